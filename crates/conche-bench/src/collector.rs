@@ -113,7 +113,7 @@ impl Collector {
         }
     }
 
-    /// In which all threads were measuring, also empty ones.
+    /// Returns the intervals in which all threads were measuring, also empty ones.
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);

@@ -56,7 +56,7 @@ impl Protecting {
         self.0.get(seat as usize).map(|reserved| reserved.context)
     }
 
-    /// Before their use.
+    /// Stores numbers before their use.
     pub(crate) fn keep(&mut self, endpoint: &mut Endpoint<u32, AnyController>, reserve: Reserve) -> Result<(), Error> {
         match self.0.iter_mut().find(|reserved| reserved.context == reserve.context) {
             Some(reserved) => reserved.keep(endpoint, reserve.up_to),

@@ -377,7 +377,7 @@ fn kinds(plan: &Plan, measured: &[OfKind]) -> Vec<KindReport> {
     .collect()
 }
 
-/// By a constant factor: at most about twenty.
+/// Returns bars that grow by a constant factor: at most about twenty.
 fn bars(times: &Times) -> Vec<Bar> {
     /// Unless that exceeds `MOST`.
     const PER_DOUBLING: f64 = 4.0;

@@ -48,7 +48,7 @@ struct Due {
 }
 
 impl Schedule {
-    /// At most `count` counted requests until `until`.
+    /// Schedules at most `count` counted requests until `until`.
     pub(crate) fn new(
         load: Load,
         share: Share,

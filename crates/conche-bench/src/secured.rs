@@ -126,7 +126,7 @@ impl Secured {
         })
     }
 
-    /// For messages of this size.
+    /// Returns the largest datagram for messages of this size.
     pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }

@@ -37,7 +37,7 @@ impl SourcePorts {
         self.used.len()
     }
 
-    /// For the requests in flight and one more.
+    /// Whether IDs suffice for the requests in flight and one more.
     #[inline]
     pub(crate) fn has_ids(&self, lane: u32) -> bool {
         let reserve = (self.most_messages - 1).saturating_mul(self.in_flight).min(IDS / 2);
@@ -49,7 +49,7 @@ impl SourcePorts {
         self.used[lane as usize] += 1;
     }
 
-    /// A completed request's remaining messages.
+    /// Counts a completed request's remaining messages.
     #[inline]
     pub(crate) fn ends(&mut self, lane: u32, messages: u32) {
         if messages > 1 {

@@ -219,7 +219,7 @@ impl<'a> Worker<'a> {
         Instant::ZERO + self.common.start.elapsed()
     }
 
-    /// Up to a limit per call; returns whether any request was submitted.
+    /// Submits requests up to a limit per call; returns whether any was.
     ///
     /// Only without events of the endpoint: a completed exchange's place is reused.
     fn issue(&mut self) -> Result<bool, Error> {
@@ -292,7 +292,7 @@ impl<'a> Worker<'a> {
         self.places[place] = slot;
     }
 
-    /// For lack of message IDs.
+    /// Moves a seat to another lane for lack of message IDs.
     #[cold]
     fn renew(&mut self, slot: u32) -> Result<(), Error> {
         let Slot { seat, lane, .. } = self.slots[slot as usize];
@@ -306,7 +306,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Until idle, submitting requests; returns when to poll again.
+    /// Polls until idle, submitting requests; returns when to poll again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
         self.handle_session_output();

@@ -95,7 +95,7 @@ impl Timer {
         self.armed().filter(|_| event.confirmable && event.attempt > 0)
     }
 
-    /// At least a millisecond.
+    /// Sets a timeout of at least a millisecond.
     pub(crate) fn set(&mut self, event: &Sent, timeout: Micros) -> Duration {
         let timeout = timeout.max(Micros::MILLISECOND);
         if event.confirmable {

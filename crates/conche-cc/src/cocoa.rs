@@ -63,7 +63,7 @@ impl FrozenFactor {
 }
 
 impl Vbf {
-    /// At most `limit`, but not below `current`.
+    /// Returns a timeout of at most `limit`, but not below `current`.
     fn next(self, frozen: FrozenFactor, current: Micros, backoff: VariableBackoff, limit: Micros) -> Micros {
         let factor = match self {
             Self::Current => backoff.factor(current),

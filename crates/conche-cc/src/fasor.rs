@@ -155,7 +155,7 @@ impl FasorPeer {
         self.phase
     }
 
-    /// After `elapsed`, with retransmissions, perhaps due to congestion.
+    /// Handles an exchange of `elapsed` with retransmissions, perhaps due to congestion.
     fn ambiguous(&mut self, elapsed: Micros) {
         self.slow = elapsed.scaled(Factor::ONE_AND_HALF);
         self.phase = self.phase.after_ambiguity();

@@ -31,7 +31,7 @@ impl Kept {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 
-    /// If congestion is suspected.
+    /// Keeps the timeout if congestion is suspected.
     fn failed(&mut self, last: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
             && let Some(last) = last

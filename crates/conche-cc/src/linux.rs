@@ -115,7 +115,7 @@ impl KernelEstimator {
         }
     }
 
-    /// With an eighth of the gain if a shrinking round-trip time would raise `mdev`.
+    /// Uses an eighth of the gain if a shrinking round-trip time would raise `mdev`.
     fn update_deviation(&mut self, rtt: Micros) {
         let error = self.srtt.distance(rtt);
         let shrank = rtt < self.srtt;

@@ -170,7 +170,7 @@ impl PathState {
         self.min_rtt.min(self.min_rtt_before)
     }
 
-    /// The excess of all recent round trips over the minimum.
+    /// Returns the excess of all recent round trips over the minimum.
     pub(crate) fn queueing_delay(&self) -> Micros {
         if self.samples < MIN_SAMPLES {
             return Micros::ZERO;
@@ -199,7 +199,7 @@ impl PathState {
         Inflation(saturate(ratio).min(Inflation::ONE))
     }
 
-    /// At least half the minimum and at most the RTO.
+    /// Whether a time is at least half the minimum and at most the RTO.
     pub(crate) fn is_plausible_rtt(&self, since_copy: Micros) -> bool {
         (self.min_rtt().shifted(1)..=self.estimator.rto(4)).contains(&since_copy)
     }
@@ -209,8 +209,8 @@ impl PathState {
         (self.min_rtt != Micros::ZERO).then_some(self.min_rtt)
     }
 
-    /// After an ambiguous exchange without an earlier sample: `elapsed` is at least the round-trip
-    /// time, so a safe timeout.
+    /// Sets a timeout after an ambiguous exchange without an earlier sample: `elapsed` is at least
+    /// the round-trip time, so safe.
     pub(crate) fn set_provisional(&mut self, elapsed: Micros) {
         self.min_rtt = elapsed;
     }

@@ -130,12 +130,12 @@ impl Temper {
         self.bounded(spread.max(self.floor(peer)))
     }
 
-    /// By loss and inflation.
+    /// Returns the minimum RTO by loss and inflation.
     fn floor(&self, peer: &TemperPeer) -> Micros {
         self.inflated(peer, peer.retransmissions.times(self.floor.into()), Micros::ZERO)
     }
 
-    /// By inflation, beside `others` exchanges; zero without a sample.
+    /// Returns the floor by inflation, beside `others` exchanges; zero without a sample.
     fn queue_floor(&self, peer: &TemperPeer, others: u16) -> Micros {
         if peer.estimator.is_blind() {
             return Micros::ZERO;
@@ -148,7 +148,7 @@ impl Temper {
         if in_full { floor } else { peer.inflation(least).of(floor) }
     }
 
-    /// Before randomisation and the queue floor.
+    /// Returns the RTO before randomisation and the queue floor.
     fn rto(&self, peer: &TemperPeer) -> Micros {
         let doublings = peer.doubt.saturating_sub(self.grace).min(31);
         self.bounded(self.timer(peer).times(1 << doublings))
@@ -158,7 +158,7 @@ impl Temper {
         self.bounded(self.rto(peer).max(self.queue_floor(peer, 0)))
     }
 
-    /// Beside `others`.
+    /// Draws a first timeout beside `others`.
     fn first(&self, peer: &TemperPeer, others: u16, random: u32) -> Micros {
         let rto = self.rto(peer);
         match peer.estimator.srtt() {

@@ -69,13 +69,13 @@ impl<'a, C: Controller> Drive<'a, C> {
         millis(self.timer)
     }
 
-    /// After the last transmission.
+    /// Acknowledges `ms` after the last transmission.
     pub(crate) fn ack_after(&mut self, ms: u64) -> u64 {
         self.now += Duration::from_millis(ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)
     }
 
-    /// After the original transmission.
+    /// Acknowledges `rtt_ms` after the original transmission.
     pub(crate) fn ack_at(&mut self, rtt_ms: u64) -> u64 {
         self.now = self.sent[0] + Duration::from_millis(rtt_ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)
@@ -87,7 +87,7 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.base()
     }
 
-    /// Without retransmission or randomisation.
+    /// Runs an exchange without retransmission or randomisation.
     pub(crate) fn clean(&mut self, rtt_ms: u64) -> u64 {
         self.start(0.0);
         self.ack_after(rtt_ms)

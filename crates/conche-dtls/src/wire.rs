@@ -53,7 +53,7 @@ pub(crate) struct Record<'a> {
     pub(crate) fragment: &'a [u8],
 }
 
-/// Up to the first invalid one.
+/// Returns records up to the first invalid one.
 pub(crate) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Record<'_>> {
     core::iter::from_fn(move || {
         let (record, rest) = record(datagram)?;
@@ -90,7 +90,7 @@ pub(crate) struct Handshake<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Of a record of epoch 0, up to the first invalid one.
+/// Returns the messages of a record of epoch 0, up to the first invalid one.
 pub(crate) fn handshakes(mut fragment: &[u8]) -> impl Iterator<Item = Handshake<'_>> {
     core::iter::from_fn(move || {
         let header: &[u8; HANDSHAKE_HEADER] = fragment.first_chunk()?;
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// In epoch 0; returns the length, or 0 if it does not fit.
+/// Writes a record of epoch 0; returns its length, or 0 if it does not fit.
 pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], sequence: u64, fragment: &[u8]) -> usize {
     let Ok(length) = u16::try_from(fragment.len()) else { return 0 };
     let Some(whole) = into.get_mut(..RECORD_HEADER + fragment.len()) else { return 0 };

@@ -104,7 +104,7 @@ impl<'a> ComparedCell<'a> {
         }
     }
 
-    /// Not rounded.
+    /// Returns unrounded values.
     fn line(&self, entry: &Entry) -> InCell {
         let (means, per_replication) = (self.means().collect::<Vec<_>>(), self.per_replication().collect::<Vec<_>>());
         let found = self.place(&entry.controller).and_then(|own| {
@@ -168,7 +168,7 @@ pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     lines.chain(standings.into_iter().map(Compared::Controller)).map(Row::new).collect()
 }
 
-/// Over the papers that `is_of` accepts.
+/// Sums up the papers that `is_of` accepts.
 fn tally(
     controller: &str,
     compared_cells: &[ComparedCell<'_>],
@@ -194,7 +194,7 @@ fn tally(
     }
 }
 
-/// Geometric, with its interval; one ratio per cell.
+/// Returns the geometric mean and its interval; cells have one ratio each.
 fn mean(controller: &str, compared_cells: &[&ComparedCell<'_>]) -> (f64, Option<Interval>) {
     let replications = |of: &&ComparedCell<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
     // An experiment's cells with equally many replications share random numbers.

@@ -169,7 +169,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// At time zero, with one random stream per host.
+    /// Creates the state at time zero, with one random stream per host.
     pub(crate) fn new(streams: Vec<Stream>) -> Self {
         Self {
             scheduler: Scheduler::new(),
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Of at least `bytes` bytes.
+    /// Takes the shared buffer, of at least `bytes` bytes.
     pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < bytes {

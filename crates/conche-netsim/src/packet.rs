@@ -117,7 +117,7 @@ impl Packets {
         packet
     }
 
-    /// With the same number and hop count.
+    /// Inserts a copy with the same number and hop count.
     pub(crate) fn duplicate(&mut self, packet: PacketRef) -> PacketRef {
         let original = self.get_mut(packet);
         let meta = PacketMeta { duplicate: true, ..original.meta };
@@ -128,7 +128,7 @@ impl Packets {
         copy
     }
 
-    /// With the same number.
+    /// Inserts a copy with the same number.
     pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
         let copy = self.duplicate(packet);
         self.get_mut(copy).meta.to = to;
@@ -148,7 +148,7 @@ impl Packets {
         &mut self.forwarding[packet.0 as usize]
     }
 
-    /// Until [`Packets::release`], so that packets can be inserted while they are read.
+    /// Takes the bytes until [`Packets::release`], so that packets can be inserted meanwhile.
     pub(crate) fn take_bytes(&mut self, packet: PacketRef) -> Vec<u8> {
         std::mem::take(&mut self.get_mut(packet).bytes)
     }

@@ -97,7 +97,7 @@ impl<E: Copy> Scheduler<E> {
         !self.next.is_empty() || !self.near.is_empty()
     }
 
-    /// If list and heap are empty.
+    /// Refills the list if list and heap are empty.
     pub(crate) fn look_ahead(&mut self) {
         if self.knows_next() {
             return;
@@ -108,7 +108,7 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// The list's, with their times, unordered.
+    /// Returns the list's events with their times, unordered.
     pub(crate) fn next_events(&self) -> impl Iterator<Item = (Instant, E)> {
         self.next.iter().map(|entry| (time_of(entry.key), entry.value))
     }

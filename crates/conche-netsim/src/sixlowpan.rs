@@ -193,7 +193,7 @@ impl Sixlowpan {
         Ok(std::iter::once(first).chain(next).map(|octets| u8::try_from(octets).unwrap_or(u8::MAX)))
     }
 
-    /// With the headers, a multiple of 8 uncompressed octets.
+    /// Returns, with the headers, a multiple of 8 uncompressed octets.
     fn payload_of_first(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.overhead_octets() + FRAG1_OCTETS);
         let headers = self.uncompressed_octets();

@@ -83,7 +83,7 @@ impl<T> Timers<T> {
         self.owner(id).is_some()
     }
 
-    /// More than half of the pending events are dead.
+    /// Whether more than half of the pending events are dead.
     pub(crate) fn should_purge(&self, pending_events: usize) -> bool {
         self.dead_events > DEAD_EVENTS && self.dead_events * 2 > pending_events
     }

@@ -42,7 +42,7 @@ impl<E: Copy> Wheel<E> {
         self.len
     }
 
-    /// Not before the end of the last span handed over.
+    /// Adds an entry, not before the end of the last span handed over.
     pub(crate) fn push(&mut self, entry: Entry<E>) {
         if self.slots.is_empty() {
             self.slots.resize_with(LEVELS * SLOTS, Vec::new);

@@ -66,7 +66,7 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// By congestion control in a closed loop. Means in ms: since due, and since sent.
+/// Warns that congestion control held back a closed loop. Means in ms: since due, and since sent.
 fn held_back(latency: f64, service: f64) -> Option<String> {
     (latency > HELD_BACK * service).then(|| {
         format!(

@@ -96,8 +96,8 @@ impl Batch {
     }
 }
 
-/// By a socket option, which kernels before 4.18 refuse; they ignore the control message, and would
-/// send a batch as one datagram.
+/// Asks by a socket option, which kernels before 4.18 refuse; they ignore the control message, and
+/// would send a batch as one datagram.
 fn can_segment() -> bool {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
     socket.is_ok_and(|socket| setsockopt(&socket, UdpGsoSegment, &0).is_ok())

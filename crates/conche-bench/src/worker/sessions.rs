@@ -104,7 +104,7 @@ impl Worker<'_> {
         self.handle_session_output();
     }
 
-    /// After an unanswered request, as a restarted server may have lost the session silently.
+    /// Closes an unanswered request's session, which a restarted server may have lost silently.
     /// Exchanges in flight do not continue on the next (RFC 7252 §9.1).
     pub(super) fn doubt_session(&mut self, lane: u32) {
         if let Some(secured) = &mut self.secured {

@@ -59,7 +59,7 @@ impl AgingRto {
         }
     }
 
-    /// With or without a sample, after due ageing.
+    /// Handles an acknowledgement, with or without a sample, after due ageing.
     pub(crate) fn acknowledged(&mut self, aging: Aging, now: Instant) {
         if aging == Aging::SinceActivity {
             self.last = Stamp::at(now);
@@ -96,7 +96,7 @@ fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     }
 }
 
-/// ETFA'14's, for small RTOs only.
+/// Applies ETFA'14's ageing, for small RTOs only.
 pub(crate) fn age_small(rto: &mut Micros, last: &mut Stamp, now: Stamp, by: SmallAging) {
     for _ in 0..MAX_STEPS {
         if *rto >= SMALL_RTO || !exceeds(last.age_ms(now), rto.times(16)) {

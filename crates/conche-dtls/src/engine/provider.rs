@@ -105,7 +105,7 @@ pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
     CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
 }
 
-/// With the hash of the key's size; `None` for unsupported keys.
+/// Signs with the hash of the key's size; `None` for unsupported keys.
 pub(crate) fn sign(key: &Secret, message: &[u8]) -> Option<Vec<u8>> {
     let mut key = rust_crypto::default_provider().key_provider.load_private_key(key.expose()).ok()?;
     let (hash, mut signature) = (key.hash_algorithm(), Buf::new());

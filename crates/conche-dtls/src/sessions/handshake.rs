@@ -86,7 +86,7 @@ impl Handshake {
         true
     }
 
-    /// The peer's last flight starts or completes.
+    /// Handles the start or completion of the peer's last flight.
     pub(super) fn ends(&mut self, now: Instant) {
         let answer = if self.expected.is_prompt() { Answer::PromptEnd } else { Answer::Considered };
         self.flights.answered(now, answer);
@@ -107,7 +107,7 @@ impl Handshake {
         }
     }
 
-    /// When the received alert fails the handshake.
+    /// Returns when the received alert fails the handshake.
     pub(super) fn until(&self) -> Option<Instant> {
         self.alert?.1
     }
@@ -118,7 +118,7 @@ impl Handshake {
 }
 
 impl Expected {
-    /// The peer answers without signing or verifying.
+    /// Whether the peer answers without signing or verifying.
     fn is_prompt(self) -> bool {
         matches!(self, Self::Server { with_keys: true })
     }

@@ -59,7 +59,7 @@ impl IdleOrder {
         self.placed.get(&place).map(|(share, _)| *share)
     }
 
-    /// The newcomer's if none is larger.
+    /// Returns the newcomer's share if none is larger.
     fn fullest(&self, newcomer: Share) -> Share {
         match self.order.last() {
             Some((most, _, share)) if *most > self.size(newcomer) => *share,

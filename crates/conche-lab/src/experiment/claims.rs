@@ -206,7 +206,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// From the start of the line; 0 without a number.
+/// Returns distances from the start of the line; 0 without a number.
 fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();

@@ -44,7 +44,7 @@ impl<'a> Cells<'a> {
         (!numbers.is_empty()).then(|| of_numbers(value.statistic, "", &numbers, replications))
     }
 
-    /// By means, or by replication `run`; `None` without such a point.
+    /// Picks labels by means, or by replication `run`; `None` without such a point.
     fn picked<'v>(
         self,
         at: View<'_>,
@@ -81,7 +81,7 @@ impl<'a> Cells<'a> {
         picks.iter().map(label).collect()
     }
 
-    /// For this cell, in order.
+    /// Lists the axis's points for this cell, in order.
     fn points(self, at: View<'_>, axis: &str) -> Vec<String> {
         let mut points = Vec::new();
         for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
@@ -125,7 +125,7 @@ fn label(at: View<'_>, axis: &str) -> Option<String> {
     at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
 }
 
-/// By how much `one` exceeds `other`: a difference, or per cent.
+/// Returns by how much `one` exceeds `other`: a difference, or per cent.
 fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
     if by == By::Difference {
         return Some(number(statistic, &one)? - number(statistic, &other)?);

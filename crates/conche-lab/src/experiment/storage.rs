@@ -49,7 +49,7 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
     Ok(())
 }
 
-/// Flow by flow, by end.
+/// Adds exchanges flow by flow, by end.
 pub(super) fn add_exchanges(
     rows: &mut ExchangeRows,
     runs: &CellRuns,

@@ -25,7 +25,7 @@ pub(super) fn tables(experiment: &Experiment, figures: &[MeasuredValue]) -> Vec<
     tables
 }
 
-/// With reasons for refuted claims as notes.
+/// Returns the claims, with reasons for refuted ones as notes.
 fn claims(experiment: &Experiment, figures: &[MeasuredValue]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for figure in
@@ -215,7 +215,7 @@ impl<'a> View<'a> {
         Some(if with_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
     }
 
-    /// Left of a value; `None` if not shown.
+    /// Returns the names left of a value; `None` if not shown.
     fn names(&self, layout: &scenario::Table, figure: &MeasuredValue) -> Option<Vec<String>> {
         let name = |head: &scenario::Head| self.fill(layout, &head.show, figure).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()

@@ -50,7 +50,7 @@ fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope
     (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
 }
 
-/// Also by time: a restarted host reuses exchange numbers.
+/// Selects also by time: a restarted host reuses exchange numbers.
 fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a Timeout> {
     let (number, began, ended) = (exchange.number, exchange.began, exchange.ended);
     log.iter().filter(move |copy| copy.exchange == number && began <= copy.at && copy.at <= ended)

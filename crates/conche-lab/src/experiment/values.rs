@@ -13,7 +13,7 @@ use crate::scenario::{Item, Scenario, Statistic, Value, matches_any};
 /// Item of values without another.
 const GRID: &str = "grid";
 
-/// Scheme by scheme: the whole run, then each phase.
+/// Returns values scheme by scheme: the whole run, then each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
     let of_scheme = |scheme: usize| (0..runs.spans()).map(move |span_index| runs.view(span_index, scheme));

@@ -8,7 +8,7 @@ use super::Sample;
 use crate::trial::{Record, Selection};
 use crate::units::Span;
 
-/// Since the start.
+/// Returns the windows' ends since the start.
 fn ends(windows: Windows, elapsed: Duration) -> Vec<Duration> {
     match (windows.window, windows.stretches) {
         (Some(Span(window)), _) => {
@@ -22,7 +22,7 @@ fn ends(windows: Windows, elapsed: Duration) -> Vec<Duration> {
     }
 }
 
-/// In each window, or until its end.
+/// Counts successes in each window, or until its end.
 pub(super) fn successes(run: &Record, of: Selection, windows: Windows, so_far: bool) -> Sample {
     let ends = ends(windows, run.elapsed);
     let mut counts = vec![0_u64; ends.len()];
@@ -43,7 +43,7 @@ pub(super) fn successes(run: &Record, of: Selection, windows: Windows, so_far: b
     labelled(&ends, counts.into_iter().map(|count| Some(count as f64)))
 }
 
-/// Per window, in seconds; none without transmissions.
+/// Returns the mean per window, in seconds; none without transmissions.
 pub(super) fn timeouts(run: &Record, of: Selection, windows: Windows) -> Sample {
     let ends = ends(windows, run.elapsed);
     let mut sums = vec![(0.0, 0_u32); ends.len()];
@@ -57,7 +57,7 @@ pub(super) fn timeouts(run: &Record, of: Selection, windows: Windows) -> Sample 
     labelled(&ends, sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))))
 }
 
-/// By their window's end, such as `60s`.
+/// Labels values by their window's end, such as `60s`.
 fn labelled(ends: &[Duration], values: impl Iterator<Item = Option<f64>>) -> Sample {
     let label = |end: &Duration| format!("{}s", end.as_secs_f64());
     Sample::Labelled(ends.iter().zip(values).filter_map(|(end, value)| Some((label(end), value?))).collect())

@@ -79,7 +79,7 @@ fn bits(flow: &Flow) -> f64 {
     8.0 * flow.request_bytes as f64
 }
 
-/// Per whole window, or the run if that is shorter.
+/// Counts arrivals per whole window, or the run if that is shorter.
 fn windows(run: &Record, flow: &Flow, window: Duration) -> Vec<f64> {
     let nanos = window.min(run.elapsed).as_nanos().max(1);
     let mut counts = vec![0.0; usize::try_from(run.elapsed.as_nanos() / nanos).unwrap_or(0)];

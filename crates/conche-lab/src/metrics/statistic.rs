@@ -115,7 +115,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     percents.iter().copied().zip(measured).collect()
 }
 
-/// By label; per flow or exchange, the mean or median.
+/// Returns numbers by label; per flow or exchange, the mean or median.
 fn numbers(sample: &Sample, statistic: Statistic) -> Vec<(&str, f64)> {
     match sample {
         Sample::One(number) => vec![("", *number)],

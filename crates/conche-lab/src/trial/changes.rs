@@ -21,7 +21,7 @@ pub(super) fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
     steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
 }
 
-/// In reverse order; marks their links in the network.
+/// Returns the changes in reverse order; marks their links in the network.
 ///
 /// # Errors
 /// If a change names an unknown part.

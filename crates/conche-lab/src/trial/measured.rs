@@ -15,6 +15,8 @@ use crate::scenario::{Measured, Radio};
 /// Then a pair is clamped to the measured bounds; none is nearly that improbable.
 const DRAWS: u32 = 10_000;
 
+/// Returns a radio's medium, from measured links if any.
+///
 /// # Errors
 /// If a ratio names an unknown station.
 pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, TrialError> {
@@ -52,7 +54,7 @@ pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> L
     LinkQuality::new(nodes.clone(), ratios).unwrap_or(quality)
 }
 
-/// From row to column in dB; minus infinity on the diagonal.
+/// Returns ratios from row to column in dB; minus infinity on the diagonal.
 fn signal_to_noise_db(
     measured: &Measured,
     places: &[Position],

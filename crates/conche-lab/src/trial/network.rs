@@ -103,6 +103,8 @@ impl Network {
         Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
+    /// Returns the links with a name.
+    ///
     /// # Errors
     /// If none has it.
     pub(super) fn links(&self, name: &str) -> Result<&[LinkId], TrialError> {
@@ -110,7 +112,7 @@ impl Network {
         self.links.get(name).map(Vec::as_slice).ok_or_else(unknown)
     }
 
-    /// Likewise, and marks them as changing.
+    /// Returns such links, and marks them as changing.
     ///
     /// # Errors
     /// If none has it.

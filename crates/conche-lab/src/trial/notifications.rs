@@ -25,7 +25,7 @@ impl Notifications {
         Self { servers, ..Self::default() }
     }
 
-    /// By time, with server and client, without flow number.
+    /// Returns notifications by time, with server and client, without flow number.
     pub(super) fn into_acknowledged(self) -> Vec<(NodeId, NodeId, Exchange)> {
         self.acknowledged
     }

@@ -69,6 +69,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
+    /// Plans the hosts of a network.
+    ///
     /// # Errors
     /// If traffic names an unknown part, or a server would need two behaviours.
     pub(super) fn new(
@@ -277,7 +279,7 @@ fn bytes(size: Size) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
-/// Rounded up, at least one.
+/// Rounds up, to at least one.
 pub(crate) fn enough(share: f64, all: u64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of an integer
     let enough = (share * all as f64).ceil() as u64;

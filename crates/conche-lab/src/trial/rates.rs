@@ -7,7 +7,7 @@ use crate::campaign::Replication;
 use crate::scenario::{Draw, Spread};
 use crate::stats::normal_quantile;
 
-/// Around this mean, from a stream named after the link.
+/// Draws around this mean, from a stream named after the link.
 ///
 /// Whole bits hide machines' differences in the exponential.
 pub(super) fn rate(spread: Spread, mean: BitRate, name: &str, replication: Replication) -> BitRate {

@@ -193,7 +193,7 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// With all changes due.
+    /// Runs with all changes due.
     fn run_until(&mut self, limit: Instant) -> Result<Ended, TrialError> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
             if self.simulation.run_until(at) == Ended::Stopped {
@@ -238,7 +238,7 @@ impl<'a> Trial<'a> {
         self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
     }
 
-    /// After `lives` others.
+    /// Builds a node's host after `lives` others.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {

@@ -239,7 +239,7 @@ impl Requester {
         self.open(ctx, number);
     }
 
-    /// If the peer is reachable.
+    /// Opens due exchanges if the peer is reachable.
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         while flow.may_open(tally, ctx.now()) {
@@ -312,7 +312,7 @@ impl Flow {
     }
 }
 
-/// All after the first that got through, which the first response answers.
+/// Counts all after the first that got through, which the first response answers.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));

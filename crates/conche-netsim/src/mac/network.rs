@@ -153,7 +153,8 @@ impl RadioNetwork {
         None
     }
 
-    /// For the head of a queue; `after` is the outcome of the frame it waited behind, if relevant.
+    /// Starts the head of a queue; `after` is the outcome of the frame it waited behind, if
+    /// relevant.
     pub(super) fn start(
         &mut self,
         around: &mut Surroundings<'_>,

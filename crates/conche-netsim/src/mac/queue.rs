@@ -80,7 +80,7 @@ impl Queues {
         if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
     }
 
-    /// If this many frames for a neighbour fit.
+    /// Whether this many frames for a neighbour fit.
     pub(super) fn have_room(&self, to: Station, frames: usize) -> bool {
         let room = self.config.packets.is_none_or(|limit| self.waiting + frames <= limit);
         let is_place = |queue: &Queue| queue.frames.is_empty() || queue.to == self.key(to);

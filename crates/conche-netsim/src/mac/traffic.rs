@@ -34,7 +34,7 @@ impl RadioNetwork {
         }
     }
 
-    /// All or none.
+    /// Enqueues all frames or none.
     fn send_datagram(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -176,7 +176,7 @@ impl RadioNetwork {
         }
     }
 
-    /// In an event of its own.
+    /// Reports in an event of its own.
     fn report_outcome(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.outcomes.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));

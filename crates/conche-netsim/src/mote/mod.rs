@@ -149,7 +149,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// For waiting datagrams of the mote.
+    /// Starts a discovery for waiting datagrams of the mote.
     fn look_for_routes(&mut self, now: Instant) {
         let Router::Aodv(aodv) = &mut self.router else { return };
         let sought =

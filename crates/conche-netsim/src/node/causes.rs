@@ -33,7 +33,7 @@ impl Causes {
         self.received
     }
 
-    /// With an exchange if the response is separate.
+    /// Records a cause, with an exchange if the response is separate.
     pub(super) fn state(&mut self, cause: Option<Cause>, separate: Option<ExchangeId>) {
         match (cause, separate) {
             (Some(cause), Some(exchange)) => self.separate.push((exchange, cause)),
@@ -73,7 +73,7 @@ impl Causes {
         }
     }
 
-    /// A separate response was acknowledged or failed.
+    /// Forgets separate responses that were acknowledged or failed.
     pub(super) fn forget_ended(&mut self, event: &Event<NodeId>) {
         if let Event::Acknowledged { exchange, .. } | Event::Failed { exchange, .. } = event {
             self.forget(*exchange);

@@ -38,7 +38,7 @@ impl Stack {
         Ok(Self { endpoint, message_bytes, causes: Causes::default(), underlay: None })
     }
 
-    /// For [`turn`](Self::turn), in bytes.
+    /// Returns [`turn`](Self::turn)'s buffer size in bytes.
     pub(super) fn buffer_bytes(&self) -> usize {
         self.message_bytes + self.underlay.as_ref().map_or(0, |underlay| underlay.layer.buffer_bytes())
     }

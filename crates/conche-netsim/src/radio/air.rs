@@ -75,7 +75,7 @@ macro_rules! with_medium {
 }
 
 impl Air {
-    /// With a stream per station.
+    /// Creates a silent channel with a stream per station.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
         let streams: Vec<Stream> = streams.collect();
         let receivers = streams.iter().map(|_| Receiver::new()).collect();
@@ -137,7 +137,7 @@ impl Air {
         with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
     }
 
-    /// Without interference, in dB; `None` without noise.
+    /// Returns the ratio without interference, in dB; `None` without noise.
     pub(crate) fn snr_db(&self, via: ReceptionLink) -> Option<f64> {
         self.snr_db.get(via.link as usize).copied()
     }
@@ -254,7 +254,7 @@ impl Receiver {
         self.unsettled = Instant::FAR_FUTURE;
     }
 
-    /// Since the last change of interference.
+    /// Accounts for the time since the last change of interference.
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
         // A frame does not overlap one that ends as it starts.

@@ -19,7 +19,7 @@ pub(super) struct CachedCurve {
 }
 
 impl CachedCurve {
-    /// For this many links, each with its own signal.
+    /// Creates a cache for this many links, each with its own signal.
     pub(super) fn new(curve: ReceptionCurve, links: usize) -> Self {
         let entries = links.saturating_mul(ENTRIES_PER_LINK).clamp(MIN_ENTRIES, MAX_ENTRIES).next_power_of_two();
         Self { curve, successes: ResultCache::new(entries), qualities: ResultCache::new(entries) }
@@ -29,7 +29,7 @@ impl CachedCurve {
         self.curve
     }
 
-    /// Of this part in this noise.
+    /// Returns the probability of receiving this part in this noise.
     pub(super) fn success(&self, signal: Power, noise: Power, part: FramePart) -> f64 {
         let strengths = [signal.as_units(), noise.as_units()];
         let key = [strengths[0], strengths[1], part.bits.to_bits(), part.of.to_bits()];

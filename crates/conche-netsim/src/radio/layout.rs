@@ -32,7 +32,7 @@ impl Layout {
         self.config.medium.build(&positions, streams)
     }
 
-    /// In the run with these streams, for this PSDU.
+    /// Returns the quality in the run with these streams, for this PSDU.
     pub(crate) fn quality(&self, streams: &Streams, psdu_octets: u8) -> Result<LinkQuality, RadioError> {
         let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
         let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);

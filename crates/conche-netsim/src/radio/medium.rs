@@ -21,13 +21,13 @@ pub(crate) trait Medium {
 
     fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival;
 
-    /// For a part, under this interference.
+    /// Returns the probability of receiving a part under this interference.
     fn survives(&self, signal: Power, interference: Power, part: FramePart) -> f64;
 
-    /// For a whole frame, without interference.
+    /// Returns the probability for a whole frame without interference.
     fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64;
 
-    /// For this many octets, with SHR and PHR, without interference.
+    /// Returns the probability for this many octets, with SHR and PHR, without interference.
     fn reception_ratio(&self, number: u32, link: RadioLink, octets: u32) -> f64;
 
     /// As clear channel assessment finds it.
@@ -129,7 +129,7 @@ impl MediumConfig {
 }
 
 impl AnyMedium {
-    /// In dB; empty without noise.
+    /// Returns each link's ratio in dB; empty without noise.
     pub(super) fn snr_db(&self) -> Vec<f64> {
         match self {
             Self::Sinr(medium) => medium.snr_db(),
@@ -137,7 +137,7 @@ impl AnyMedium {
         }
     }
 
-    /// Without interference: per sender, the stations that hear it, in order.
+    /// Returns ratios without interference: per sender, the stations that hear it, in order.
     pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
         match self {
             Self::Udgm(medium) => reception_ratios(medium, stations, octets),

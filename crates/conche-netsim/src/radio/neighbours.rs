@@ -30,7 +30,7 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Given in receiver order.
+    /// Creates the links from lists in receiver order.
     pub(crate) fn of_stations(stations: Vec<Vec<RadioLink>>) -> Self {
         let links = Vec::with_capacity(stations.iter().map(Vec::len).sum());
         let mut neighbours = Self { links, starts: vec![0], interfering: Vec::with_capacity(stations.len()) };

@@ -246,7 +246,7 @@ impl PathLoss {
         losses
     }
 
-    /// For each ordered pair, with its loss in dB, by the larger number.
+    /// Calls `with` for each ordered pair with its loss in dB, by the larger number.
     fn for_each_pair(&self, positions: &[Position], streams: &Streams, mut with: impl FnMut(usize, usize, f64)) {
         let pairs = |station| (0..station).map(move |other| (station, other));
         let (reference, exponent, shadowing, asymmetry) = match self {

@@ -39,7 +39,7 @@ type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 /// A patch's effect on a part.
 type Change<T> = Box<dyn FnOnce(&mut T)>;
 
-/// Apart from reading the field, which is compiled for each format.
+/// Separate from reading the field, which is compiled for each format.
 fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -> &mut F) -> Change<T> {
     Box::new(move |value| {
         let field = field(value);

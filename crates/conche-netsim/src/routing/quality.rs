@@ -52,7 +52,7 @@ impl LinkQuality {
         }
     }
 
-    /// In the order of `nodes`.
+    /// Creates ratios in the order of `nodes`.
     pub(crate) fn of_neighbours(nodes: Vec<NodeId>, ratios: Vec<Vec<(Station, f64)>>) -> Self {
         let station_map = StationMap::new(nodes.iter().copied());
         Self { nodes, station_map, ratios }
@@ -82,7 +82,7 @@ impl LinkQuality {
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
     }
 
-    /// With their ratios, in order.
+    /// Returns a sender's receivers and ratios, in order.
     pub(super) fn received_from(&self, from: Station) -> &[(Station, f64)] {
         &self.ratios[usize::from(from)]
     }

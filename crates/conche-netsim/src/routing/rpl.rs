@@ -179,7 +179,7 @@ impl RplTree {
 }
 
 impl RplConfig {
-    /// In units of 1/128, if the ratios suffice.
+    /// Returns the ETX in units of 1/128, if the ratios suffice.
     fn etx(&self, forward: f64, backward: f64) -> Option<u64> {
         let ratio = forward * backward;
         if forward < self.min_ratio || backward < self.min_ratio || ratio <= 0.0 {
@@ -193,7 +193,7 @@ impl RplConfig {
 }
 
 impl Objective {
-    /// Over a link of this ETX to a path of cost `rest`.
+    /// Returns the cost over a link of this ETX to a path of cost `rest`.
     const fn through(self, rest: Cost, etx: u64, chance: u64) -> Cost {
         match self {
             Self::HopCount => (rest.0 + 1, rest.1 + etx, chance),

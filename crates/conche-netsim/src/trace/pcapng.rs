@@ -216,7 +216,7 @@ impl Exchanges {
     }
 }
 
-/// From 10.0.0.1, or the limited broadcast address.
+/// Returns an address from 10.0.0.1, or the limited broadcast address.
 fn address(node: NodeId) -> Ipv4Addr {
     if node == NodeId::BROADCAST {
         return Ipv4Addr::BROADCAST;

@@ -51,7 +51,7 @@ pub(super) trait Quantity: Sized {
     }
 }
 
-/// If the product is an integer that fits.
+/// Returns the product if it is an integer that fits.
 fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {

@@ -187,7 +187,7 @@ impl Line {
         self.config.duplicate > 0.0 && self.duplication.chance(self.config.duplicate)
     }
 
-    /// With this UDP payload.
+    /// Returns the bytes of a frame with this UDP payload.
     pub(super) fn frame_bytes(&self, payload_bytes: u32) -> u32 {
         payload_bytes.saturating_add(self.config.header_bytes)
     }

@@ -61,7 +61,7 @@ impl Network {
         Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new() }
     }
 
-    /// To its destination, a wire or a radio hop.
+    /// Forwards a packet to its destination, a wire or a radio hop.
     pub(crate) fn forward<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -109,7 +109,7 @@ impl Network {
         }
     }
 
-    /// If no wire lies between `at` and `to`.
+    /// Whether no wire lies between `at` and `to`.
     pub(crate) fn reaches(&self, at: NodeId, to: NodeId) -> bool {
         let over_link = || {
             let link = &self.links[self.routes[at.index()].to(to)?.index()];

@@ -56,7 +56,7 @@ impl Service {
 }
 
 impl Stalls {
-    /// In nanoseconds.
+    /// Returns additional nanoseconds.
     pub(super) fn nanos(&self, stream: &mut Stream) -> u64 {
         if self.probability <= 0.0 || !stream.chance(self.probability) {
             return 0;

@@ -88,7 +88,7 @@ impl RadioNetwork {
         accepted
     }
 
-    /// After the time to read it.
+    /// Passes a packet to the node after the time to read it.
     fn hand_up(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -105,7 +105,7 @@ impl RadioNetwork {
         None
     }
 
-    /// It has no address: each waiting station checks its number.
+    /// Acknowledgments have no address: each waiting station checks the number.
     pub(in crate::mac) fn transmit_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;

@@ -195,7 +195,7 @@ impl Aodv {
         self.request(destination);
     }
 
-    /// RFC 3561 §6.5.
+    /// Handles a copy of a request (§6.5).
     fn requested(&mut self, now: Instant, origin: NodeId, destination: NodeId, route: Route, stream: &mut Stream) {
         if origin == self.address {
             return;

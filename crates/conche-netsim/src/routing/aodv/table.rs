@@ -28,7 +28,7 @@ impl Table {
         self.routes.get(&destination).filter(|entry| entry.valid).map(|entry| entry.route)
     }
 
-    /// If newer, or equally new and better.
+    /// Stores a route if newer, or equally new and better.
     pub(super) fn offer(&mut self, destination: NodeId, route: Route, metric: &Metric) {
         let takes = |known: &Entry| {
             let known_route = known.route;

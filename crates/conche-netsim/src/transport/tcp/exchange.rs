@@ -51,7 +51,7 @@ impl<C: Controller> Exchange<C> {
         controller.sent(peer, &mut self.flight, &sent)
     }
 
-    /// Now for the first transmission.
+    /// Returns the earliest time of a transmission; now for the first.
     pub(super) fn may_leave_again(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, load: Load) -> Instant {
         if self.sent.is_empty() {
             return now;
@@ -61,7 +61,7 @@ impl<C: Controller> Exchange<C> {
         *self.again.get_or_insert_with(|| controller.expired(peer, flight, &Expired { now, attempt, load }))
     }
 
-    /// Before its timeout; the segment may be retransmitted at once.
+    /// Marks a loss before the timeout; the segment may be retransmitted at once.
     pub(super) fn lost(&mut self, now: Instant) {
         (self.deadline, self.again) = (None, Some(now));
     }

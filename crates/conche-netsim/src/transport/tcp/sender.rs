@@ -190,7 +190,7 @@ impl<C: Controller> Sender<C> {
         self.config.segments.saturating_add(1)
     }
 
-    /// Those before this place; returns `true` if any was queued.
+    /// Acknowledges segments before this place; returns `true` if any was queued.
     fn acknowledge_until(&mut self, now: Instant, place: u32) -> bool {
         let covered = place.saturating_sub(self.head) as usize;
         let covered = covered.min(self.queue.len());
@@ -251,7 +251,7 @@ impl<C: Controller> Sender<C> {
         self.state = State::Aborted(now);
     }
 
-    /// The window's first segment not in flight.
+    /// Returns the window's first segment not in flight.
     fn next_to_send(&mut self, now: Instant) -> Next {
         let window = usize::from(self.window.segments());
         let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();

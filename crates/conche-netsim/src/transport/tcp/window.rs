@@ -42,8 +42,8 @@ impl Window {
         self.segments
     }
 
-    /// Of `count` segments, at least one, up to `until`; returns `true` if the next segment is
-    /// lost.
+    /// Handles the acknowledgment of `count` segments, at least one, up to `until`; returns `true`
+    /// if the next is lost.
     pub(super) fn acknowledged(&mut self, count: u16, until: u32) -> bool {
         let Some(reno) = &mut self.reno else {
             self.segments = self.segments.saturating_add(1).min(self.limit).max(1);

@@ -68,7 +68,7 @@ impl AnyAqm {
         }
     }
 
-    /// If a frame that fits may enter the queue.
+    /// Whether a frame that fits may enter the queue.
     pub(super) fn admits(&mut self, now: Instant, found: Found) -> bool {
         match self {
             Self::None | Self::CoDel(_) => true,

@@ -159,7 +159,7 @@ impl PieState {
         self.burst_allowance = self.burst_allowance.saturating_sub(self.config.update);
     }
 
-    /// The delay is, and was at the last update, below half of the target.
+    /// Whether the delay is, and was at the last update, below half of the target.
     fn is_short(&self) -> bool {
         self.current_qdelay < self.config.target / 2 && self.qdelay_old < self.config.target / 2
     }

@@ -60,7 +60,7 @@ impl RadioNetwork {
         }
     }
 
-    /// If a unicast frame announces another.
+    /// Stays on if a unicast frame announces another.
     pub(in crate::mac) fn expect_burst(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -77,7 +77,7 @@ impl RadioNetwork {
         }
     }
 
-    /// After an acknowledgment; keeps listening in a burst.
+    /// Sleeps after an acknowledgment; keeps listening in a burst.
     pub(in crate::mac) fn rest(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let now = around.scheduler.now();
         self.sleep(at);
@@ -91,7 +91,7 @@ impl RadioNetwork {
         self.stations[usize::from(at)].duty().listening = None;
     }
 
-    /// If the frame has this station's address.
+    /// Whether a frame with this station's address is being received.
     pub(super) fn is_receiving(&mut self, at: Station) -> bool {
         let Some(from) = self.air.receiving_from(at) else { return false };
         let sender = &mut self.stations[usize::from(from)];

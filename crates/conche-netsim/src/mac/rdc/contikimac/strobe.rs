@@ -30,7 +30,7 @@ pub(super) struct Train {
 }
 
 impl RadioNetwork {
-    /// Now, or shortly before the neighbour's wake-up.
+    /// Begins now, or shortly before the neighbour's wake-up.
     pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -105,17 +105,17 @@ impl RadioNetwork {
         arrived
     }
 
-    /// It is read later.
+    /// Records an acknowledgment, read later.
     pub(in crate::mac) fn acknowledge_strobe(&mut self, at: Station) {
         self.stations[usize::from(at)].duty().train.acknowledged = true;
     }
 
-    /// If the last acknowledged frame announced another.
+    /// Whether the last acknowledged frame announced another.
     pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
     }
 
-    /// If frames for a burst waited when the last frame was sent.
+    /// Whether frames for a burst waited when the last frame was sent.
     ///
     /// Frames that arrive during its transmission do not count: a mote does nothing else meanwhile,
     /// so they find an empty queue. Without duty cycling one burst takes all waiting frames
@@ -124,7 +124,7 @@ impl RadioNetwork {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
 
-    /// Without a wait: the neighbour is awake, and this station has just used the channel.
+    /// Sends at once: the neighbour is awake, and this station has just used the channel.
     pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
@@ -142,7 +142,7 @@ impl RadioNetwork {
         self.end(around, at, outcome);
     }
 
-    /// To the stations in range, whose checks will detect energy.
+    /// Announces a train to the stations in range, whose checks will detect energy.
     fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -161,7 +161,7 @@ impl RadioNetwork {
 }
 
 impl Train {
-    /// From the first to the last strobe.
+    /// Returns the maximum time from the first to the last strobe.
     fn longest(&self, config: &ContikiMac, to: Station) -> std::time::Duration {
         if (self.known_receiver || self.receiver_awake) && to != BROADCAST {
             config.max_phase_strobe_time.min(config.strobe_time())
