@@ -17,7 +17,7 @@ pub struct Flow {
     pub peer: NodeId,
     /// Start time.
     pub start: Instant,
-    /// Latest time of a new exchange; `None` for no end.
+    /// Time from which no new exchange opens; `None` for no end.
     pub stop: Option<Instant>,
     /// Schedule of its exchanges.
     pub pace: Pace,

@@ -9,8 +9,8 @@ use crate::{Instant, NodeId};
 
 /// A layer that turns messages into datagrams and back, and may send its own.
 ///
-/// The node, its clock and network, polls it after every input. Peers are nodes, across successive
-/// connections; a connection's end fails all its exchanges.
+/// It has neither clock nor network: the node polls it after every input. Peers are nodes, across
+/// successive connections; a connection's end fails all its exchanges.
 pub trait Underlay {
     /// Returns [`poll`](Self::poll)'s buffer size in bytes.
     fn buffer_bytes(&self) -> usize;
