@@ -22,7 +22,7 @@ use conche_cc::{Controller, Instant};
 
 /// A live group request.
 #[derive(Debug)]
-struct Inquiry {
+struct GroupRequest {
     token: u64,
     exchange: ExchangeId,
     /// Message ID of the request.
@@ -41,7 +41,7 @@ enum Verdict {
     Drop,
 }
 
-impl Inquiry {
+impl GroupRequest {
     /// Records a response with this message ID. A sender may have as many as are left for all
     /// others, so that one member of the group cannot exclude the others.
     fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
@@ -61,20 +61,20 @@ impl Inquiry {
 
 /// All live group requests.
 #[derive(Debug)]
-pub(crate) struct Inquiries {
+pub(crate) struct GroupRequests {
     /// In order of tokens. There are few, because only few message IDs are reserved for them.
-    by_token: Vec<Inquiry>,
+    by_token: Vec<GroupRequest>,
     /// Times at which the last message IDs were allocated, oldest first.
     given: VecDeque<Instant>,
     /// Counter of message IDs, starting at a random number.
     next: Option<u16>,
 }
 
-impl Inquiries {
+impl GroupRequests {
     const NONE: Self = Self { by_token: Vec::new(), given: VecDeque::new(), next: None };
 }
 
-impl Seldom for Inquiries {
+impl Seldom for GroupRequests {
     type Recipe = ();
 
     fn empty<'a>() -> &'a Self {
@@ -86,7 +86,7 @@ impl Seldom for Inquiries {
     }
 }
 
-impl Inquiries {
+impl GroupRequests {
     pub(crate) fn is_empty(&self) -> bool {
         self.by_token.is_empty()
     }
@@ -115,28 +115,28 @@ impl Inquiries {
 
     /// Returns the place of a token, or the place to insert it.
     fn place(&self, token: u64) -> Result<usize, usize> {
-        self.by_token.binary_search_by_key(&token, |inquiry| inquiry.token)
+        self.by_token.binary_search_by_key(&token, |group_request| group_request.token)
     }
 
-    fn insert(&mut self, inquiry: Inquiry) {
-        let (Ok(place) | Err(place)) = self.place(inquiry.token);
-        self.by_token.insert(place, inquiry);
+    fn insert(&mut self, group_request: GroupRequest) {
+        let (Ok(place) | Err(place)) = self.place(group_request.token);
+        self.by_token.insert(place, group_request);
     }
 
-    fn get_mut(&mut self, token: &Token) -> Option<&mut Inquiry> {
+    fn get_mut(&mut self, token: &Token) -> Option<&mut GroupRequest> {
         self.place(token.as_u64()).ok().map(|place| &mut self.by_token[place])
     }
 
     #[inline]
-    fn of(&self, exchange: ExchangeId, token: &Token) -> Option<&Inquiry> {
+    fn of(&self, exchange: ExchangeId, token: &Token) -> Option<&GroupRequest> {
         let place = self.place(token.as_u64()).ok()?;
-        Some(&self.by_token[place]).filter(|inquiry| inquiry.exchange == exchange)
+        Some(&self.by_token[place]).filter(|group_request| group_request.exchange == exchange)
     }
 
     /// Returns the message ID of this exchange's message if it is a group request.
     #[inline]
     pub(crate) fn id_of(&self, exchange: ExchangeId, token: &Token) -> Option<MessageId> {
-        self.of(exchange, token).map(|inquiry| inquiry.id)
+        self.of(exchange, token).map(|group_request| group_request.id)
     }
 
     /// Removes a group request whose exchange has ended.
@@ -175,7 +175,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         // The request may be queued before the ID is used.
         let lifetime =
             layers.transport.config.times().exchange_lifetime.saturating_add(layers.transport.config.queue_lifetime);
-        let id = self.inquiries.message_id(now, lifetime, &mut layers.transport.random);
+        let id = self.group_requests.message_id(now, lifetime, &mut layers.transport.random);
         id.ok_or(RequestError::GroupsBusy { limit: GROUP_IDS.len() })
     }
 
@@ -188,7 +188,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         id: MessageId,
         request: Request,
     ) -> Result<ExchangeId, RequestError> {
-        let token = self.inquiries.token(&mut layers.transport.random);
+        let token = self.group_requests.token(&mut layers.transport.random);
         let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
@@ -198,8 +198,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
             ..Opening::EMPTY
         };
-        let exchange = self.submit(layers, now, peer, &mut opening)?;
-        self.inquiries.insert(Inquiry {
+        let exchange = layers.submit(now, peer, &mut opening)?;
+        self.group_requests.insert(GroupRequest {
             token: token.as_u64(),
             exchange,
             id,
@@ -211,7 +211,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Handles a response that matches no exchange with its sender. Returns `true` if it answers a
     /// group request, which is matched by token only (RFC 7252 §8.2).
-    pub(crate) fn receive_group_response(
+    pub(super) fn receive_group_response(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -220,8 +220,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         message: &Message<'_>,
     ) -> bool {
         let token = message.token();
-        let asked = self.inquiries.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
-        let Some(exchange) = asked.map(|inquiry| inquiry.exchange) else { return false };
+        let asked = self.group_requests.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
+        let Some(exchange) = asked.map(|group_request| group_request.exchange) else { return false };
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
             if message.ty() == Type::Confirmable {
                 layers.transport.reject_response(now, source, hash, message.id());
@@ -232,11 +232,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             // If it cannot be remembered, a duplicate is acknowledged again but not reported.
             layers.transport.acknowledge_empty(now, source, what, message.id());
         }
-        self.tell_group_response(layers, exchange, (source, hash), message);
+        self.report_group_response(layers, exchange, (source, hash), message);
         true
     }
 
-    pub(crate) fn tell_group_response(
+    fn report_group_response(
         &mut self,
         layers: &mut Layers<P, C>,
         exchange: ExchangeId,
@@ -244,8 +244,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         message: &Message<'_>,
     ) {
         let limit = layers.transport.config.limits.group_responses;
-        let Some(inquiry) = self.inquiries.get_mut(&message.token()) else { return };
-        match inquiry.enter(hash, message.id(), limit) {
+        let Some(group_request) = self.group_requests.get_mut(&message.token()) else { return };
+        match group_request.enter(hash, message.id(), limit) {
             Verdict::Duplicate => layers.transport.stats.duplicates += 1,
             Verdict::Drop => layers.transport.stats.group_overflow += 1,
             Verdict::Deliver => {
@@ -260,7 +260,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns the event for the end of a group request that was sent: a timeout is its normal end,
     /// not a failure.
-    pub(crate) fn group_over(
+    pub(super) fn group_over(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -269,12 +269,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     ) -> Option<Event<P>> {
         let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
         let exchange = layers.transport.exchanges.get(index);
-        let inquiry = self.inquiries.of(exchange.id(index), &exchange.token)?;
+        let group_request = self.group_requests.of(exchange.id(index), &exchange.token)?;
         if !in_time || exchange.sent.is_empty() {
             return None;
         }
-        let responses = inquiry.responses;
-        let (exchange, group, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+        let responses = group_request.responses;
+        let (exchange, group, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
         Some(Event::GroupOver { exchange, group, responses, course })
     }
 }

@@ -35,7 +35,7 @@ use crate::observe::Subscriptions;
 use crate::store::OnDemand;
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
-use group::Inquiries;
+use group::GroupRequests;
 use q_block::QBlock;
 use token::Discovery;
 pub(crate) use token::Tried;
@@ -44,7 +44,7 @@ pub(crate) use token::Tried;
 pub(crate) struct Client<P: PeerKey, C: Controller> {
     /// What peers are known to support, if extended tokens or Q-Block are configured.
     support: Option<Box<Support>>,
-    pub(crate) inquiries: OnDemand<Inquiries>,
+    pub(crate) group_requests: OnDemand<GroupRequests>,
     pub(crate) subscriptions: OnDemand<Subscriptions>,
     layers: PhantomData<fn() -> Layers<P, C>>,
 }
@@ -68,7 +68,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn new(config: &SharedConfig, hash: Keyed) -> Self {
         Self {
             support: Support::of(config).map(Box::new),
-            inquiries: OnDemand::new(()),
+            group_requests: OnDemand::new(()),
             subscriptions: OnDemand::new(hash),
             layers: PhantomData,
         }
@@ -115,7 +115,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let subscription = self.registers(layers, index);
         if let Some(over) = self.group_over(layers, now, index, reason) {
             layers.announce(over);
-        } else if self.is_told_of(layers, index) {
+        } else if self.is_reported(layers, index) {
             layers.announce_failure(now, index, reason);
         } else {
             layers.transport.stats.responses_expired += 1;
@@ -129,9 +129,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Closes the exchange of a request or of a state.
     #[inline]
     pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        if !self.inquiries.is_empty() {
+        if !self.group_requests.is_empty() {
             let exchange = layers.transport.exchanges.get(index);
-            self.inquiries.forget(exchange.id(index), &exchange.token);
+            self.group_requests.forget(exchange.id(index), &exchange.token);
         }
         layers.transport.close(now, index);
     }

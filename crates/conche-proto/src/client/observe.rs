@@ -71,7 +71,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let mut opening = registration(request.clone(), token, reliability, deadline, security.clone());
         let in_sets = self.offer_sets(layers, now, peer, &mut opening, named);
         let token = opening.token.clone();
-        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        let exchange = layers.submit(now, peer, &mut opening)?;
         // An Echo value is not fresh for a repeated registration (RFC 9175 §2.3).
         let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets, security };
         let subscription = self.subscriptions.insert(opened);
@@ -96,7 +96,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening = self.registration_again(index, found.request.clone());
         self.offer_sets_again(layers, now, peer, &mut opening, in_sets);
-        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        let exchange = layers.submit(now, peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
     }
@@ -116,7 +116,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let registering = found.exchange;
         let mut opening = self.registration_again(index, Content { code, body });
         self.offer_sets_again(layers, now, peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
-        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        let exchange = layers.submit(now, peer, &mut opening)?;
         self.remove_subscription(layers, now, index);
         self.abandon_registration(layers, now, registering);
         Ok(exchange)
@@ -134,7 +134,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns the subscription that this exchange registers.
     #[inline]
-    pub(crate) fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
+    pub(super) fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
         if self.subscriptions.is_empty() {
             return None;
         }
@@ -147,12 +147,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns `true` if the application opened this exchange, `false` for a repeated registration
     /// of the endpoint.
-    pub(crate) fn is_told_of(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
+    pub(super) fn is_reported(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
         self.registers(layers, index).is_none_or(|subscription| self.subscriptions.get(subscription).newest.is_none())
     }
 
     /// Handles the response to a registration.
-    pub(crate) fn deliver_registration(
+    pub(super) fn deliver_registration(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -161,9 +161,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         kind: AckKind,
         message: OwnedMessage,
     ) {
-        let told = self.is_told_of(layers, index);
+        let told = self.is_reported(layers, index);
         layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
-        let (exchange, from, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+        let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
         let proved = layers.transport.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
         let security = core::mem::take(&mut layers.transport.exchanges.get_mut(index).security);
         let found = self.subscriptions.get_mut(subscription);
@@ -178,18 +178,18 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         if told {
             let end = self.take(layers, now, subscription, &message).err().flatten();
-            self.stop_gathering(layers, now, subscription);
+            self.discard_state(layers, now, subscription);
             layers.announce(Event::Response { exchange, from, message, course });
             if let Some(reason) = end {
                 self.subscription_over(layers, now, subscription, reason);
             }
         } else {
-            self.tell(layers, now, subscription, message);
+            self.report(layers, now, subscription, message);
         }
     }
 
     /// Repeats a repeated registration with the Echo value of a 4.01 (RFC 9175 §2.3).
-    pub(crate) fn prove_fresh(
+    fn prove_fresh(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -204,12 +204,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening = self.registration_again(subscription, content);
         self.offer_sets_again(layers, now, peer, &mut opening, in_sets);
-        let exchange = self.submit(layers, now, peer, &mut opening).ok()?;
+        let exchange = layers.submit(now, peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
         Some(())
     }
 
-    pub(crate) fn registration_failed(
+    pub(super) fn registration_failed(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -223,7 +223,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns the subscription of a response that does not answer a request: it matches no
     /// exchange, or only a registration whose response would come with the acknowledgement or after
     /// it.
-    pub(crate) fn notified(
+    pub(super) fn notified(
         &mut self,
         layers: &mut Layers<P, C>,
         peer: Option<u32>,
@@ -246,14 +246,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns `true` if a separate response with the token of a deregistration does not answer it:
     /// the answer has no Observe option, whereas a late notification has one (RFC 7641 §3.6, §4.1).
-    pub(crate) fn is_late_notification(&self, layers: &Layers<P, C>, index: u32, message: &Message<'_>) -> bool {
+    pub(super) fn is_late_notification(&self, layers: &Layers<P, C>, index: u32, message: &Message<'_>) -> bool {
         let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
         message.option(OptionNumber::OBSERVE).is_some()
             && deregisters(&layers.transport.exchanges.get(index).content.body)
     }
 
     /// Handles a notification (RFC 7641 §3.2 to §3.5).
-    pub(crate) fn receive_notification(
+    pub(super) fn receive_notification(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -271,14 +271,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             // If it cannot be remembered, its sequence number identifies a duplicate.
             layers.transport.acknowledge_empty(now, source, what, message.id());
         }
-        if self.has_q_block() && self.gather(layers, now, subscription, message) {
+        if self.has_q_block() && self.receive_state_payload(layers, now, subscription, message) {
             return;
         }
-        self.tell(layers, now, subscription, OwnedMessage::from(*message));
+        self.report(layers, now, subscription, OwnedMessage::from(*message));
     }
 
     /// Reports a stale subscription.
-    pub(crate) fn subscription_due(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(super) fn subscription_due(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = layers.transport.peers.get(peer).key;
         layers.announce(Event::Stale { subscription, from });
@@ -287,8 +287,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Ends the subscription of a registration that the application cancelled. For a repeated
     /// registration of the endpoint, the application knows only the exchange, so an event names the
     /// subscription.
-    pub(crate) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        let told = self.is_told_of(layers, index);
+    pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let told = self.is_reported(layers, index);
         let Some(subscription) = self.registers(layers, index) else { return };
         self.subscriptions.get_mut(subscription).exchange = None;
         if told {
@@ -299,12 +299,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Reports a notification to the application, unless it is older than the last one.
-    pub(crate) fn tell(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, message: OwnedMessage) {
+    pub(super) fn report(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, message: OwnedMessage) {
         let taken = self.take(layers, now, index, &message);
         if taken == Err(None) {
             return;
         }
-        self.stop_gathering(layers, now, index);
+        self.discard_state(layers, now, index);
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = layers.transport.peers.get(peer).key;
         layers.announce(Event::Notification { subscription, from, message });
@@ -315,7 +315,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Records a notification. `Err`: the reason why it is the last one, or `None` if it is older
     /// than the newest one.
-    pub(crate) fn take(
+    pub(super) fn take(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -340,13 +340,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    pub(crate) fn subscription_over(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        reason: SubscriptionEnd,
-    ) {
+    fn subscription_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: SubscriptionEnd) {
         let found = self.subscriptions.get(index);
         let (subscription, registering) = (self.subscriptions.id(index), found.exchange);
         let from = layers.transport.peers.get(found.peer).key;
@@ -363,25 +357,20 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         });
     }
 
-    pub(crate) fn remove_subscription(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        self.stop_gathering(layers, now, index);
+    fn remove_subscription(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        self.discard_state(layers, now, index);
         let peer = self.subscriptions.get(index).peer;
         self.subscriptions.remove(index);
         layers.transport.peers.let_go(now, peer);
     }
 
     /// Creates a registration with the token of a subscription.
-    pub(crate) fn registration_again(&self, index: u32, content: Content) -> Opening {
+    fn registration_again(&self, index: u32, content: Content) -> Opening {
         let found = self.subscriptions.get(index);
         registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())
     }
 
-    pub(crate) fn abandon_registration(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        exchange: Option<ExchangeId>,
-    ) {
+    fn abandon_registration(&mut self, layers: &mut Layers<P, C>, now: Instant, exchange: Option<ExchangeId>) {
         if let Some(exchange) = exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
             layers.transport.exchanges.abandon(
                 now,

@@ -1,5 +1,16 @@
-//! Requests that are sent again with new keys, when both endpoints derive new keys (RFC 8613
-//! appendix B.2).
+//! Responses to protected requests (OSCORE, RFC 8613), and requests that are sent again with new keys
+//! when both endpoints derive them (appendix B.2).
+//!
+//! A response to a protected request whose protection is missing or invalid does not reach the
+//! application:
+//!
+//! - It is ignored, except that an acknowledgement ends retransmission, as an Empty one would, which
+//!   any sender could have sent.
+//! - An unprotected error from the address and with the token of the request ends the request with
+//!   [`Failure::NotAuthenticated`], because a server that has lost its context can send nothing
+//!   else (RFC 8613 §8.2). An attacker off the path cannot guess the token, and one on the path
+//!   could have suppressed the response as well. An error never ends an observation in this way:
+//!   the observation continues, becomes stale in time, and is registered again.
 
 use crate::PeerKey;
 use crate::client::Client;
@@ -27,7 +38,7 @@ enum Response {
 impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Marks the keys of a request as lost by the server if the response code says so and they are
     /// derived anew. Returns whether they are.
-    pub(crate) fn lost_keys(&mut self, layers: &mut Layers<P, C>, index: u32, code: Code) -> bool {
+    fn lost_keys(&mut self, layers: &mut Layers<P, C>, index: u32, code: Code) -> bool {
         let binding = layers.transport.exchanges.get(index).security.binding();
         let protection = layers.protection.as_deref_mut();
         let known = binding.zip(protection).filter(|_| code == Code::UNAUTHORIZED);
@@ -37,14 +48,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns whether a request whose keys have changed or were lost may be sent again: it has not
     /// been executed, or is idempotent. Whoever reports lost keys without protection may have let
     /// the request through before.
-    pub(crate) fn may_be_repeated(&self, layers: &Layers<P, C>, index: u32) -> bool {
+    fn may_be_repeated(&self, layers: &Layers<P, C>, index: u32) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);
         is_proposal || exchange.said().0.is_idempotent()
     }
 
     /// Sends a request once more, with the current keys.
-    pub(crate) fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, kind: AckKind) {
+    fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, kind: AckKind) {
         layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
         if !layers.transport.exchanges.get_mut(index).security.goes_again() {
             return self.fail(layers, now, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
@@ -109,7 +120,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Receives a piggybacked response to a protected request.
-    pub(crate) fn receive_protected_piggybacked(
+    pub(super) fn receive_protected_piggybacked(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -128,7 +139,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Receives a separate response to a protected request.
-    pub(crate) fn receive_protected_separately(
+    fn receive_protected_separately(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -154,7 +165,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    pub(crate) fn deliver_inner(
+    fn deliver_inner(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -172,7 +183,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Receives a separate response. Returns whether it belongs to a protected request or
     /// subscription.
-    pub(crate) fn receive_protected_response(
+    pub(super) fn receive_protected_response(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -199,7 +210,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Receives a message with the token of a protected subscription. The request that it is bound
     /// to determines whether it is a notification or the response to a repeated registration.
-    pub(crate) fn receive_protected_notification(
+    fn receive_protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -217,7 +228,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    pub(crate) fn acknowledge_response(
+    fn acknowledge_response(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,

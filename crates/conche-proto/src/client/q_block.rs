@@ -73,12 +73,12 @@ fn uploads(opening: &Opening) -> bool {
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns the Q-Block rules, if the configuration enables Q-Block.
-    pub(crate) fn set_rules(&self) -> Option<SetRules> {
+    fn set_rules(&self) -> Option<SetRules> {
         self.q_block().map(|q_block| q_block.rules)
     }
 
     /// Sends the next payload of a request in sets.
-    pub(crate) fn depart_payload(
+    pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -106,7 +106,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Sends a request, or lets its response be sent, in sets. Returns `false`, with nothing
     /// changed, if the request is not suitable. `named`: the application chose its token.
-    pub(crate) fn cut_into_sets(
+    pub(super) fn cut_into_sets(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -124,7 +124,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Like [`cut_into_sets`](Self::cut_into_sets), with this Request-Tag, and for observations
     /// too.
-    pub(crate) fn cut_into_tagged_sets(
+    fn cut_into_tagged_sets(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -173,7 +173,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns the request with this token, which is its own or the numbered token of a message in
     /// a set.
-    pub(crate) fn exchange_with_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> Option<u32> {
+    pub(super) fn exchange_with_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> Option<u32> {
         let found = layers.transport.exchanges.with_token(peer, token);
         if found.is_some() || !self.has_q_block() {
             return found;
@@ -188,7 +188,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Continues a request in sets whose first message was acknowledged with an Empty ACK: the
     /// server has the first block.
-    pub(crate) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
         let round_trip = layers.transport.exchanges.get(index).course(now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
         let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
@@ -199,7 +199,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Sends the next set of a request body or, if each payload is acknowledged individually, the
     /// next payload.
-    pub(crate) fn send_more(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    fn send_more(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
         let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
         let peer = layers.transport.exchanges.get(index).peer;
         if !confirmable {
@@ -218,7 +218,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Receives a response to a request in sets.
-    pub(crate) fn deliver_to_sets(
+    pub(super) fn deliver_to_sets(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -321,7 +321,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Delivers the complete response to a request in sets.
-    pub(crate) fn delivered(
+    pub(super) fn delivered(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -335,20 +335,20 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if let Purpose::State(subscription) = layers.transport.exchanges.get(index).purpose {
             return self.deliver_state(layers, now, index, subscription, message);
         }
-        let (exchange, from, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+        let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
         layers.announce(Event::Response { exchange, from, message, course });
         self.close(layers, now, index);
     }
 
     /// Returns whether the exchange belongs to an observation, whose messages are delivered as they
     /// are: notifications, or a first block to continue from.
-    pub(crate) fn is_observed(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
+    fn is_observed(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
         matches!(layers.transport.exchanges.get(index).purpose, Purpose::State(_))
             || self.registers(layers, index).is_some()
     }
 
     /// Waits for the next block of a response in sets, if the exchange is receiving one.
-    pub(crate) fn await_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    fn await_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
         if let Some(due) = layers.transport.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
             layers.transport.exchanges.await_set(&mut layers.transport.peers, index, due);
         }
@@ -356,7 +356,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Sends a message of an exchange that answers a received one, as an ACK does, and so bypasses
     /// the congestion controller.
-    pub(crate) fn say(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, body: &Body) {
+    fn say(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, body: &Body) {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
         let base = exchange.token.clone();
@@ -384,7 +384,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Starts a request again with Block1 and Block2, since the peer does not support Q-Block. For
     /// an observation the request is sent whole and with the same token.
-    pub(crate) fn fall_back(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    fn fall_back(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
         let observed = self.is_observed(layers, index);
         let exchange = layers.transport.exchanges.get(index);
         let (peer, own) = (exchange.peer, exchange.token.clone());
@@ -414,7 +414,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Repeats a request so that it asks for the whole response by Q-Block2.
-    pub(crate) fn ask_for_whole(
+    fn ask_for_whole(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -435,7 +435,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Switches to Block2 for the response to a request in sets, which comes block by block or
     /// whole. Requests for further blocks are Confirmable, as the request was.
-    pub(crate) fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         if let Work::Sets(sets) = &transfer.work {
             transfer.work = Work::Blocks(Transfer::new(sets.code, &sets.whole));
@@ -446,7 +446,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Makes a registration accept Q-Block notifications, and use Q-Block for its own body if
     /// necessary. `named`: the application chose the token.
-    pub(crate) fn offer_sets(
+    pub(super) fn offer_sets(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -461,7 +461,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Does the same for a repeated registration, with its token.
-    pub(crate) fn offer_sets_again(
+    pub(super) fn offer_sets_again(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -476,7 +476,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Handles a notification that may be a payload of a Q-Block state; returns `false` if it is
     /// complete by itself.
-    pub(crate) fn gather(
+    pub(super) fn receive_state_payload(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -494,7 +494,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let coming = found.coming.filter(|&id| layers.transport.exchanges.live(id).is_some());
         let index = match coming {
             Some(exchange) if is_news || order.is_none() => Some(exchange.index),
-            None if is_news => self.begin_gathering(layers, now, subscription, in_sets),
+            None if is_news => self.begin_state(layers, now, subscription, in_sets),
             _ => None,
         };
         if let Some(index) = index {
@@ -504,7 +504,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Starts to receive a newer state. Without room for it, its payload is treated as lost.
-    pub(crate) fn begin_gathering(
+    fn begin_state(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -538,7 +538,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Handles a complete newer state, or the response in its place.
-    pub(crate) fn deliver_state(
+    fn deliver_state(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -549,18 +549,18 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.state_failed(layers, now, index, subscription);
         let is_state = message.code().is_success() && message.option(OptionNumber::OBSERVE).is_some();
         if is_state {
-            self.tell(layers, now, subscription, message);
+            self.report(layers, now, subscription, message);
         }
     }
 
     /// Ends the reception of a newer state.
-    pub(crate) fn state_failed(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, subscription: u32) {
+    pub(super) fn state_failed(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, subscription: u32) {
         self.subscriptions.get_mut(subscription).coming = None;
         self.close(layers, now, index);
     }
 
     /// Discards a partially received state.
-    pub(crate) fn stop_gathering(&mut self, layers: &mut Layers<P, C>, now: Instant, subscription: u32) {
+    pub(super) fn discard_state(&mut self, layers: &mut Layers<P, C>, now: Instant, subscription: u32) {
         let coming = self.subscriptions.get_mut(subscription).coming.take();
         if let Some(exchange) = coming.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
             self.close(layers, now, exchange.index);

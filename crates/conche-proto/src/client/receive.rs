@@ -39,7 +39,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         {
             return;
         }
-        if !self.inquiries.is_empty() && self.receive_group_response(layers, now, (source, hash), what, message) {
+        if !self.group_requests.is_empty() && self.receive_group_response(layers, now, (source, hash), what, message) {
             return;
         }
         if let Some(subscription) = self.notified(layers, peer, message, found) {
@@ -109,7 +109,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         let exchange = layers.transport.exchanges.get(index);
         let is_first = exchange.transfer.is_none() || exchange.asks_for_first_block();
-        if is_first && self.is_told_of(layers, index) {
+        if is_first && self.is_reported(layers, index) {
             layers.announce_acknowledged(now, index);
         }
         layers.transport.exchanges.await_response(now, index);
@@ -121,7 +121,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Handles the response to a request: the exchange is over, unless it continues with further
     /// blocks.
     #[inline]
-    pub(crate) fn deliver(
+    pub(super) fn deliver(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -143,7 +143,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
         let Some(message) = self.follow(layers, now, index, message) else { return };
-        let (exchange, from, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+        let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
         layers.announce(Event::Response { exchange, from, message, course });
         self.close(layers, now, index);
     }

@@ -42,28 +42,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             // Try one feature at a time.
             self.cut_request(layers, &mut opening, request.tagged)?;
         }
-        let exchange = self.submit(layers, now, peer, &mut opening)?;
+        let exchange = layers.submit(now, peer, &mut opening)?;
         if tried {
             layers.transport.exchanges.get_mut(exchange.index).tries_token = true;
         }
         if request.rest.is_some() {
-            self.tell_wanted(layers, exchange);
+            layers.announce_wanted(exchange);
         }
         Ok(exchange)
-    }
-
-    /// Opens an exchange for the application, within its limits.
-    #[inline]
-    pub(crate) fn submit(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        peer: u32,
-        opening: &mut Opening,
-    ) -> Result<ExchangeId, RequestError> {
-        layers.transport.check_room(peer, opening)?;
-        layers.protect_opening(opening)?;
-        let limit = layers.transport.config.limits.exchanges;
-        layers.transport.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
     }
 }

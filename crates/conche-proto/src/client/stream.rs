@@ -8,7 +8,7 @@ use crate::PeerKey;
 use crate::blockwise::{Step, Transfer};
 use crate::client::Client;
 use crate::error::RequestError;
-use crate::event::{Event, NotWanted, Unfinished};
+use crate::event::NotWanted;
 use crate::exchange::{ExchangeId, Opening, Rest, Transferring, Work};
 use crate::layers::Layers;
 use conche_cc::{Controller, Instant};
@@ -25,12 +25,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Resumes a paused transfer.
-    pub(crate) fn resume(&mut self, layers: &mut Layers<P, C>, now: Instant, id: ExchangeId) {
+    fn resume(&mut self, layers: &mut Layers<P, C>, now: Instant, id: ExchangeId) {
         let exchange = layers.transport.exchanges.get(id.index);
         let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
         // Nothing was to be sent while the application held the block.
         let peer = layers.transport.exchanges.get(id.index).peer;
-        layers.transport.exchanges.tell_starvation(now, &mut layers.transport.peers, peer);
+        layers.transport.exchanges.report_starvation(now, &mut layers.transport.peers, peer);
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.resume(&rules),
@@ -39,15 +39,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.take_step(layers, now, id.index, transfer, step);
     }
 
-    /// Reports to the application how much of a request body is wanted, if it does not know yet.
-    pub(crate) fn tell_wanted(&mut self, layers: &mut Layers<P, C>, id: ExchangeId) {
-        if let Some(bytes) = layers.transport.exchanges.blocks_mut(id).and_then(Transfer::wants) {
-            layers.announce(Event::Wanted { body: Unfinished::Request(id), bytes });
-        }
-    }
-
     /// Begins a request for which the application has only the start of the body.
-    pub(crate) fn begin_upload(
+    pub(super) fn begin_upload(
         &self,
         layers: &Layers<P, C>,
         opening: &mut Opening,
@@ -80,7 +73,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if transfer.awaits_supply() {
             self.resume(layers, now, id);
         } else {
-            self.tell_wanted(layers, id);
+            layers.announce_wanted(id);
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ const PLACES: usize = 1024;
 
 /// The result for one peer.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct TokenSupport {
     /// Keyed hash of the peer, which determines its only place. A displaced peer is tried again.
     hash: u64,
     until: Instant,
@@ -36,17 +36,17 @@ struct Found {
 /// The results for all peers.
 #[derive(Debug)]
 pub(crate) struct Discovery {
-    places: Box<[Found]>,
+    places: Box<[TokenSupport]>,
 }
 
 impl Discovery {
     /// Creates the table if the configured tokens are extended.
     pub(crate) fn of(config: &EndpointConfig) -> Option<Self> {
-        let nobody = Found { hash: 0, until: Instant::ZERO, understands: false };
+        let nobody = TokenSupport { hash: 0, until: Instant::ZERO, understands: false };
         (config.token_length > Token::MAX_LENGTH).then(|| Self { places: vec![nobody; PLACES].into_boxed_slice() })
     }
 
-    fn place(&mut self, hash: u64) -> &mut Found {
+    fn place(&mut self, hash: u64) -> &mut TokenSupport {
         &mut self.places[usize::try_from(hash % PLACES as u64).unwrap_or_default()]
     }
 
@@ -77,7 +77,7 @@ pub(crate) enum Tried {
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns a random token; `may_try` permits to try an extended one.
-    pub(crate) fn choose_token(
+    pub(super) fn choose_token(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -107,7 +107,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let peer = exchange.peer;
         let hash = layers.transport.peers.hash(&layers.transport.peers.get(peer).key);
         if let Some(discovery) = self.discovery_mut() {
-            *discovery.place(hash) = Found { hash, until: now + LIFETIME, understands };
+            *discovery.place(hash) = TokenSupport { hash, until: now + LIFETIME, understands };
         }
         let short = if understands { None } else { self.choose_token(layers, now, peer, false).ok() };
         let Some(Chosen { token, .. }) = short else { return true };
@@ -138,7 +138,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns `true` if a request or subscription uses this token.
     #[inline]
-    pub(crate) fn uses_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> bool {
+    pub(super) fn uses_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> bool {
         let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
         subscribed || layers.transport.exchanges.uses_token(peer, token)
     }

@@ -40,7 +40,7 @@ fn asks_for_one_block(body: &Body, code: Code) -> bool {
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns the rules for a request with this token, or with a new one after a restart.
-    pub(crate) fn transfer_rules(&self, layers: &Layers<P, C>, token: &Token, security: &Security) -> Rules {
+    pub(super) fn transfer_rules(&self, layers: &Layers<P, C>, token: &Token, security: &Security) -> Rules {
         let (config, limits) = (&layers.transport.config, &layers.transport.config.limits);
         let overhead = layers.transport.config.longest_overhead(token).with(security.request_bytes());
         let &Limits { message_bytes, body_bytes, .. } = limits;
@@ -50,7 +50,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Cuts a request that is not sent uncut, and requests blocks of the configured size in
     /// advance.
     #[inline]
-    pub(crate) fn cut_request(
+    pub(super) fn cut_request(
         &self,
         layers: &Layers<P, C>,
         opening: &mut Opening,
@@ -93,7 +93,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Adds a Request-Tag to a body that is protected or to be `tagged`. It distinguishes the
     /// blocks from those of all other bodies, so that an attacker cannot withhold a block and
     /// insert it into another body (RFC 9175 §3.5.1).
-    pub(crate) fn tag_body(&self, layers: &Layers<P, C>, opening: &mut Opening, tagged: bool) {
+    pub(super) fn tag_body(&self, layers: &Layers<P, C>, opening: &mut Opening, tagged: bool) {
         if (tagged || !opening.security.is_plain()) && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
             let tag = layers.transport.hash.hash(&layers.transport.stats.exchanges).to_be_bytes();
             opening.body = opening.body.with_request_tag(&tag);
@@ -103,7 +103,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Processes a response to an exchange. Returns the message to deliver, or `None` if the
     /// exchange continues or has failed.
     #[inline]
-    pub(crate) fn follow(
+    pub(super) fn follow(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -122,7 +122,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns the transfer of an exchange, or a new one for an exchange that may need several
     /// messages. `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
-    pub(crate) fn work_of(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<Box<Transferring>> {
+    pub(super) fn work_of(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<Box<Transferring>> {
         let taken = layers.transport.exchanges.take_transfer(index);
         let exchange = layers.transport.exchanges.get(index);
         let (code, body) = exchange.said();
@@ -131,7 +131,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Like [`follow`](Self::follow) for a response about blocks.
-    pub(crate) fn follow_blocks(
+    fn follow_blocks(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -150,7 +150,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             Step::Done(whole) => Some(whole),
             Step::AsItIs => Some(OwnedMessage::from(*response)),
             Step::Told => {
-                let (exchange, from, course) = layers.transport.exchanges.told(now, &layers.transport.peers, index);
+                let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
                 let course = transfer.course(now, course);
                 layers.announce(Event::Block { exchange, from, message: OwnedMessage::from(*response), course });
                 self.take_step(layers, now, index, transfer, step);
@@ -166,7 +166,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Continues a transfer, pauses it for the application, or fails it.
-    pub(crate) fn take_step(
+    pub(super) fn take_step(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -189,13 +189,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 let token = token.map(|chosen| chosen.token);
                 layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), token);
                 let exchange = layers.transport.exchanges.get(index).id(index);
-                self.tell_wanted(layers, exchange);
+                layers.announce_wanted(exchange);
                 return layers.transport.admit_waiting(now, peer);
             }
             Step::Told | Step::Awaited => {
                 layers.transport.exchanges.pause(now, &mut layers.transport.peers, index, transfer);
                 let exchange = layers.transport.exchanges.get(index).id(index);
-                self.tell_wanted(layers, exchange);
+                layers.announce_wanted(exchange);
                 return layers.transport.admit_waiting(now, peer);
             }
             Step::Failed(trouble) => failure_of(trouble),
@@ -206,7 +206,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Returns whether the data of all requests' transfers is within its limit.
-    pub(crate) fn fits_all_transfers(&self, layers: &Layers<P, C>, transfer: &Transferring) -> bool {
+    pub(super) fn fits_all_transfers(&self, layers: &Layers<P, C>, transfer: &Transferring) -> bool {
         let bytes = layers.transport.exchanges.transfer_bytes().saturating_add(transfer.growth());
         transfer.growth() == 0 || bytes <= layers.transport.config.limits.assembly_bytes
     }

@@ -11,8 +11,9 @@ use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Sends a request to a group, identified by its address. Each response causes an
-    /// [`Event::GroupResponse`], and [`Event::GroupOver`] is the end: after the request's timeout
-    /// or, without one, after that of the protocol (247 s with the default parameters). The request
+    /// [`Event::GroupResponse`](crate::Event::GroupResponse), and
+    /// [`Event::GroupOver`](crate::Event::GroupOver) is the end: after the request's timeout or,
+    /// without one, after that of the protocol (247 s with the default parameters). The request
     /// fails if it was never sent.
     ///
     /// The message is Non-confirmable and sent once. It is subject to congestion control for the
@@ -31,8 +32,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
     /// adds Observe 0. The exchange ends like that of any [`request`](Self::request).
-    /// [`Event::Notification`]s follow, each newer than the previous one, and finally
-    /// [`Event::SubscriptionOver`], even if the server does not accept the registration.
+    /// [`Event::Notification`](crate::Event::Notification)s follow, each newer than the previous
+    /// one, and finally [`Event::SubscriptionOver`](crate::Event::SubscriptionOver), even if the
+    /// server does not accept the registration.
     ///
     /// # Errors
     /// As for [`request`](Self::request), and if the method cannot be observed or there are too
@@ -48,9 +50,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.client.subscribe(&mut self.layers, now, peer, request)
     }
 
-    /// Registers a [stale](Event::Stale) subscription again, with the same token (RFC 7641 §3.3.1).
-    /// The response is reported as a notification, or the subscription ends. Has no effect while a
-    /// registration is in progress.
+    /// Registers a [stale](crate::Event::Stale) subscription again, with the same token (RFC 7641
+    /// §3.3.1). The response is reported as a notification, or the subscription ends. Has no effect
+    /// while a registration is in progress.
     ///
     /// # Errors
     /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
@@ -88,8 +90,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
-    /// application has taken the last [`Event::Block`]. The request is sent as soon as the peer's
-    /// queue and controller admit it. Returns `false` if the exchange does not wait for this call.
+    /// application has taken the last [`Event::Block`](crate::Event::Block). The request is sent as
+    /// soon as the peer's queue and controller admit it. Returns `false` if the exchange does not
+    /// wait for this call.
     ///
     /// The server may forget the response in the meantime; RFC 7959 §2.4 allows it. A server that
     /// uses EXCHANGE_LIFETIME keeps it for 247 s.
@@ -99,8 +102,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Supplies more of a body; with `last` all that remains, which may be empty. Data of any
     /// length is accepted. It is sent in blocks of the size that the peer requests, and an
-    /// incomplete block waits for more data. The data may exceed what was [wanted](Event::Wanted)
-    /// and is then held in memory.
+    /// incomplete block waits for more data. The data may exceed what was
+    /// [wanted](crate::Event::Wanted) and is then held in memory.
     ///
     /// An application that cannot continue [cancels](Self::cancel) the exchange, or
     /// [answers](Self::respond) the request with an error.
@@ -114,7 +117,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Pings a peer (RFC 7252 §4.3): its Reset causes [`Event::Acknowledged`].
+    /// Pings a peer (RFC 7252 §4.3): its Reset causes
+    /// [`Event::Acknowledged`](crate::Event::Acknowledged).
     ///
     /// # Errors
     /// If a needed resource is used up.
@@ -128,8 +132,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// [`Transmit::exchange`](super::Transmit) also names exchanges that the endpoint opened
     /// itself. Cancelling a repeated registration ends the subscription, with
-    /// [`Event::SubscriptionOver`]. Cancelling a notification ends its retransmission; the observer
-    /// stays.
+    /// [`Event::SubscriptionOver`](crate::Event::SubscriptionOver). Cancelling a notification ends
+    /// its retransmission; the observer stays.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         let transport = &mut self.layers.transport;
         let Some(purpose) = transport.exchanges.live(exchange).map(|exchange| exchange.purpose) else { return false };

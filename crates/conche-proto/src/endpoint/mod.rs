@@ -1,4 +1,5 @@
-//! The [`Endpoint`] connects codec, message layer, exchanges and peers, and drives their timers.
+//! The [`Endpoint`] passes datagrams, timers and operations to the message layer, the server and the
+//! client.
 //!
 //! After every [`handle`](Endpoint::handle) and every other operation, poll until [`Output::Wait`].
 //! Then nothing happens until the next input, the next operation, or the time in `Wait`.
@@ -72,7 +73,7 @@ use conche_cc::{Controller, Instant};
 /// `P` identifies peers. `C` is the congestion controller;
 /// [`AnyController`](conche_cc::AnyController) is chosen at run time.
 ///
-/// The endpoint only connects modules, none of which uses a module above it.
+/// The endpoint dispatches to its parts, none of which knows it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
     /// The message layer, the protection of messages, and the events for the application.
     layers: Layers<P, C>,

@@ -17,7 +17,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// that protects a request. Until the first context is added, the endpoint does not support the
     /// OSCORE option, and refuses it as an unknown critical option.
     ///
-    /// [`Event::Reserve`] follows. Nothing is protected with the context until it is answered.
+    /// [`Event::Reserve`](crate::Event::Reserve) follows. Nothing is protected with the context
+    /// until it is answered.
     ///
     /// ```
     /// use conche_proto::cc::AnyController;
@@ -98,21 +99,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.context(id)
     }
 
-    /// Confirms that the numbers of an [`Event::Reserve`] are stored and will survive a power
-    /// failure.
+    /// Confirms that the numbers of an [`Event::Reserve`](crate::Event::Reserve) are stored and
+    /// will survive a power failure.
     pub fn reserved(&mut self, reserve: Reserve) {
         self.layers.reserved(reserve);
     }
 
-    /// Reports that the numbers of an [`Event::Reserve`] could not be stored. They are requested
-    /// again when the context is used next.
+    /// Reports that the numbers of an [`Event::Reserve`](crate::Event::Reserve) could not be
+    /// stored. They are requested again when the context is used next.
     pub fn not_reserved(&mut self, context: ContextId) {
         self.layers.not_reserved(context);
     }
 
-    /// Returns whether no request can be protected with this context before an [`Event::Reserve`]
-    /// is answered, because all numbers that are stored as used have been used. If they could not
-    /// be stored, the event is announced again.
+    /// Returns whether no request can be protected with this context before an
+    /// [`Event::Reserve`](crate::Event::Reserve) is answered, because all numbers that are stored
+    /// as used have been used. If they could not be stored, the event is announced again.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         self.layers.waits_for_numbers(context)
     }

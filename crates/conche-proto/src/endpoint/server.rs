@@ -68,8 +68,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Adds the sender of a request to the observers of `topic`, a number that the application
     /// assigns to an observable resource. To be called before [`respond`](Self::respond), for a GET
-    /// or FETCH with [`OptionNumber::OBSERVE`] 0. Unless it is an error, the response then confirms
-    /// the observation.
+    /// or FETCH with [`OptionNumber::OBSERVE`](crate::codec::OptionNumber::OBSERVE) 0. Unless it is
+    /// an error, the response then confirms the observation.
     ///
     /// Returns `None` if the request does not await a response, was sent to a group, or comes from
     /// a source that is not [validated](crate::EndpointConfig::source_validation), or if there is
@@ -99,8 +99,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// requests the others.
     ///
     /// If the state has another Content-Format than the first response to an observer, the observer
-    /// gets 4.06 instead and is removed (§4.2): [`Event::ObserverGone`] with
-    /// [`ObserverEnd::FormatChanged`].
+    /// gets 4.06 instead and is removed (§4.2): [`Event::ObserverGone`](crate::Event::ObserverGone)
+    /// with [`ObserverEnd::FormatChanged`](crate::ObserverEnd::FormatChanged).
     ///
     /// # Errors
     /// If the response is not legal or too large.
@@ -150,9 +150,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
-    /// with the first block of each body that has several. [`Event::Request`] then contains that
-    /// block, with the M bit set in its Block1 option, and [`Event::Part`] contains each further
-    /// one. Bodies sent with Q-Block1 (RFC 9177) or to groups are still delivered whole.
+    /// with the first block of each body that has several.
+    /// [`Event::Request`](crate::Event::Request) then contains that block, with the M bit set in
+    /// its Block1 option, and [`Event::Part`](crate::Event::Part) contains each further one. Bodies
+    /// sent with Q-Block1 (RFC 9177) or to groups are still delivered whole.
     ///
     /// At most [`Limits::transfers`](crate::Limits::transfers) such requests and responses [in
     /// parts](Self::respond_in_parts) exist; further ones are answered with 5.03.
@@ -175,10 +176,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Declares a peer unreachable under this key for ever, for instance after the end of its
-    /// session. Its observations end with [`Event::ObserverGone`], and all exchanges with it except
-    /// handshakes fail with [`Failure::Unreachable`]. Its state is dropped once nothing refers to
-    /// it. Its received messages stay remembered for their lifetime, so that none is processed
-    /// twice. If the key is used again, message IDs start anew, contrary to RFC 7252 §4.4.
+    /// session. Its observations end with [`Event::ObserverGone`](crate::Event::ObserverGone), and
+    /// all exchanges with it except handshakes fail with
+    /// [`Failure::Unreachable`](crate::Failure::Unreachable). Its state is dropped once nothing
+    /// refers to it. Its received messages stay remembered for their lifetime, so that none is
+    /// processed twice. If the key is used again, message IDs start anew, contrary to RFC 7252
+    /// §4.4.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
         let transport = &mut self.layers.transport;
         let Some(peer) = transport.peers.peek(peer) else { return };

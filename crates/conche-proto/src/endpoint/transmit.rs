@@ -11,14 +11,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Writes a departure to `buf`; `None` if it is obsolete.
     pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         match departure {
-            Departure::Exchange(exchange) => self.depart_exchange(now, exchange, buf),
-            reply => self.layers.transport.depart_reply(reply, buf),
+            Departure::Exchange(exchange) => self.transmit_exchange(now, exchange, buf),
+            reply => self.layers.transport.write_reply(reply, buf),
         }
     }
 
     /// Transmits the message of an exchange, unless the exchange has ended.
     #[inline]
-    fn depart_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
+    fn transmit_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
         let transport = &mut self.layers.transport;
         let exchange = transport.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
         if now >= exchange.deadline {
@@ -33,10 +33,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return None;
             }
             Purpose::Response(_) | Purpose::Notification(_) if exchange.sends_sets() => {
-                return self.server.depart_payload(&mut self.layers, now, id, buf);
+                return self.server.transmit_payload(&mut self.layers, now, id, buf);
             }
-            _ if exchange.sends_sets() => return self.client.depart_payload(&mut self.layers, now, id, buf),
-            Purpose::Request => self.client.inquiries.id_of(id, &exchange.token),
+            _ if exchange.sends_sets() => return self.client.transmit_payload(&mut self.layers, now, id, buf),
+            Purpose::Request => self.client.group_requests.id_of(id, &exchange.token),
             _ => None,
         };
         let Some(transmit) = transport.write_exchange(now, id, group_id, buf) else {
@@ -44,7 +44,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return None;
         };
         if is_last {
-            return Some(self.server.response_left(&mut self.layers, now, id, transmit));
+            return Some(self.server.response_sent(&mut self.layers, now, id, transmit));
         }
         let attempt = transport.sent(now, id.index);
         if let Purpose::Notification(observer) = purpose

@@ -134,7 +134,7 @@ impl<C: Controller> Exchanges<C> {
     /// arrival of the next message shows whether an empty queue was a pause of the application: a
     /// closed loop sends its next message at once.
     #[inline]
-    pub(crate) fn tell_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32) {
+    pub(crate) fn report_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32) {
         let (state, controller) = peers.controlled(peer);
         if core::mem::replace(&mut state.starved_since, Instant::FAR_FUTURE) < now {
             let load = state.load(0);

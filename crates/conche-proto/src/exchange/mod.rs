@@ -247,7 +247,7 @@ impl<C: Controller> Exchange<C> {
 
     /// Returns `true` if the end of the exchange is reported, since its [`ExchangeId`] was handed
     /// out.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_reportable(&self) -> bool {
         match self.purpose {
             Purpose::Response(_) => self.confirmable && self.transfer.is_none(),
             Purpose::State(_) => false,

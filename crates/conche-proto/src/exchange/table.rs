@@ -314,7 +314,7 @@ impl<C: Controller> Exchanges<C> {
     /// Returns identity, peer and statistics of an exchange. Inlined, so that they are written
     /// directly into the event.
     #[inline(always)]
-    pub(crate) fn told<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
+    pub(crate) fn summary<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
         let exchange = &self.slots[index];
         (exchange.id(index), peers.get(exchange.peer).key, exchange.course(now))
     }

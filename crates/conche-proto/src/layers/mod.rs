@@ -13,9 +13,11 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use crate::PeerKey;
+use crate::blockwise::Transfer;
 use crate::codec::MessagePool;
-use crate::event::Event;
-use crate::exchange::Failure;
+use crate::error::RequestError;
+use crate::event::{Event, Unfinished};
+use crate::exchange::{ExchangeId, Failure, Opening};
 use crate::transport::{Transport, reserve_first};
 use conche_cc::{Controller, Instant};
 
@@ -51,7 +53,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
 
     /// Reports to the application that a message of an exchange was acknowledged.
     pub(crate) fn announce_acknowledged(&mut self, now: Instant, index: u32) {
-        let (exchange, from, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
+        let (exchange, from, course) = self.transport.exchanges.summary(now, &self.transport.peers, index);
         self.announce(Event::Acknowledged { exchange, from, course });
     }
 
@@ -61,7 +63,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         let as_asked = exchange.stays_unanswered_by(reason);
         #[cfg(feature = "oscore")]
         let context = exchange.security.context();
-        let (exchange, peer, course) = self.transport.exchanges.told(now, &self.transport.peers, index);
+        let (exchange, peer, course) = self.transport.exchanges.summary(now, &self.transport.peers, index);
         self.announce(match as_asked {
             true => Event::Unanswered { exchange, peer, course },
             false => Event::Failed {
@@ -73,5 +75,26 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
                 context,
             },
         });
+    }
+
+    /// Opens an exchange for the application, within its limits.
+    #[inline]
+    pub(crate) fn submit(
+        &mut self,
+        now: Instant,
+        peer: u32,
+        opening: &mut Opening,
+    ) -> Result<ExchangeId, RequestError> {
+        self.transport.check_room(peer, opening)?;
+        self.protect_opening(opening)?;
+        let limit = self.transport.config.limits.exchanges;
+        self.transport.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
+    }
+
+    /// Reports to the application how much of a request body is wanted, if it does not know yet.
+    pub(crate) fn announce_wanted(&mut self, id: ExchangeId) {
+        if let Some(bytes) = self.transport.exchanges.blocks_mut(id).and_then(Transfer::wants) {
+            self.announce(Event::Wanted { body: Unfinished::Request(id), bytes });
+        }
     }
 }

@@ -6,17 +6,7 @@
 //! out:  application, blocks, observation ──inner──> protected once ──outer──> queue, replies
 //! ```
 //!
-//! A message is protected once, when it is created; all transmissions of it are the same bytes. A
-//! response to a protected request whose protection is missing or invalid does not reach the
-//! application:
-//!
-//! - It is ignored, except that an acknowledgement ends retransmission, as an Empty one would, which
-//!   any sender could have sent.
-//! - An unprotected error from the address and with the token of the request ends the request with
-//!   [`Failure::NotAuthenticated`], because a server that has lost its context can send nothing
-//!   else (RFC 8613 §8.2). An attacker off the path cannot guess the token, and one on the path
-//!   could have suppressed the response as well. An error never ends an observation in this way:
-//!   the observation continues, becomes stale in time, and is registered again.
+//! A message is protected once, when it is created; all transmissions of it are the same bytes.
 //!
 //! Combined EDHOC and OSCORE requests: message_3 and the first protected request in one message
 //! (RFC 9668).

@@ -86,7 +86,7 @@ pub(super) enum Presence {
 
 /// A peer with observers.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(super) struct ObservingPeer {
     pub(super) peer: u32,
     pub(super) len: u32,
     pub(super) group: Group,

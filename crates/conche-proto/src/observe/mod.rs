@@ -6,14 +6,14 @@
 //! | `topics` | observed resources and their states |
 //! | `entry` | the state of one observer, and of one observing peer |
 //! | `observers` | observers by address and token, by peer, by topic |
-//! | `telling` | selects the observers to notify |
+//! | `notify` | selects the observers to notify |
 //! | `subscriptions` | what this endpoint observes elsewhere |
 
 mod entry;
+mod notify;
 mod observers;
 mod sequence;
 mod subscriptions;
-mod telling;
 mod topics;
 
 pub(crate) use crate::codec::{Order, REGISTER};

@@ -9,7 +9,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::entry::{Observer, OfPresence, Presence, Progress, Watcher};
+use super::entry::{Observer, ObservingPeer, OfPresence, Presence, Progress};
 use super::sequence::Sequence;
 use super::topics::{Topic, Walking};
 use crate::blockwise::Asked;
@@ -103,7 +103,7 @@ const _: () = assert!(Observers::BYTES <= 120 + size_of::<Place>());
 pub(crate) struct Observers {
     pub(super) slots: Arena<Observer>,
     by_place: Index,
-    pub(super) watchers: Arena<Watcher>,
+    pub(super) watchers: Arena<ObservingPeer>,
     by_peer: Index,
     pub(super) topics: Arena<Topic>,
     pub(super) by_name: Index,
@@ -204,7 +204,7 @@ impl Observers {
     /// §2.5): the response and the notifications have the token of the last message.
     pub(crate) fn continue_registration(&mut self, index: u32, token: Token, asked: Asked, security: Security) {
         let Observer { watcher, token: before, presence, .. } = &self.slots[index];
-        let Watcher { peer, group, .. } = self.watchers[*watcher];
+        let ObservingPeer { peer, group, .. } = self.watchers[*watcher];
         let unproven = (*presence != Presence::Proven).then_some(&mut self.unproven_shares);
         for shares in unproven.into_iter().chain([&mut self.shares]) {
             shares.give_back(group, before.places());
@@ -358,7 +358,7 @@ impl Observers {
         self.topics[topic].observers.remove(&mut self.slots, index);
         self.watchers[watcher].observers.remove(&mut self.slots, index);
         self.slots.remove(index);
-        let &mut Watcher { peer, group, host, ref mut len, .. } = &mut self.watchers[watcher];
+        let &mut ObservingPeer { peer, group, host, ref mut len, .. } = &mut self.watchers[watcher];
         *len -= 1;
         if *len == 0 {
             self.by_peer.remove(watcher);
@@ -485,14 +485,15 @@ impl Observers {
     }
 
     fn watcher(&mut self, peer: u32) -> Option<u32> {
-        self.by_peer.find(&self.watchers, self.hash.spread(peer.into(), 0), |watcher: &Watcher| watcher.peer == peer)
+        self.by_peer
+            .find(&self.watchers, self.hash.spread(peer.into(), 0), |watcher: &ObservingPeer| watcher.peer == peer)
     }
 
     fn open_watcher(&mut self, peer: u32, group: Group, host: Group) -> Option<u32> {
         if let Some(watcher) = self.watcher(peer) {
             return Some(watcher);
         }
-        let watcher = Watcher { peer, len: 0, group, host, observers: List::new() };
+        let watcher = ObservingPeer { peer, len: 0, group, host, observers: List::new() };
         let index = self.watchers.insert(watcher)?;
         self.by_peer.insert(self.hash.spread(peer.into(), 0), index);
         Some(index)

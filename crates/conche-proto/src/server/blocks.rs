@@ -1,13 +1,11 @@
-//! Block-wise transfer (RFC 7959) in the server: reassembly of request bodies, and responses that
-//! are cut into blocks and kept.
+//! Responses that are cut into blocks (RFC 7959) and stored for requests for their other blocks.
 
 use core::time::Duration;
 
 use crate::PeerKey;
-use crate::blockwise::{Asked, Bounds, Claim, Cut, Full, Key, Missing, NoBlock, Part, Representation, Representations};
+use crate::blockwise::{Asked, Bounds, Claim, Full, Key, NoBlock, Representation, Representations};
 use crate::codec::{
-    BLOCK_BYTES, Block, BlockSize, Body, Code, Message, OBSERVE_BYTES, OptionNumber, Overhead, OwnedMessage,
-    SIZE_BYTES, Token, Type,
+    BLOCK_BYTES, Block, BlockSize, Body, Code, Message, OBSERVE_BYTES, OptionNumber, Overhead, SIZE_BYTES, Token,
 };
 use crate::config::SharedConfig;
 use crate::error::{NotifyError, RespondError};
@@ -17,12 +15,10 @@ use crate::layers::Layers;
 use crate::observe::Notification;
 use crate::security::Security;
 use crate::server::Server;
-use crate::server::options::Said;
-use crate::server::q_block::What;
-use crate::server::receive::Arrival;
+use crate::server::q_block::StoredResponse;
 use crate::shares::Group;
 use crate::store::Seldom;
-use crate::transport::{Source, allows};
+use crate::transport::Source;
 use conche_cc::{Controller, Instant};
 
 impl Seldom for Representations {
@@ -80,7 +76,7 @@ pub(crate) const TOO_LARGE: &str = "the body is too large";
 
 /// How a request with blocks is passed to the application.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Whole {
+pub(crate) enum Delivery {
     /// As received.
     AsItIs,
     /// Reassembled from the blocks of this body and the message itself.
@@ -90,100 +86,9 @@ pub(crate) enum Whole {
 }
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Receives a request about blocks. Returns `None` if it has been answered, otherwise how it is
-    /// passed to the application.
-    pub(crate) fn receive_block(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        asked: &Asked,
-    ) -> Option<Whole> {
-        let key = self.key(layers, arrival.hash, arrival.source, asked);
-        if let Some(block) = asked.block1() {
-            let (content, largest) = (message.content(), layers.transport.config.block_size);
-            match self.parts.assemblies.receive(now, key, arrival.group, &content, block, largest) {
-                Part::Whole => return Some(Whole::AsItIs),
-                Part::Last => return Some(Whole::Joined(key)),
-                Part::Kept(block) => {
-                    let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"");
-                    self.answer_remembered(layers, now, arrival, message, Code::CONTINUE, &options);
-                }
-                Part::Outgrown => {
-                    self.refuse_with_copies(layers, now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE))
-                }
-                Part::Refused(code) => {
-                    let why = match code {
-                        Code::REQUEST_ENTITY_INCOMPLETE => "a block before this one is missing: begin anew",
-                        Code::REQUEST_ENTITY_TOO_LARGE => TOO_LARGE,
-                        Code::BAD_REQUEST => "the payload is not as long as the block's size says",
-                        _ => "",
-                    };
-                    layers.transport.stats.overloaded += u64::from(code == Code::SERVICE_UNAVAILABLE);
-                    self.refuse(layers, now, arrival, message, (code, why));
-                }
-            }
-            return None;
-        }
-        let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Whole::AsItIs) };
-        let (wanted, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
-        let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
-        let key = self.kept_key(key, message);
-        let Some(kept) = self.representations.get(now, key) else {
-            return self.not_kept(layers, now, arrival, message);
-        };
-        let code = kept.code;
-        match kept.block(Some(block), None, Some(wanted), others, limit) {
-            Ok(cut) => self.answer_block(layers, now, (arrival, message), key, (code, cut)),
-            Err(NoBlock::Missing(Missing::Gone)) => {
-                self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
-            }
-            Err(_) => self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
-        }
-        None
-    }
-
-    /// Answers a request for a block. With the last block the response gives up its place, so that
-    /// answer is stored for duplicates; a duplicate of any other request gets the same block from
-    /// the response.
-    pub(crate) fn answer_block(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        (arrival, message): (&Arrival<P>, &Message<'_>),
-        key: Key,
-        (code, cut): (Code, Cut),
-    ) {
-        let bytes = Overhead::of_response_to(message).message(&cut.body);
-        let is_last = cut.block.is_some_and(|block| !block.more) && allows(arrival.allowance, bytes);
-        if !is_last || message.ty() != Type::Confirmable {
-            return self.answer_at_once(layers, now, arrival, message, code, &cut.body);
-        }
-        self.representations.finish(key);
-        self.answer_remembered(layers, now, arrival, message, code, &cut.body);
-    }
-
-    /// Reserves a place for the body of the response to a request, if the previous response was
-    /// large.
-    pub(crate) fn with_place(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        said: Said,
-    ) -> Result<Said, Full> {
-        if self.representations.made().is_none() {
-            return Ok(said);
-        }
-        let key = self.key(layers, arrival.hash, arrival.source, &said.asked);
-        let reserves = self.representations.reserve(now, key, arrival.group, self.incoming.reserved())?;
-        Ok(if reserves { Said { keeping: Keeping::Reserved, ..said } } else { said })
-    }
-
     /// Keeps a response whose first block is sent, so that `to` can request the other blocks.
     /// Returns `Err` with the response to send instead if the table is full.
-    pub(crate) fn keep(
+    pub(super) fn keep(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -206,36 +111,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns the key of the kept response that this request asks for more of.
-    pub(crate) fn kept_key(&mut self, key: Key, message: &Message<'_>) -> Key {
+    pub(super) fn kept_key(&mut self, key: Key, message: &Message<'_>) -> Key {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         if repeats { self.representations.contexts().fetched(key) } else { key }
     }
 
-    /// Handles a request for a block of a response that is no longer kept: the application is asked
-    /// again if the method is safe, otherwise the request is refused.
-    pub(crate) fn not_kept(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) -> Option<Whole> {
-        if message.code().is_safe() {
-            return Some(Whole::AsItIs);
-        }
-        self.refuse(
-            layers,
-            now,
-            arrival,
-            message,
-            (Code::REQUEST_ENTITY_INCOMPLETE, "this response is not kept any more"),
-        );
-        None
-    }
-
     /// Returns the block size in which a message that is too large would have fitted. `None` if the
     /// payload is not the cause.
-    pub(crate) fn smaller_block(
+    pub(super) fn smaller_block(
         &self,
         layers: &Layers<P, C>,
         message: &Message<'_>,
@@ -251,15 +134,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         cut.then_some(Block { num: 0, more: false, size })
     }
 
-    /// Returns the reassembled request of which this is the last block.
-    pub(crate) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
-        let joined = self.parts.assemblies.complete(key, &message.content())?;
-        joined.finish(message.header(), &message.token())
-    }
-
     /// Returns the recipient of the response to this request; `beside` is the overhead of that
     /// response.
-    pub(crate) fn recipient(&self, layers: &Layers<P, C>, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
+    pub(super) fn recipient(&self, layers: &Layers<P, C>, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
         let source = Source { from: waiting.from, local: waiting.local };
         let key = self.key(layers, layers.transport.peers.hash(&waiting.from), source, &waiting.asked);
         let keeping = Some(waiting.rules.keeping()).filter(|_| !waiting.is_to_group());
@@ -268,7 +145,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the response as the peer gets it: complete, or the requested block with the rest
     /// kept.
-    pub(crate) fn cut_response(
+    pub(super) fn cut_response(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -322,7 +199,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Cuts a response to its first block of 16 bytes, and keeps the body for the others. `None` if
     /// the response is not the beginning of a body.
-    pub(crate) fn smallest_first_block(
+    pub(super) fn smallest_first_block(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -355,7 +232,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns a notification that can be sent, with an ETag for its blocks if it has to be cut for
     /// every observer.
-    pub(crate) fn notifiable(&self, layers: &Layers<P, C>, response: Response) -> Result<Response, NotifyError> {
+    pub(super) fn notifiable(&self, layers: &Layers<P, C>, response: Response) -> Result<Response, NotifyError> {
         let longest_token = Overhead::of_token_length(layers.transport.config.longest_accepted_token());
         let beside = longest_token.with(OBSERVE_BYTES).with(layers.most_protection());
         if layers.transport.config.goes_whole(beside, &response.body) {
@@ -377,12 +254,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the notification as an observer gets it: complete, or the first block in the
     /// requested size. The rest is kept like that of any response, in place of the previous state
     /// (RFC 7959 §2.6). If the observer uses Q-Block2, also returns the blocks that follow in sets.
-    pub(crate) fn cut_notification(
+    pub(super) fn cut_notification(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         notification: Notification,
-    ) -> (Content, Option<What>) {
+    ) -> (Content, Option<StoredResponse>) {
         let Notification { place, group, asked, security, content, .. } = notification;
         let beside = Overhead::of(&place.token).with(security.response_bytes());
         let (code, payload) = (content.code, content.body.payload());
@@ -407,5 +284,68 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn key(&self, layers: &Layers<P, C>, from: u64, source: Source<P>, asked: &Asked) -> Key {
         let local = source.local.map_or(0, |local| layers.transport.hash.hash(&local));
         Key { from, what: asked.what ^ local }
+    }
+
+    /// Cuts a response to its first block for a client that supports Q-Block2, or to the block that
+    /// it requests. The rest is kept.
+    fn cut_response_for_sets(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        to: &Recipient,
+        response: Response,
+    ) -> Result<Response, RespondError> {
+        let code = response.code;
+        let block = to.asked.response_in_sets();
+        if to.asked.q_block2().is_none() && layers.transport.config.goes_whole(to.beside, &response.body) {
+            // No smaller blocks were requested.
+            self.representations.forget(to.key);
+            return Ok(response);
+        }
+        let mut whole = Representation::new(code, &response.body);
+        let (bytes, limits) = (whole.payload().len(), &layers.transport.config.limits);
+        let (Some(block), others) = (block, to.beside) else { return Ok(response) };
+        if bytes > limits.body_bytes {
+            return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
+        }
+        let hash = layers.transport.hash;
+        whole.tag(|payload| hash.hash(&payload).to_be_bytes());
+        let Some(size) =
+            whole.size_in_sets(block.size.min(layers.transport.config.block_size), others, limits.message_bytes)
+        else {
+            return Ok(response);
+        };
+        if bytes <= size.bytes() && block.num == 0 {
+            // The block is the complete body.
+            self.representations.forget(to.key);
+            return Ok(response);
+        }
+        match whole.block_of_set(block.num, size, others, limits.message_bytes) {
+            Some(body) => match self.keep(layers, now, to, whole) {
+                Ok(()) => Ok(Response { body, ..response }),
+                Err(refusal) => Ok(refusal),
+            },
+            None => {
+                let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
+                Ok(Response { code: Code::BAD_REQUEST, body, ..response })
+            }
+        }
+    }
+
+    /// Returns the rest to be sent in bursts after a first block: everything after it, if whole
+    /// states were requested.
+    fn behind_first(
+        &mut self,
+        now: Instant,
+        to: &Recipient,
+        sequence: Option<u32>,
+        cut: &Response,
+    ) -> Option<StoredResponse> {
+        let asked = to.asked.response_in_sets().filter(|asked| asked.more)?;
+        let block = cut.body.content(cut.code)?.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more)?;
+        let kept = self.representations.get(now, to.key)?;
+        let (bytes, mark) = (kept.payload().len(), kept.mark());
+        let block = Block { more: asked.more, ..block };
+        Some(StoredResponse { key: to.key, mark, bytes, block, sequence })
     }
 }

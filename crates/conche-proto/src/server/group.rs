@@ -1,16 +1,13 @@
-//! Received group requests (RFC 7252 §8): accepted without an answer, and responded to within the
-//! leisure.
+//! Received requests to groups (RFC 7252 §8), whose responses leave within the leisure.
 
 use crate::PeerKey;
 use crate::codec::{Message, OptionNumber, OwnedMessage, Type};
 use crate::event::Event;
-use crate::exchange::Response;
-use crate::incoming::{Came, Interest, RequestId, Waiting};
+use crate::incoming::{Came, Interest, RequestId};
 use crate::layers::Layers;
 use crate::security::Security;
 use crate::server::Server;
-use crate::server::leisure::Leisurely;
-use crate::server::options::Said;
+use crate::server::options::RequestOptions;
 use crate::server::receive::Arrival;
 use crate::shares::Group;
 use crate::transport::{Datagram, Source};
@@ -45,7 +42,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.receive_group_request(layers, now, source, hash, &message);
     }
 
-    pub(crate) fn receive_group_request(
+    fn receive_group_request(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -65,9 +62,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         // An error would be suppressed (§8.2). Blocks of a response after the first must be
         // requested from a single server (RFC 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
-        let Some(said) = self.acceptable(layers, message, &Security::PLAIN).ok().filter(|Said { asked, .. }| {
-            !asked.is_in_sets() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
-        }) else {
+        let Some(said) =
+            self.acceptable(layers, message, &Security::PLAIN).ok().filter(|RequestOptions { asked, .. }| {
+                !asked.is_in_sets() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
+            })
+        else {
             return;
         };
         let group = layers.transport.group_of(&source.from, hash);
@@ -94,41 +93,5 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut layers.pool);
         layers.announce(Event::Request { id, from: source.from, message });
-    }
-
-    /// Returns `true` if the client does not want this response: according to No-Response (RFC
-    /// 7967), or because it is useless as a response to a group request.
-    pub(crate) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
-        match waiting.came {
-            Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
-            Came::ToGroup(Interest::Unsaid) => !response.code.is_success() || response.body.payload().is_empty(),
-            _ => waiting.rules.unwanted().suppresses(response.code),
-        }
-    }
-
-    /// Stores the response to a group request for later.
-    pub(crate) fn respond_at_leisure(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        waiting: Waiting<P>,
-        response: Response,
-    ) {
-        let by_default = layers.transport.config.transmission.default_leisure;
-        let leisure = layers.transport.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
-        self.leisure.push(now, leisure, &mut layers.transport.random, (waiting, response.code, response.body));
-    }
-
-    /// Sends the next due response to a group request as a Non-confirmable message from a unicast
-    /// address. It is dropped if no message ID is free. Returns `false` if none is due.
-    pub(crate) fn leisure_over(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        let due = self.leisure.made().and_then(|leisure| leisure.pop_due(now));
-        let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
-        match waiting.peer.map(|peer| layers.transport.message_id(now, peer.get())) {
-            Some(Ok(id)) => self.send_rejectable(layers, &waiting, id, code, &body),
-            _ => layers.transport.stats.responses_expired += 1,
-        }
-        self.answered(layers, now, &waiting);
-        true
     }
 }

@@ -80,17 +80,17 @@ impl<P> Leisure<P> {
 
     /// Returns `true` if there is room for another request of this group of sources, of `capacity`
     /// in total.
-    pub(crate) fn admits(&self, sources: Group, capacity: usize) -> bool {
+    pub(super) fn admits(&self, sources: Group, capacity: usize) -> bool {
         self.shares.admits(sources, 1, capacity)
     }
 
     /// Charges an accepted request.
-    pub(crate) fn take(&mut self, sources: Group) {
+    pub(super) fn take(&mut self, sources: Group) {
         self.shares.take(sources, 1);
     }
 
     /// Releases a completed request.
-    pub(crate) fn give_back(&mut self, sources: Group) {
+    pub(super) fn give_back(&mut self, sources: Group) {
         self.shares.give_back(sources, 1);
     }
 

@@ -5,29 +5,27 @@
 //! |---|---|
 //! | `receive` | requests on their way to the application |
 //! | `options` | the options of a request, evaluated in one pass |
-//! | `validation` | proofs that a source receives at its address (RFC 9175) |
-//! | `oscore` | protected requests (RFC 8613), EDHOC with the first one (RFC 9668) |
-//! | `blocks` | block-wise bodies (RFC 7959) |
+//! | `bodies` | request bodies in blocks (RFC 7959) and bursts (RFC 9177), and requests for blocks |
 //! | `streams` | bodies that pass block by block between the application and the endpoint |
-//! | `q_block`, `uploads` | bodies in bursts (RFC 9177) |
+//! | `answers` | responses of the endpoint itself, and what an unvalidated source may receive |
+//! | `validation` | proofs that a source receives at its address (RFC 9175) |
 //! | `respond` | responses of the application |
-//! | `refuse` | responses of the endpoint itself |
+//! | `blocks` | responses that are cut into blocks and stored |
+//! | `q_block` | responses and notifications in bursts (RFC 9177) |
 //! | `observe` | observers and notifications (RFC 7641) |
 //! | `group`, `leisure` | requests to groups (RFC 7252 §8) |
 
+mod answers;
 mod blocks;
+mod bodies;
 mod group;
 mod leisure;
 mod observe;
 mod options;
-#[cfg(feature = "oscore")]
-mod oscore;
 mod q_block;
 mod receive;
-mod refuse;
 mod respond;
 mod streams;
-mod uploads;
 mod validation;
 
 use alloc::boxed::Box;
@@ -36,14 +34,11 @@ use core::marker::PhantomData;
 use crate::PeerKey;
 use crate::blockwise::Representations;
 use crate::config::SharedConfig;
-use crate::error::RequestError;
-use crate::exchange::{Exchange, ExchangeId, Failure, Purpose};
+use crate::exchange::{Exchange, ExchangeId, Failure, Left, Purpose};
 use crate::hash::Keyed;
 use crate::incoming::Incoming;
 use crate::layers::Layers;
-use crate::observe::{ObserverEnd, Observers, Place};
-use crate::peer::PeersFull;
-use crate::shares::Group;
+use crate::observe::{Observers, Place};
 use crate::store::OnDemand;
 use crate::transport::Transmit;
 use conche_cc::control::AbandonReason;
@@ -116,7 +111,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Sends a response that ends with its transmission: the only possible answer is a Reset.
-    pub(crate) fn response_left(
+    pub(crate) fn response_sent(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -128,7 +123,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.rejectable.left(what, exchange.token.clone());
         if !self.observers.is_empty() {
             let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
-            self.first_response_left(now, &place, id, exchange.id);
+            self.first_response_sent(now, &place, id, exchange.id);
         }
         self.close(layers, now, id.index);
         transmit
@@ -140,7 +135,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let exchange = layers.transport.exchanges.get(index);
         let purpose = exchange.purpose;
         if exchange.transfer.is_some() {
-            if self.go_on_with_kept(layers, now, index) {
+            if self.continue_bursts_after_ack(layers, now, index) {
                 return;
             }
             if matches!(purpose, Purpose::Response(_)) {
@@ -173,7 +168,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return self.notification_failed(layers, now, index, observer, reason);
         }
         let (id, place) = (exchange.id(index), Place { peer, token: exchange.token.clone(), local });
-        if exchange.is_told() {
+        if exchange.is_reportable() {
             layers.announce_failure(now, index, reason);
         } else {
             layers.transport.stats.responses_expired += 1;
@@ -187,24 +182,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Ends the exchange of a response or notification without an event.
     pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
         layers.transport.exchanges.abandon(now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
-        self.leaving_over(layers, now, index);
-    }
-
-    /// Closes the exchange of a response or notification.
-    #[inline]
-    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        let exchange = layers.transport.exchanges.get(index);
-        if let Purpose::Response(group) = exchange.purpose {
-            self.incoming.give_back(group, &exchange.token);
-        }
-        if let Purpose::Notification(observer) = layers.transport.close(now, index) {
-            self.observers.idle(observer);
-        }
+        self.bursts_over(layers, now, index);
     }
 
     /// Drops bodies that have not been continued or requested for long. Returns the time of the
     /// next purge.
-    pub(crate) fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
+    fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
         let assemblies = self.parts.made().and_then(|parts| parts.assemblies.purge(now));
         let representations = self.representations.made().and_then(|representations| representations.purge(now));
         let in_sets = self.q_block.as_mut().and_then(|q_block| q_block.uploads.purge(now));
@@ -219,43 +202,37 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         kept + layers.transport.exchanges.transfer_bytes()
     }
 
-    /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
-    #[inline]
-    pub(crate) fn open_peer(
+    /// Sends the next payload of a response or notification in sets.
+    pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
-        key: P,
-        group: Group,
-    ) -> Result<u32, RequestError> {
-        match layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
-            Ok(peer) => Ok(peer),
-            Err(PeersFull) => self.open_in_place_of_an_observer(layers, now, key, group),
+        id: ExchangeId,
+        buf: &mut [u8],
+    ) -> Option<Transmit<P>> {
+        let message_id = layers.transport.payload_id(now, id)?;
+        let exchange = layers.transport.exchanges.get(id.index);
+        let base = exchange.token.clone();
+        let mut transfer = layers.transport.exchanges.take_transfer(id.index)?;
+        let payload = self.next_payload(layers, now, &mut transfer, base);
+        layers.transport.exchanges.put_back(id.index, transfer);
+        let Some(payload) = payload else {
+            // The body is no longer kept. The client requests the rest again, and the application
+            // is asked again.
+            layers.transport.exchanges.abandon(now, &mut layers.transport.peers, id.index, AbandonReason::Cancelled);
+            self.bursts_over(layers, now, id.index);
+            return None;
+        };
+        if let Purpose::Notification(observer) = layers.transport.exchanges.get(id.index).purpose {
+            self.observers.payload_left(now, observer, message_id, payload.begins);
         }
-    }
-
-    /// Opens a peer if all peers are in use, by evicting observers that have not proven their
-    /// presence.
-    #[cold]
-    pub(crate) fn open_in_place_of_an_observer(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        key: P,
-        group: Group,
-    ) -> Result<u32, RequestError> {
-        let full = RequestError::PeersFull { limit: layers.transport.config.limits.peers };
-        while layers.transport.peers.is_full() {
-            // The group may hold many peers that are not observers.
-            let besides = layers.transport.peers.unproven_of(group);
-            let oldest = self.observers.made().and_then(|observers| observers.displaceable());
-            let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
-            let Some((observer, _)) = displaced else { return Err(full) };
-            self.lose_observer(layers, now, observer, ObserverEnd::Displaced);
-            if let Ok(peer) = layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
-                return Ok(peer);
-            }
+        let Some((transmit, left)) = layers.transport.write_payload(now, id, message_id, &payload, buf) else {
+            self.fail(layers, now, id.index, Failure::MessageTooLarge);
+            return None;
+        };
+        if left == Left::Over {
+            self.bursts_over(layers, now, id.index);
         }
-        Err(full)
+        Some(transmit)
     }
 }

@@ -3,7 +3,7 @@
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead};
 use crate::config::SourceValidation;
-use crate::error::NotifyError;
+use crate::error::{NotifyError, RequestError};
 use crate::event::Event;
 use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Response, State};
 use crate::incoming::{RequestId, Waiting};
@@ -11,8 +11,10 @@ use crate::layers::Layers;
 use crate::observe::{
     DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
 };
+use crate::peer::PeersFull;
 use crate::server::Server;
-use crate::server::q_block::What;
+use crate::server::q_block::StoredResponse;
+use crate::shares::Group;
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
@@ -120,7 +122,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Ends the observation of a client that sends a request with the Observe option and the same
     /// token (RFC 7641 §4.1).
-    pub(crate) fn observation_renewed(
+    pub(super) fn observation_renewed(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -142,14 +144,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the observer that this request registers, if the registration was accepted.
     #[inline]
-    pub(crate) fn registered(&mut self, request: RequestId) -> Option<u32> {
+    fn registered(&mut self, request: RequestId) -> Option<u32> {
         self.observers.registered_by(request)
     }
 
     /// Handles the Observe option of the next message of a request with a streamed body. Its token
     /// may differ from that of the previous message. An observer that the request registers gets
     /// the new token, or is removed if this message does not register.
-    pub(crate) fn registration_continued(
+    pub(super) fn registration_continued(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -179,7 +181,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the observer that this request registers, if states as large as its first response
     /// fit into the limit. Otherwise the request is answered like a plain GET (RFC 7641 §4.1).
     #[inline]
-    pub(crate) fn observer_with_room(
+    pub(super) fn observer_with_room(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -196,7 +198,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Records the response to a registration.
-    pub(crate) fn registration_answered(
+    pub(super) fn registration_answered(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -212,7 +214,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Removes the observer of a registration that gets no successful response.
-    pub(crate) fn unregister(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+    pub(super) fn unregister(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
         if let Some(observer) = self.registered(request) {
             self.remove_observer(layers, now, observer);
         }
@@ -221,7 +223,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Notifies an observer. While a Confirmable notification is in progress, its next
     /// retransmission carries the new state (RFC 7641 §4.5.2); after a Non-confirmable one, the new
     /// state follows.
-    pub(crate) fn notify_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+    pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
@@ -256,7 +258,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
                     self.observers.sending(observer, exchange);
                     if let Some(key) = key {
-                        self.remember_leaving(layers, key, exchange);
+                        self.remember_bursts(layers, key, exchange);
                     }
                 }
             }
@@ -283,7 +285,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     };
                     layers.transport.exchanges.supersede(&mut layers.transport.peers, id.index, content);
                     if let Some(key) = rest.as_ref().map(|what| what.key) {
-                        self.remember_leaving(layers, key, id);
+                        self.remember_bursts(layers, key, id);
                     }
                     let mut transfer = rest.and_then(|what| self.whole_state(&what, reliability));
                     let exchange = layers.transport.exchanges.get_mut(id.index);
@@ -307,7 +309,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Pings an observer that must prove its presence before the application's first notification:
     /// the client answers with a Reset (RFC 7252 §4.3). A notification supersedes the ping.
-    pub(crate) fn ping_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+    fn ping_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
         if !self.observers.is_in_question(observer) {
             return;
         }
@@ -321,13 +323,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the protected first message of a notification, and the rest to be sent. `None` if it
     /// cannot be protected: without a free sequence number the notification is postponed, and
     /// without the context the observer is removed.
-    pub(crate) fn protected_notification(
+    fn protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         observer: u32,
         message: Notification,
-    ) -> Option<(Content, Option<What>)> {
+    ) -> Option<(Content, Option<StoredResponse>)> {
         let (security, overhead) = (message.security.clone(), Overhead::of(&message.place.token));
         let (content, rest) = self.cut_notification(layers, now, message);
         if security.is_plain() {
@@ -360,7 +362,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles the acknowledgement of a Confirmable notification. A state that superseded it was
     /// not sent yet.
-    pub(crate) fn notification_acknowledged(
+    pub(super) fn notification_acknowledged(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -380,7 +382,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles the acknowledgement of a separate response, which may be the first one to an
     /// observer.
-    pub(crate) fn response_acknowledged(
+    pub(super) fn response_acknowledged(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -397,7 +399,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles a failed notification: the observer is removed (RFC 7641 §4.5), unless the
     /// notification waited in the queue for too long.
-    pub(crate) fn notification_failed(
+    pub(super) fn notification_failed(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -417,7 +419,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles a failed separate response, which may be the first one to an observer, or one to an
     /// earlier request with its token.
-    pub(crate) fn response_failed(
+    pub(super) fn response_failed(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -433,7 +435,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Records the message ID of a Non-confirmable response that had to wait: if it is the first
     /// one to an observer, the client may reject it.
-    pub(crate) fn first_response_left(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
+    pub(super) fn first_response_sent(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
         if let Some(observers) = self.observers.made()
             && let Some(observer) = observers.first_answered_by(place, exchange)
         {
@@ -459,14 +461,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns the body of the first response to an observer.
-    pub(crate) fn first_response(&mut self, now: Instant, observer: u32, response: &Response) -> Body {
+    pub(super) fn first_response(&mut self, now: Instant, observer: u32, response: &Response) -> Body {
         match response.code.is_success() {
             true => self.observers.first_response(now, observer, response),
             false => response.body.clone(),
         }
     }
 
-    pub(crate) fn catch_up(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+    fn catch_up(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
         let observers = &self.observers;
         if observers.is_behind(observer) || observers.is_doubtful(observer) || observers.is_in_question(observer) {
             self.notify_observer(layers, now, observer);
@@ -477,12 +479,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    pub(crate) fn observer_of(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        request: RequestId,
-        waiting: &Waiting<P>,
-    ) -> Option<u32> {
+    fn observer_of(&mut self, layers: &mut Layers<P, C>, request: RequestId, waiting: &Waiting<P>) -> Option<u32> {
         let &Waiting { from, local, ref token, peer, .. } = waiting;
         let peer = match peer {
             Some(peer) => peer.get(),
@@ -493,14 +490,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
     }
 
-    pub(crate) fn lose_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: ObserverEnd) {
+    fn lose_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: ObserverEnd) {
         let (observer, peer, topic) = self.observers.named(index);
         let from = layers.transport.peers.get(peer).key;
         self.remove_observer(layers, now, index);
         layers.announce(Event::ObserverGone { observer, from, topic, reason });
     }
 
-    pub(crate) fn remove_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    fn remove_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
         if let Progress::Sending(exchange) = self.observers.progress(index) {
             layers.transport.exchanges.abandon(
                 now,
@@ -518,6 +515,58 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, now: Instant, peer: u32) {
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(layers, now, observer, ObserverEnd::Failed(Failure::Unreachable));
+        }
+    }
+
+    /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
+    #[inline]
+    pub(crate) fn open_peer(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        key: P,
+        group: Group,
+    ) -> Result<u32, RequestError> {
+        match layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
+            Ok(peer) => Ok(peer),
+            Err(PeersFull) => self.open_in_place_of_an_observer(layers, now, key, group),
+        }
+    }
+
+    /// Opens a peer if all peers are in use, by evicting observers that have not proven their
+    /// presence.
+    #[cold]
+    fn open_in_place_of_an_observer(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        key: P,
+        group: Group,
+    ) -> Result<u32, RequestError> {
+        let full = RequestError::PeersFull { limit: layers.transport.config.limits.peers };
+        while layers.transport.peers.is_full() {
+            // The group may hold many peers that are not observers.
+            let besides = layers.transport.peers.unproven_of(group);
+            let oldest = self.observers.made().and_then(|observers| observers.displaceable());
+            let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
+            let Some((observer, _)) = displaced else { return Err(full) };
+            self.lose_observer(layers, now, observer, ObserverEnd::Displaced);
+            if let Ok(peer) = layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
+                return Ok(peer);
+            }
+        }
+        Err(full)
+    }
+
+    /// Closes the exchange of a response or notification.
+    #[inline]
+    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+        let exchange = layers.transport.exchanges.get(index);
+        if let Purpose::Response(group) = exchange.purpose {
+            self.incoming.give_back(group, &exchange.token);
+        }
+        if let Purpose::Notification(observer) = layers.transport.close(now, index) {
+            self.observers.idle(observer);
         }
     }
 }

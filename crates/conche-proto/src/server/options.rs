@@ -18,7 +18,7 @@ type Refusal = (Code, &'static str);
 
 /// The evaluated options of an acceptable request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said {
+pub(crate) struct RequestOptions {
     pub(crate) asked: Asked,
     pub(crate) unwanted: NoResponse,
     pub(crate) keeping: Keeping,
@@ -26,7 +26,7 @@ pub(crate) struct Said {
 
 /// The results of a pass over the options.
 #[derive(Default)]
-struct Found {
+struct OptionsPass {
     /// The endpoint handles Q-Block options.
     in_sets: bool,
     plain: bool,
@@ -37,7 +37,7 @@ struct Found {
     refusal: Option<Refusal>,
 }
 
-impl Found {
+impl OptionsPass {
     #[inline]
     fn pass(&mut self, option: RawOption<'_>) {
         self.apart |= is_apart(option.number);
@@ -83,12 +83,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the evaluated options of a request for the application, or the error to respond
     /// with.
     #[inline]
-    pub(crate) fn acceptable(
+    pub(super) fn acceptable(
         &self,
         layers: &Layers<P, C>,
         message: &Message<'_>,
         security: &Security,
-    ) -> Result<Said, (Code, String)> {
+    ) -> Result<RequestOptions, (Code, String)> {
         if message.as_bytes().len() > layers.transport.config.limits.message_bytes {
             let limit = layers.transport.config.limits.message_bytes;
             return Err((Code::REQUEST_ENTITY_TOO_LARGE, format!("messages of up to {limit} bytes are accepted")));
@@ -97,7 +97,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if message.token_bytes().len() > longest {
             return Err((Code::BAD_REQUEST, format!("tokens of up to {longest} bytes are accepted")));
         }
-        let mut found = Found { in_sets: self.q_block.is_some(), plain: security.is_plain(), ..Found::default() };
+        let mut found =
+            OptionsPass { in_sets: self.q_block.is_some(), plain: security.is_plain(), ..OptionsPass::default() };
         let passed = message.pass_acceptable(&layers.transport.config.known_options, |option| found.pass(option));
         if let Err(option) = passed {
             return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
@@ -113,17 +114,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             asked.fetches(payload.map(|payload| layers.transport.hash.digest(Code::FETCH.0, payload)));
         }
         let keeping = if message.code().is_safe() { Keeping::IfRoom } else { Keeping::Once };
-        Ok(Said { asked, unwanted, keeping })
+        Ok(RequestOptions { asked, unwanted, keeping })
     }
 
     /// Hashes the security context of a request: bodies of one context are separate from those of
     /// others and of unprotected requests.
     #[inline]
-    pub(crate) fn secured(&self, layers: &Layers<P, C>, security: &Security) -> u64 {
+    fn secured(&self, layers: &Layers<P, C>, security: &Security) -> u64 {
         security.context().map_or(0, |context| layers.transport.hash.hash(&context))
     }
 
-    /// Hashes code and options, without those that are [apart](Found::apart): equal for requests
+    /// Hashes code and options, without those that are [apart](OptionsPass::apart): equal for requests
     /// for blocks of the same body. Most requests have none of these, and their encoded options are
     /// hashed directly.
     #[inline]

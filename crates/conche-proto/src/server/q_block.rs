@@ -1,7 +1,6 @@
-//! Sending bodies with Q-Block (RFC 9177): the payloads of both roles, and a server's responses to
-//! requests with Q-Block2.
+//! Responses and notifications that are sent in bursts (RFC 9177).
 //!
-//! Q-Block notifications (RFC 9177 §4.5): notifications of more than one message.
+//! A notification of more than one message (§4.5):
 //!
 //! ```text
 //!  Non-confirmable:  burst ──'Continue' or NON_TIMEOUT──> burst ──> … ──> notification time ──> over
@@ -20,29 +19,25 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use super::blocks::bounds;
-use super::uploads::Uploads;
+use super::bodies::Uploads;
 use crate::PeerKey;
 use crate::blockwise::sets::{Follows, Sender, SetRules};
-use crate::blockwise::{Asked, Key, Mark, Representation};
-use crate::codec::{Block, Body, Code, Message, OBSERVE_BYTES, OptionNumber, Overhead, Token, Type};
+use crate::blockwise::{Key, Mark};
+use crate::codec::{Block, Body, Code, OBSERVE_BYTES, OptionNumber, Overhead, Token};
 use crate::config::SharedConfig;
-use crate::error::RespondError;
-use crate::exchange::{
-    ExchangeId, Failure, Kept, Left, Opening, Purpose, Reliability, Response, State, Transferring, Work,
-};
+use crate::exchange::{ExchangeId, Kept, Opening, Purpose, Reliability, State, Transferring, Work};
 use crate::incoming::Waiting;
 use crate::layers::Layers;
 use crate::observe::{Place, Progress};
 use crate::server::Server;
-use crate::server::blocks::{BEYOND, Recipient, Whole};
-use crate::server::receive::Arrival;
+use crate::server::blocks::Recipient;
 use crate::shares::Group;
-use crate::transport::{Payload, Source, Transmit};
+use crate::transport::{Payload, Source};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
 /// A kept response that is sent in sets.
-pub(crate) struct What {
+pub(crate) struct StoredResponse {
     pub(crate) key: Key,
     pub(crate) mark: Mark,
     pub(crate) bytes: usize,
@@ -50,33 +45,6 @@ pub(crate) struct What {
     pub(crate) block: Block,
     /// The sequence number, if the response is a notification.
     pub(crate) sequence: Option<u32>,
-}
-
-/// Returns the blocks that the Q-Block2 options of a request ask for, of a body with this number of
-/// blocks, and whether the last of the options asks for all blocks to the end of a set. `None` if
-/// the options are not in ascending order or there is no such block (RFC 9177 §4.4).
-fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
-    let blocks = u32::try_from(blocks).ok()?;
-    let (mut numbers, mut to_the_end) = (Vec::new(), false);
-    let (mut size, mut before) = (None, None);
-    for value in message.values(OptionNumber::Q_BLOCK2) {
-        let block = Block::decode(value).ok()?;
-        let ascends = before.is_none_or(|before| block.num > before);
-        if !ascends || block.num >= blocks || *size.get_or_insert(block.size) != block.size {
-            return None;
-        }
-        before = Some(block.num);
-        // Overlapping options request a block once.
-        let from = numbers.last().map_or(block.num, |&last: &u32| block.num.max(last + 1));
-        let end = if block.more {
-            (block.num / max_payloads + 1).saturating_mul(max_payloads).min(blocks)
-        } else {
-            block.num + 1
-        };
-        to_the_end = block.more;
-        numbers.extend((from..end).take((max_payloads as usize).saturating_sub(numbers.len())));
-    }
-    (!numbers.is_empty()).then_some((numbers, to_the_end))
 }
 
 /// With fewer entries the table of responses is not cleaned up.
@@ -88,7 +56,7 @@ pub(crate) struct QBlock<P> {
     rules: SetRules,
     pub(crate) uploads: Uploads<P>,
     /// Responses that are being sent in sets, for requests that continue them.
-    leaving: BTreeMap<[u64; 2], ExchangeId>,
+    sending: BTreeMap<[u64; 2], ExchangeId>,
     /// The size of `leaving` at which entries of ended exchanges are removed.
     tidied_at: usize,
 }
@@ -97,71 +65,37 @@ impl<P: PeerKey> QBlock<P> {
     /// Returns the state for a configuration, if that enables Q-Block.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
         let rules = SetRules::of(config)?;
-        Some(Self { rules, uploads: Uploads::new(bounds(config)), leaving: BTreeMap::new(), tidied_at: LEAST_TIDIED })
+        Some(Self { rules, uploads: Uploads::new(bounds(config)), sending: BTreeMap::new(), tidied_at: LEAST_TIDIED })
     }
 
-    pub(crate) const fn rules(&self) -> SetRules {
+    pub(super) const fn rules(&self) -> SetRules {
         self.rules
     }
 
     /// Returns the exchange that sends, or has sent, the response with this key.
-    fn leaving(&self, key: Key) -> Option<ExchangeId> {
-        self.leaving.get(&[key.from, key.what]).copied()
+    fn sending(&self, key: Key) -> Option<ExchangeId> {
+        self.sending.get(&[key.from, key.what]).copied()
     }
 
     /// Records the exchange that sends a response. Occasionally removes the entries that are not
     /// `live`.
-    fn leaves(&mut self, key: Key, exchange: ExchangeId, live: impl Fn(ExchangeId) -> bool) {
-        if self.leaving.len() >= self.tidied_at {
-            self.leaving.retain(|_, id| live(*id));
-            self.tidied_at = LEAST_TIDIED.max(2 * self.leaving.len());
+    fn remember(&mut self, key: Key, exchange: ExchangeId, live: impl Fn(ExchangeId) -> bool) {
+        if self.sending.len() >= self.tidied_at {
+            self.sending.retain(|_, id| live(*id));
+            self.tidied_at = LEAST_TIDIED.max(2 * self.sending.len());
         }
-        self.leaving.insert([key.from, key.what], exchange);
+        self.sending.insert([key.from, key.what], exchange);
     }
 }
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the Q-Block rules, if the configuration enables Q-Block.
-    pub(crate) fn set_rules(&self) -> Option<SetRules> {
+    pub(super) fn set_rules(&self) -> Option<SetRules> {
         self.q_block.as_ref().map(|q_block| q_block.rules)
     }
 
-    /// Sends the next payload of a response or notification in sets.
-    pub(crate) fn depart_payload(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        id: ExchangeId,
-        buf: &mut [u8],
-    ) -> Option<Transmit<P>> {
-        let message_id = layers.transport.payload_id(now, id)?;
-        let exchange = layers.transport.exchanges.get(id.index);
-        let base = exchange.token.clone();
-        let mut transfer = layers.transport.exchanges.take_transfer(id.index)?;
-        let payload = self.next_payload(layers, now, &mut transfer, base);
-        layers.transport.exchanges.put_back(id.index, transfer);
-        let Some(payload) = payload else {
-            // The body is no longer kept. The client requests the rest again, and the application
-            // is asked again.
-            layers.transport.exchanges.abandon(now, &mut layers.transport.peers, id.index, AbandonReason::Cancelled);
-            self.leaving_over(layers, now, id.index);
-            return None;
-        };
-        if let Purpose::Notification(observer) = layers.transport.exchanges.get(id.index).purpose {
-            self.observers.payload_left(now, observer, message_id, payload.begins);
-        }
-        let Some((transmit, left)) = layers.transport.write_payload(now, id, message_id, &payload, buf) else {
-            self.fail(layers, now, id.index, Failure::MessageTooLarge);
-            return None;
-        };
-        if left == Left::Over {
-            self.leaving_over(layers, now, id.index);
-        }
-        Some(transmit)
-    }
-
     /// Returns the next payload of a kept response.
-    fn next_payload(
+    pub(super) fn next_payload(
         &mut self,
         layers: &Layers<P, C>,
         now: Instant,
@@ -188,63 +122,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Ends the transmission of a response in sets.
-    pub(crate) fn leaving_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(super) fn bursts_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
         match layers.transport.exchanges.get(index).purpose {
             Purpose::Notification(_) => self.notification_over(layers, now, index),
             _ => self.close(layers, now, index),
         }
     }
 
-    /// Receives a request with Q-Block1 or Q-Block2. Returns `None` if it has been answered,
-    /// otherwise how it is passed to the application.
-    pub(crate) fn receive_of_set(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        asked: &Asked,
-    ) -> Option<Whole> {
-        if let Some(block) = asked.q_block1() {
-            return self.receive_upload(layers, now, arrival, message, asked, block);
-        }
-        let first = asked.q_block2()?;
-        if first.num == 0 && message.values(OptionNumber::Q_BLOCK2).count() < 2 {
-            return Some(Whole::AsItIs);
-        }
-        let key = self.key(layers, arrival.hash, arrival.source, asked);
-        let key = self.kept_key(key, message);
-        let max_payloads = u32::from(self.set_rules()?.max_payloads);
-        let others = Overhead::of_response_to(message);
-        // At least a round trip has passed since the last request for the response.
-        let round_trip =
-            self.representations.idle(now, key).map(|time| time.max(layers.transport.config.envelope.timeout_floor));
-        let Some(kept) = self.representations.get(now, key) else {
-            return self.not_kept(layers, now, arrival, message);
-        };
-        let (bytes, mark) = (kept.payload().len(), kept.mark());
-        let size = kept.size_in_sets(first.size, others, layers.transport.config.limits.message_bytes);
-        let blocks = bytes.div_ceil(first.size.bytes());
-        let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
-        let Some((numbers, to_the_end)) = numbers else {
-            self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, BEYOND));
-            return None;
-        };
-        if message.ty() == Type::Confirmable {
-            layers.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id());
-        } else {
-            layers.transport.remember_silence(now, arrival.what);
-        }
-        let to = (arrival.source, arrival.group);
-        let what = What { key, mark, bytes, block: first, sequence: None };
-        self.leave_in_sets(layers, now, to, (message.token(), round_trip), &what, (&numbers, to_the_end));
-        None
-    }
-
     /// Sends the blocks after the first one, which has been sent, of a response that was requested
     /// completely (RFC 9177 §4.4). The first response to an `observer` is a notification with this
     /// sequence number.
-    pub(crate) fn leave_behind_first(
+    pub(super) fn send_behind_first(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -256,33 +144,33 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Recipient { key, group, .. } = self.recipient(layers, waiting, Overhead::of(&waiting.token));
         let Some(kept) = self.representations.get(now, key) else { return };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
-        let what = What { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
+        let what = StoredResponse { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
         let source = Source { from: waiting.from, local: waiting.local };
         if let Some((observer, _)) = observer {
-            return self.push_behind_first(layers, now, observer, &what);
+            return self.notify_behind_first(layers, now, observer, &what);
         }
         let blocks = u32::try_from(bytes.div_ceil(block.size.bytes())).unwrap_or(u32::MAX);
         let numbers: Vec<u32> = (1..blocks.min(max_payloads.into())).collect();
-        self.leave_in_sets(layers, now, (source, group), (waiting.token.clone(), None), &what, (&numbers, true));
+        self.send_in_bursts(layers, now, (source, group), (waiting.token.clone(), None), &what, (&numbers, true));
     }
 
     /// Sends blocks of a kept response with this token to a client that was heard again after this
     /// time.
-    pub(crate) fn leave_in_sets(
+    pub(super) fn send_in_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         to: (Source<P>, Group),
         (token, round_trip): (Token, Option<Duration>),
-        what: &What,
+        what: &StoredResponse,
         (numbers, to_the_end): (&[u32], bool),
     ) {
-        let under_way = self.q_block.as_ref().and_then(|sets| sets.leaving(what.key));
+        let under_way = self.q_block.as_ref().and_then(|q_block| q_block.sending(what.key));
         let under_way = under_way.filter(|&id| layers.transport.exchanges.live(id).is_some());
         if let Some(id) = under_way {
             let exchange = layers.transport.exchanges.get(id.index);
             if exchange.leaves(what.mark) {
-                return self.go_on_leaving(layers, now, id, token, (numbers, to_the_end));
+                return self.continue_bursts(layers, now, id, token, (numbers, to_the_end));
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
                 // Another body has replaced it.
@@ -306,20 +194,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             sender.send_again(now, numbers);
             sender
         };
-        self.open_leaving(layers, now, to, token, (sender, self.kept(what, None)));
+        self.open_bursts(layers, now, to, token, (sender, self.kept(what, None)));
     }
 
     /// Returns how a response is sent in sets, with this reliability if the application specifies
     /// one.
-    pub(crate) fn kept(&self, what: &What, reliability: Option<Reliability>) -> Kept {
-        let &What { key, mark, block, sequence, .. } = what;
+    pub(super) fn kept(&self, what: &StoredResponse, reliability: Option<Reliability>) -> Kept {
+        let &StoredResponse { key, mark, block, sequence, .. } = what;
         let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable)
             && reliability != Some(Reliability::NeverConfirmable);
         let all = block.num == 0 && block.more;
         Kept { key, mark, confirmable, sequence, asked: None, outdated: false, all }
     }
 
-    pub(crate) fn open_leaving(
+    fn open_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -333,7 +221,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let Ok(peer) = self.open_peer(layers, now, source.from, group) else { return };
         let purpose = Purpose::Response(group);
-        let Some(mut opening) = self.leaving(layers, now, purpose, (token.clone(), source.local), (sender, kept))
+        let Some(mut opening) = self.burst_opening(layers, now, purpose, (token.clone(), source.local), (sender, kept))
         else {
             return;
         };
@@ -343,20 +231,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return self.incoming.give_back(group, &token);
         };
         if let Some(key) = key {
-            self.remember_leaving(layers, key, exchange);
+            self.remember_bursts(layers, key, exchange);
         }
     }
 
     /// Records the exchange that sends a response, for further requests about that response.
-    pub(crate) fn remember_leaving(&mut self, layers: &mut Layers<P, C>, key: Key, exchange: ExchangeId) {
-        let Some(sets) = &mut self.q_block else { return };
+    pub(super) fn remember_bursts(&mut self, layers: &mut Layers<P, C>, key: Key, exchange: ExchangeId) {
+        let Some(q_block) = &mut self.q_block else { return };
         let exchanges = &layers.transport.exchanges;
-        sets.leaves(key, exchange, |id| exchanges.live(id).is_some());
+        q_block.remember(key, exchange, |id| exchanges.live(id).is_some());
     }
 
     /// Prepares the exchange of a response in sets. Returns `None` if the response is no longer
     /// kept.
-    pub(crate) fn leaving(
+    pub(super) fn burst_opening(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -387,7 +275,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Continues a response in sets after one of its messages was acknowledged: with the next
     /// payload if each is acknowledged, otherwise with the blocks after the first. Returns `false`
     /// if nothing follows.
-    pub(crate) fn go_on_with_kept(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) -> bool {
+    pub(super) fn continue_bursts_after_ack(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, purpose, base) = (exchange.peer, exchange.purpose, exchange.token.clone());
         let round_trip = exchange
@@ -431,7 +319,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Handles a client's request to continue a response in sets or to send blocks of it again.
-    pub(crate) fn go_on_leaving(
+    fn continue_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -479,7 +367,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if continued == Follows::Set {
             layers.transport.exchanges.set_answered(now, &mut layers.transport.peers, index);
             if outdated {
-                return self.leaving_over(layers, now, index);
+                return self.bursts_over(layers, now, index);
             }
             layers.transport.exchanges.go_on_with_set(now, &mut layers.transport.peers, index);
             return layers.transport.admit_waiting(now, layers.transport.exchanges.get(index).peer);
@@ -495,71 +383,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Cuts a response to its first block for a client that supports Q-Block2, or to the block that
-    /// it requests. The rest is kept.
-    pub(crate) fn cut_response_for_sets(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        to: &Recipient,
-        response: Response,
-    ) -> Result<Response, RespondError> {
-        let code = response.code;
-        let block = to.asked.response_in_sets();
-        if to.asked.q_block2().is_none() && layers.transport.config.goes_whole(to.beside, &response.body) {
-            // No smaller blocks were requested.
-            self.representations.forget(to.key);
-            return Ok(response);
-        }
-        let mut whole = Representation::new(code, &response.body);
-        let (bytes, limits) = (whole.payload().len(), &layers.transport.config.limits);
-        let (Some(block), others) = (block, to.beside) else { return Ok(response) };
-        if bytes > limits.body_bytes {
-            return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
-        }
-        let hash = layers.transport.hash;
-        whole.tag(|payload| hash.hash(&payload).to_be_bytes());
-        let Some(size) =
-            whole.size_in_sets(block.size.min(layers.transport.config.block_size), others, limits.message_bytes)
-        else {
-            return Ok(response);
-        };
-        if bytes <= size.bytes() && block.num == 0 {
-            // The block is the complete body.
-            self.representations.forget(to.key);
-            return Ok(response);
-        }
-        match whole.block_of_set(block.num, size, others, limits.message_bytes) {
-            Some(body) => match self.keep(layers, now, to, whole) {
-                Ok(()) => Ok(Response { body, ..response }),
-                Err(refusal) => Ok(refusal),
-            },
-            None => {
-                let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
-                Ok(Response { code: Code::BAD_REQUEST, body, ..response })
-            }
-        }
-    }
-
-    /// Returns the rest to be sent in bursts after a first block: everything after it, if whole
-    /// states were requested.
-    pub(crate) fn behind_first(
-        &mut self,
-        now: Instant,
-        to: &Recipient,
-        sequence: Option<u32>,
-        cut: &Response,
-    ) -> Option<What> {
-        let asked = to.asked.response_in_sets().filter(|asked| asked.more)?;
-        let block = cut.body.content(cut.code)?.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more)?;
-        let kept = self.representations.get(now, to.key)?;
-        let (bytes, mark) = (kept.payload().len(), kept.mark());
-        let block = Block { more: asked.more, ..block };
-        Some(What { key: to.key, mark, bytes, block, sequence })
-    }
-
     /// Creates the transfer of a state from its start.
-    pub(crate) fn whole_state(&self, what: &What, reliability: Reliability) -> Option<Box<Transferring>> {
+    pub(super) fn whole_state(&self, what: &StoredResponse, reliability: Reliability) -> Option<Box<Transferring>> {
         let SetRules { max_payloads, .. } = self.set_rules()?;
         let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 0);
         sender.begin_set();
@@ -573,7 +398,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Sends the remaining blocks after the first response to an observer, unless there is a newer
     /// state.
-    pub(crate) fn push_behind_first(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, what: &What) {
+    fn notify_behind_first(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, what: &StoredResponse) {
         if self.observers.progress(observer) != Progress::Idle {
             return;
         }
@@ -583,15 +408,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let kept = self.kept(what, None);
         let Place { peer, token, local } = self.observers.place(observer);
         let purpose = Purpose::Notification(observer);
-        let Some(mut opening) = self.leaving(layers, now, purpose, (token, local), (sender, kept)) else { return };
+        let Some(mut opening) = self.burst_opening(layers, now, purpose, (token, local), (sender, kept)) else {
+            return;
+        };
         if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
-            self.remember_leaving(layers, what.key, exchange);
+            self.remember_bursts(layers, what.key, exchange);
         }
     }
 
     /// Supersedes a state that is being sent in bursts.
-    pub(crate) fn supersede_set(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, id: ExchangeId) {
+    pub(super) fn supersede_set(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, id: ExchangeId) {
         if !self.observers.is_behind(observer) {
             return;
         }
@@ -620,7 +447,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             sender.restart(new);
             kept.clone_from(of);
             layers.transport.exchanges.get_mut(id.index).content = content;
-            self.remember_leaving(layers, key, id);
+            self.remember_bursts(layers, key, id);
             true
         });
         if !restarted {

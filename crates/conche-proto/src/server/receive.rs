@@ -1,4 +1,4 @@
-//! Reception: decodes datagrams and dispatches messages by type and code class.
+//! Received requests on their way to the application (RFC 7252 §4.5, §5.2).
 
 use core::num::NonZeroU16;
 
@@ -13,10 +13,12 @@ use crate::hash::Fingerprint;
 use crate::incoming::{Came, RequestId, ResponseRules, Waiting};
 use crate::layers::Layers;
 use crate::message::{Received, Remembered, Reply};
+#[cfg(feature = "oscore")]
+use crate::oscore::Refused;
 use crate::security::Security;
 use crate::server::Server;
-use crate::server::blocks::Whole;
-use crate::server::options::Said;
+use crate::server::blocks::Delivery;
+use crate::server::options::RequestOptions;
 use crate::shares::Group;
 use crate::store::Number;
 use crate::transport::{Sender, Source};
@@ -40,7 +42,7 @@ pub(crate) struct Arrival<P> {
 }
 
 /// Resources held by an accepted request.
-pub(crate) struct Taken {
+pub(crate) struct Resources {
     /// Peer state, if the response needs it.
     peer: Option<Number>,
     /// Deduplication entry.
@@ -50,7 +52,7 @@ pub(crate) struct Taken {
 impl<P: PeerKey> Arrival<P> {
     /// Creates the table entry of the request.
     #[inline]
-    pub(crate) fn waiting(&self, message: &Message<'_>, said: &Said, taken: Taken) -> Waiting<P> {
+    pub(super) fn waiting(&self, message: &Message<'_>, said: &RequestOptions, taken: Resources) -> Waiting<P> {
         let Source { from, local } = self.source;
         Waiting {
             from,
@@ -112,7 +114,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles a request that is not a duplicate, after unprotecting it if necessary.
     #[inline]
-    pub(crate) fn receive_arrived(
+    pub(super) fn receive_arrived(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -127,7 +129,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if self.challenges(layers, now, arrival, message, &said.asked) {
             return;
         }
-        let mut whole = Whole::AsItIs;
+        let mut whole = Delivery::AsItIs;
         if said.asked.is_in_sets() {
             match self.receive_of_set(layers, now, arrival, message, &said.asked) {
                 Some(delivered) => whole = delivered,
@@ -148,7 +150,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         };
         let Some(id) = taken_in else {
             layers.transport.stats.overloaded += 1;
-            if let Whole::Received(key) = whole {
+            if let Delivery::Received(key) = whole {
                 self.drop_upload(key);
             }
             return self.refuse(layers, now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
@@ -158,9 +160,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         layers.transport.stats.requests_received += 1;
         let message = match whole {
-            Whole::AsItIs => None,
-            Whole::Joined(key) => self.joined(key, message),
-            Whole::Received(key) => self.received_in_sets(key, message),
+            Delivery::AsItIs => None,
+            Delivery::Joined(key) => self.joined(key, message),
+            Delivery::Received(key) => self.received_in_sets(key, message),
         }
         .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut layers.pool));
         layers.announce(Event::Request { id, from: arrival.source.from, message });
@@ -170,13 +172,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// needs it, and remembers the request. Only idempotent requests may be accepted without being
     /// remembered.
     #[inline]
-    pub(crate) fn take_in(
+    pub(super) fn take_in(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         arrival: &Arrival<P>,
         message: &Message<'_>,
-        said: &Said,
+        said: &RequestOptions,
     ) -> Option<RequestId> {
         let places = Token::places_of(message.token_bytes().len());
         if !self.incoming.admits(arrival.group, places, layers.transport.config.limits.incoming) {
@@ -191,13 +193,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Accepts a message of a request that already has its place. Inlined, so that the result stays
     /// in registers.
     #[inline(always)]
-    pub(crate) fn take_in_place(
+    pub(super) fn take_in_place(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         arrival: &Arrival<P>,
         message: &Message<'_>,
-    ) -> Option<Taken> {
+    ) -> Option<Resources> {
         let &Arrival { source, what, group, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
@@ -213,6 +215,73 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 layers.transport.peers.validated(peer);
             }
         }
-        Some(Taken { peer: peer.and_then(Number::of), remembered })
+        Some(Resources { peer: peer.and_then(Number::of), remembered })
+    }
+
+    /// Receives a request with an OSCORE option. The inner message is processed if the protection
+    /// is valid; otherwise an unprotected error is sent, which reveals nothing of it.
+    #[cfg(feature = "oscore")]
+    fn receive_protected(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: Arrival<P>,
+        message: &Message<'_>,
+    ) {
+        if message.option(OptionNumber::EDHOC).is_some() {
+            return self.receive_combined(layers, now, arrival, message);
+        }
+        let Some(protection) = layers.protection.as_deref_mut() else { return };
+        match protection.contexts.unprotect_request(now, message, &mut layers.pool) {
+            Ok(unprotected) => {
+                let (inner, security) = (unprotected.message, Security::by(unprotected.binding));
+                let mut arrival = Arrival { security, ..arrival };
+                if arrival.allowance.is_some() {
+                    if inner.option(OptionNumber::ECHO).is_some() {
+                        // The Echo option that proves the address is in the inner message.
+                        arrival.allowance = self.allowance(layers, now, &arrival.source, arrival.hash, &inner.view());
+                    }
+                    arrival.allowance = arrival.allowance.map(|allowance| {
+                        let beside = u16::try_from(arrival.security.response_bytes()).unwrap_or(u16::MAX);
+                        NonZeroU16::new(allowance.get().saturating_sub(beside)).unwrap_or(NonZeroU16::MIN)
+                    });
+                }
+                self.receive_arrived(layers, now, &arrival, &inner.view());
+            }
+            Err(refused) => {
+                protection.refused += 1;
+                let answer = protection.contexts.refusal(now, &refused);
+                layers.ask_to_reserve();
+                // A Non-confirmable request is ignored, since a response would need state, unless
+                // its sender can continue only if it learns the reason.
+                let tells =
+                    matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. } | Refused::UnknownContext);
+                let asked = tells || message.ty() == Type::Confirmable;
+                if let Some((code, body)) = answer.filter(|_| asked) {
+                    self.answer_at_once(layers, now, &arrival, message, code, &body);
+                }
+            }
+        }
+    }
+
+    /// Handles a request with the options OSCORE and EDHOC.
+    #[cfg(feature = "oscore")]
+    fn receive_combined(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: Arrival<P>,
+        message: &Message<'_>,
+    ) {
+        match layers.agreed(now, message) {
+            Ok(rest) => self.receive_protected(layers, now, arrival, &rest.view()),
+            Err((code, body)) => {
+                layers.count_refused();
+                // A refused Non-confirmable request is treated as lost, like other protected ones.
+                if message.ty() == Type::Confirmable {
+                    self.answer_at_once(layers, now, &arrival, message, code, &body);
+                }
+            }
+        }
     }
 }

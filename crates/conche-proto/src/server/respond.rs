@@ -7,11 +7,12 @@ use crate::error::{RespondError, SupersedeError};
 use crate::event::StreamEnd;
 use crate::exchange::{Content, Exchange, ExchangeId, Opening, Purpose, Reliability, Response};
 use crate::hash::Keyed;
-use crate::incoming::{Came, Keeping, RequestId, Waiting};
+use crate::incoming::{Came, Interest, Keeping, RequestId, Waiting};
 use crate::layers::Layers;
 use crate::message::Reply;
 use crate::security::Security;
 use crate::server::Server;
+use crate::server::leisure::Leisurely;
 use crate::server::validation::needs_proof;
 use crate::store::Number;
 use crate::transport::{Departure, Source, encode, encoded};
@@ -66,15 +67,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.registration_answered(layers, now, observer, code, exchange);
         }
         if let Some((block, observer)) = rest {
-            self.leave_behind_first(layers, now, &waiting, block, observer);
+            self.send_behind_first(layers, now, &waiting, block, observer);
         }
         // A Non-confirmable response that waits for a message ID is not reported further.
-        Ok(exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some_and(Exchange::is_told)))
+        Ok(exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some_and(Exchange::is_reportable)))
     }
 
     /// Returns the first block of a response whose rest is sent in bursts, and for an observed
     /// state its observer and sequence number.
-    pub(crate) fn rest_in_sets(
+    fn rest_in_sets(
         &self,
         request: RequestId,
         observer: Option<u32>,
@@ -90,7 +91,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Sends the response to a message, charged to the share of its request, or holds it until its
     /// source is validated.
     #[inline]
-    pub(crate) fn send_response(
+    pub(super) fn send_response(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -109,7 +110,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Sends the response to a message, regardless of the allowance of its source.
     #[inline]
-    pub(crate) fn send_now(
+    pub(super) fn send_now(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -182,7 +183,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Handles the end of the time for a piggybacked response: sends an Empty ACK, and the response
     /// will be separate. The response then needs the peer's state; if the peer table is full, the
     /// request is refused in the ACK.
-    pub(crate) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+    pub(super) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
         match self.open_peer(layers, now, waiting.from, waiting.group) {
             Ok(peer) => {
@@ -205,11 +206,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    pub(crate) fn check_code(&self, response: &Response) -> Result<(), RespondError> {
+    pub(super) fn check_code(&self, response: &Response) -> Result<(), RespondError> {
         if response.code.is_response() { Ok(()) } else { Err(RespondError::NotAResponse(response.code)) }
     }
 
-    pub(crate) fn check(
+    pub(super) fn check(
         &self,
         layers: &Layers<P, C>,
         response: &Response,
@@ -221,7 +222,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     #[inline]
-    pub(crate) fn piggyback(
+    fn piggyback(
         &mut self,
         layers: &mut Layers<P, C>,
         (waiting, security): (&Waiting<P>, &Security),
@@ -268,7 +269,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// the pace, and each of them shows that the peer is alive. It waits only if all message IDs
     /// are in use, and is dropped if [`Limits::queue_per_peer`](crate::Limits::queue_per_peer)
     /// messages wait for the peer already.
-    pub(crate) fn respond_separately(
+    fn respond_separately(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -321,7 +322,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Sends a response as a Non-confirmable message, which the client may reject.
-    pub(crate) fn send_rejectable(
+    fn send_rejectable(
         &mut self,
         layers: &mut Layers<P, C>,
         waiting: &Waiting<P>,
@@ -337,7 +338,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Releases a request that no exchange answers.
-    pub(crate) fn answered(&mut self, layers: &mut Layers<P, C>, now: Instant, waiting: &Waiting<P>) {
+    pub(super) fn answered(&mut self, layers: &mut Layers<P, C>, now: Instant, waiting: &Waiting<P>) {
         if waiting.is_to_group() {
             self.leisure.give_back(waiting.group);
         }
@@ -345,5 +346,35 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if let Some(peer) = waiting.peer.map(Number::get) {
             layers.transport.peers.let_go(now, peer);
         }
+    }
+
+    /// Returns `true` if the client does not want this response: according to No-Response (RFC
+    /// 7967), or because it is useless as a response to a group request.
+    pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
+        match waiting.came {
+            Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
+            Came::ToGroup(Interest::Unsaid) => !response.code.is_success() || response.body.payload().is_empty(),
+            _ => waiting.rules.unwanted().suppresses(response.code),
+        }
+    }
+
+    /// Stores the response to a group request for later.
+    fn respond_at_leisure(&mut self, layers: &mut Layers<P, C>, now: Instant, waiting: Waiting<P>, response: Response) {
+        let by_default = layers.transport.config.transmission.default_leisure;
+        let leisure = layers.transport.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
+        self.leisure.push(now, leisure, &mut layers.transport.random, (waiting, response.code, response.body));
+    }
+
+    /// Sends the next due response to a group request as a Non-confirmable message from a unicast
+    /// address. It is dropped if no message ID is free. Returns `false` if none is due.
+    pub(super) fn leisure_over(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
+        let due = self.leisure.made().and_then(|leisure| leisure.pop_due(now));
+        let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
+        match waiting.peer.map(|peer| layers.transport.message_id(now, peer.get())) {
+            Some(Ok(id)) => self.send_rejectable(layers, &waiting, id, code, &body),
+            _ => layers.transport.stats.responses_expired += 1,
+        }
+        self.answered(layers, now, &waiting);
+        true
     }
 }

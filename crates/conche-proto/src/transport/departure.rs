@@ -21,7 +21,7 @@ pub(crate) struct Payload {
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// Writes a reply to `buf`; `None` if it is obsolete.
-    pub(crate) fn depart_reply(&mut self, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
+    pub(crate) fn write_reply(&mut self, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         let (to, len) = match departure {
             Departure::Exchange(_) => return None,
             Departure::Remembered { to, id, remembered } => match self.received.reply(remembered)? {

@@ -97,7 +97,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     pub(crate) fn open(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Option<ExchangeId> {
         let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
         self.stats.exchanges += 1;
-        self.exchanges.tell_starvation(now, &mut self.peers, peer);
+        self.exchanges.report_starvation(now, &mut self.peers, peer);
         if let Some(admitted) = self.exchanges.admit_new(now, &mut self.peers, peer, exchange.index) {
             self.outbox.push_back(Departure::Exchange(admitted));
             self.admit_waiting(now, peer);

@@ -6,24 +6,29 @@
 //! one place among the requests that wait for a response; [`RequestId`] names it from the first
 //! block to the last.
 
-mod receive;
-mod send;
 mod table;
 
 pub(crate) use table::Parts;
 
+use alloc::boxed::Box;
+
+use bytes::Bytes;
+use rand_core::RngCore;
+
 use crate::PeerKey;
-use crate::blockwise::Key;
-use crate::codec::{Body, Code, Message, Overhead};
+use crate::blockwise::{Claim, Key, Missing, NoBlock, Representation};
+use crate::codec::{Block, Body, Code, Message, OptionNumber, Overhead, OwnedMessage};
 use crate::error::RespondError;
-use crate::event::{Event, StreamEnd};
-use crate::exchange::{ExchangeId, Response};
+use crate::event::{Event, NotWanted, StreamEnd, Unfinished};
+use crate::exchange::{ExchangeId, Response, Rest};
 use crate::incoming::{Came, RequestId, Waiting};
 use crate::layers::Layers;
 use crate::message::Reply;
 use crate::server::Server;
-use crate::server::options::Said;
+use crate::server::blocks::{BEYOND, IN_ORDER};
+use crate::server::options::RequestOptions;
 use crate::server::receive::Arrival;
+use crate::server::streams::table::{Coming, Fit, Leaving};
 use crate::store::Number;
 use conche_cc::{Controller, Instant};
 use table::{Phase, Stream};
@@ -31,13 +36,13 @@ use table::{Phase, Stream};
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Receives a request for a block of a body that is transferred in parts. Returns `false` if it
     /// is not one.
-    pub(crate) fn receive_of_stream(
+    pub(in crate::server) fn receive_of_stream(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         arrival: &Arrival<P>,
         message: &Message<'_>,
-        said: Said,
+        said: RequestOptions,
     ) -> bool {
         if self.parts.made().is_none() {
             return false;
@@ -52,13 +57,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Answers this message with the response that the application gave in advance, which ends the
     /// body.
-    pub(crate) fn answer_late(
+    fn answer_late(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         arrival: &Arrival<P>,
         message: &Message<'_>,
-        said: Said,
+        said: RequestOptions,
         key: Key,
     ) {
         let Some(Stream { request, phase: Phase::Answered(response) }) = self.parts.streams.contexts.remove(key) else {
@@ -71,18 +76,18 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 let _ = self.respond(layers, now, request, Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY));
             }
         } else {
-            self.give_up_place(layers, now, request);
+            self.release_stream(layers, now, request);
         }
     }
 
     /// Makes this the open message of a request that keeps its place. Returns `false` if it was
     /// refused.
-    pub(crate) fn reopen(
+    fn reopen(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         request: RequestId,
-        (arrival, message, said): (&Arrival<P>, &Message<'_>, Said),
+        (arrival, message, said): (&Arrival<P>, &Message<'_>, RequestOptions),
     ) -> bool {
         let places = layers.transport.config.limits.incoming;
         let fits = self.incoming.admits_next(request, arrival.group, &message.token(), places);
@@ -108,12 +113,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Closes the open message of a request, if there is one, with at most an Empty ACK. A later
     /// message will be answered in its place.
-    pub(crate) fn release(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        request: RequestId,
-    ) -> Option<Waiting<P>> {
+    fn release(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) -> Option<Waiting<P>> {
         let waiting = self.incoming.pause(request)?;
         if waiting.can_piggyback() {
             self.reply(layers, &waiting, Reply::EmptyAck);
@@ -128,7 +128,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Answers the open message of a request that keeps its place.
-    pub(crate) fn answer_part(
+    fn answer_part(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -141,16 +141,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Ends a body early and reports it to the application.
-    pub(crate) fn end_stream(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key, reason: StreamEnd) {
+    fn end_stream(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key, reason: StreamEnd) {
         let Some(Stream { request, phase }) = self.parts.streams.contexts.remove(key) else { return };
-        self.give_up_place(layers, now, request);
+        self.release_stream(layers, now, request);
         if !matches!(phase, Phase::Answered(_)) {
             layers.announce(Event::StreamOver { request, reason });
         }
     }
 
     /// Drops a request that will get no response, together with the observer that it registered.
-    pub(crate) fn give_up_place(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+    fn release_stream(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
         self.unregister(layers, now, request);
         self.release(layers, now, request);
         if let Some(waiting) = self.incoming.remove(request) {
@@ -160,14 +160,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns whether the application has answered this request in advance; the client gets the
     /// response with its next message.
-    pub(crate) fn is_answered(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> bool {
+    pub(in crate::server) fn is_answered(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> bool {
         let Some(key) = self.stream_of(layers, request) else { return false };
         self.parts.streams.contexts.peek_mut(key).is_some_and(|stream| matches!(stream.phase, Phase::Answered(_)))
     }
 
     /// Ends a body in parts because the application answers the request with a complete response.
     /// Returns whether the client will get the response only with its next message.
-    pub(crate) fn answered_at_once(
+    pub(in crate::server) fn answered_at_once(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
@@ -191,7 +191,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Removes the body of a request that gets no response or not the application's. The end is
     /// reported to the application if a reason is given.
-    pub(crate) fn forget_stream(&mut self, layers: &mut Layers<P, C>, request: RequestId, reason: Option<StreamEnd>) {
+    pub(in crate::server) fn forget_stream(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        request: RequestId,
+        reason: Option<StreamEnd>,
+    ) {
         if let Some(key) = self.stream_of(layers, request) {
             self.parts.streams.contexts.remove(key);
             self.incoming.let_place_go(request);
@@ -203,7 +208,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Ends a body that the client has not continued in time. Returns `false` if there is none.
     /// While the client waits for the application, the body does not end.
-    pub(crate) fn stream_expired(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
+    pub(in crate::server) fn stream_expired(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
         let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(now)) else { return false };
         let Some(stream) = self.parts.streams.find(now, key) else { return true };
         let request = stream.request;
@@ -215,7 +220,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns the key of the body in parts that belongs to this request.
-    pub(crate) fn stream_of(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Key> {
+    fn stream_of(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Key> {
         if self.parts.streams.len() == 0 {
             return None;
         }
@@ -225,7 +230,340 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns the message of a request that waits for its response.
-    pub(crate) fn open_message(&self, request: RequestId) -> Option<Waiting<P>> {
+    fn open_message(&self, request: RequestId) -> Option<Waiting<P>> {
         self.incoming.get(request).cloned().filter(|waiting| waiting.came != Came::Between)
     }
+
+    /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
+    /// with the first block of each body that has several. [`Event::Request`] then contains that
+    /// block, with the M bit set in its Block1 option, and [`Event::Part`] contains each further
+    /// one.
+    pub(crate) fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
+        self.parts.streams.wanted = Some(wanted);
+    }
+
+    /// Reports that the application has taken a block of a request body.
+    pub(crate) fn continue_request(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+    ) -> Result<Option<ExchangeId>, RespondError> {
+        let key = self.stream_of(layers, request).ok_or(RespondError::NotPending)?;
+        let comes = self.parts.streams.find(now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
+        let waiting = self.open_message(request).filter(|_| comes).ok_or(RespondError::NotPending)?;
+        let block = waiting.asked.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
+        Ok(self.answer_part(layers, now, request, Response::new(Code::CONTINUE, self.continuing(layers, block))))
+    }
+
+    /// Receives a block of a request body. Returns `false` if the application does not take the
+    /// body in parts.
+    fn receive_part(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: RequestOptions,
+        (key, block): (Key, Block),
+    ) -> bool {
+        let (code, payload) = (message.code(), message.payload());
+        let digest = layers.transport.hash.digest(code.0, payload);
+        let known = self.parts.streams.find(now, key).is_some();
+        let begins = block.num == 0 && block.more && self.parts.streams.wants(message);
+        if !known && !begins {
+            return false;
+        }
+        // "The size of the payload matches exactly, except for the last block" (RFC 7959 §2.2).
+        let fits = if block.more { payload.len() == block.size.bytes() } else { payload.len() <= block.size.bytes() };
+        if !fits {
+            let why = "the payload is not as long as the block's size says";
+            self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, why));
+            return true;
+        }
+        let Some(stream) = self.parts.streams.find(now, key) else {
+            self.begin_stream(layers, now, arrival, message, said, (key, digest));
+            return true;
+        };
+        let request = stream.request;
+        let fit = match &mut stream.phase {
+            Phase::Coming(coming) => coming.fit(code, block, payload.len(), digest),
+            Phase::Answered(_) if block.num > 0 => Fit::Next,
+            Phase::Answered(_) | Phase::Leaving(_) => Fit::Elsewhere,
+        };
+        let answered = matches!(stream.phase, Phase::Answered(_));
+        let open = self.open_message(request).is_some();
+        match fit {
+            Fit::Next if answered => self.answer_late(layers, now, arrival, message, said, key),
+            Fit::Next if !open => {
+                if self.reopen(layers, now, request, (&validated(arrival), message, said)) {
+                    self.parts.streams.find(now, key).into_iter().for_each(|stream| {
+                        let next = block.offset().saturating_add(payload.len());
+                        stream.phase = Phase::Coming(Coming { code, next, last: digest });
+                    });
+                    let message = OwnedMessage::pooled(*message, &mut layers.pool);
+                    layers.announce(Event::Part { request, message, last: !block.more });
+                }
+            }
+            // The application still has the block; its response answers this message.
+            Fit::Again if open => {
+                self.reopen(layers, now, request, (&validated(arrival), message, said));
+            }
+            Fit::Again => {
+                let body = self.continuing(layers, block);
+                self.answer_remembered(layers, now, arrival, message, Code::CONTINUE, &body);
+            }
+            _ if block.num == 0 => {
+                self.end_stream(layers, now, key, StreamEnd::BegunAnew);
+                if !begins {
+                    return false;
+                }
+                self.begin_stream(layers, now, arrival, message, said, (key, digest));
+            }
+            Fit::Next | Fit::Elsewhere => {
+                self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, NOT_IN_ORDER));
+            }
+        }
+        true
+    }
+
+    /// Receives the first block of a body that the application takes in parts.
+    fn begin_stream(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: RequestOptions,
+        (key, digest): (Key, u64),
+    ) {
+        if arrival.allowance.is_some() {
+            // An address validation later would have no room.
+            return self.hold_or_challenge(layers, now, arrival, message);
+        }
+        let places = layers.transport.config.limits.incoming;
+        let admitted = self.incoming.admits_in_parts(arrival.group, &message.token(), places);
+        let taken = if admitted { self.take_in_place(layers, now, arrival, message) } else { None };
+        let insert = |taken| self.incoming.insert(now, || arrival.waiting(message, &said, taken));
+        let Some(id) = taken.and_then(insert) else {
+            layers.transport.stats.overloaded += 1;
+            return self.refuse(layers, now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+        };
+        self.incoming.protect(id, &arrival.security);
+        let coming = Coming::begun(message.code(), message.payload().len(), digest);
+        let stream = Stream { request: id, phase: Phase::Coming(coming) };
+        if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), Claim::SHARE).is_err() {
+            layers.transport.stats.overloaded += 1;
+            let body = layers.transport.config.try_later();
+            // The request waits, and the response fits.
+            let _ = self.respond(layers, now, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
+            return;
+        }
+        self.incoming.keep_place(id);
+        if !self.observers.is_empty() {
+            self.observation_renewed(layers, now, id, message);
+        }
+        layers.transport.stats.requests_received += 1;
+        let message = OwnedMessage::pooled(*message, &mut layers.pool);
+        layers.announce(Event::Request { id, from: arrival.source.from, message });
+    }
+
+    /// Returns the body of 2.31 Continue for a block (RFC 7959 §2.3).
+    fn continuing(&self, layers: &Layers<P, C>, block: Block) -> Body {
+        let block = Block { size: block.size.min(layers.transport.config.block_size), ..block };
+        Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"")
+    }
+
+    /// Responds with a body whose payload is only the start, or empty.
+    pub(crate) fn respond_in_parts(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+        response: Response,
+        rest: Rest,
+    ) -> Result<bool, RespondError> {
+        let waiting = self.open_message(request).ok_or(RespondError::NotPending)?;
+        self.check_code(&response)?;
+        if waiting.is_to_group() {
+            return Err(RespondError::ToGroup);
+        }
+        if Self::is_unwanted(&waiting, &response) {
+            self.ignore(layers, now, request);
+            return Ok(false);
+        }
+        let refusal = match waiting.asked.block2() {
+            _ if waiting.asked.q_block2().is_some() => Some(Response::new(Code::BAD_OPTION, Body::EMPTY)),
+            Some(block) if block.num > 0 => Some(diagnosed(Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER)),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return self.respond(layers, now, request, refusal).map(|_| false);
+        }
+        let mut whole = Representation::beginning(response.code, &response.body, rest.size);
+        let tag = layers.transport.random.next_u64().to_be_bytes();
+        whole.tag(|_| tag);
+        let key = self.recipient(layers, &waiting, Overhead::of(&waiting.token)).key;
+        let phase = Phase::Leaving(Box::new(Leaving::new(whole, layers.transport.config.block_size)));
+        match self.parts.streams.find(now, key) {
+            Some(stream) if stream.request == request => stream.phase = phase,
+            before => {
+                let limit = layers.transport.config.limits.transfers;
+                if !self.incoming.admits(waiting.group, waiting.token.places(), layers.transport.config.limits.incoming)
+                {
+                    return Err(RespondError::TooManyStreams { limit });
+                }
+                if before.is_some() {
+                    self.end_stream(layers, now, key, StreamEnd::BegunAnew);
+                }
+                let stream = Stream { request, phase };
+                let entered = self.parts.streams.contexts.insert(now, key, waiting.group, (stream, 0), Claim::SHARE);
+                entered.map_err(|_| RespondError::TooManyStreams { limit })?;
+                self.incoming.keep_place(request);
+            }
+        }
+        if waiting.asked.block1().is_some_and(|block| block.more) {
+            self.incoming.answer_whole(request);
+        }
+        self.unregister(layers, now, request);
+        self.representations.forget(key);
+        self.serve(layers, now, key);
+        Ok(true)
+    }
+
+    /// Receives a request for a block of a response. Returns `false` if no response in parts has
+    /// this key.
+    fn receive_ask(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        said: RequestOptions,
+        (key, block): (Key, Block),
+    ) -> bool {
+        let repeats = message.code() == Code::FETCH && message.payload().is_empty();
+        let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
+        let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
+        let (largest, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
+        let Some(stream) = self.parts.streams.find(now, key) else { return false };
+        let request = stream.request;
+        let leaving = match &mut stream.phase {
+            Phase::Coming(_) => return false,
+            Phase::Answered(_) => {
+                self.answer_late(layers, now, arrival, message, said, key);
+                return true;
+            }
+            Phase::Leaving(leaving) => leaving,
+        };
+        let code = leaving.whole.code;
+        match leaving.cut(Some(block), None, largest, (others, limit)) {
+            Ok(cut) => {
+                // No reply is stored: a duplicate gets the same block.
+                self.answer_at_once(layers, now, arrival, message, code, &cut.body);
+                self.release(layers, now, request);
+                match cut.block.is_some_and(|block| block.more) {
+                    true => self.announce_wanted_of(layers, now, key),
+                    false => self.finish(layers, now, key),
+                }
+            }
+            Err(NoBlock::Missing(Missing::Later(_))) => {
+                self.reopen(layers, now, request, (arrival, message, said));
+                self.announce_wanted_of(layers, now, key);
+            }
+            Err(NoBlock::Missing(Missing::Gone)) => {
+                self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
+            }
+            Err(_) => self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
+        }
+        true
+    }
+
+    /// Supplies more of the body of a response.
+    pub(crate) fn supply_response(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        request: RequestId,
+        more: Bytes,
+        last: bool,
+    ) -> Result<(), NotWanted> {
+        let key = self.stream_of(layers, request).ok_or(NotWanted)?;
+        // Data from the application does not show that the client is still there.
+        let taken = match self.parts.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
+            Some(Phase::Leaving(leaving)) => leaving.whole.outflow().supply(more, last),
+            _ => false,
+        };
+        if !taken {
+            return Err(NotWanted);
+        }
+        self.serve(layers, now, key);
+        Ok(())
+    }
+
+    /// Sends the next block of a response, if the client waits for it and it was supplied.
+    fn serve(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key) {
+        let (largest, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
+        let Some(stream) = self.parts.made().and_then(|parts| parts.streams.find(now, key)) else { return };
+        let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
+        let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
+        let Some(waiting) = open else { return self.announce_wanted_of(layers, now, key) };
+        let protection = self.incoming.security(request).response_bytes();
+        let (asked, others) = (&waiting.asked, Overhead::of(&waiting.token).with(protection));
+        let code = leaving.whole.code;
+        match leaving.cut(asked.block2(), asked.block1(), largest, (others, limit)) {
+            Ok(cut) if cut.block.is_some_and(|block| block.more) => {
+                self.answer_part(layers, now, request, Response::new(code, cut.body));
+                self.announce_wanted_of(layers, now, key);
+            }
+            Ok(cut) => {
+                self.answer_part(layers, now, request, Response::new(code, cut.body));
+                self.finish(layers, now, key);
+            }
+            Err(NoBlock::Missing(Missing::Later(_))) => self.announce_wanted_of(layers, now, key),
+            Err(NoBlock::NoRoom | NoBlock::Missing(_)) => {
+                let code = Code::INTERNAL_SERVER_ERROR;
+                self.answer_part(layers, now, request, Response::new(code, Body::EMPTY));
+                self.end_stream(layers, now, key, StreamEnd::TooLarge);
+            }
+        }
+    }
+
+    fn announce_wanted_of(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key) {
+        let Some(stream) = self.parts.streams.find(now, key) else { return };
+        let body = Unfinished::Response(stream.request);
+        if let Phase::Leaving(leaving) = &mut stream.phase
+            && let Some(bytes) = leaving.wants()
+        {
+            layers.announce(Event::Wanted { body, bytes });
+        }
+    }
+
+    /// Handles that the last block of a response was sent. It can be requested again like that of
+    /// any response.
+    pub(in crate::server) fn finish(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key) {
+        let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
+        let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
+        if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
+            && leaving.served > 0
+        {
+            // If the table is full, a repeated request for the last block goes to the application.
+            let claim = Claim::Share(self.incoming.reserved());
+            let _ = self.representations.keep(now, key, group, leaving.whole, claim);
+            self.representations.finish(key);
+        }
+        self.release_stream(layers, now, stream.request);
+    }
+}
+
+const NOT_IN_ORDER: &str = "this block is not the next one of the body: begin anew";
+
+/// Returns an arrival without the limit for unvalidated sources, since the source was validated
+/// when the body began.
+fn validated<P: Clone>(arrival: &Arrival<P>) -> Arrival<P> {
+    Arrival { allowance: None, ..arrival.clone() }
+}
+
+fn diagnosed(code: Code, why: &'static str) -> Response {
+    Response::new(code, Body::builder().payload(why).build().unwrap_or_default())
 }

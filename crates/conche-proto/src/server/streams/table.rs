@@ -60,11 +60,11 @@ pub(crate) enum Fit {
 
 impl Coming {
     /// Begins a body with its first block.
-    pub(crate) fn begun(code: Code, bytes: usize, digest: u64) -> Self {
+    pub(in crate::server) fn begun(code: Code, bytes: usize, digest: u64) -> Self {
         Self { code, next: bytes, last: digest }
     }
 
-    pub(crate) fn fit(&self, code: Code, block: Block, bytes: usize, digest: u64) -> Fit {
+    pub(in crate::server) fn fit(&self, code: Code, block: Block, bytes: usize, digest: u64) -> Fit {
         let (begin, end) = (block.offset(), block.offset().saturating_add(bytes));
         match code == self.code {
             true if begin == self.next => Fit::Next,
@@ -92,7 +92,7 @@ impl Leaving {
     /// Returns the requested block, which must be the one sent last or the next one, and forgets
     /// the body before it, which has arrived. `largest`, `others` and `limit` are as for any
     /// [`Representation`].
-    pub(crate) fn cut(
+    pub(in crate::server) fn cut(
         &mut self,
         asked: Option<Block>,
         block1: Option<Block>,

@@ -38,38 +38,23 @@
 //! A host that runs CoAP at the forged address and port answers the ping although it requested
 //! nothing. Only [`SourceValidation::Echo`] protects such hosts.
 
-use alloc::boxed::Box;
-use core::num::NonZeroU16;
 use core::time::Duration;
 
 use rand_core::RngCore;
 use smallvec::SmallVec;
 
 use crate::PeerKey;
-use crate::blockwise::Asked;
-use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Type, encode_empty};
-use crate::config::SourceValidation;
+use crate::codec::Overhead;
 use crate::echo::Freshness;
 use crate::exchange::{Reliability, Response};
-use crate::hash::Fingerprint;
 use crate::incoming::{Came, Waiting};
-use crate::layers::Layers;
-use crate::message::GROUP_IDS;
-use crate::observe::REGISTER;
-use crate::security::Security;
-use crate::server::Server;
-use crate::server::receive::Arrival;
-use crate::server::validation::pings::{Due, Held, Origin, Pinged, Pings};
+use crate::server::validation::pings::Pings;
 use crate::server::validation::sources::Validated;
-use crate::transport::{Source, allows};
-use conche_cc::{Controller, Instant};
+use crate::transport::allows;
+use conche_cc::Instant;
 
-mod pings;
+pub(crate) mod pings;
 mod sources;
-
-/// The answer to a datagram from a source that is not validated may have at most this many times its
-/// bytes.
-const FACTOR: usize = 3;
 
 /// The bytes of an Echo option with a value of 16 bytes (with one more byte for the length), and
 /// with a brief one.
@@ -78,7 +63,7 @@ const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
 
 /// How long an Echo value is valid, and a source after it was validated: as long as a
 /// retransmission of its request can arrive (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
-const LIFETIME: Duration = Duration::from_secs(247);
+pub(crate) const LIFETIME: Duration = Duration::from_secs(247);
 
 /// The maximum number of wrong brief Echo values that are checked in each [`LIFETIME`].
 const GUESSES: u32 = 4096;
@@ -87,15 +72,15 @@ const GUESSES: u32 = 4096;
 #[derive(Debug)]
 pub(crate) struct Validation<P> {
     freshness: Freshness,
-    validated: Validated,
-    pings: Pings<P>,
+    pub(crate) validated: Validated,
+    pub(crate) pings: Pings<P>,
     /// The number of wrong brief Echo values in the period that ends at `guessed_until`.
     guessed: u32,
     guessed_until: Instant,
 }
 
 impl<P> Validation<P> {
-    fn new(random: &mut impl RngCore, ack_timeout: Duration) -> Self {
+    pub(crate) fn new(random: &mut impl RngCore, ack_timeout: Duration) -> Self {
         let mut key = [0; 16];
         random.fill_bytes(&mut key);
         Self {
@@ -124,7 +109,7 @@ impl<P> Validation<P> {
 
     /// Returns the age of the Echo value that this source returned. `None` if it is not one of its
     /// values or is too old.
-    fn age(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration>
+    pub(in crate::server) fn age(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration>
     where
         P: PeerKey,
     {
@@ -151,7 +136,12 @@ impl<P> Validation<P> {
     }
 
     /// Returns the Echo value for a source, in an option of at most `room` bytes.
-    fn value(&mut self, now: Instant, from: &P, room: usize) -> Option<SmallVec<[u8; Freshness::LENGTH]>>
+    pub(in crate::server) fn value(
+        &mut self,
+        now: Instant,
+        from: &P,
+        room: usize,
+    ) -> Option<SmallVec<[u8; Freshness::LENGTH]>>
     where
         P: PeerKey,
     {
@@ -175,355 +165,4 @@ pub(crate) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool 
     };
     let confirmable = confirmable && !waiting.can_piggyback();
     confirmable || !allows(waiting.allowance, Overhead::of(&waiting.token).message(&response.body))
-}
-
-impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Returns the number of bytes that may answer this message; `None` without a limit.
-    #[inline]
-    pub(crate) fn allowance(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        source: &Source<P>,
-        hash: u64,
-        message: &Message<'_>,
-    ) -> Option<NonZeroU16> {
-        if layers.transport.config.source_validation == SourceValidation::Off {
-            return None;
-        }
-        // No source can be validated before the first one was asked for a proof.
-        if let Some(validation) = &mut self.validation {
-            if validation.validated.contains(now, hash) {
-                return None;
-            }
-            if let Some(echo) = message.option(OptionNumber::ECHO)
-                && let Some(age) = validation.age(now, &source.from, echo)
-            {
-                self.validate(layers, now, hash, now + LIFETIME.saturating_sub(age));
-                return None;
-            }
-        }
-        let bytes = u16::try_from(message.as_bytes().len().saturating_mul(FACTOR)).unwrap_or(u16::MAX);
-        Some(NonZeroU16::new(bytes).unwrap_or(NonZeroU16::MIN))
-    }
-
-    /// Holds a request or answers it with 4.01 if its source must be validated first, because
-    /// notifications or a burst of payloads would follow, or because repeating the request with an
-    /// Echo value would repeat its effect. Returns whether it did.
-    pub(crate) fn challenges(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        asked: &Asked,
-    ) -> bool {
-        if arrival.allowance.is_none() {
-            return false;
-        }
-        let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
-        // After a ping the client repeats nothing. A client that sends a POST and sleeps would not
-        // answer one.
-        let repeats =
-            layers.transport.config.source_validation == SourceValidation::Echo && !message.code().is_idempotent();
-        if follows || repeats {
-            self.hold_or_challenge(layers, now, arrival, message);
-        }
-        follows || repeats
-    }
-
-    /// Holds a request until its source is validated. If that is impossible, answers it with 4.01.
-    pub(crate) fn hold_or_challenge(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) {
-        if !self.hold_request(layers, now, arrival, message) {
-            self.challenge_at_once(layers, now, arrival, message);
-        }
-    }
-
-    /// Answers a request with 4.01 and an Echo value.
-    pub(crate) fn challenge_at_once(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) {
-        let body =
-            self.challenge(layers, now, &arrival.source.from, arrival.allowance, Overhead::of_response_to(message));
-        self.answer_at_once(layers, now, arrival, message, Code::UNAUTHORIZED, &body);
-    }
-
-    /// Holds a request until its source is validated. Returns `false` if that is impossible.
-    pub(crate) fn hold_request(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) -> bool {
-        let &Arrival { source, hash, group, what, .. } = arrival;
-        let origin = Origin { source, hash, group, host: layers.transport.host_of(&source.from), what };
-        let held = Held::Request(Box::new((arrival.clone(), OwnedMessage::from(*message))));
-        self.hold(layers, now, &origin, held).is_ok()
-    }
-
-    /// Holds a message, and sends its source a ping unless one is unanswered.
-    pub(crate) fn hold(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        origin: &Origin<P>,
-        held: Held<P>,
-    ) -> Result<(), Held<P>> {
-        if layers.transport.config.source_validation != SourceValidation::Ping {
-            return Err(held);
-        }
-        while !self.validation_made(layers).pings.has_room(origin.group, &held) {
-            let Some(overdue) = self.validation_made(layers).pings.make_room(now, origin.group) else {
-                return Err(held);
-            };
-            self.give_up(layers, now, overdue);
-        }
-        let id = self.ping_id(layers);
-        if let Some(id) = self.validation_made(layers).pings.hold(now, origin, id, held)? {
-            self.ping_source(layers, origin.source, id);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn ping_source(&mut self, layers: &mut Layers<P, C>, to: Source<P>, id: MessageId) {
-        layers.transport.stats.validation_pings += 1;
-        layers.transport.push_empty(to, Type::Confirmable, id);
-    }
-
-    /// Returns an unpredictable message ID outside the range for group requests.
-    pub(crate) fn ping_id(&mut self, layers: &mut Layers<P, C>) -> MessageId {
-        let id = layers.transport.random.next_u32() % u32::from(*GROUP_IDS.start());
-        MessageId(u16::try_from(id).unwrap_or_default())
-    }
-
-    pub(crate) fn validation_made(&mut self, layers: &mut Layers<P, C>) -> &mut Validation<P> {
-        let (random, ack_timeout) = (&mut layers.transport.random, layers.transport.config.transmission.ack_timeout);
-        self.validation.get_or_insert_with(|| Box::new(Validation::new(random, ack_timeout)))
-    }
-
-    /// Returns whether a request is a retransmission of a held one, or of one with a held response.
-    #[inline]
-    pub(crate) fn is_held(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        hash: u64,
-        what: Fingerprint,
-        allowance: Option<NonZeroU16>,
-    ) -> bool {
-        let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
-            return false;
-        };
-        let held = allowance.is_some_and(|allowance| validation.pings.is_held(hash, what, allowance));
-        layers.transport.stats.duplicates += u64::from(held);
-        held
-    }
-
-    /// Handles an Empty ACK or a Reset. Returns whether it answers a ping, which validates the
-    /// source.
-    #[inline]
-    pub(crate) fn validates(&mut self, layers: &mut Layers<P, C>, now: Instant, from: &P, id: MessageId) -> bool {
-        if self.validation.as_ref().is_none_or(|validation| validation.pings.is_empty()) {
-            return false;
-        }
-        let hash = layers.transport.peers.hash(from);
-        let is_answer = self.validation_made(layers).pings.is_answered(now, hash, id);
-        if is_answer {
-            self.validate(layers, now, hash, now + LIFETIME);
-        }
-        is_answer
-    }
-
-    /// Marks a source as validated until then, and continues with its held messages.
-    pub(crate) fn validate(&mut self, layers: &mut Layers<P, C>, now: Instant, hash: u64, until: Instant) {
-        let validation = self.validation_made(layers);
-        validation.validated.insert(now, hash, until);
-        let held = validation.pings.take(hash).into_iter().flat_map(Pinged::into_held);
-        for held in held {
-            match held {
-                Held::Request(request) => {
-                    let (arrival, message) = *request;
-                    self.receive_arrived(layers, now, &Arrival { allowance: None, ..arrival }, &message.view());
-                }
-                Held::Response(response) => {
-                    let (waiting, security, response) = *response;
-                    let waiting = Waiting { allowance: None, ..waiting };
-                    self.send_response(layers, now, (&waiting, &security), None, response);
-                }
-            }
-        }
-    }
-
-    /// Validates a peer that acknowledged a Confirmable response or notification.
-    pub(crate) fn acknowledged_by(&mut self, layers: &mut Layers<P, C>, now: Instant, peer: u32) {
-        if layers.transport.config.source_validation == SourceValidation::Off {
-            return;
-        }
-        let peer = layers.transport.peers.get_mut(peer);
-        if peer.trust.is_given(now) {
-            let hash = {
-                let key = peer.key;
-                layers.transport.peers.hash(&key)
-            };
-            self.validate(layers, now, hash, now + LIFETIME);
-        }
-    }
-
-    /// Drops the messages held for a source that its ping did not reach.
-    pub(crate) fn ping_unreachable(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        peer: &P,
-        quoted: Option<&[u8]>,
-    ) {
-        let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
-            return;
-        };
-        let id = quoted.map(|quoted| match *quoted {
-            [_, _, high, low, ..] => MessageId(u16::from_be_bytes([high, low])),
-            _ => MessageId(u16::MAX),
-        });
-        if id.is_some_and(|id| !quoted.is_some_and(|quoted| quoted.starts_with(&encode_empty(Type::Confirmable, id)))) {
-            return;
-        }
-        let hash = layers.transport.peers.hash(peer);
-        if id.is_some_and(|id| !validation.pings.has_id(hash, id)) {
-            return;
-        }
-        let Some(pinged) = validation.pings.take(hash) else { return };
-        for held in pinged.into_held() {
-            if let Held::Response(response) = held {
-                self.answered(layers, now, &response.0);
-            }
-        }
-    }
-
-    /// Sends another ping to a source, or gives the source up. Returns `false` if nothing is due.
-    pub(crate) fn ping_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        let due = self.validation.as_mut().and_then(|validation| validation.pings.pop_due(now));
-        match due {
-            None => return false,
-            Some(Due::Wait) => {}
-            Some(Due::Ping(to, id)) => self.ping_source(layers, to, id),
-            Some(Due::Over(pinged)) => self.give_up(layers, now, pinged),
-        }
-        true
-    }
-
-    /// Answers held messages of a source that did not answer its ping, or makes room, within the
-    /// allowance: with the first block of 16 bytes, which leads a client without Echo to the body,
-    /// or else with 4.01.
-    pub(crate) fn give_up(&mut self, layers: &mut Layers<P, C>, now: Instant, pinged: Pinged<P>) {
-        let mut credit = pinged.credit();
-        for held in pinged.into_held() {
-            match held {
-                Held::Request(request) => self.challenge_at_once(layers, now, &request.0, &request.1.view()),
-                Held::Response(response) => {
-                    let (waiting, security, response) = *response;
-                    let block =
-                        security.is_plain().then(|| self.smallest_first_block(layers, now, &waiting, &response));
-                    let bytes = |block: &Response| Overhead::of(&waiting.token).message(&block.body);
-                    let allowance = waiting.allowance.map_or(0, |allowance| usize::from(allowance.get()));
-                    let response = match block.flatten().filter(|block| bytes(block) <= allowance + credit) {
-                        Some(block) => {
-                            credit -= bytes(&block).saturating_sub(allowance);
-                            Response { reliability: Some(Reliability::NeverConfirmable), ..block }
-                        }
-                        None => self.in_place_of(layers, now, &waiting, &response),
-                    };
-                    self.send_now(layers, now, (&waiting, &security), None, response);
-                }
-            }
-        }
-    }
-
-    /// Returns an answer that fits into the allowance: the answer itself, 4.01 in place of a
-    /// success, or only the code of an error.
-    pub(crate) fn within_allowance(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        from: &P,
-        allowance: Option<NonZeroU16>,
-        overhead: Overhead,
-        (code, body): (Code, &Body),
-    ) -> (Code, Body) {
-        if allows(allowance, overhead.message(body)) {
-            (code, body.clone())
-        } else if code.is_success() {
-            (Code::UNAUTHORIZED, self.challenge(layers, now, from, allowance, overhead))
-        } else {
-            (code, Body::EMPTY)
-        }
-    }
-
-    /// Holds a response that needs a proof of its source's address, or returns what is sent in its
-    /// place.
-    pub(crate) fn hold_response(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        waiting: &Waiting<P>,
-        security: &Security,
-        response: Response,
-    ) -> Option<Response> {
-        let hash = layers.transport.peers.hash(&waiting.from);
-        let source = Source { from: waiting.from, local: waiting.local };
-        let ty = u8::from(waiting.came == Came::Confirmable);
-        let what = layers.transport.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
-        let origin = Origin { source, hash, group: waiting.group, host: layers.transport.host_of(&source.from), what };
-        let held = Held::Response(Box::new((waiting.clone(), security.clone(), response)));
-        match self.hold(layers, now, &origin, held) {
-            Ok(()) => None,
-            Err(Held::Response(response)) => Some(self.in_place_of(layers, now, waiting, &response.2)),
-            Err(Held::Request(_)) => None,
-        }
-    }
-
-    /// Returns a response that fits into the allowance: the response itself, 4.01, or only the code
-    /// of the response if repeating the request would repeat its effect.
-    pub(crate) fn in_place_of(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        waiting: &Waiting<P>,
-        response: &Response,
-    ) -> Response {
-        let overhead = Overhead::of(&waiting.token);
-        let repeatable =
-            waiting.remembered.is_none_or(|remembered| layers.transport.received.is_idempotent(remembered));
-        let answer = (response.code, &response.body);
-        let (code, body) = match repeatable || allows(waiting.allowance, overhead.message(&response.body)) {
-            true => self.within_allowance(layers, now, &waiting.from, waiting.allowance, overhead, answer),
-            false => (response.code, Body::EMPTY),
-        };
-        Response { reliability: Some(Reliability::NeverConfirmable), ..Response::new(code, body) }
-    }
-
-    /// Returns a body with an Echo option, or an empty one if not even a brief value fits.
-    pub(crate) fn challenge(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        from: &P,
-        allowance: Option<NonZeroU16>,
-        overhead: Overhead,
-    ) -> Body {
-        layers.transport.stats.challenged += 1;
-        let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());
-        let room = overhead.room(most).unwrap_or_default();
-        let echo = self.validation_made(layers).value(now, from, room);
-        echo.and_then(|echo| Body::builder().option(OptionNumber::ECHO, &echo).build().ok()).unwrap_or_default()
-    }
 }

@@ -101,12 +101,12 @@ pub(crate) struct Pinged<P> {
 }
 
 impl<P> Pinged<P> {
-    pub(crate) fn into_held(self) -> impl Iterator<Item = Held<P>> {
+    pub(in crate::server) fn into_held(self) -> impl Iterator<Item = Held<P>> {
         self.held.into_iter().map(|(_, held)| held)
     }
 
     /// Returns the bytes that retransmissions paid for and that were not used.
-    pub(crate) fn credit(&self) -> usize {
+    pub(in crate::server) fn credit(&self) -> usize {
         self.credit
     }
 
@@ -204,7 +204,7 @@ impl<P> Pings<P> {
 
     /// Credits a retransmission of a held request to its source's pings. Returns `false` if no such
     /// request is held.
-    pub(crate) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: NonZeroU16) -> bool {
+    pub(in crate::server) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: NonZeroU16) -> bool {
         let Some(index) = self.find(hash) else { return false };
         let pinged = &mut self.pinged[index];
         let held = pinged.held.iter().any(|(held, _)| *held == what);
@@ -223,7 +223,7 @@ impl<P> Pings<P> {
     /// # Errors
     /// Returns the message if its source holds too many, if its bytes do not pay for a ping, or if
     /// its host made too many wrong answers.
-    pub(crate) fn hold(
+    pub(in crate::server) fn hold(
         &mut self,
         now: Instant,
         from: &Origin<P>,
@@ -277,7 +277,7 @@ impl<P> Pings<P> {
 
     /// Removes a source to make room for another one of this group, if the source has had half an
     /// interval for its answer and its own group holds more bytes.
-    pub(crate) fn make_room(&mut self, now: Instant, group: Group) -> Option<Pinged<P>> {
+    pub(in crate::server) fn make_room(&mut self, now: Instant, group: Group) -> Option<Pinged<P>> {
         let first = self.order.first()?;
         let pinged = &self.pinged[first];
         if pinged.due > now + self.interval / 2 || self.shares.held(pinged.group) <= self.shares.held(group) {
@@ -287,13 +287,13 @@ impl<P> Pings<P> {
     }
 
     /// Returns whether the share of a group has room for this message.
-    pub(crate) fn has_room(&self, group: Group, held: &Held<P>) -> bool {
+    pub(in crate::server) fn has_room(&self, group: Group, held: &Held<P>) -> bool {
         self.shares.admits(group, held.bytes(), HELD_BYTES)
     }
 
     /// Handles an Empty ACK or a Reset of a source. Returns whether it answers the source's ping. A
     /// wrong message ID is counted.
-    pub(crate) fn is_answered(&mut self, now: Instant, hash: u64, id: MessageId) -> bool {
+    pub(in crate::server) fn is_answered(&mut self, now: Instant, hash: u64, id: MessageId) -> bool {
         let Some(index) = self.find(hash) else { return false };
         let (host, is_right) = (self.pinged[index].host, self.pinged[index].id == id);
         let believed = self.believes(now, host);
@@ -304,11 +304,11 @@ impl<P> Pings<P> {
     }
 
     /// Returns whether the unanswered ping of a source has this message ID.
-    pub(crate) fn has_id(&mut self, hash: u64, id: MessageId) -> bool {
+    pub(in crate::server) fn has_id(&mut self, hash: u64, id: MessageId) -> bool {
         self.find(hash).is_some_and(|index| self.pinged[index].id == id)
     }
 
-    pub(crate) fn take(&mut self, hash: u64) -> Option<Pinged<P>> {
+    pub(in crate::server) fn take(&mut self, hash: u64) -> Option<Pinged<P>> {
         let index = self.find(hash)?;
         self.remove(index)
     }

@@ -37,7 +37,7 @@ impl Validated {
     }
 
     #[inline]
-    pub(crate) fn contains(&mut self, now: Instant, hash: u64) -> bool {
+    pub(in crate::server) fn contains(&mut self, now: Instant, hash: u64) -> bool {
         self.sources.len() > 0 && self.find(hash).is_some_and(|index| now < self.sources[index].until)
     }
 

@@ -1,7 +1,7 @@
 //! Selects the observers to be notified of a state, and tracks which have received it (RFC 7641
 //! §4.2 to §4.5).
 
-use super::entry::{ContentFormat, Presence, Progress, Watcher};
+use super::entry::{ContentFormat, ObservingPeer, Presence, Progress};
 use super::observers::{Notification, Observers, Place};
 use super::topics::State;
 use crate::codec::{Body, Code, MessageId, OptionNumber};
@@ -192,7 +192,7 @@ impl Observers {
             None => Reliability::NonConfirmable,
             Some(reliability) => *reliability,
         };
-        let &Watcher { peer, group, .. } = &self.watchers[observer.watcher];
+        let &ObservingPeer { peer, group, .. } = &self.watchers[observer.watcher];
         let place = Place { peer, token: observer.token.clone(), local: observer.local };
         let (asked, security) = (observer.asked, observer.security.clone());
         Some(Notification { place, group, asked, security, content, reliability })
