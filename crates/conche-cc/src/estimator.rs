@@ -5,7 +5,6 @@
 
 use core::time::Duration;
 
-use crate::control::Snapshot;
 use crate::units::Micros;
 
 /// SRTT and RTTVAR, in 8 bytes.
@@ -81,6 +80,19 @@ impl Estimator {
             bandwidth: None,
         }
     }
+}
+
+/// A peer's estimates; `None` if the algorithm has no such estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Initial RTO before randomisation, without due ageing.
+    pub rto: Duration,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Round-trip time variation.
+    pub rttvar: Option<Duration>,
+    /// Estimated bottleneck bandwidth in bytes per second.
+    pub bandwidth: Option<u32>,
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! A peer on a new port, or another device behind the same border router, need not measure again
 //! (RFC 9040: temporal sharing; RFC 3124: one macroflow per path). The endpoint adds every
-//! exchange, for every controller, and calls [`Controller::seed`] for a peer without state.
+//! exchange, for every controller, and calls [`Controller::seed`](crate::Controller::seed) for a
+//! peer without state.
 //!
 //! A history's only source gets the full state. Other peers may be other hosts, as behind a NAT,
 //! and forge acknowledgements: they get only the round-trip time, within a bound.
@@ -27,7 +28,7 @@
 
 use core::time::Duration;
 
-use crate::control::{Abandoned, AckKind, AckedCopy, Acknowledged, Controller, Load};
+use crate::event::{Abandoned, Acknowledged};
 use crate::path::{Ambiguity, PathState, RoundTrip};
 use crate::sample;
 use crate::time::Instant;
@@ -60,8 +61,6 @@ struct ShortSamples {
 
 /// Bounds of shared state; the randomised first timeout is at most twice RFC 7252's.
 const MAX_SHARED: RoundTrip = RoundTrip { srtt: Micros::from_millis(2_000), rto: Micros::from_millis(3_500) };
-/// Bounds a first sample, which triples in the RTO.
-const MAX_SAMPLE: Duration = Duration::from_millis(1_333);
 /// Maximum doubt of a path.
 const MAX_DOUBT: u8 = 5;
 /// Short samples that reset several peers' estimate.
@@ -163,7 +162,8 @@ impl PathHistory {
         if self.is_own() { path } else { path.for_neighbour(MAX_SHARED) }
     }
 
-    fn is_own(&self) -> bool {
+    /// Returns whether all of the state comes from the peer that sees it.
+    pub(crate) fn is_own(&self) -> bool {
         matches!(self.source, Source::Peer(_))
     }
 
@@ -195,23 +195,6 @@ impl PathHistory {
         let (srtt, rttvar, copies) = self.learnt()?;
         let (srtt, rttvar) = MAX_SHARED.bound(srtt.into(), rttvar.into());
         Some((srtt.into(), rttvar.into(), copies))
-    }
-
-    /// Returns a peer's state after one lossless exchange at the path's smoothed round-trip time,
-    /// for other estimators. Unless the state is its own, the sample is at most 1333 ms: the RTO is
-    /// at most three times that.
-    pub fn as_first_sample<C: Controller>(&self, controller: &C, now: Instant) -> C::Peer {
-        let mut peer = controller.peer(now);
-        let Some((srtt, ..)) = self.path(now).learnt() else { return peer };
-        let sample = if self.is_own() { srtt } else { srtt.min(MAX_SAMPLE) };
-        let sent = now - sample;
-        // The clock may have started too late.
-        if now - sent == sample {
-            let (copy, kind) = (AckedCopy::Exact(0), AckKind::Piggybacked);
-            let event = Acknowledged { now, sent: &[sent], copy, kind, load: Load::default() };
-            controller.acknowledged(&mut peer, &C::Flight::default(), &event);
-        }
-        peer
     }
 }
 

@@ -10,8 +10,9 @@ use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::{Row, to_ndjson};
 
 use crate::Global;
-use crate::exit::UsageError;
-use crate::experiment::{Done, Options};
+use crate::completed_experiment::CompletedExperiment;
+use crate::error::UsageError;
+use crate::experiment_options::Options;
 use crate::names::{self, Source};
 use crate::output_dir;
 use crate::show;
@@ -99,11 +100,11 @@ fn first_duplicate(names: &[String]) -> Option<&String> {
 }
 
 /// Lists the experiments, with replications and seeds.
-fn origins(done: &[Done]) -> String {
+fn origins(done: &[CompletedExperiment]) -> String {
     done.iter().map(|done| format!("{}\n", done.origin())).collect()
 }
 
-fn print(done: &[Done], rows: &[Row], lines: &[u8], global: &Global) -> io::Result<()> {
+fn print(done: &[CompletedExperiment], rows: &[Row], lines: &[u8], global: &Global) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if global.json {
         out.write_all(lines)?;

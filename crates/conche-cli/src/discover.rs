@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::Global;
 use crate::credentials::Protecting;
-use crate::exit::Interrupted;
+use crate::error::Interrupted;
 use crate::formats;
 use crate::json;
 use crate::names::Control;

@@ -1,6 +1,5 @@
 //! Exit status and error output.
 
-use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
@@ -8,90 +7,14 @@ use conche::{Error, Failure};
 use serde::Serialize;
 
 use crate::credentials::is_of_the_machine;
+use crate::error::{Interrupted, NoAnswer, NoSuccess, Reported, UsageError};
 use crate::json;
-use crate::runtime;
+use crate::runtime::{self, INTERRUPTED};
 use crate::show;
 
 /// The end of `conche --help`.
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
                         4 response 4.xx; 5 response 5.xx; 6 security; 130 interrupted.";
-
-/// Exit status after a signal.
-pub const INTERRUPTED: u8 = 130;
-
-/// An error in the arguments or the configuration, found after parsing.
-#[derive(Debug)]
-pub struct UsageError(pub String);
-
-impl UsageError {
-    /// Turns any error about the user's input into one.
-    pub fn of(error: impl fmt::Display) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
-
-/// The user interrupted the command with Ctrl-C.
-#[derive(Debug)]
-pub struct Interrupted;
-
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-/// No message of several was answered.
-#[derive(Debug)]
-pub struct NoAnswer(pub String);
-
-impl fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no answer from {}", self.0)
-    }
-}
-
-impl std::error::Error for NoAnswer {}
-
-/// All responses of a load test were errors.
-#[derive(Debug)]
-pub struct NoSuccess {
-    /// The most frequent code.
-    pub code: String,
-}
-
-impl fmt::Display for NoSuccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no request succeeded: most responses were {}", self.code)
-    }
-}
-
-impl std::error::Error for NoSuccess {}
-
-/// An error that standard output already shows as an object, such as a response 4.04.
-#[derive(Debug)]
-pub struct Reported(pub Error);
-
-impl fmt::Display for Reported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Reported {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
-    }
-}
 
 /// Prints the error, if any, and returns the exit status. With `json`, standard output gets an
 /// object too.

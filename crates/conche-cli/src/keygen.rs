@@ -10,7 +10,7 @@ use conche::edhoc::{Credential, Own, generate};
 use serde::Serialize;
 
 use crate::Global;
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::json;
 
 #[derive(Debug, clap::Args)]

@@ -20,12 +20,15 @@
 mod argument;
 mod bench;
 mod compare;
+mod completed_experiment;
 mod controllers;
 mod credentials;
 mod discover;
+mod error;
 mod exit;
-mod experiment;
+mod experiment_options;
 mod formats;
+mod hexadecimal;
 mod json;
 mod keygen;
 mod logging;

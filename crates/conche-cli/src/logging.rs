@@ -9,7 +9,7 @@ use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::Global;
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::request::Progress;
 use crate::trace::{self, Trace};
 

@@ -8,8 +8,8 @@ use conche_lab::experiment::Experiment;
 use conche_lab::results::{Begin, Build, Finished, Origin, Program, StoreError, write_json};
 
 use crate::Global;
-use crate::exit::UsageError;
-use crate::experiment::Done;
+use crate::completed_experiment::CompletedExperiment;
+use crate::error::UsageError;
 
 #[derive(Debug, clap::Args)]
 pub struct OutputDir {
@@ -72,7 +72,7 @@ fn invocation() -> String {
 }
 
 /// Writes the results of an experiment, and reports how many runs came from the directory.
-pub fn save(store: &Store, done: &Done, global: &Global) -> anyhow::Result<()> {
+pub fn save(store: &Store, done: &CompletedExperiment, global: &Global) -> anyhow::Result<()> {
     let mut figures = Vec::new();
     write_json(&done.values, &mut figures)?;
     let Completion { runs, reused, failures, cost } = &done.completion;

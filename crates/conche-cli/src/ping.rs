@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Global;
 use crate::credentials::Asking;
-use crate::exit::{Interrupted, NoAnswer};
+use crate::error::{Interrupted, NoAnswer};
 use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;

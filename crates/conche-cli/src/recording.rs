@@ -8,7 +8,7 @@ use anyhow::Context;
 use conche::watch::{Capture, EventLog, Recorder};
 use conche::{Builder, SharedController};
 
-use crate::exit::UsageError;
+use crate::error::UsageError;
 
 /// The arguments that ask for records.
 #[derive(Debug, clap::Args)]

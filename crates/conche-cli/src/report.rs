@@ -6,7 +6,7 @@ use anyhow::Context;
 use conche_report::{ReadError, Results, page};
 
 use crate::Global;
-use crate::exit::UsageError;
+use crate::error::UsageError;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

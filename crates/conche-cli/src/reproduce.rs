@@ -6,7 +6,7 @@ use anyhow::Context;
 use conche_lab::papers::{PAPERS, Paper, Summary, misses, overview};
 
 use crate::Global;
-use crate::experiment::Options;
+use crate::experiment_options::Options;
 use crate::names;
 use crate::show;
 

@@ -9,8 +9,8 @@ use conche_lab::papers::Paper;
 use conche_lab::scenario::{FileError, ScenarioError};
 
 use crate::Global;
-use crate::exit::UsageError;
-use crate::experiment::Options;
+use crate::error::UsageError;
+use crate::experiment_options::Options;
 use crate::show;
 
 #[derive(Debug, clap::Args)]

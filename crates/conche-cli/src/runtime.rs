@@ -11,7 +11,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::exit::INTERRUPTED;
+/// Exit status after a signal.
+pub const INTERRUPTED: u8 = 130;
 
 /// Maximum duration of a graceful stop, beyond the caller's own waits.
 pub const GRACE: Duration = Duration::from_secs(2);

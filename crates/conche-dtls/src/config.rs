@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use conche_proto::config::ResponseLimit;
 
-use crate::credentials::{CredentialsError, ServerCredentials};
+use crate::credentials::ServerCredentials;
+use crate::credentials_error::CredentialsError;
 use crate::key_log::KeyLog;
 use crate::x509::Trust;
 

@@ -59,20 +59,22 @@
 mod config;
 mod cookie;
 mod credentials;
+mod credentials_error;
 pub mod engine;
 mod key_log;
 mod names;
+mod secret;
 mod sessions;
 mod wire;
 mod x509;
 
 pub use config::{Config, ConfigError};
-pub use credentials::{
-    ClientCredentials, CredentialsError, Identity, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys,
-};
+pub use credentials::{ClientCredentials, Identity, Keys, ServerCertificate, ServerCredentials, ServerKeys};
+pub use credentials_error::CredentialsError;
 pub use engine::Failure;
 pub use key_log::KeyLog;
 pub use names::CertificateNames;
+pub use secret::Secret;
 pub use sessions::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Sessions, Stats};
 pub use x509::{CertificateError, OwnCertificate, Trust};
 

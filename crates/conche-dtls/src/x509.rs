@@ -8,6 +8,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use conche_proto::Instant;
+use dimpl::crypto::{Buf, rust_crypto};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{
     AlgorithmIdentifier, CertificateDer, InvalidSignature, PrivateKeyDer, ServerName, SignatureVerificationAlgorithm,
@@ -19,7 +20,8 @@ use x509_cert::der::Decode;
 use x509_cert::der::oid::ObjectIdentifier;
 use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage};
 
-use crate::credentials::{CredentialsError, Secret};
+use crate::credentials_error::CredentialsError;
+use crate::secret::Secret;
 
 /// Maximum bytes of a certificate in a handshake.
 const LARGEST: usize = 8000;
@@ -45,7 +47,7 @@ impl OwnCertificate {
         let readable = EndEntityCert::try_from(&der).ok().filter(|_| certificate.len() <= LARGEST);
         let read = readable.ok_or(CredentialsError::Certificate)?;
         // The certificate's key verifies the signature.
-        let signature = crate::engine::sign(&key, SIGNED).ok_or(CredentialsError::PrivateKey)?;
+        let signature = sign(&key, SIGNED).ok_or(CredentialsError::PrivateKey)?;
         if !ALGORITHMS.iter().any(|algorithm| read.verify_signature(*algorithm, SIGNED, &signature).is_ok()) {
             return Err(CredentialsError::Pair);
         }
@@ -70,6 +72,14 @@ impl OwnCertificate {
     pub(crate) fn key(&self) -> &Secret {
         &self.key
     }
+}
+
+/// Signs with the hash of the key's size; `None` for unsupported keys.
+fn sign(key: &Secret, message: &[u8]) -> Option<Vec<u8>> {
+    let mut key = rust_crypto::default_provider().key_provider.load_private_key(key.expose()).ok()?;
+    let (hash, mut signature) = (key.hash_algorithm(), Buf::new());
+    key.sign(message, hash, &mut signature).ok()?;
+    Some(signature.into_vec())
 }
 
 /// Certificates of authorities and of single peers.

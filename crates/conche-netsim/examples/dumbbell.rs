@@ -15,8 +15,8 @@ use std::io::BufWriter;
 use std::time::Duration;
 
 use conche_netsim::node::{Application, Context, Node};
+use conche_netsim::pcapng::{Capture, PcapNg};
 use conche_netsim::rng::{Entity, Purpose};
-use conche_netsim::trace::{PcapNg, pcapng::Capture};
 use conche_netsim::wired::{DropTail, LinkConfig, Topology};
 use conche_netsim::{BitRate, NodeId, Simulation};
 use conche_proto::cc::default::CoapDefault;

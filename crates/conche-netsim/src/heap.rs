@@ -4,6 +4,8 @@
 //! a binary one: the fastest simple queue up to a few hundred entries.
 //! [`Scheduler`](crate::scheduler::Scheduler) ensures unique keys, for a total order.
 
+use crate::Instant;
+
 const CHILDREN: usize = 4;
 
 /// A priority queue that returns the smallest key first.
@@ -110,6 +112,11 @@ impl<E: Copy> Default for Heap<E> {
     fn default() -> Self {
         Self::new()
     }
+}
+
+pub(crate) fn time_of(key: u128) -> Instant {
+    // The shift leaves 64 bits.
+    Instant::from_nanos(u64::try_from(key >> 64).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

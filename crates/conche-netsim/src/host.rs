@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
+use crate::event::Event;
 use crate::mac::Transmitted;
 use crate::packet::{Cause, PacketMeta, PacketRef, Packets, Transmission};
 use crate::rng::Stream;
 use crate::scheduler::Scheduler;
-use crate::sim::Event;
 pub use crate::timers::TimerId;
 use crate::timers::Timers;
 use crate::wake_up::WakeUp;

@@ -18,6 +18,22 @@ pub struct RadioId(pub(crate) u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(crate) u64);
 
+/// A station's number in its radio network; 16 bits keep events small.
+pub(crate) type Station = u16;
+
+/// The standard's short broadcast address (§7.2.1.4), no station's number.
+pub(crate) const BROADCAST: Station = Station::MAX;
+
+/// A queue of a station, in order of creation.
+pub(crate) type QueueIndex = u8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    pub(crate) network: u16,
+    pub(crate) from: Station,
+    pub(crate) to: Station,
+}
+
 impl NodeId {
     /// The broadcast address of [`Port::transmit`](crate::host::Port::transmit): all stations in
     /// range.

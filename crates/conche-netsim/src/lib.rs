@@ -23,7 +23,8 @@
 //! | [`node`] | the host that runs a CoAP endpoint and an application |
 //! | [`mote`], [`transport`] | the host that routes packets itself; a bulk transfer over TCP |
 //! | [`sim`] | the simulation: one network, its hosts and an observer |
-//! | [`trace`] | observers: digest, pcapng |
+//! | [`trace`] | observers: digest |
+//! | [`pcapng`] | an observer that writes a capture file |
 //! | [`units`] | times, rates and sizes in human-readable form |
 //!
 //! With the feature `serde`, configurations can be deserialized; each type documents its TOML form.
@@ -77,6 +78,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod event;
 pub mod heap;
 pub mod host;
 mod ids;
@@ -84,6 +86,7 @@ pub mod mac;
 pub mod mote;
 pub mod node;
 pub mod packet;
+pub mod pcapng;
 pub mod radio;
 #[cfg(feature = "serde")]
 mod read;

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 
 use crate::Instant;
-use crate::heap::{Entry, Heap};
+use crate::heap::{Entry, Heap, time_of};
 use crate::wheel::Wheel;
 
 /// A queue of future events; `E` is small and `Copy`, to avoid allocation.
@@ -130,11 +130,6 @@ impl<E: Copy> Default for Scheduler<E> {
     fn default() -> Self {
         Self::new()
     }
-}
-
-pub(crate) fn time_of(key: u128) -> Instant {
-    // 64 bits remain.
-    Instant::from_nanos(u64::try_from(key >> 64).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

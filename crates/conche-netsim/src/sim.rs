@@ -3,14 +3,16 @@
 use std::error;
 use std::fmt;
 
+use crate::event::{Arrival, Event, RadioEvent, Surroundings};
 use crate::host::{Host, Port, Received, World};
-use crate::mac::{self, Hop, RadioCounters, RadioNetwork};
+use crate::ids::Hop;
+use crate::mac::{RadioCounters, RadioNetwork};
 use crate::packet::{Packet, PacketRef};
 use crate::rng::{Entity, Purpose, Streams};
-use crate::timers::{TimerId, Timers};
+use crate::timers::Timers;
 use crate::trace::Observer;
 use crate::wake_up::Fired;
-use crate::wired::{Forwarded, Network, Surroundings, Topology, TopologyError};
+use crate::wired::{Forwarded, Network, Topology, TopologyError};
 use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// One run of one network.
@@ -63,40 +65,6 @@ pub struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchNode(pub NodeId);
 
-/// A scheduled event.
-///
-/// The alignment makes copying one move; most variants have their fields in the second half. A load
-/// that spans or straddles separate stores stalls until they have reached the cache.
-#[derive(Clone, Copy, Debug)]
-#[repr(u32, align(16))]
-pub(crate) enum Event {
-    /// A packet arrives at a node.
-    Arrive(Arrival),
-    /// A link continues with its queue.
-    Resume {
-        link: LinkId,
-        /// The event's number within the link.
-        number: u32,
-    },
-    /// A packet is lost on the wire of a link.
-    Lose {
-        packet: PacketRef,
-        link: LinkId,
-    },
-    Radio(mac::Event),
-    Wake(NodeId),
-    Timer(TimerId),
-    /// A host's frame in this radio network has an outcome to report.
-    Transmitted(RadioId),
-}
-
-#[derive(Clone, Copy, Debug)]
-#[repr(align(8))]
-pub(crate) struct Arrival {
-    packet: PacketRef,
-    at: NodeId,
-}
-
 /// Borrows the fields that move a packet; a method would borrow all.
 macro_rules! around {
     ($simulation:ident) => {
@@ -111,10 +79,7 @@ macro_rules! around {
 mod changes;
 mod prefetch;
 
-pub use changes::ChangeError;
-
-// With its 16-byte key, an entry is half a cache line.
-const _: () = assert!(size_of::<Event>() <= 16);
+pub use crate::wired::ChangeError;
 
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// Creates a simulation at time zero, with all randomness from `seed`.
@@ -293,7 +258,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     // Out of line, like the functions below, to keep the event loop small.
     #[inline(never)]
-    fn happen_on_air(&mut self, event: mac::Event) -> Forwarded {
+    fn happen_on_air(&mut self, event: RadioEvent) -> Forwarded {
         match self.radios[usize::from(event.network)].happen(&mut around!(self), event) {
             Some((packet, at)) => self.network.forward(&mut around!(self), packet, at),
             None => Forwarded::Taken,
@@ -366,12 +331,6 @@ fn without_hosts(topology: &Topology, streams: &Streams) -> Result<(World, Netwo
     let nodes = topology.nodes().map(|(node, _)| node);
     let own = nodes.map(|node| streams.stream(Entity::Node(node), Purpose::named("host"))).collect();
     Ok((World::new(own), network, radios))
-}
-
-impl Event {
-    pub(crate) fn arrive(packet: PacketRef, at: NodeId) -> Self {
-        Self::Arrive(Arrival { packet, at })
-    }
 }
 
 impl fmt::Display for NoSuchNode {

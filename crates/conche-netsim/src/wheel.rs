@@ -8,8 +8,7 @@
 //! over, many distributed over lower levels. An entry thus moves a few times between the ends of
 //! two arrays, however many there are.
 
-use crate::heap::Entry;
-use crate::scheduler::time_of;
+use crate::heap::{Entry, time_of};
 
 const DIGIT: usize = 6;
 /// Slots per level, one per bit of its map.

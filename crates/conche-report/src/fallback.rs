@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use conche_lab::results::{MeasuredValue, Unit};
 use conche_lab::scenario::{Item, Kind, Plot, Style, Texts, parsed, templates};
 
-use crate::plots::{sections, symbol};
 use crate::read::Study;
+use crate::unit_symbol::symbol;
 
 /// Maximum plots per item; further columns appear in its table only.
 const MOST_OF_AN_ITEM: usize = 8;
@@ -71,7 +71,7 @@ fn is_number(label: &str) -> bool {
 
 /// Returns the template of a row, from the scenario or by position.
 fn template(study: &Study, row: &str) -> String {
-    let known = templates(sections(study)).find(|template| parsed(template, row).is_some());
+    let known = templates(study.sections()).find(|template| parsed(template, row).is_some());
     known.map_or_else(
         || {
             let parts = (1..).zip(row.split('/')).map(|(place, _)| format!("{{part {place}}}"));

@@ -16,6 +16,7 @@
 //! | `fallback` | plots for a scenario that defines none |
 //! | `chart` | a plot as data, and its drawing as SVG |
 //! | `page` | the page: overview, tables, claims, comparisons |
+//! | `unit_symbol` | symbols of units |
 //! | `html` | escaped text |
 
 mod chart;
@@ -24,6 +25,7 @@ mod html;
 mod page;
 mod plots;
 mod read;
+mod unit_symbol;
 
 pub use conche_results::{Failure, Manifest, Program, Scenario};
 pub use page::page;

@@ -9,21 +9,16 @@ use conche_lab::stats::Interval;
 
 use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
 use crate::read::Study;
+use crate::unit_symbol::symbol;
 
 /// Returns the plots of a study in order: those of its scenario or, without any, one per item and
 /// column.
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
-    let sections = sections(study);
+    let sections = study.sections();
     let own = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let own = own.map(|document| document.scenario().figures.as_slice()).unwrap_or_default();
     let by_items = if own.is_empty() { crate::fallback::plots(study) } else { Vec::new() };
     own.iter().chain(&by_items).filter_map(|plot| chart(study, plot, sections)).collect()
-}
-
-/// Returns the parts of a study's scenario; none if it is unknown.
-pub(crate) fn sections(study: &Study) -> &[Scenario] {
-    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
-    document.map(|document| document.sections()).unwrap_or_default()
 }
 
 /// Returns the labels of a row, by name.
@@ -83,17 +78,6 @@ fn axis_titles(plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
     let with_unit = |title: String, unit: &str| if unit.is_empty() { title } else { format!("{title} ({unit})") };
     let unit = if plot.y_axis.unit.is_empty() { symbol(unit) } else { &plot.y_axis.unit };
     [with_unit(or(&plot.x_axis.title, x), &plot.x_axis.unit), with_unit(or(&plot.y_axis.title, column), unit)]
-}
-
-pub(crate) fn symbol(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Seconds => "s",
-        Unit::PerSecond => "1/s",
-        Unit::BitsPerSecond => "bit/s",
-        Unit::Bytes => "B",
-        Unit::Percent => "%",
-        Unit::Exchanges | Unit::Copies | Unit::Count | Unit::Ratio | Unit::Verdict => "",
-    }
 }
 
 /// A plot under construction.

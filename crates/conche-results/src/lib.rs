@@ -5,6 +5,7 @@
 //! | `origin` | what was run: scenarios and program |
 //! | `store` | the directory: opened anew or to go on, filled, closed |
 //! | `previous` | what a directory holds already, and whether that goes together with what is to be run |
+//! | `file_names` | names of the files |
 //! | `manifest` | what `manifest.json` says |
 //! | `sample` | what is kept of a run |
 //! | [`comparison`] | controllers compared, cell by cell |
@@ -19,6 +20,7 @@
 
 pub mod comparison;
 mod exchanges;
+mod file_names;
 mod journal;
 mod manifest;
 mod origin;

@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::file_names::{JOURNAL, MANIFEST, WRITTEN};
 use crate::manifest::{Manifest, ManifestError};
 use crate::origin::{Origin, Program};
-use crate::store::{JOURNAL, MANIFEST, WRITTEN};
 
 /// Why the results in a directory cannot be continued.
 #[derive(Debug, thiserror::Error)]

@@ -5,24 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::comparison::Row;
 use crate::exchanges::Exchanges;
+use crate::file_names::{BOARD, COMPARISON, EXCHANGES, FIGURES, JOURNAL, MANIFEST, RUNS};
 use crate::journal::{Journal, Run};
 use crate::manifest::{Finished, Manifest, plain};
 use crate::origin::{Origin, Program};
 use crate::previous::{self, PreviousError};
 use crate::sample::{Kept, Sample};
 use crate::tables::{ExchangeRows, RunRows, Shape};
-
-pub(crate) const MANIFEST: &str = Manifest::FILE;
-pub(crate) const JOURNAL: &str = crate::journal::FILE;
-const FIGURES: &str = "figures.ndjson";
-const RUNS: &str = "runs.parquet";
-const EXCHANGES: &str = "exchanges.parquet";
-const COMPARISON: &str = Row::FILE;
-const BOARD: &str = "comparison.txt";
-/// Everything but the journal, scenarios and their tables of text.
-pub(crate) const WRITTEN: [&str; 6] = [MANIFEST, FIGURES, RUNS, EXCHANGES, COMPARISON, BOARD];
 
 /// A directory of results that is being filled. Threads that run experiments share it.
 #[derive(Debug)]

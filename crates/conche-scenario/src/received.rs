@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Unit;
-use super::metric::{MetricError, share_fits, windows_fit};
+use super::metric_error::{MetricError, share_fits, windows_fit};
 use crate::units::Span;
 
 /// Something that is measured of the requests that arrived at their servers. Duplicates do not count. The bits of a request

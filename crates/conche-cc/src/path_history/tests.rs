@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::any::{ALL, AnyFlight};
-use crate::control::{AbandonReason, Sent};
+use crate::control::{AbandonReason, AckKind, AckedCopy, Controller, Load, Sent};
 use crate::default::CoapDefault;
 use crate::rule::RuleFlight;
 use crate::temper::Temper;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Global;
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::json;
 use crate::show;
 

@@ -10,7 +10,7 @@ use conche_lab::units::Size;
 use serde::Deserialize;
 
 use super::{filling, options, parse_method};
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::formats;
 use crate::request::{Message, option};
 

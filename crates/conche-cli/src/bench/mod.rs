@@ -19,7 +19,7 @@ use conche_lab::units::{Size, Span};
 use crate::Global;
 use crate::argument::ArgumentError;
 use crate::credentials::{Asking, ForLoad};
-use crate::exit::{Interrupted, NoAnswer, NoSuccess, UsageError};
+use crate::error::{Interrupted, NoAnswer, NoSuccess, UsageError};
 use crate::json;
 use crate::names::Controller;
 use crate::request::Message;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::{read_secret, wrong};
-use crate::request::option::hexadecimal;
+use crate::hexadecimal::decode;
 
 /// The contents of a file; all keys and credentials in hexadecimal digits.
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub fn toward(file: &Path, server: Option<&str>) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
     let read = party(&bytes).and_then(|(party, peers)| {
         let is_expected = |peer: &&Credential| match server {
-            Some(name) => peer.subject() == Some(name) || hexadecimal(name).is_some_and(|kid| kid == peer.kid()),
+            Some(name) => peer.subject() == Some(name) || decode(name).is_some_and(|kid| kid == peer.kid()),
             None => true,
         };
         let mut expected = peers.iter().filter(is_expected);
@@ -87,7 +87,7 @@ fn party(bytes: &[u8]) -> Result<(Party, Vec<Credential>), PartyError> {
     // The TOML error could quote the line with the secret.
     let mut contents: Contents =
         toml::from_str(text).map_err(|error| PartyError::Syntax(error.message().to_owned()))?;
-    let bytes = |what: &'static str, digits: &str| hexadecimal(digits).ok_or(PartyError::Digits(what));
+    let bytes = |what: &'static str, digits: &str| decode(digits).ok_or(PartyError::Digits(what));
     let digits = Zeroizing::new(std::mem::take(&mut contents.private_key));
     let key = Zeroizing::new(bytes("private_key", &digits)?);
     let key = key.first_chunk().filter(|first| first.len() == key.len());

@@ -15,7 +15,7 @@ use toml::Spanned;
 
 use super::pattern::{Pattern, PatternError};
 use super::{Own, Proof, read_trusted, wrong};
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::show;
 
 /// Path below the user's settings directory.

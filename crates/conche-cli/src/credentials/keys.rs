@@ -11,7 +11,7 @@ use conche::security::Secret;
 
 use super::{read_secret, wrong};
 use crate::Global;
-use crate::request::option::hexadecimal;
+use crate::hexadecimal::decode;
 use crate::show;
 
 /// Shorter keys cause a warning, as they are probably words.
@@ -144,7 +144,7 @@ fn key(text: &str) -> Result<Secret, KeyError> {
     }
     let bytes = match digits(text) {
         None => text.as_bytes().to_vec(),
-        Some(digits) => hexadecimal(digits).ok_or(KeyError::Digits)?,
+        Some(digits) => decode(digits).ok_or(KeyError::Digits)?,
     };
     match bytes.len() {
         1..=512 => Ok(Secret::new(bytes)),

@@ -25,7 +25,7 @@ use conche_bench::ClientCredentials;
 use zeroize::Zeroizing;
 
 use crate::Global;
-use crate::exit::UsageError;
+use crate::error::UsageError;
 use crate::show;
 use file::{Found, Keying};
 use typed_arg::TypedArg;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use conche_lab::controllers::known;
 
-use crate::exit::UsageError;
+use crate::error::UsageError;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -2,6 +2,7 @@
 //! output.
 
 mod message;
+mod observation;
 pub mod option;
 pub mod payload;
 mod progress;
@@ -9,6 +10,7 @@ mod render;
 mod transfer;
 
 pub use message::Message;
+pub use observation::{Cancel, Until};
 pub use progress::Progress;
 
 use std::convert::Infallible;
@@ -28,13 +30,13 @@ use conche_lab::units::Span;
 use crate::Global;
 use crate::argument::ArgumentError;
 use crate::credentials::Protecting;
-use crate::exit::{Interrupted, Reported};
+use crate::error::{Interrupted, Reported};
 use crate::names::Control;
-use crate::observe::{Until, observe};
 use crate::reader_stream::ReaderStream;
 use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::LARGEST;
+use observation::observe;
 use option::RawOption;
 use payload::Payload;
 use progress::ProgressMessage;

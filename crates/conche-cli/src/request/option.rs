@@ -4,6 +4,7 @@ use conche::codec::BlockSize;
 use conche::{OptionNumber, Token};
 
 use crate::argument::ArgumentError;
+use crate::hexadecimal::decode;
 
 /// An option by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,15 +37,7 @@ fn bytes(text: &str) -> Result<Vec<u8>, ArgumentError> {
     let Some(digits) = text.strip_prefix("0x") else {
         return Ok(text.as_bytes().to_vec());
     };
-    hexadecimal(digits).ok_or_else(|| ArgumentError::Hexadecimal(text.to_owned()))
-}
-
-/// Reads bytes in hexadecimal, two digits each.
-pub fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    let digit = |character: char| character.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let digits: Option<Vec<u8>> = digits.chars().map(digit).collect();
-    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
-    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    decode(digits).ok_or_else(|| ArgumentError::Hexadecimal(text.to_owned()))
 }
 
 #[cfg(test)]

@@ -32,8 +32,9 @@ use super::provider::{self, with_hooks};
 use super::{Engine, Engines, Failure, Opening, Step};
 use crate::config::{Config, ConfigError};
 use crate::cookie::COOKIE;
-use crate::credentials::{ClientCredentials, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys, is_key};
+use crate::credentials::{ClientCredentials, Keys, ServerCertificate, ServerCredentials, ServerKeys, is_key};
 use crate::key_log::KeyLog;
+use crate::secret::Secret;
 use crate::wire::{self, RECORD_HEADER, content, message};
 use crate::x509::OwnCertificate;
 

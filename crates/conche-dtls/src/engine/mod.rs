@@ -12,7 +12,6 @@ use conche_proto::Instant;
 
 pub use self::dimpl::{Dimpl, DimplEngines};
 pub(crate) use self::panic_guard::{PanicGuard, catch_panic};
-pub(crate) use self::provider::sign;
 
 use crate::config::ConfigError;
 use crate::credentials::ClientCredentials;

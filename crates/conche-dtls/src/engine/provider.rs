@@ -11,12 +11,11 @@
 use core::cell::RefCell;
 
 use dimpl::CryptoError;
-use dimpl::crypto::{Buf, CryptoProvider, HashAlgorithm, HmacProvider, rust_crypto};
+use dimpl::crypto::{CryptoProvider, HashAlgorithm, HmacProvider, rust_crypto};
 use zeroize::Zeroizing;
 
 use super::client_hello;
 use crate::cookie::COOKIE;
-use crate::credentials::Secret;
 
 /// Hashed first with the master secret.
 const EXPANSION: &[u8] = b"key expansion";
@@ -103,12 +102,4 @@ pub(super) fn for_keys() -> CryptoProvider {
 /// Hashes and signs the ClientHello without `use_srtp`.
 pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
     CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
-}
-
-/// Signs with the hash of the key's size; `None` for unsupported keys.
-pub(crate) fn sign(key: &Secret, message: &[u8]) -> Option<Vec<u8>> {
-    let mut key = rust_crypto::default_provider().key_provider.load_private_key(key.expose()).ok()?;
-    let (hash, mut signature) = (key.hash_algorithm(), Buf::new());
-    key.sign(message, hash, &mut signature).ok()?;
-    Some(signature.into_vec())
 }

@@ -8,6 +8,7 @@
 //! | `timelines` | selected exchanges, transmission by transmission |
 //! | `values` | values over the replications |
 //! | `features` | static properties of the schemes |
+//! | `closeness` | distance of values from published ones |
 //! | `claims` | verdicts on a paper's claims |
 //! | `compared_values` | values by which controllers are compared |
 //! | `tables` | tables of text |
@@ -15,6 +16,7 @@
 
 mod cells;
 mod claims;
+mod closeness;
 mod compared_values;
 mod features;
 mod pooled;
@@ -33,7 +35,6 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
 use crate::comparison;
-use crate::papers::{Origin, closeness_table};
 use crate::report::Table;
 use crate::results::MeasuredValue;
 use crate::scenario::{Document, Effort, Files, Scenario, ScenarioError, matches_any};
@@ -41,6 +42,9 @@ use crate::stats::Interval;
 use cells::CellRuns;
 use claims::Series;
 pub use claims::{Compared, compared};
+pub(crate) use closeness::HEADER;
+use closeness::closeness_table;
+pub use closeness::{Closeness, Origin, WITHIN_PERCENT};
 use pooled::Cells;
 use published::Published;
 

@@ -1,10 +1,8 @@
 //! Reproduced papers on CoAP congestion control: scenarios, published values, and tables.
 
-mod closeness;
 mod summary;
 
-pub(crate) use closeness::closeness_table;
-pub use closeness::{Closeness, Origin, WITHIN_PERCENT};
+pub use crate::experiment::{Closeness, Origin, WITHIN_PERCENT};
 pub use summary::{Miss, Summary, misses, overview};
 
 use crate::experiment::Experiment;

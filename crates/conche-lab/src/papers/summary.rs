@@ -2,8 +2,7 @@
 
 use conche_results::Score;
 
-use super::closeness::{Closeness, HEADER, Origin};
-use crate::experiment::Experiment;
+use crate::experiment::{Closeness, Experiment, HEADER, Origin};
 use crate::report::{Table, deviation, number};
 use crate::results::{MeasuredValue, Unit, Verdict};
 

@@ -63,6 +63,7 @@
 //! | `station` | a node's interface: queue, attempt, acknowledgment, sequence numbers |
 //! | `control`, `fragments` | control broadcasts; fragmented datagrams |
 //! | `traffic` | frames entering and leaving a station |
+//! | `layout` | a network under construction |
 //! | `network` | the stations on their channel |
 //! | `rdc` | attempts and receptions, with receivers always on and with ContikiMAC |
 
@@ -73,6 +74,7 @@ mod contiki;
 mod control;
 mod fragments;
 mod ieee802154;
+mod layout;
 mod network;
 mod queue;
 mod rdc;
@@ -89,5 +91,5 @@ pub use network::RadioCounters;
 pub use rdc::{ContikiMac, Rdc};
 pub use tinyos::{BinaryExponential, TinyOs};
 
-pub(crate) use network::{Event, Hop, RadioNetwork};
-pub(crate) use station::Interface;
+pub(crate) use layout::Layout;
+pub(crate) use network::RadioNetwork;

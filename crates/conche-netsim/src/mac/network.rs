@@ -10,10 +10,10 @@ use super::fragments::Datagrams;
 use super::queue::QueueIndex;
 use super::rdc::Rdc;
 use super::station::Interface;
+use crate::event::{Event, RadioEvent, RadioEventKind, Surroundings};
 use crate::packet::PacketRef;
 use crate::radio::{Air, ReceptionLink, Station, StationMap};
-use crate::wired::Surroundings;
-use crate::{Instant, NodeId, PacketId, sim};
+use crate::{Instant, NodeId, PacketId};
 
 #[derive(Debug)]
 pub(crate) struct RadioNetwork {
@@ -60,40 +60,6 @@ pub struct RadioCounters {
     pub control: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hop {
-    pub(crate) network: u16,
-    pub(crate) from: Station,
-    pub(crate) to: Station,
-}
-
-#[derive(Clone, Copy, Debug)]
-#[repr(align(8))]
-pub(crate) struct Event {
-    pub(crate) network: u16,
-    kind: EventKind,
-    station: Station,
-}
-
-// With the simulation's tag, as large as a wired event.
-const _: () = assert!(size_of::<Event>() <= 8);
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum EventKind {
-    Attempt(QueueIndex),
-    /// The attempt's current step has ended.
-    Step,
-    FrameEnd,
-    /// The acknowledgment timeout of this wait.
-    AckTimeout(u16),
-    /// The turnaround before an acknowledgment has ended.
-    Ack,
-    /// An assessment of a channel check, with the number before it.
-    Check(u8),
-    EndListening,
-    Control,
-}
-
 impl RadioNetwork {
     pub(crate) fn new(
         number: u16,
@@ -127,28 +93,28 @@ impl RadioNetwork {
         self.outcomes.pop_front()
     }
 
-    /// Returns a packet that arrived at a node.
-    pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: Event) -> Option<(PacketRef, NodeId)> {
+    /// Handles an event. Returns a packet that arrived at a node by it.
+    pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: RadioEvent) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
         match event.kind {
-            EventKind::Attempt(queue) if station.step == Step::Idle => self.begin(around, at, queue),
-            EventKind::Attempt(queue) => station.queues.get(queue).ready = true,
-            EventKind::Step => self.step(around, at),
-            EventKind::FrameEnd if station.step == Step::Transmitting => {
+            RadioEventKind::Attempt(queue) if station.step == Step::Idle => self.begin(around, at, queue),
+            RadioEventKind::Attempt(queue) => station.queues.get(queue).ready = true,
+            RadioEventKind::Step => self.step(around, at),
+            RadioEventKind::FrameEnd if station.step == Step::Transmitting => {
                 return match self.mac.rdc {
                     Rdc::AlwaysOn => self.end_frame(around, at),
                     Rdc::ContikiMac(config) => self.end_strobe(around, at, &config),
                 };
             }
-            EventKind::FrameEnd => self.end_ack(around, at),
-            EventKind::AckTimeout(wait) if station.step == Step::AwaitingAck && station.wait == wait => {
+            RadioEventKind::FrameEnd => self.end_ack(around, at),
+            RadioEventKind::AckTimeout(wait) if station.step == Step::AwaitingAck && station.wait == wait => {
                 self.end(around, at, Outcome::NoAck);
             }
-            EventKind::AckTimeout(_) => {}
-            EventKind::Ack => self.transmit_ack(around, at),
-            EventKind::Control => self.send_control(around, at),
-            EventKind::Check(_) | EventKind::EndListening => self.follow_duty_cycle(around, at, event.kind),
+            RadioEventKind::AckTimeout(_) => {}
+            RadioEventKind::Ack => self.transmit_ack(around, at),
+            RadioEventKind::Control => self.send_control(around, at),
+            RadioEventKind::Check(_) | RadioEventKind::EndListening => self.follow_duty_cycle(around, at, event.kind),
         }
         None
     }
@@ -167,7 +133,7 @@ impl RadioNetwork {
         let pause = after.map_or(Duration::ZERO, |outcome| access.pause_after(outcome));
         let wait = pause + access.first(&mut station.stream);
         let when = around.scheduler.now().max(station.rest_until) + self.mac.load + wait;
-        self.schedule(around, when, at, EventKind::Attempt(queue));
+        self.schedule(around, when, at, RadioEventKind::Attempt(queue));
     }
 
     #[inline]
@@ -187,10 +153,10 @@ impl RadioNetwork {
         }
     }
 
-    fn follow_duty_cycle(&mut self, around: &mut Surroundings<'_>, at: Station, kind: EventKind) {
+    fn follow_duty_cycle(&mut self, around: &mut Surroundings<'_>, at: Station, kind: RadioEventKind) {
         match (self.mac.rdc, kind) {
-            (Rdc::ContikiMac(config), EventKind::Check(before)) => self.check(around, at, &config, before),
-            (Rdc::ContikiMac(config), EventKind::EndListening) => self.end_listening(around, at, &config),
+            (Rdc::ContikiMac(config), RadioEventKind::Check(before)) => self.check(around, at, &config, before),
+            (Rdc::ContikiMac(config), RadioEventKind::EndListening) => self.end_listening(around, at, &config),
             _ => {}
         }
     }
@@ -207,7 +173,9 @@ impl RadioNetwork {
         };
         self.count(outcome, decision);
         match decision {
-            Decision::Wait(time) => self.schedule(around, around.scheduler.now() + time, at, EventKind::Attempt(queue)),
+            Decision::Wait(time) => {
+                self.schedule(around, around.scheduler.now() + time, at, RadioEventKind::Attempt(queue))
+            }
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
         // A started attempt may be deferred; another may follow.
@@ -223,10 +191,16 @@ impl RadioNetwork {
 
     pub(super) fn wait(&mut self, around: &mut Surroundings<'_>, at: Station, step: Step, time: Duration) {
         self.stations[usize::from(at)].step = step;
-        self.schedule(around, around.scheduler.now() + time, at, EventKind::Step);
+        self.schedule(around, around.scheduler.now() + time, at, RadioEventKind::Step);
     }
 
-    pub(super) fn schedule(&self, around: &mut Surroundings<'_>, when: Instant, station: Station, kind: EventKind) {
-        around.scheduler.schedule(when, sim::Event::Radio(Event { network: self.number, kind, station }));
+    pub(super) fn schedule(
+        &self,
+        around: &mut Surroundings<'_>,
+        when: Instant,
+        station: Station,
+        kind: RadioEventKind,
+    ) {
+        around.scheduler.schedule(when, Event::Radio(RadioEvent { network: self.number, kind, station }));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::access::{AccessConfig, AnyAccess};
 use super::config::QueueConfig;
 use super::fragments::DatagramIndex;
+pub(super) use crate::ids::QueueIndex;
 use crate::packet::PacketRef;
 use crate::radio::Station;
 use crate::{LinkId, PacketId};
@@ -51,8 +52,6 @@ pub(super) struct Queues {
     queues: Vec<Queue>,
     waiting: usize,
 }
-
-pub(super) type QueueIndex = u8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queued {

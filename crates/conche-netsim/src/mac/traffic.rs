@@ -1,14 +1,15 @@
 //! Frames entering and leaving a station's queues.
 
 use super::access::{Access, Decision, Outcome, Transmitted};
-use super::network::{EventKind, Hop, RadioNetwork};
+use super::network::RadioNetwork;
 use super::queue::{Frame, FrameContents, Origin, QueueIndex, Queued};
+use crate::event::{Event, RadioEventKind, Surroundings};
+use crate::ids::Hop;
 use crate::packet::PacketRef;
 use crate::radio::{BROADCAST, Station};
 use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 use crate::trace::DropReason;
-use crate::wired::Surroundings;
-use crate::{LinkId, NodeId, PacketId, RadioId, sim};
+use crate::{LinkId, NodeId, PacketId, RadioId};
 
 enum Refused {
     QueueFull,
@@ -92,7 +93,7 @@ impl RadioNetwork {
         let source = &mut self.stations[usize::from(at)].control;
         if let (Some(config), Some(source)) = (self.mac.control, source) {
             let when = source.next(&config);
-            self.schedule(around, when, at, EventKind::Control);
+            self.schedule(around, when, at, RadioEventKind::Control);
         }
     }
 
@@ -179,7 +180,7 @@ impl RadioNetwork {
     /// Reports in an event of its own.
     fn report_outcome(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.outcomes.push_back((node, frame, outcome));
-        around.scheduler.schedule(around.scheduler.now(), sim::Event::Transmitted(RadioId(self.number)));
+        around.scheduler.schedule(around.scheduler.now(), Event::Transmitted(RadioId(self.number)));
     }
 
     fn drop(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, reason: DropReason) {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::medium::{AnyMedium, Arrival, Medium, ReceiverState};
-use super::neighbours::Station;
 use super::phy::BIT;
 use super::power::Power;
 use super::reception::FramePart;
 use crate::Instant;
+use crate::ids::Station;
 use crate::rng::Stream;
 use crate::units::nanos;
 

@@ -3,13 +3,14 @@
 use thiserror::Error;
 
 use super::mrm31::{Mrm31, Mrm31Medium};
-use super::neighbours::{Neighbours, RadioLink, Station};
+use super::neighbours::{Neighbours, RadioLink};
 use super::position::Position;
 use super::power::Power;
 use super::reception::FramePart;
 use super::sinr::{Sinr, SinrMedium};
 use super::udgm::{Udgm, UdgmMedium};
 use crate::Instant;
+use crate::ids::Station;
 use crate::rng::{Stream, Streams};
 
 pub(crate) trait Medium {

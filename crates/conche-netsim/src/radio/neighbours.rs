@@ -3,12 +3,7 @@
 use std::ops::Range;
 
 use super::power::Power;
-
-/// A station's number in its radio network; 16 bits keep events small.
-pub(crate) type Station = u16;
-
-/// The standard's short broadcast address (§7.2.1.4), no station's number.
-pub(crate) const BROADCAST: Station = Station::MAX;
+use crate::ids::Station;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioLink {

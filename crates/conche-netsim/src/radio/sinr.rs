@@ -9,10 +9,11 @@
 use super::curve_cache::CachedCurve;
 use super::fading::{Fading, Gilbert};
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
-use super::neighbours::{Neighbours, RadioLink, Station};
+use super::neighbours::{Neighbours, RadioLink};
 use super::position::Position;
 use super::power::{Power, from_db, to_db};
 use super::reception::{FramePart, ReceptionCurve};
+use crate::ids::Station;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};
 

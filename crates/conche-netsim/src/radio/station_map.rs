@@ -1,7 +1,7 @@
 //! Assignment of stations to nodes.
 
-use super::neighbours::Station;
 use crate::NodeId;
+use crate::ids::Station;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StationMap(Vec<(NodeId, Station)>);

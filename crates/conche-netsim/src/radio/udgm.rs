@@ -6,11 +6,12 @@
 //! at the transmission range.
 
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
-use super::neighbours::{Neighbours, RadioLink, Station};
+use super::neighbours::{Neighbours, RadioLink};
 use super::position::Position;
 use super::power::Power;
 use super::reception::FramePart;
 use crate::Instant;
+use crate::ids::Station;
 use crate::rng::Stream;
 
 /// Unit disks.

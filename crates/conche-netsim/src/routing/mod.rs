@@ -12,8 +12,7 @@
 //! | [`aodv`] | routes on demand, for hosts that forward packets themselves |
 
 pub mod aodv;
-mod quality;
 mod rpl;
 
-pub use quality::{LinkQuality, QualityError};
+pub use crate::radio::{LinkQuality, QualityError};
 pub use rpl::{Objective, RplConfig, RplTree};

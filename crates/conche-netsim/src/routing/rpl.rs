@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::quality::LinkQuality;
+use crate::radio::LinkQuality;
 use crate::rng::Stream;
 use crate::wired::Topology;
 use crate::{NodeId, RadioId};

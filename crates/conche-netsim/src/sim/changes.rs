@@ -3,27 +3,12 @@
 //! Events at the time of a change precede it. Changes draw no random numbers, so runs remain
 //! functions of their inputs.
 
-use thiserror::Error;
-
 use super::{NoSuchNode, Simulation};
+use crate::event::Surroundings;
 use crate::host::Host;
 use crate::trace::Observer;
-use crate::wired::{LinkConfig, Surroundings, TopologyError};
+use crate::wired::{ChangeError, LinkConfig};
 use crate::{LinkId, NodeId};
-
-/// Why a link cannot be changed.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum ChangeError {
-    /// The link is of another topology.
-    #[error("{0} is not a link of this topology")]
-    NoSuchLink(LinkId),
-    /// The link was not declared as changing, or is a radio hop.
-    #[error("{0} cannot change: call Topology::allow_changes before the run")]
-    Fixed(LinkId),
-    /// The new configuration is invalid.
-    #[error(transparent)]
-    Config(#[from] TopologyError),
-}
 
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// Returns a changeable link's current configuration.

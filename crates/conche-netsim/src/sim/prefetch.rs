@@ -5,8 +5,9 @@
 
 use std::hint::black_box;
 
-use super::{Arrival, Event, Simulation};
+use super::Simulation;
 use crate::NodeId;
+use crate::event::{Arrival, Event};
 use crate::host::{Host, Received};
 use crate::packet::{Packet, PacketRef};
 use crate::trace::Observer;

@@ -4,10 +4,8 @@
 //! all; `(A, B)` passes them to both.
 
 mod digest;
-pub mod pcapng;
 
 pub use digest::Digest;
-pub use pcapng::PcapNg;
 
 use crate::packet::Packet;
 use crate::{Instant, LinkId, NodeId, RadioId};

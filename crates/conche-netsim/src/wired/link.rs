@@ -9,7 +9,7 @@ use super::link_trace::LinkTrace;
 use super::loss::{Loss, LossProcess};
 use super::queue::{Backlog, DropTail};
 use super::service::{Service, Stalls};
-use crate::mac::Hop;
+use crate::ids::Hop;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{BitRate, Instant, LinkId, NodeId};
 

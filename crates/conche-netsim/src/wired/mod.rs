@@ -13,6 +13,7 @@
 
 mod aqm;
 mod buffer;
+mod change_error;
 mod delay;
 mod link;
 mod link_trace;
@@ -23,6 +24,7 @@ mod service;
 mod topology;
 
 pub use aqm::{Aqm, CoDel, Pie, Red};
+pub use change_error::ChangeError;
 pub use delay::{Distribution, Jitter, Order};
 pub use link::LinkConfig;
 pub use link_trace::{LinkTrace, TraceError};
@@ -31,4 +33,4 @@ pub use queue::{DropTail, InService, Limit};
 pub use service::{Service, Stalls};
 pub use topology::{Topology, TopologyError};
 
-pub(crate) use network::{Forwarded, Network, Surroundings};
+pub(crate) use network::{Forwarded, Network};

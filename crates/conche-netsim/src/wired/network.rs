@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use super::buffer::LinkAction;
+use super::change_error::ChangeError;
 use super::link::{FrameOutcome, Kind, Link, LinkConfig};
 use super::topology::check_wire;
-use crate::mac::Hop;
-use crate::packet::{PacketRef, Packets};
-use crate::scheduler::Scheduler;
-use crate::sim::{ChangeError, Event};
+use crate::event::{Event, Surroundings};
+use crate::ids::Hop;
+use crate::packet::PacketRef;
 use crate::trace::{DropReason, Observer};
 use crate::{LinkId, NodeId};
 
@@ -47,13 +47,6 @@ pub(crate) enum Forwarded {
     Arrived(PacketRef),
     /// At a station, for a radio hop.
     Hop(PacketRef, Hop, LinkId),
-}
-
-/// Radio networks rarely call the observer; `dyn Observer` compiles them once.
-pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
-    pub(crate) scheduler: &'a mut Scheduler<Event>,
-    pub(crate) packets: &'a mut Packets,
-    pub(crate) observer: &'a mut O,
 }
 
 impl Network {

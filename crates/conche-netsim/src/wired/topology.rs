@@ -12,10 +12,10 @@ use super::delay::Distribution;
 use super::link::{Equipment, Link, LinkConfig};
 use super::link_trace::LinkTrace;
 use super::network::{Network, Route};
-use crate::mac::{Hop, RadioConfig, RadioNetwork};
-use crate::radio::{Layout, Position, RadioError, StationMap};
+use crate::ids::Hop;
+use crate::mac::{Layout, RadioConfig, RadioNetwork};
+use crate::radio::{LinkQuality, Position, RadioError, StationMap};
 use crate::rng::Streams;
-use crate::routing::LinkQuality;
 use crate::{LinkId, NodeId, RadioId};
 
 /// A network under construction.

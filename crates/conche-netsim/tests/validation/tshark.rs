@@ -16,9 +16,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use conche_netsim::node::{Application, Context, Node};
+use conche_netsim::pcapng::{Capture, PcapNg};
 use conche_netsim::rng::{Entity, Purpose};
-use conche_netsim::trace::PcapNg;
-use conche_netsim::trace::pcapng::Capture;
 use conche_netsim::wired::{DropTail, LinkConfig, Loss, Topology};
 use conche_netsim::{BitRate, Counters, NodeId, Simulation};
 use conche_proto::cc::default::CoapDefault;

@@ -9,8 +9,8 @@ use conche_lab::scenario::{Claim, Compare};
 
 use crate::chart::Scale;
 use crate::html::{Html, Px};
-use crate::plots::symbol;
 use crate::read::Study;
+use crate::unit_symbol::symbol;
 
 const WIDTH: f64 = 170.0;
 const HEIGHT: f64 = 22.0;

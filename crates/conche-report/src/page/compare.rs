@@ -11,8 +11,9 @@ use conche_lab::scenario::{Value, parsed, templates};
 
 use super::Section;
 use crate::html::{Html, json_text};
-use crate::plots::{labels, sections, symbol};
+use crate::plots::labels;
 use crate::read::Study;
+use crate::unit_symbol::symbol;
 
 /// Maximum runs per value, to keep the page fast.
 const MOST_RUNS: usize = 30;
@@ -27,7 +28,7 @@ pub(super) struct Cell<'a> {
 
 /// Returns all values that can be compared between schemes. Claims and single classes are excluded.
 pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
-    let sections = sections(study);
+    let sections = study.sections();
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
     let classes: Vec<(String, &Value)> = sections
         .iter()

@@ -102,6 +102,13 @@ pub struct Study {
     pub(crate) timelines: Vec<CellTimeline>,
 }
 
+impl Study {
+    /// Returns the parts of the scenario; none if it is unknown.
+    pub(crate) fn sections(&self) -> &[conche_lab::scenario::Scenario] {
+        self.experiment.as_ref().map(|experiment| experiment.document().sections()).unwrap_or_default()
+    }
+}
+
 impl std::fmt::Debug for Study {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Study").field("about", &self.about).field("figures", &self.figures).finish_non_exhaustive()

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use crate::event::{RadioEventKind, Surroundings};
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{EventKind, RadioNetwork};
+use crate::mac::network::RadioNetwork;
 use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
-use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
@@ -54,7 +54,7 @@ impl RadioNetwork {
         self.counters.frames += 1;
         self.air.receiver_off_until(at, Instant::FAR_FUTURE);
         self.air.begin(at, around.scheduler.now(), duration, |station| station == frame.to || frame.to == BROADCAST);
-        self.schedule(around, around.scheduler.now() + duration, at, EventKind::FrameEnd);
+        self.schedule(around, around.scheduler.now() + duration, at, RadioEventKind::FrameEnd);
     }
 
     #[inline]
@@ -72,7 +72,7 @@ impl RadioNetwork {
                 let station = &mut self.stations[usize::from(at)];
                 station.step = Step::AwaitingAck;
                 station.wait = station.wait.wrapping_add(1);
-                let timeout = EventKind::AckTimeout(station.wait);
+                let timeout = RadioEventKind::AckTimeout(station.wait);
                 self.schedule(around, now + acknowledgment.wait, at, timeout);
             }
             _ => self.end(around, at, Outcome::Sent),

@@ -1,15 +1,14 @@
 //! Received frames: duplicates are dropped, but acknowledged.
 
+use crate::event::{Event, RadioEventKind, Surroundings};
 use crate::mac::access::Outcome;
 use crate::mac::attempt::Reply;
-use crate::mac::network::{EventKind, RadioNetwork};
+use crate::mac::network::RadioNetwork;
 use crate::mac::queue::{Frame, FrameContents};
 use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
 use crate::radio::{BROADCAST, ReceptionLink, Station};
-use crate::sim::Event;
-use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 impl RadioNetwork {
@@ -47,7 +46,7 @@ impl RadioNetwork {
         if let Some(acknowledgment) = self.mac.attempt.acknowledgment {
             self.stations[usize::from(via.station)].reply = Reply::Ack { dsn };
             self.air.receiver_off_until(via.station, Instant::FAR_FUTURE);
-            self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, via.station, EventKind::Ack);
+            self.schedule(around, around.scheduler.now() + acknowledgment.turnaround, via.station, RadioEventKind::Ack);
         }
         if !self.accepts(from, via.station, dsn) {
             return None;
@@ -111,7 +110,7 @@ impl RadioNetwork {
         self.counters.acknowledgments += 1;
         let waits = |station: Station| self.stations[usize::from(station)].awaits_ack();
         self.air.begin(at, now, duration, waits);
-        self.schedule(around, now + duration, at, EventKind::FrameEnd);
+        self.schedule(around, now + duration, at, RadioEventKind::FrameEnd);
     }
 
     pub(in crate::mac) fn end_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {

@@ -2,10 +2,10 @@
 
 use super::ContikiMac;
 use crate::Instant;
+use crate::event::{RadioEventKind, Surroundings};
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{EventKind, RadioNetwork};
+use crate::mac::network::RadioNetwork;
 use crate::radio::{BROADCAST, Station};
-use crate::wired::Surroundings;
 
 impl RadioNetwork {
     pub(super) fn schedule_check(&mut self, around: &mut Surroundings<'_>, at: Station) {
@@ -13,7 +13,7 @@ impl RadioNetwork {
         let next = duty.clock.check_after(around.scheduler.now());
         if !duty.check_scheduled && next <= duty.energy_until {
             duty.check_scheduled = true;
-            self.schedule(around, next, at, EventKind::Check(0));
+            self.schedule(around, next, at, RadioEventKind::Check(0));
         }
     }
 
@@ -39,9 +39,9 @@ impl RadioNetwork {
             station.duty().listening = Some(now);
             self.air.receiver_off_until(at, now);
             let fast_sleep = config.period() * (u32::from(config.max_nonactivity_periods) + 1);
-            self.schedule(around, now + fast_sleep, at, EventKind::EndListening);
+            self.schedule(around, now + fast_sleep, at, RadioEventKind::EndListening);
         } else if before + 1 < config.cca_count_max {
-            self.schedule(around, now + config.period(), at, EventKind::Check(before + 1));
+            self.schedule(around, now + config.period(), at, RadioEventKind::Check(before + 1));
         }
     }
 
@@ -54,7 +54,7 @@ impl RadioNetwork {
         }
         let Some(since) = duty.listening else { return };
         if self.is_receiving(at) && now < since + config.listen_time_after_packet_detected {
-            self.schedule(around, now + config.period(), at, EventKind::EndListening);
+            self.schedule(around, now + config.period(), at, RadioEventKind::EndListening);
         } else {
             self.sleep(at);
         }
@@ -73,7 +73,7 @@ impl RadioNetwork {
         let duty = self.stations[usize::from(at)].duty();
         duty.burst_until = if pending { until } else { Instant::ZERO };
         if pending {
-            self.schedule(around, until, at, EventKind::EndListening);
+            self.schedule(around, until, at, RadioEventKind::EndListening);
         }
     }
 

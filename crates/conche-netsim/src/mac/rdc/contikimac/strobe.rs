@@ -1,14 +1,14 @@
 //! The sender (`send_packet`): waits for the neighbour's phase, assesses the channel, strobes.
 
 use super::ContikiMac;
+use crate::event::{RadioEventKind, Surroundings};
 use crate::mac::access::Outcome;
 use crate::mac::attempt::{Reply, Step};
-use crate::mac::network::{EventKind, RadioNetwork};
+use crate::mac::network::RadioNetwork;
 use crate::mac::rdc::Rdc;
 use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};
-use crate::wired::Surroundings;
 use crate::{Instant, NodeId};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +39,7 @@ impl RadioNetwork {
         let begin = duty.phases.begin(to, now, &duty.clock, config.guard_time());
         if let Some(begin) = begin.filter(|begin| *begin > now) {
             // PHASE_DEFERRED: the station is free meanwhile.
-            return self.schedule(around, begin, at, EventKind::Attempt(queue));
+            return self.schedule(around, begin, at, RadioEventKind::Attempt(queue));
         }
         duty.train = Train { known_receiver: begin.is_some(), assessments: 1, ..Train::default() };
         // Receiving, about to acknowledge, or in a burst: transmitting would destroy a frame.

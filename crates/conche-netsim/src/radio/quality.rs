@@ -2,8 +2,9 @@
 
 use thiserror::Error;
 
+use super::station_map::StationMap;
 use crate::NodeId;
-use crate::radio::{Station, StationMap};
+use crate::ids::Station;
 
 /// Packet reception ratios between stations, without interference.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,17 +74,17 @@ impl LinkQuality {
         }
     }
 
-    pub(super) fn position(&self, node: NodeId) -> Option<Station> {
+    pub(crate) fn position(&self, node: NodeId) -> Option<Station> {
         self.station_map.of(node)
     }
 
-    pub(super) fn between(&self, from: Station, to: Station) -> f64 {
+    pub(crate) fn between(&self, from: Station, to: Station) -> f64 {
         let row = self.received_from(from);
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
     }
 
-    /// Returns a sender's receivers and ratios, in order.
-    pub(super) fn received_from(&self, from: Station) -> &[(Station, f64)] {
+    /// Returns the stations that receive frames of a sender, with their ratios, in order.
+    pub(crate) fn received_from(&self, from: Station) -> &[(Station, f64)] {
         &self.ratios[usize::from(from)]
     }
 }

@@ -1,23 +1,22 @@
 //! Shared parts of `conche reproduce`, `conche run` and `conche compare`: replications, seed,
 //! threads and the directory of results.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
-use conche_lab::comparison::Cell;
+use conche_lab::campaign::{ExperimentError, Failure, Progress, RunOptions, Store};
 use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
-use conche_lab::papers::Summary;
-use conche_lab::results::{MeasuredValue, write_json};
 use conche_lab::scenario::{Effort, ScenarioError};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
 use crate::argument::ArgumentError;
-use crate::exit::{self, UsageError};
+use crate::completed_experiment::CompletedExperiment;
+use crate::error::UsageError;
+use crate::exit;
 use crate::names;
 use crate::output_dir::{self, OutputDir};
 use crate::show;
@@ -86,7 +85,7 @@ impl Options {
         &self,
         experiments: impl IntoIterator<Item = Experiment>,
         global: &Global,
-    ) -> anyhow::Result<(Vec<Done>, Option<Store>)> {
+    ) -> anyhow::Result<(Vec<CompletedExperiment>, Option<Store>)> {
         let (experiments, store) = self.prepare(experiments, global)?;
         let bars = MultiProgress::with_draw_target(draw_target(global));
         let shown = bars.clone();
@@ -147,7 +146,12 @@ impl Options {
     }
 
     /// Runs an experiment.
-    pub fn measure(&self, experiment: Experiment, store: Option<&Store>, bar: &ProgressBar) -> anyhow::Result<Done> {
+    pub fn measure(
+        &self,
+        experiment: Experiment,
+        store: Option<&Store>,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<CompletedExperiment> {
         let began = Instant::now();
         let show = |progress: Progress| {
             bar.set_length(progress.total);
@@ -158,16 +162,21 @@ impl Options {
         };
         let options = RunOptions { jobs: self.jobs, store };
         let Measured { values, cells, completion } = experiment.measure(options, &show).map_err(usage)?;
-        Ok(Done { experiment, values, cells, completion, elapsed: began.elapsed() })
+        Ok(CompletedExperiment { experiment, values, cells, completion, elapsed: began.elapsed() })
     }
 
     /// Closes the directory of results, reports the cost, and fails if a run has failed.
-    pub fn end(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
+    pub fn end(&self, done: &[CompletedExperiment], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
         self.close(done, store, global)?.map_or(Ok(()), |failed| Err(anyhow::Error::msg(failed)))
     }
 
     /// As [`Self::end`], but returns the message about failed runs instead of failing.
-    pub fn close(&self, done: &[Done], store: Option<Store>, global: &Global) -> anyhow::Result<Option<String>> {
+    pub fn close(
+        &self,
+        done: &[CompletedExperiment],
+        store: Option<Store>,
+        global: &Global,
+    ) -> anyhow::Result<Option<String>> {
         let is_kept = store.is_some();
         store.map_or(Ok(()), Store::close)?;
         self.report_cost(done, global);
@@ -188,7 +197,7 @@ impl Options {
     }
 
     /// Reports the cost on standard error.
-    fn report_cost(&self, done: &[Done], global: &Global) {
+    fn report_cost(&self, done: &[CompletedExperiment], global: &Global) {
         if self.stats {
             done.iter().for_each(|done| show::note(format_args!("{}", done.stats())));
         }
@@ -266,55 +275,6 @@ const MOST_FAILURES: usize = 10;
 /// The experiments to run, and their store, if any.
 type Prepared = (Vec<Experiment>, Option<Store>);
 
-/// A completed experiment.
-pub struct Done {
-    experiment: Experiment,
-    pub values: Vec<MeasuredValue>,
-    /// Values by which controllers are compared.
-    pub cells: Vec<Cell>,
-    pub completion: Completion,
-    elapsed: Duration,
-}
-
-impl Done {
-    pub fn name(&self) -> &str {
-        self.experiment.name()
-    }
-
-    /// Describes experiment, replications and seed in one line.
-    pub fn origin(&self) -> String {
-        self.experiment.to_string().replace('\n', ": ")
-    }
-
-    /// Prints the results on standard output, as text or JSON.
-    pub fn print(&self, global: &Global) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
-        let printed = match global.json {
-            true => write_json(&self.values, &mut out),
-            false => write!(out, "{}", show::colour_verdicts(&self.to_string())),
-        };
-        printed.and_then(|()| out.flush()).context("cannot write to standard output")
-    }
-
-    /// Summarises how well the paper was reproduced.
-    pub fn summary(&self) -> Summary {
-        Summary::new(&self.experiment, &self.values)
-    }
-
-    /// Describes the cost of simulating in one line.
-    fn stats(&self) -> String {
-        let cost = self.completion.cost;
-        let rate = cost.events_per_second().unwrap_or_default() / 1e6;
-        format!(
-            "{}: {} runs, {:.1} million events, {rate:.2} million a CPU second, {:.1} s in all",
-            self.name(),
-            cost.runs,
-            cost.events as f64 / 1e6,
-            self.elapsed.as_secs_f64()
-        )
-    }
-}
-
 /// Turns an invalid scenario into a usage error. A failed run is not one.
 fn usage(error: ExperimentError) -> anyhow::Error {
     match error {
@@ -337,12 +297,4 @@ pub fn draw_target(global: &Global) -> ProgressDrawTarget {
 
 pub fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a fixed template")
-}
-
-/// Writes the results as text.
-impl std::fmt::Display for Done {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{}", self.experiment)?;
-        self.experiment.tables(&self.values).iter().try_for_each(|table| write!(f, "\n{table}"))
-    }
 }

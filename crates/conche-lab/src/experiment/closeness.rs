@@ -2,7 +2,7 @@
 
 use conche_results::Near;
 
-use crate::experiment::Experiment;
+use super::Experiment;
 use crate::report::Table;
 use crate::results::{MeasuredValue, Unit};
 
@@ -61,21 +61,23 @@ impl Closeness {
         (self.ratios > 0).then(|| self.log_ratios / self.ratios as f64)
     }
 
-    pub(super) fn near(&self) -> Near {
+    pub(crate) fn near(&self) -> Near {
         Near { values: self.values, within: self.within, mean_log_ratio: self.mean_log_ratio() }
     }
 
-    /// Formats a row, as in [`HEADER`].
-    pub(super) fn cells(&self) -> [String; 2] {
+    /// Formats the cells of a row, in the order of [`HEADER`].
+    pub(crate) fn cells(&self) -> [String; 2] {
         let within = if self.values == 0 { "-".to_owned() } else { format!("{} of {}", self.within, self.values) };
         [within, self.mean_log_ratio().map_or("-".to_owned(), |mean| format!("{mean:.2}"))]
     }
 }
 
-pub(super) const HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
+/// Column names of [`Closeness`] in tables.
+pub(crate) const HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
-/// A row each for fitted and predicted values; `None` without published ones.
-pub(crate) fn closeness_table(paper: &Experiment, figures: &[MeasuredValue]) -> Option<Table> {
+/// Returns one row for the fitted values and one for the predicted ones; `None` without published
+/// values.
+pub(super) fn closeness_table(paper: &Experiment, figures: &[MeasuredValue]) -> Option<Table> {
     let of = |origin| Closeness::of(paper, figures, origin);
     let rows = [("fitted on", of(Origin::Fitted)), ("predicted", of(Origin::Predicted))];
     let rows: Vec<_> = rows.into_iter().filter(|(_, closeness)| closeness.values > 0).collect();

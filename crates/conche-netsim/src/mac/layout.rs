@@ -1,15 +1,13 @@
 //! A radio network under construction.
 
-use super::air::Air;
-use super::medium::{AnyMedium, RadioError};
-use super::neighbours::Station;
-use super::phy::SHR_PHR_OCTETS;
-use super::position::Position;
-use super::station_map::StationMap;
+use super::config::RadioConfig;
+use super::network::RadioNetwork;
+use super::station::Interface;
 use crate::NodeId;
-use crate::mac::{Interface, RadioConfig, RadioNetwork};
+use crate::ids::Station;
+use crate::radio::phy::SHR_PHR_OCTETS;
+use crate::radio::{Air, AnyMedium, LinkQuality, Position, RadioError, StationMap};
 use crate::rng::{Entity, Purpose, Streams};
-use crate::routing::LinkQuality;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use conche_pcapng::{CaptureFile, Direction, Interface, UdpDatagram};
 
-use super::{DropReason, Observer};
 use crate::packet::{Packet, Transmission};
+use crate::trace::{DropReason, Observer};
 use crate::wired::Topology;
 use crate::{Instant, LinkId, NodeId};
 

@@ -1,0 +1,85 @@
+//! [`Event`]: the events of the scheduler, and what their handlers share.
+
+use crate::ids::{QueueIndex, Station};
+use crate::packet::{PacketRef, Packets};
+use crate::scheduler::Scheduler;
+use crate::timers::TimerId;
+use crate::trace::Observer;
+use crate::{LinkId, NodeId, RadioId};
+
+/// A scheduled event.
+///
+/// The alignment makes copying one move; most variants have their fields in the second half. A load
+/// that spans or straddles separate stores stalls until they have reached the cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32, align(16))]
+pub(crate) enum Event {
+    /// A packet arrives at a node.
+    Arrive(Arrival),
+    /// A link continues with its queue.
+    Resume {
+        link: LinkId,
+        /// The event's number within the link.
+        number: u32,
+    },
+    /// A packet is lost on the wire of a link.
+    Lose {
+        packet: PacketRef,
+        link: LinkId,
+    },
+    Radio(RadioEvent),
+    Wake(NodeId),
+    Timer(TimerId),
+    /// A host's frame in this radio network has an outcome to report.
+    Transmitted(RadioId),
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+pub(crate) struct Arrival {
+    pub(crate) packet: PacketRef,
+    pub(crate) at: NodeId,
+}
+
+// An entry of the scheduler, with its 16-byte key, is then half a cache line.
+const _: () = assert!(size_of::<Event>() <= 16);
+
+impl Event {
+    pub(crate) fn arrive(packet: PacketRef, at: NodeId) -> Self {
+        Self::Arrive(Arrival { packet, at })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+pub(crate) struct RadioEvent {
+    pub(crate) network: u16,
+    pub(crate) kind: RadioEventKind,
+    pub(crate) station: Station,
+}
+
+// With the tag of the simulation's event it is as large as a wired event.
+const _: () = assert!(size_of::<RadioEvent>() <= 8);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RadioEventKind {
+    Attempt(QueueIndex),
+    /// The attempt's current step has ended.
+    Step,
+    FrameEnd,
+    /// The acknowledgment timeout of this wait.
+    AckTimeout(u16),
+    /// The turnaround before an acknowledgment has ended.
+    Ack,
+    /// An assessment of a channel check, with the number before it.
+    Check(u8),
+    EndListening,
+    Control,
+}
+
+/// Radio networks rarely call the observer; `dyn Observer` compiles them once.
+pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
+    pub(crate) scheduler: &'a mut Scheduler<Event>,
+    pub(crate) packets: &'a mut Packets,
+    pub(crate) observer: &'a mut O,
+}
