@@ -1,4 +1,4 @@
-//! What happens to the datagrams of one direction.
+//! Loss and delay of the datagrams of one direction.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -9,25 +9,26 @@ use std::time::Duration;
 use conche_netsim::rng::Stream;
 use conche_netsim::wired::{Distribution, Loss, LossProcess};
 
-/// What happens to the datagrams of one direction. By default nothing.
+/// Loss and delay of the datagrams of one direction. Default: none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Impairment {
-    /// Which are lost.
+    /// The loss process.
     pub loss: Loss,
-    /// How long each takes.
+    /// The delay of each datagram.
     pub delay: Duration,
-    /// What is added to the delay of each, drawn independently; hence datagrams overtake each other.
+    /// Additional delay of each datagram, drawn independently, so datagrams may overtake each
+    /// other.
     pub jitter: Distribution,
-    /// Of the copies of one and the same datagram no more are lost than this; `None` for no such bound.
+    /// Maximum number of lost copies of the same datagram; `None` for no bound.
     ///
-    /// With the bound 2 in both directions every Confirmable exchange succeeds, since MAX_RETRANSMIT is 4 (RFC 7252
-    /// §4.8): of 5 copies of a message at least 3 arrive, each brings back a copy of the same reply, and of these at
-    /// least 1 arrives. So a test can demand success, whatever the seed, and still exercise every pattern of fewer
-    /// losses.
+    /// With a bound of 2 in both directions every Confirmable exchange succeeds, since
+    /// MAX_RETRANSMIT is 4 (RFC 7252 §4.8): of 5 transmissions at least 3 arrive, each causes a
+    /// copy of the same reply, and at least 1 of these arrives. A test can then require success for
+    /// any seed, and still covers all patterns of fewer losses.
     pub most_losses_per_datagram: Option<u8>,
 }
 
-/// One direction at work.
+/// The state of one direction.
 #[derive(Debug)]
 pub(super) struct Direction {
     impairment: Impairment,
@@ -41,7 +42,7 @@ impl Direction {
         Self { impairment, loss: LossProcess::new(impairment.loss, loss), jitter, copies: Copies::default() }
     }
 
-    /// How long this datagram takes; `None` if it is lost.
+    /// Returns the delay of this datagram; `None` if it is lost.
     pub(super) fn fate(&mut self, client: SocketAddr, datagram: &[u8]) -> Option<Duration> {
         if self.loss.next_is_lost() && self.may_be_lost(client, datagram) {
             return None;
@@ -57,7 +58,7 @@ impl Direction {
     }
 }
 
-/// How many copies of each datagram were lost, for the latest [`Copies::REMEMBERED`] different ones.
+/// Lost copies of each of the last [`Copies::REMEMBERED`] different datagrams.
 #[derive(Debug, Default)]
 struct Copies {
     hasher: RandomState,
@@ -68,7 +69,7 @@ struct Copies {
 impl Copies {
     const REMEMBERED: usize = 65_536;
 
-    /// Counts one more loss, if that is still allowed.
+    /// Counts another loss, if the bound permits it.
     fn lose_another(&mut self, client: SocketAddr, datagram: &[u8], most: u8) -> bool {
         let key = self.hasher.hash_one((client, datagram));
         if !self.lost.contains_key(&key) {

@@ -1,4 +1,4 @@
-//! A UDP relay between clients and one upstream that loses and delays what it forwards.
+//! A UDP relay between clients and one upstream that loses and delays datagrams.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -15,34 +15,35 @@ use tokio::time::Instant;
 use super::Impairment;
 use super::impairment::Direction;
 
-/// What a relay does to the datagrams it forwards.
+/// The impairments of a relay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelayConfig {
-    /// On the way from clients to the upstream.
+    /// From clients to the upstream.
     pub to_upstream: Impairment,
-    /// On the way back.
+    /// From the upstream to clients.
     pub to_client: Impairment,
-    /// Where the randomness comes from: the same datagrams in the same order have the same fate.
+    /// The seed of all random numbers: the same datagrams in the same order are lost and delayed in
+    /// the same way.
     pub seed: u64,
 }
 
-/// A datagram that a relay received, or that it sends on.
+/// A datagram that a relay receives or forwards.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
     /// The relay's socket.
     pub socket: SocketAddr,
     /// The client or the upstream.
     pub peer: SocketAddr,
-    /// It was received; otherwise it is sent on. What is lost is not sent.
+    /// It was received; otherwise it is forwarded. A lost datagram is only received.
     pub received: bool,
     /// Its bytes.
     pub datagram: &'a [u8],
 }
 
-/// Is told of each datagram, while all others wait.
+/// Called with each datagram; the relay waits for its return.
 pub type Watch = Box<dyn Fn(&Passage<'_>) + Send>;
 
-/// A running relay; dropping it ends it.
+/// A running relay, which ends when dropped.
 ///
 /// ```
 /// use conche_relay::{Impairment, Relay, RelayConfig};
@@ -64,7 +65,7 @@ pub struct Relay {
     task: JoinHandle<()>,
 }
 
-/// How many datagrams were forwarded and lost so far.
+/// Numbers of forwarded and lost datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Forwarded to the upstream.
@@ -85,17 +86,17 @@ struct Counters {
     lost_to_client: AtomicU64,
 }
 
-/// Clients at the same time; with one more, the one that has been silent longest is forgotten.
+/// Maximum number of clients; the client that was silent longest makes room for a new one.
 const CLIENTS: usize = 1024;
 
-/// Datagrams that are under way; one more is lost, as in a router whose queue is full.
+/// Maximum number of delayed datagrams; further ones are lost, as in a router with a full queue.
 const UNDER_WAY: usize = 65_536;
 
 const LARGEST_DATAGRAM: usize = 65_535;
 
 impl Relay {
-    /// Starts to relay between `listen` and `upstream`. Each client's datagrams reach the upstream from a port of their
-    /// own, so that it tells clients apart.
+    /// Starts a relay between `listen` and `upstream`. Each client has its own port toward the
+    /// upstream, so the upstream can distinguish clients.
     ///
     /// # Errors
     /// If `listen` cannot be bound.
@@ -103,7 +104,7 @@ impl Relay {
         Self::start_watched(listen, upstream, config, Box::new(|_| {})).await
     }
 
-    /// The same with somebody who is told of each datagram.
+    /// As [`start`](Self::start), and calls `watch` with each datagram.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -136,13 +137,13 @@ impl Relay {
         Ok(Self { local, counters, task: tokio::spawn(forwarder.run()) })
     }
 
-    /// Where clients find it.
+    /// Returns the address for clients.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// What it has done so far.
+    /// Returns the numbers of datagrams so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -169,7 +170,7 @@ struct Forwarder {
     to_upstream: Direction,
     to_client: Direction,
     clients: HashMap<SocketAddr, Client>,
-    /// By the time at which they arrive, and in the order of their coming where that is the same.
+    /// By time of departure, and in order of arrival for the same time.
     under_way: BTreeMap<(Instant, u64), Datagram>,
     sequence: u64,
     counters: Arc<Counters>,
@@ -208,7 +209,7 @@ impl Forwarder {
             };
             tokio::select! {
                 received = self.listen.recv_from(&mut buffer) => {
-                    // An error tells of an earlier datagram that a client did not want.
+                    // An error reports an earlier datagram that a client refused.
                     if let Ok((length, client)) = received {
                         self.forward(client, buffer.get(..length).unwrap_or_default(), &replies).await;
                     }
@@ -225,7 +226,7 @@ impl Forwarder {
             self.counters.lost_to_upstream.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        // Out of ports or memory: the datagram is lost, as datagrams are.
+        // Without ports or memory, the datagram is lost.
         let Ok(socket) = self.socket_for(client, replies).await else { return };
         self.counters.to_upstream.fetch_add(1, Ordering::Relaxed);
         self.put_under_way(Instant::now() + delay, Datagram::ToUpstream(socket, datagram.to_vec()));
@@ -253,7 +254,7 @@ impl Forwarder {
     async fn deliver(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
-            // What cannot be sent is lost; errors of the upstream are for the client to find out, by silence.
+            // A failed send is a loss: the client sees silence.
             let _ = match entry.remove() {
                 Datagram::ToUpstream(socket, bytes) => {
                     let from = socket.local_addr().unwrap_or(self.local);
@@ -297,11 +298,11 @@ impl Forwarder {
     }
 }
 
-/// Passes on what the upstream sends to one client.
+/// Forwards the upstream's datagrams to one client.
 async fn read(socket: Arc<UdpSocket>, client: SocketAddr, replies: mpsc::Sender<(SocketAddr, Vec<u8>)>) {
     let mut buffer = vec![0; LARGEST_DATAGRAM];
     loop {
-        // An error says that nobody listens upstream (any more): there may be somebody again later.
+        // An error reports a closed port upstream, which may open again later.
         let Ok(length) = socket.recv(&mut buffer).await else { continue };
         if replies.send((client, buffer.get(..length).unwrap_or_default().to_vec())).await.is_err() {
             return;

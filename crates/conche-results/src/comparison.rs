@@ -1,7 +1,7 @@
-//! Controllers compared: what each gave in each cell, and what that makes of it over all cells.
+//! Comparison of controllers: the value of each in each cell, and its ranking over all cells.
 //!
-//! Numbers have six decimals at most: the last bits of a float, which may differ between mathematical libraries, are not
-//! written.
+//! Numbers have at most six decimals: the last bits of a float may differ between mathematical
+//! libraries.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +10,14 @@ use crate::SCHEMA;
 /// A line of `comparison.ndjson`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Row {
-    /// The version of the line.
+    /// Schema version of the line.
     pub schema: u32,
-    /// What it tells of.
+    /// The content.
     #[serde(flatten)]
     pub of: Compared,
 }
 
-/// What a line tells of.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Compared {
@@ -27,74 +27,75 @@ pub enum Compared {
     Controller(Standing),
 }
 
-/// What a controller gave in a cell: in one row of an experiment, by one metric.
+/// The value of one metric for one controller in one cell.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct InCell {
     /// The paper or scenario.
     pub paper: String,
-    /// The row but for the scheme, such as `random/400/inf`.
+    /// The row without the scheme, such as `random/400/inf`.
     pub cell: String,
     /// The column, such as `fct_median_s`.
     pub metric: String,
-    /// What is counted.
+    /// The unit.
     pub unit: String,
     /// Whether `higher` or `lower` values are better.
     pub better: String,
     /// The controller.
     pub controller: String,
-    /// What was measured; `None` if some replication had no value, as one that failed.
+    /// The measured value; `None` if a replication had no value, for example because it failed.
     pub value: Option<f64>,
-    /// By how many times it is worse than the best one, or than that of the baseline; `None` without a value.
+    /// The factor by which it is worse than the best controller or the baseline; `None` without a
+    /// value.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio; `None` for a single replication.
     pub ci95: Option<[f64; 2]>,
-    /// The interval has no 1.
+    /// The interval excludes 1.
     pub apart: bool,
-    /// What it was in each replication.
+    /// The value in each replication.
     pub runs: Vec<f64>,
 }
 
-/// What cells make of a controller. The first one of a comparison is the one that loses least.
+/// The ranking of a controller. The first one of a comparison has the least regret.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Standing {
     /// The controller.
     pub controller: String,
-    /// The controller that ratios are to; `None`: to the best one of each cell.
+    /// The baseline of the ratios; `None` for the best controller of each cell.
     pub baseline: Option<String>,
     /// Over all cells.
     #[serde(flatten)]
     pub all: Tally,
-    /// Over those of each paper.
+    /// Over the cells of each paper.
     pub papers: Vec<OfPaper>,
 }
 
-/// The same over the cells of a paper or scenario.
+/// The ranking over the cells of one paper or scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct OfPaper {
-    /// Its name.
+    /// The name.
     pub paper: String,
-    /// What its cells make.
+    /// The ranking.
     #[serde(flatten)]
     pub of: Tally,
 }
 
-/// What some cells make of a controller.
+/// Statistics of a controller over some cells.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Tally {
-    /// How many cells are compared.
+    /// Number of compared cells.
     pub cells: usize,
-    /// In how many of them it has no value.
+    /// Number of cells without a value.
     pub missing: usize,
-    /// The worst ratio that is apart from 1; 1 if none is. `None` if there are no intervals. Where values are missing, it is at
-    /// least that.
+    /// The worst ratio that differs significantly from 1; 1 if none does. `None` without intervals.
+    /// If values are missing, a lower bound.
     pub regret: Option<f64>,
-    /// The geometric mean of the ratios; `None` if it has no value somewhere.
+    /// The geometric mean of the ratios; `None` if a value is missing.
     pub mean: Option<f64>,
-    /// The 95 % interval of that.
+    /// The 95 % interval of the mean.
     pub ci95: Option<[f64; 2]>,
-    /// In how many cells it is behind: the ratio is apart from 1, and above.
+    /// Number of cells in which the ratio is significantly above 1.
     pub behind: usize,
-    /// In how many cells it is ahead of the baseline: the ratio is apart from 1, and below.
+    /// Number of cells in which the ratio is significantly below 1.
     pub ahead: usize,
 }
 
@@ -110,19 +111,19 @@ pub enum RowError {
 }
 
 impl Row {
-    /// A line of the version that this crate writes.
+    /// Creates a line of the current schema version.
     #[must_use]
     pub fn new(of: Compared) -> Self {
         Self { schema: SCHEMA, of }
     }
 
-    /// The name of its file in a directory of results.
+    /// Its file name in a directory of results.
     pub const FILE: &str = "comparison.ndjson";
 
     /// Reads a line.
     ///
     /// # Errors
-    /// If it is something else, or of another version.
+    /// If the text is invalid or has another schema version.
     pub fn from_json(text: &str) -> Result<Self, RowError> {
         let row: Self = serde_json::from_str(text)?;
         match row.schema {
@@ -133,32 +134,32 @@ impl Row {
 }
 
 impl Tally {
-    /// The regret as boards have it: where values are missing, at least so much.
+    /// Returns the regret for a ranking, marked as a lower bound if values are missing.
     #[must_use]
     pub fn shown_regret(&self) -> String {
         format!("{}{}", if self.missing > 0 { "≥" } else { "" }, shown(self.regret))
     }
 
-    /// The interval of the mean as boards have it.
+    /// Returns the interval of the mean for a ranking.
     #[must_use]
     pub fn shown_interval(&self) -> String {
         self.ci95.map(|bounds| bounds.map(|bound| shown(Some(bound))).join("…")).unwrap_or_default()
     }
 
-    /// In which share of the cells it is behind, or ahead.
+    /// Returns a number of cells as a share of the compared cells.
     #[must_use]
     pub fn shown_share(&self, of: usize) -> String {
         format!("{:.0} %", 100.0 * of as f64 / self.cells.max(1) as f64)
     }
 
-    /// Regret and mean.
+    /// Returns regret and mean.
     #[must_use]
     pub fn shown_in_short(&self) -> String {
         format!("{} ({})", self.shown_regret(), shown(self.mean))
     }
 }
 
-/// A ratio with three digits or so, or a dash where there is none.
+/// Returns a ratio with about three digits, or a dash.
 #[must_use]
 pub fn shown(ratio: Option<f64>) -> String {
     match ratio {
@@ -169,16 +170,16 @@ pub fn shown(ratio: Option<f64>) -> String {
     }
 }
 
-/// A number with at most six decimals.
+/// Rounds a number to six decimals.
 #[must_use]
 pub fn rounded(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }
 
-/// Lines as they stand in a file.
+/// Returns the lines of a file.
 ///
 /// # Errors
-/// Never, but for a lack of memory.
+/// Only if memory is exhausted.
 pub fn to_ndjson(rows: &[Row]) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = Vec::new();
     for row in rows {

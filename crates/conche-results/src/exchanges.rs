@@ -131,7 +131,7 @@ fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMeta
     Ok(ParquetMetaDataReader::decode_metadata(&metadata)?)
 }
 
-/// The row groups of a file that begins at a byte of another file, for the metadata of the latter.
+/// Moves the row groups of a Parquet file by the offset at which the file starts in another one.
 fn moved(metadata: &ParquetMetaData, by: u64) -> ParquetResult<Vec<RowGroupMetaData>> {
     let by = i64::try_from(by)?;
     let group = |group: &RowGroupMetaData| {

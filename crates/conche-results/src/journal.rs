@@ -1,6 +1,7 @@
-//! Finished runs, one a line, that are not run again.
+//! The journal of finished runs, one per line, which are not repeated.
 //!
-//! A line is written with one call when its run is over, so that whatever ends the process can only cut off the last one.
+//! A line is written with one call at the end of its run, so a killed process can truncate only the
+//! last line.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,22 +17,22 @@ use crate::origin::{CellId, Origin};
 use crate::sample::{Kept, Sample, samples};
 use crate::timeline::Timeline;
 
-/// Which run it is.
+/// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
     /// The name of its scenario.
     pub scenario: String,
-    /// What stands for the scenario as it is run; see [`Origin::settings`].
+    /// Fingerprint of the scenario with all changes; see [`Origin::settings`].
     pub settings: String,
-    /// What was run.
+    /// The cell.
     pub cell: CellId,
-    /// Which of its replications, counted from 0.
+    /// The replication, counted from 0.
     pub replication: u32,
-    /// Where its random numbers come from.
+    /// The seed of its random numbers.
     pub seed: u64,
 }
 
-/// The file.
+/// The journal file.
 #[derive(Debug)]
 pub struct Journal {
     known: HashMap<Run, Place>,
@@ -41,11 +42,11 @@ pub struct Journal {
 #[derive(Debug)]
 struct Appended {
     file: File,
-    /// Why there is nothing added any more.
+    /// The error after which nothing is added.
     problem: Option<io::Error>,
 }
 
-/// Where a line is, and what is known of the run's exchanges.
+/// The position of a line, and of the run's exchanges.
 #[derive(Debug)]
 struct Place {
     at: u64,
@@ -53,50 +54,52 @@ struct Place {
     exchanges: Option<Vec<u64>>,
 }
 
-/// The name of the file in a directory of results.
+/// The file name in a directory of results.
 pub(crate) const FILE: &str = "runs.ndjson";
 
 const KIND: &str = "run";
 
-/// A line of the file. What one does not say is empty.
+/// A line of the journal. Missing keys are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Line<'a> {
-    /// The version of the file.
+    /// Schema version of the file.
     pub schema: u32,
     /// `run`.
     pub kind: Cow<'a, str>,
     /// The name of its scenario.
     pub scenario: Cow<'a, str>,
-    /// What stands for the scenario as it was run.
+    /// Fingerprint of the scenario with all changes.
     pub settings: Cow<'a, str>,
-    /// What was run.
+    /// The cell.
     pub cell: Cow<'a, CellId>,
-    /// Which of its replications, counted from 0.
+    /// The replication, counted from 0.
     pub replication: u32,
-    /// Where its random numbers come from.
+    /// The seed of its random numbers.
     pub seed: u64,
-    /// How many there were.
+    /// The number of simulated events.
     pub events: u64,
-    /// Where its exchanges are, if they were kept.
+    /// The position of its exchanges, if kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Vec<u64>>,
-    /// Some of these, copy by copy.
+    /// Timelines of selected exchanges.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub timelines: Cow<'a, [Timeline]>,
-    /// What was measured.
+    /// The samples.
     pub outcome: Cow<'a, [Kept]>,
 }
 
 impl Line<'_> {
-    /// The name of the file in a directory of results.
+    /// The file name in a directory of results.
     pub const FILE: &'static str = FILE;
 }
 
-/// What stands before the samples of a run. Within a text a quotation mark has a backslash before it.
+/// The text before the samples of a run. It cannot occur within a JSON string, where quotation
+/// marks are escaped.
 const OUTCOME: &str = ",\"outcome\":";
 
-/// Which run a line is of, and where its exchanges are; `None` if it is no line of a run.
+/// Returns the run of a line and the position of its exchanges; `None` if it is not the line of a
+/// run.
 fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
     let (head, _) = line.split_once(OUTCOME)?;
     let line: Line<'_> = serde_json::from_str(&format!("{head}}}")).ok()?;
@@ -111,8 +114,8 @@ fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
 }
 
 impl Journal {
-    /// Opens a journal or, if that is wanted or there is none, begins one, and says what of it is of no use for these
-    /// scenarios. Nobody else may have it open.
+    /// Opens a journal, or begins one if it is missing or `anew` is set. Returns notes about lines
+    /// that these scenarios cannot use. Fails if another process has it open.
     pub(crate) fn open(path: &Path, origins: &[Origin], anew: bool) -> io::Result<(Self, Vec<String>)> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         file.try_lock().map_err(|error| match error {
@@ -140,7 +143,7 @@ impl Journal {
                 Some((run, exchanges)) => {
                     let is_wanted = |origin: &Origin| origin.name == run.scenario && origin.settings == run.settings;
                     if origins.iter().any(is_wanted) {
-                        // Of one that was run twice the last line counts.
+                        // For a repeated run, the last line counts.
                         known.insert(run, Place { at, bytes, exchanges });
                     } else {
                         other += 1;
@@ -164,7 +167,7 @@ impl Journal {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a run has given, if it is there.
+    /// Returns the samples of a run, if present.
     pub(crate) fn samples(&self, run: &Run) -> Option<Vec<Sample>> {
         let place = self.known.get(run)?;
         let mut line = vec![0; place.bytes];
@@ -174,12 +177,13 @@ impl Journal {
         samples(outcome)
     }
 
-    /// Where the exchanges of a run are, if it is there and they were kept.
+    /// Returns the position of a run's exchanges, if kept.
     pub(crate) fn exchanges(&self, run: &Run) -> Option<&[u64]> {
         self.known.get(run)?.exchanges.as_deref()
     }
 
-    /// Adds a run that is over. If that cannot be done, nothing is added from then on; [`Journal::problem`] says why.
+    /// Adds a finished run. After an error nothing more is added; [`Journal::problem`] returns the
+    /// error.
     pub(crate) fn add(
         &self,
         run: &Run,
@@ -210,7 +214,7 @@ impl Journal {
         }
     }
 
-    /// Why there is nothing added any more.
+    /// The error after which nothing is added.
     pub(crate) fn problem(&self) -> Option<io::Error> {
         self.lock().problem.take()
     }

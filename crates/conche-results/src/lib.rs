@@ -1,17 +1,17 @@
-//! What is left of experiments on disk. `docs/results.md` describes the files.
+//! Results of experiments on disk. `docs/results.md` describes the files.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `origin` | what was run: scenarios and program |
-//! | `store` | the directory: opened anew or to go on, filled, closed |
-//! | `previous` | what a directory holds already, and whether that goes together with what is to be run |
+//! | `origin` | the origin of results: scenarios and program |
+//! | `store` | the directory: opened or continued, filled, closed |
+//! | `previous` | whether earlier results in a directory can be continued |
 //! | `file_names` | names of the files |
-//! | `manifest` | what `manifest.json` says |
-//! | `sample` | what is kept of a run |
-//! | [`comparison`] | controllers compared, cell by cell |
-//! | `timeline` | some exchanges, copy by copy |
-//! | `verdict` | what becomes of what is said in words |
-//! | `journal` | finished runs, one a line, that are not run again |
+//! | `manifest` | the contents of `manifest.json` |
+//! | `sample` | the samples of a run |
+//! | [`comparison`] | comparison of controllers, cell by cell |
+//! | `timeline` | selected exchanges, transmission by transmission |
+//! | `verdict` | verdicts on claims |
+//! | `journal` | finished runs, one per line, which are not repeated |
 //! | `tables` | the columns of `runs.parquet` and `exchanges.parquet` |
 //! | `table` | rows in memory, written as Parquet |
 //! | `exchanges` | the file of exchanges, which an interrupted campaign continues |
@@ -42,5 +42,5 @@ pub use tables::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows};
 pub use timeline::{Timeline, Which};
 pub use verdict::Verdict;
 
-/// The version of manifest and journal.
+/// Schema version of manifest and journal.
 pub const SCHEMA: u32 = 1;

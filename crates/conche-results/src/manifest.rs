@@ -1,4 +1,4 @@
-//! What `manifest.json` says: what was run, by which program, and how it ended.
+//! The contents of `manifest.json`: scenarios, program, and how the campaign ended.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,38 +7,38 @@ use serde::{Deserialize, Serialize};
 use crate::SCHEMA;
 use crate::origin::{Origin, Program, sha256};
 
-/// The manifest. What one does not say is empty.
+/// The manifest. Missing keys are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Manifest {
-    /// The version of the file.
+    /// Schema version of the file.
     pub schema: u32,
-    /// How far it is.
+    /// The state of the campaign.
     pub state: State,
     /// The command line.
     pub command: Vec<String>,
     /// The program.
     pub program: Program,
-    /// When it began, in UTC.
+    /// Start time, in UTC.
     pub started: Option<String>,
-    /// When it was over.
+    /// End time, in UTC.
     pub finished: Option<String>,
-    /// How many threads ran it.
+    /// Number of threads.
     pub threads: Option<usize>,
-    /// What was run.
+    /// The scenarios.
     pub scenarios: Vec<Scenario>,
     /// Runs that failed.
     pub failures: Vec<Failure>,
 }
 
-/// How far it is.
+/// The state of the campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It goes on, or was ended from outside.
+    /// The campaign is running, or was killed.
     #[default]
     Running,
-    /// Every run is there.
+    /// Every run has ended without an error.
     Complete,
     /// Some runs failed.
     Failed,
@@ -48,61 +48,61 @@ pub enum State {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Scenario {
-    /// Its short name, which its figures carry.
+    /// Its short name, which its values carry.
     pub name: String,
-    /// What it is about.
+    /// The title.
     pub title: String,
-    /// How much of it was run.
+    /// The amount of work: replications and durations.
     pub extent: String,
-    /// Where its random numbers come from.
+    /// The seed of its random numbers.
     pub seed: Option<u64>,
     /// Its copy in the directory.
     pub file: Option<String>,
-    /// SHA-256 of that, in hexadecimal.
+    /// SHA-256 of the scenario, in hexadecimal.
     pub sha256: String,
-    /// Copies of the files that it names.
+    /// Copies of the files it names.
     pub files: Vec<String>,
-    /// What stands for all that its runs depend on.
+    /// Fingerprint of everything its runs depend on.
     pub settings: String,
-    /// How many runs there are.
+    /// Number of runs.
     pub runs: Option<u64>,
-    /// How many of them were taken from the journal.
+    /// Number of runs taken from the journal.
     pub from_journal: Option<u64>,
-    /// Events of the others.
+    /// Simulated events of the other runs.
     pub events: Option<u64>,
-    /// CPU time of these, in seconds.
+    /// CPU time of the other runs, in seconds.
     pub cpu_s: Option<f64>,
-    /// How near it came to what was published.
+    /// Agreement with published values.
     pub score: Option<Score>,
 }
 
-/// How near a scenario came to what was published.
+/// Agreement of a scenario with published values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Score {
-    /// Figures that a bar is set for.
+    /// Values with a bar.
     pub promised: usize,
-    /// Those of them that are within it.
+    /// Values within their bar.
     pub within: usize,
-    /// The values that the network was fitted on.
+    /// Agreement of values that the network was fitted on.
     pub fitted: Near,
-    /// Those that it predicts.
+    /// Agreement of values that the network predicts.
     pub predicted: Near,
     /// Claims that hold.
     pub hold: usize,
-    /// Those that are refuted.
+    /// Refuted claims.
     pub refuted: usize,
-    /// Those that are inconclusive.
+    /// Inconclusive claims.
     pub inconclusive: usize,
 }
 
-/// How near published values were met.
+/// Distance of measured from published values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Near {
-    /// How many there are.
+    /// Number of values.
     pub values: usize,
-    /// Those of them that were met within 15 %.
+    /// Values within 15 % of the published ones.
     pub within: usize,
     /// The mean of |ln(measured / published)|, if any has a ratio.
     pub mean_log_ratio: Option<f64>,
@@ -116,80 +116,80 @@ pub struct Failure {
     pub scenario: String,
     /// The name of its cell.
     pub cell: String,
-    /// Which replication, counted from 0.
+    /// The replication, counted from 0.
     pub replication: u32,
-    /// Where its random numbers came from.
+    /// The seed of its random numbers.
     pub seed: u64,
-    /// What happened.
+    /// The problem.
     pub problem: String,
 }
 
-/// Why a manifest cannot be read.
+/// Reasons why a manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is not what was written.
+    /// The text is no manifest.
     #[error("is no JSON of a manifest: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is of another version.
+    /// The manifest has another schema version.
     #[error("is of schema {0}, this conche's of schema {SCHEMA}")]
     Schema(u32),
 }
 
-/// As `default/continuous, replication 3: what happened`.
+/// Formats as `default/continuous, replication 3: the problem`.
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, replication {}: {}", self.cell, self.replication, self.problem)
     }
 }
 
-/// How a scenario ended.
+/// The results of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Finished<'a> {
-    /// Its figures, one line each.
+    /// Its values, one line each.
     pub figures: &'a [u8],
-    /// Its tables, for people.
+    /// Its tables, as text.
     pub text: &'a str,
-    /// How many runs it has, with those that failed.
+    /// Number of runs, including failed ones.
     pub runs: u64,
-    /// How many of them were taken from the journal.
+    /// Number of runs taken from the journal.
     pub from_journal: u64,
-    /// Those that failed.
+    /// Failed runs.
     pub failures: &'a [Failure],
-    /// Events of the runs that were not taken from the journal.
+    /// Simulated events of runs not taken from the journal.
     pub events: u64,
-    /// CPU time of these.
+    /// CPU time of those runs.
     pub cpu: Duration,
-    /// How near it came to what was published, if anything was.
+    /// Agreement with published values, if any.
     pub score: Option<Score>,
 }
 
-/// A time in UTC.
+/// Formats a time in UTC.
 fn in_utc(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
 impl Manifest {
-    /// The name of its file in a directory of results.
+    /// Its file name in a directory of results.
     pub const FILE: &str = "manifest.json";
 
-    /// Reads what was written.
+    /// Reads a manifest.
     ///
     /// # Errors
-    /// If it is something else, or of another version.
+    /// If the text is invalid or has another schema version.
     pub fn from_json(text: &str) -> Result<Self, ManifestError> {
         #[derive(Deserialize)]
         struct Version {
             #[serde(default)]
             schema: u32,
         }
-        // Of another version all else may be different.
+        // Another schema version may differ in everything else.
         match serde_json::from_str::<Version>(text)?.schema {
             SCHEMA => Ok(serde_json::from_str(text)?),
             other => Err(ManifestError::Schema(other)),
         }
     }
 
-    /// It is over, and some runs failed or none.
+    /// Sets the state at the end, by whether runs have failed.
     pub(crate) fn end(&mut self) {
         self.state = if self.failures.is_empty() { State::Complete } else { State::Failed };
         self.finished = Some(in_utc(SystemTime::now()));
@@ -235,12 +235,13 @@ impl Scenario {
 }
 
 impl Origin {
-    /// The name of its file in the directory of results.
+    /// Returns its file name in a directory of results.
     pub(crate) fn file(&self) -> String {
         format!("scenarios/{}.toml", plain(&self.name))
     }
 
-    /// The name there of a file that it names. One that is somewhere else is put beside the scenario.
+    /// Returns the name, in a directory of results, of a file that the scenario names. Files from
+    /// elsewhere are stored beside the scenario.
     pub(crate) fn beside(name: &str) -> String {
         let parts = || name.split(['/', '\\']);
         let is_below = parts().all(|part| !matches!(part, "" | "." | ".."));
@@ -250,7 +251,7 @@ impl Origin {
     }
 }
 
-/// A name as that of a file which is nowhere else.
+/// Turns a name into a file name without directories.
 pub(crate) fn plain(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '_' }).collect();
     if plain.chars().all(|c| c == '.') { "_".to_owned() } else { plain }

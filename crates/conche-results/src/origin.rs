@@ -1,4 +1,4 @@
-//! What was run: scenarios, their cells, and the program.
+//! The origin of results: scenarios, their cells, and the program.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,34 +8,34 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Where results come from: a scenario as it was read and as it is run.
+/// The origin of results: a scenario as read, and as run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The scenario's name, which all results carry.
     pub name: String,
-    /// What it is about, in a line.
+    /// The title, on one line.
     pub title: String,
-    /// How much of it is run, for people.
+    /// The amount of work, as text.
     pub extent: String,
-    /// Where all its random numbers come from.
+    /// The seed of all its random numbers.
     pub seed: u64,
     /// The text of the scenario.
     pub text: String,
-    /// The files that it names, by their names in it, with their texts.
+    /// Names and texts of the files that the scenario names.
     pub files: Vec<(String, String)>,
-    /// Stands for all that its runs depend on, but for cell and seed: what the text says, as it is run.
+    /// Fingerprint of everything its runs depend on, except cell and seed.
     pub settings: String,
-    /// The names of what is varied.
+    /// Names of the sweep's axes.
     pub axes: Vec<String>,
 }
 
-/// What distinguishes a cell from all others of its scenario.
+/// The identity of a cell among the others of its scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(default)]
 pub struct CellId {
     /// The part of the scenario, if it has several.
     pub part: Option<String>,
-    /// What is varied, by the names of axes.
+    /// The swept values, by axis.
     pub axes: BTreeMap<String, String>,
     /// The mix of schemes, if several share the network.
     pub mix: Option<String>,
@@ -43,33 +43,34 @@ pub struct CellId {
     pub schemes: Vec<String>,
 }
 
-/// Which sources a program was built from.
+/// The sources that a program was built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build {
     /// The version of the package.
     pub version: &'static str,
     /// The commit of the repository, in hexadecimal; `None` if there was no repository.
     pub commit: Option<&'static str>,
-    /// Whether the sources were others than those of the commit, if that was known.
+    /// Whether the sources differed from the commit, if known.
     pub is_dirty: Option<bool>,
 }
 
-/// The program that ran it.
+/// The program that produced results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Program {
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// The commit that it was built from; `None` if that is unknown.
+    /// The commit it was built from; `None` if unknown.
     pub commit: Option<String>,
-    /// Whether the sources were others than those of the commit, if that is known.
+    /// Whether the sources differed from the commit, if known.
     pub dirty: Option<bool>,
-    /// Of the executable, in hexadecimal: it knows controllers that no version tells of. `None` if it cannot be read.
+    /// SHA-256 of the executable, in hexadecimal: it may contain controllers of its own. `None` if
+    /// it cannot be read.
     pub sha256: Option<String>,
 }
 
 impl Program {
-    /// The program that is running.
+    /// Returns the running program.
     #[must_use]
     pub fn running(build: Build) -> Self {
         let executable = std::env::current_exe().and_then(File::open);
@@ -83,7 +84,7 @@ impl Program {
     }
 }
 
-/// As `0.1.0 (commit 0123456789ab, modified)`.
+/// Formats as `0.1.0 (commit 0123456789ab, modified)`.
 impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let commit = self.commit.as_deref().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit));
@@ -92,7 +93,7 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// Stands for texts, one after the other: 16 hexadecimal digits of a SHA-256.
+/// Returns a fingerprint of texts in order: 16 hexadecimal digits of a SHA-256.
 #[must_use]
 pub fn fingerprint(texts: &[&str]) -> String {
     let mut hasher = Sha256::new();
@@ -103,7 +104,7 @@ pub fn fingerprint(texts: &[&str]) -> String {
     hexadecimal(&hasher.finalize()[..8])
 }
 
-/// SHA-256 of a text, in hexadecimal.
+/// Returns the SHA-256 of a text, in hexadecimal.
 pub(crate) fn sha256(text: &[u8]) -> String {
     hexadecimal(&Sha256::digest(text))
 }
@@ -129,7 +130,7 @@ impl io::Write for Hasher {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

@@ -1,4 +1,4 @@
-//! What a directory holds already, and whether that goes together with what is to be run.
+//! Checks whether earlier results in a directory can be continued.
 
 use std::fs;
 use std::io;
@@ -79,7 +79,7 @@ pub(crate) fn check(directory: &Path, program: &Program, origins: &[Origin]) -> 
     Ok(())
 }
 
-/// Removes what this crate writes, but for the journal, and nothing else.
+/// Removes all files that this crate writes, except the journal.
 pub(crate) fn remove(directory: &Path) -> io::Result<()> {
     WRITTEN.iter().try_for_each(|name| match fs::remove_file(directory.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

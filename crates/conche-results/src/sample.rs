@@ -1,30 +1,31 @@
-//! What is kept of a run: its samples, and which figures are made of each.
+//! The samples of a run, and the values computed from each.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What one run gives of something. JSON has null for a number that is not finite: read again, it is no number.
+/// A sample of one run. JSON writes `null` for a number that is not finite; it reads as NaN.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sample {
     /// A number.
     One(#[serde(deserialize_with = "or_nan")] f64),
-    /// A number that is one over another, which is not 0.
+    /// A ratio, as numerator and denominator; the denominator is not 0.
     Ratio(f64, f64),
-    /// Whole numbers of a base unit, of flows or exchanges, and how many of it make the metric's unit.
+    /// Integers of flows or exchanges in a base unit, and the number of base units per unit of the
+    /// metric.
     Each(Vec<u64>, f64),
-    /// A number of each flow that has one.
+    /// A number per flow, if the flow has one.
     OfFlows(Vec<Option<f64>>),
     /// Numbers with labels.
     Labelled(#[serde(deserialize_with = "each_or_nan")] Vec<(String, f64)>),
-    /// It has no value, such as the mean of nothing.
+    /// No value, such as the mean of no numbers.
     #[default]
     None,
 }
 
 impl Sample {
-    /// What several runs give that are taken for one.
+    /// Combines the samples of several runs into one.
     #[must_use]
     pub fn pooled<'a>(samples: impl IntoIterator<Item = &'a Self>) -> Self {
         samples.into_iter().fold(Self::None, |pooled, sample| match (pooled, sample) {
@@ -42,7 +43,7 @@ impl Sample {
         })
     }
 
-    /// Both, with the flows only that have a value in both.
+    /// Restricts both samples to the flows that have a value in each.
     #[must_use]
     pub fn of_common_flows(one: Self, other: Self) -> (Self, Self) {
         let (Self::OfFlows(a), Self::OfFlows(b)) = (&one, &other) else { return (one, other) };
@@ -61,23 +62,23 @@ fn each_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String
     Ok(read.into_iter().map(|(label, number)| (label, number.unwrap_or(f64::NAN))).collect())
 }
 
-/// A sample of a run, and what it is of.
+/// A sample of a run with its identity.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Kept {
-    /// The phase; `None`: the whole run.
+    /// The phase; `None` for the whole run.
     pub phase: Option<String>,
     /// The scheme.
     pub scheme: String,
-    /// What is counted.
+    /// The unit.
     pub unit: String,
-    /// The figures that are made of it.
+    /// The values computed from it.
     pub figures: Vec<Made>,
     /// The sample.
     pub sample: Sample,
 }
 
-/// A figure; `{}` in its column stands for the labels of the sample.
+/// A value; `{}` in its column is replaced with each label of the sample.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Made {
     /// Its row.
@@ -86,17 +87,18 @@ pub struct Made {
     pub column: String,
 }
 
-/// The samples of the JSON of [`Kept`] values, with the very numbers that were written; `None` if it is anything else.
+/// Reads the samples from the JSON of [`Kept`] values, bit by bit as written; `None` if it is
+/// anything else.
 ///
-/// All else in it follows from the scenario. What is read was written here, key by key in the same order, and a quotation
-/// mark within a text has a backslash before it: so each sample begins where its key stands.
+/// The rest follows from the scenario. The order of keys is fixed, and quotation marks within
+/// strings are escaped, so each sample begins at its key.
 pub(crate) fn samples(json: &str) -> Option<Vec<Sample>> {
     let mut parts = json.split(",\"sample\":");
     parts.next()?;
     parts.map(|part| Cursor(part).sample()).collect()
 }
 
-/// What is left to read.
+/// The unread rest of a text.
 struct Cursor<'a>(&'a str);
 
 impl Cursor<'_> {

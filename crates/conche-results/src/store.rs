@@ -1,4 +1,4 @@
-//! The directory.
+//! [`Store`]: a directory of results.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use crate::previous::{self, PreviousError};
 use crate::sample::{Kept, Sample};
 use crate::tables::{ExchangeRows, RunRows, Shape};
 
-/// A directory of results that is being filled. Threads that run experiments share it.
+/// A directory of results under construction, shared by the threads that run experiments.
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
@@ -24,7 +24,7 @@ pub struct Store {
     done: Mutex<Done>,
 }
 
-/// What is rewritten whenever a scenario is over.
+/// Data that is rewritten at the end of each scenario.
 #[derive(Debug)]
 struct Done {
     manifest: Manifest,
@@ -32,55 +32,55 @@ struct Done {
     runs: Vec<RunRows>,
 }
 
-/// What is to be run, and where to.
+/// The campaign of a store, and its directory.
 #[derive(Clone, Debug)]
 pub struct Begin<'a> {
-    /// The directory; it is made if there is none.
+    /// The directory; created if missing.
     pub directory: &'a Path,
-    /// Who runs it.
+    /// The program.
     pub program: Program,
     /// The arguments, the program's name first.
     pub command: Vec<String>,
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// The scenarios, in the order in which they are run.
+    /// The scenarios, in the order of their runs.
     pub origins: &'a [Origin],
-    /// Whether every exchange is kept.
+    /// Keeps every exchange.
     pub with_exchanges: bool,
-    /// Whether earlier results are removed. Otherwise runs that are there are not run again.
+    /// Removes earlier results. Otherwise, runs in the journal are not repeated.
     pub overwrites: bool,
 }
 
-/// Why a directory cannot be used.
+/// Reasons why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It holds what does not go together with what is to be run.
+    /// It holds results that cannot be continued.
     #[error("cannot go on in {}: {problem}; name another directory, or begin anew with --overwrite", directory.display())]
     Previous {
-        /// The directory.
+        /// [`Store`]: a directory of results.
         directory: PathBuf,
         /// The problem.
         problem: PreviousError,
     },
-    /// Another process writes into it.
+    /// Another process is writing to it.
     #[error("another conche writes into {}; wait until it is done, or name another directory", .0.display())]
     Busy(PathBuf),
-    /// It cannot be written to.
+    /// It cannot be created or written.
     #[error("cannot write results into {}: name a directory that can be made or written to", directory.display())]
     Io {
-        /// The directory.
+        /// [`Store`]: a directory of results.
         directory: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         error: io::Error,
     },
 }
 
 impl Store {
-    /// Opens a directory, and says what of earlier results is of no use, a line each.
+    /// Opens a directory. Returns notes about earlier runs that cannot be used.
     ///
     /// # Errors
-    /// If it cannot be written to, or holds what does not go together with what is to be run.
+    /// If it cannot be written, or holds results that cannot be continued.
     pub fn open(begin: Begin<'_>) -> Result<(Self, Vec<String>), StoreError> {
         let directory = begin.directory.to_owned();
         let failed = |error: io::Error| StoreError::Io { directory: directory.clone(), error };
@@ -90,7 +90,7 @@ impl Store {
             previous::check(&directory, &program, origins)
                 .map_err(|problem| StoreError::Previous { directory: directory.clone(), problem })?;
         }
-        // Whoever has the journal has the directory: before that, nothing is changed.
+        // The journal's lock protects the directory, so nothing is changed before it is open.
         let open = || Journal::open(&directory.join(JOURNAL), origins, overwrites);
         let (journal, notes) = open().map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => StoreError::Busy(directory.clone()),
@@ -113,7 +113,7 @@ impl Store {
         Ok((store, notes.into_iter().map(|note| format!("{}: {note}", directory.join(JOURNAL).display())).collect()))
     }
 
-    /// Where the journal is.
+    /// Returns the path of the journal.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.directory.join(JOURNAL)
@@ -133,7 +133,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a run gave earlier, if it need not be run again. `restore` makes of the samples what they were made of.
+    /// Returns the outcome of an earlier run, if present. `restore` rebuilds it from its samples.
     pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
         let groups = match &self.exchanges {
             Some(exchanges) => Some((exchanges.find(self.journal.exchanges(run)?)?, exchanges)),
@@ -146,20 +146,20 @@ impl Store {
         Some(outcome)
     }
 
-    /// Keeps what a run gave.
+    /// Keeps the outcome of a run.
     pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &[Kept]) {
         let place = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
         let timelines = exchanges.map(ExchangeRows::timelines).unwrap_or_default();
         self.journal.add(run, events, place, (timelines, outcome));
     }
 
-    /// For the exchanges of a run, if they are kept.
+    /// Returns a table for the exchanges of a run, if they are kept.
     #[must_use]
     pub fn exchange_rows(&self) -> Option<ExchangeRows> {
         self.exchanges.as_ref().map(Exchanges::rows)
     }
 
-    /// For the values of a scenario's runs.
+    /// Returns a table for the values of a scenario's runs.
     #[must_use]
     pub fn run_rows(&self) -> RunRows {
         RunRows::new(self.runs_shape.clone())
@@ -170,7 +170,7 @@ impl Store {
         self.lock().runs.push(rows);
     }
 
-    /// Writes what a scenario gave in the end.
+    /// Writes the results of a scenario.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -192,7 +192,7 @@ impl Store {
         write().map_err(|error| self.failed(error))
     }
 
-    /// Writes controllers compared: their lines, and a board of them as text.
+    /// Writes a comparison of controllers: its lines, and the ranking as text.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -204,7 +204,7 @@ impl Store {
         write().map_err(|error| self.failed(error))
     }
 
-    /// Ends it, when all scenarios are over.
+    /// Closes the directory at the end of all scenarios.
     ///
     /// # Errors
     /// If something could not be written, now or earlier.
@@ -225,7 +225,7 @@ impl Store {
 }
 
 impl Manifest {
-    /// In place of an earlier one, all at once.
+    /// Replaces an earlier manifest atomically.
     fn write(&self, directory: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         let new = directory.join("manifest.json.new");

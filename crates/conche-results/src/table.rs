@@ -133,7 +133,7 @@ impl Rows {
         row.next().map_or(Ok(()), |value| Err(invalid(format!("no column for {value:?}"))))
     }
 
-    /// Begins a Parquet file of these columns.
+    /// Begins a Parquet file with these columns.
     ///
     /// Statistics are kept per row group, so that readers can skip groups. Doubles rarely repeat:
     /// they are stored without a dictionary.

@@ -1,4 +1,4 @@
-//! The values of runs, and their exchanges, as tables.
+//! Tables of the values of runs, and of their exchanges.
 
 use std::io;
 
@@ -6,27 +6,27 @@ use crate::origin::{CellId, Origin};
 use crate::table::{Column, Rows, Value};
 use crate::timeline::Timeline;
 
-/// A value of a run: what the figure of the same row and column is made of.
+/// A value of a run, from which the value of the same row and column is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct RunRow<'a> {
-    /// What was run.
+    /// The run.
     pub of: RowOf<'a>,
-    /// The phase; `None`: the whole run.
+    /// The phase; `None` for the whole run.
     pub phase: Option<&'a str>,
-    /// The row of the figure.
+    /// The row of the value.
     pub row: &'a str,
-    /// Its column.
+    /// The column of the value.
     pub metric: &'a str,
-    /// What is counted.
+    /// The unit.
     pub unit: &'a str,
-    /// The figure's statistic, within this run.
+    /// The statistic within this run.
     pub value: f64,
 }
 
-/// An exchange that is over.
+/// A finished exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct ExchangeRow<'a> {
-    /// What was run.
+    /// The run.
     pub of: RowOf<'a>,
     /// The traffic that it belongs to.
     pub traffic: &'a str,
@@ -34,21 +34,21 @@ pub struct ExchangeRow<'a> {
     pub client: u32,
     /// The number of the server's node.
     pub server: u32,
-    /// When its first copy left, in seconds since the run began.
+    /// Time of the first transmission, in seconds since the start of the run.
     pub start_s: f64,
-    /// When it ended.
+    /// Time of its end.
     pub end_s: f64,
-    /// Copies of the request.
+    /// Transmissions of the request.
     pub transmissions: u16,
-    /// Of these, the ones that were sent although an earlier one had got through, both ways.
+    /// Unnecessary transmissions: an earlier one, and its acknowledgement, had arrived.
     pub unnecessary: u16,
     /// Whether it was answered.
     pub is_answered: bool,
-    /// From the first copy to the acknowledgement, if that came.
+    /// Time from the first transmission to the acknowledgement, if any.
     pub rtt_s: Option<f64>,
 }
 
-/// Which run, and whose values.
+/// The run and scheme of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowOf<'a> {
     /// The scenario.
@@ -59,11 +59,11 @@ pub struct RowOf<'a> {
     pub scheme: &'a str,
     /// The replication, counted from 0.
     pub replication: u32,
-    /// Where its random numbers come from.
+    /// The seed of its random numbers.
     pub seed: u64,
 }
 
-/// The columns of a table, of which the axes depend on the scenarios.
+/// The columns of a table; those of axes depend on the scenarios.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     axes: Vec<String>,
@@ -126,7 +126,7 @@ fn int(number: impl Into<u32>) -> Value<'static> {
 #[derive(Clone, Debug)]
 pub struct RunRows(Shape, Rows);
 
-/// Exchanges of a run, and of some of them every copy.
+/// Exchanges of a run, and timelines of some of them.
 #[derive(Clone, Debug)]
 pub struct ExchangeRows(Shape, Rows, Vec<Timeline>);
 
@@ -140,7 +140,7 @@ impl RunRows {
         &self.1
     }
 
-    /// Adds one.
+    /// Adds a row.
     ///
     /// # Errors
     /// If the row does not fit the columns of the table.
@@ -166,7 +166,7 @@ impl ExchangeRows {
         &self.1
     }
 
-    /// Adds every copy of an exchange.
+    /// Adds the timeline of an exchange.
     pub fn add_timeline(&mut self, timeline: Timeline) {
         self.2.push(timeline);
     }
@@ -175,7 +175,7 @@ impl ExchangeRows {
         &self.2
     }
 
-    /// Adds one.
+    /// Adds a row.
     ///
     /// # Errors
     /// If the row does not fit the columns of the table.

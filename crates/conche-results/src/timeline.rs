@@ -1,11 +1,11 @@
-//! Some exchanges with every copy of their requests.
+//! Timelines of selected exchanges.
 
 use serde::{Deserialize, Serialize};
 
-/// An exchange, copy by copy.
+/// An exchange, transmission by transmission.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Timeline {
-    /// Why this one.
+    /// The reason for its selection.
     pub which: Which,
     /// The scheme.
     pub scheme: String,
@@ -15,33 +15,33 @@ pub struct Timeline {
     pub client: u32,
     /// The number of the server's node.
     pub server: u32,
-    /// When its first copy left, in seconds since the run began.
+    /// Time of the first transmission, in seconds since the start of the run.
     pub start_s: f64,
-    /// How long it took, in seconds.
+    /// Its duration, in seconds.
     pub lasted_s: f64,
     /// Whether it was answered.
     pub is_answered: bool,
-    /// Of each copy when it left, in seconds after the first one, and for how many the sender would wait then.
+    /// For each transmission, its time after the first one and its timeout, in seconds.
     pub copies: Vec<(f64, f64)>,
 }
 
-/// Which exchange of a scheme's in a run.
+/// The exchange that is selected, of those of a scheme in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Which {
-    /// The one that took longest.
+    /// The slowest.
     Slowest,
-    /// The one that half of all took no longer than.
+    /// The one of median duration.
     Median,
-    /// The one with most copies; of several, the longest.
+    /// The one with the most transmissions; of several, the slowest.
     MostCopies,
 }
 
 impl Which {
-    /// All of them.
+    /// All selections.
     pub const ALL: [Self; 3] = [Self::Slowest, Self::Median, Self::MostCopies];
 
-    /// In words.
+    /// Returns the description.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {

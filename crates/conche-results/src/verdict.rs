@@ -1,18 +1,18 @@
-//! What becomes of what is said in words.
+//! Verdicts on claims.
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The outcome lies where it must, with all of its 95 % interval.
+    /// The 95 % interval of the outcome lies inside the claimed range.
     Holds,
-    /// Some of the interval lies where it must and some does not, or there is no interval.
+    /// The interval lies partly inside the claimed range, or the outcome has no interval.
     Inconclusive,
-    /// No part of the interval lies where it must.
+    /// The interval lies outside the claimed range.
     Refuted,
 }
 
 impl Verdict {
-    /// As a figure has it: 1 if the claim holds, 0 if it is refuted, and one half in between.
+    /// Returns the verdict as a value: 1 if the claim holds, 0 if it is refuted, otherwise 0.5.
     #[must_use]
     pub const fn number(self) -> f64 {
         match self {
@@ -22,7 +22,7 @@ impl Verdict {
         }
     }
 
-    /// What a figure's number stands for.
+    /// Returns the verdict of a value.
     #[must_use]
     pub fn of(number: f64) -> Self {
         match number {
@@ -32,7 +32,7 @@ impl Verdict {
         }
     }
 
-    /// As tables have it.
+    /// Returns the word for tables.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {

@@ -25,7 +25,7 @@ fn run(replication: u32) -> Run {
     Run { scenario, settings: String::new(), cell: cell(replication), replication, seed }
 }
 
-/// Keeps a run of so many exchanges.
+/// Keeps a run with this number of exchanges.
 fn keep(store: &Store, replication: u32, exchanges: u32) {
     let (run, cell) = (run(replication), cell(replication));
     let of = RowOf { scenario: "small", cell: &cell, scheme: "CoCoA+ \u{fc}", replication, seed: run.seed };

@@ -1,21 +1,21 @@
-//! Which of two values is the better one, and from where on they differ at all.
+//! The better of two values, and the floors below which values do not differ.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Metric, Observed, Received, Transferred, Unit};
 
-/// Which of two values is the better one.
+/// The direction of improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// The larger one, as of throughput.
+    /// Higher values are better, as for throughput.
     Higher,
-    /// The smaller one, as of losses.
+    /// Lower values are better, as for losses.
     Lower,
 }
 
 impl Metric {
-    /// Which of two values is the better one; `None` of what is neither good nor bad, such as a timeout.
+    /// Returns the direction of improvement; `None` for a neutral metric such as a timeout.
     #[must_use]
     pub const fn better(&self) -> Option<Better> {
         match self {
@@ -57,21 +57,21 @@ impl Transferred {
 }
 
 impl Unit {
-    /// What smaller values count as where they are compared by their ratio, which has no meaning for 0: nothing, or nearly
-    /// nothing, of what a value counts.
+    /// Returns the floor for ratios, which have no meaning near 0. Smaller values count as the
+    /// floor, which is negligible in this unit.
     #[must_use]
     pub const fn floor(self) -> f64 {
         match self {
-            // A message of a few bytes lasts as long on the slowest of links that the papers have.
+            // The transmission time of a few bytes on the slowest link of the papers.
             Self::Seconds => 1e-3,
-            // Below one in a hundred, no application can tell losses from accidents.
+            // Losses below 1 % do not matter to any application.
             Self::Percent => 1.0,
-            // An exchange in a quarter of an hour, or a bit a second: nothing gets through.
+            // One exchange per 15 min, or 1 bit/s, is practically no throughput.
             Self::PerSecond => 1e-3,
             Self::BitsPerSecond => 1.0,
-            // There is no half of what is counted one by one.
+            // Counts are integers.
             Self::Exchanges | Self::Copies | Self::Bytes | Self::Count => 1.0,
-            // As a share of one in a hundred.
+            // Corresponds to a share of 1 %.
             Self::Ratio | Self::Verdict => 0.01,
         }
     }

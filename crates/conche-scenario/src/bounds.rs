@@ -1,11 +1,12 @@
-//! Values that are checked as they are read, so that an error points at the place in the file.
+//! Types that are validated during deserialization, so that an error points at its place in the
+//! file.
 
 use std::fmt;
 use std::ops::Deref;
 
 use serde::Deserialize;
 
-/// A whole number of at least 1.
+/// An integer of at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "u32")]
 pub struct AtLeastOne(u32);
@@ -15,7 +16,7 @@ pub struct AtLeastOne(u32);
 #[serde(try_from = "Vec<T>")]
 pub struct NonEmpty<T>(Vec<T>);
 
-/// A range of whole numbers of at least 1, written as `[1, 10]`; both ends belong to it.
+/// An inclusive range of integers of at least 1, written as `[1, 10]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "[u32; 2]")]
 pub struct Range {
@@ -27,14 +28,14 @@ pub struct Range {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub enum Texts {
-    /// This one.
+    /// One text.
     One(String),
-    /// All of these.
+    /// Several texts.
     Many(Vec<String>),
 }
 
 impl Texts {
-    /// All of them.
+    /// Returns all texts.
     #[must_use]
     pub fn all(&self) -> &[String] {
         match self {
@@ -45,13 +46,13 @@ impl Texts {
 }
 
 impl AtLeastOne {
-    /// This number, or `None` if it is 0.
+    /// Creates the number; `None` for 0.
     #[must_use]
     pub fn new(number: u32) -> Option<Self> {
         (number > 0).then_some(Self(number))
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> u32 {
         self.0
@@ -59,7 +60,7 @@ impl AtLeastOne {
 }
 
 impl<T> NonEmpty<T> {
-    /// These elements, or `None` if there is none.
+    /// Creates the list; `None` if it is empty.
     #[must_use]
     pub fn new(elements: Vec<T>) -> Option<Self> {
         (!elements.is_empty()).then_some(Self(elements))
@@ -75,13 +76,13 @@ impl<T> Deref for NonEmpty<T> {
 }
 
 impl Range {
-    /// The smallest number.
+    /// Returns the lower end.
     #[must_use]
     pub fn least(self) -> u32 {
         self.least
     }
 
-    /// The largest number.
+    /// Returns the upper end.
     #[must_use]
     pub fn most(self) -> u32 {
         self.most

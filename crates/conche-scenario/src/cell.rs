@@ -1,34 +1,34 @@
-//! One combination of everything that is varied.
+//! [`Cell`]: one combination of swept values.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Label, Scenario, Texts, filled, matches_any};
 
-/// A cell of an experiment: a scenario in which everything that is varied has its value, and who runs which scheme.
+/// A cell of an experiment: a scenario with one value per axis, and its schemes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What is run: the same for all schemes.
+    /// The scenario, the same for all schemes.
     pub scenario: Arc<Scenario>,
-    /// The part that it belongs to.
+    /// The part of the experiment.
     pub part: Option<String>,
-    /// Where it is on each axis but that of schemes.
+    /// Its label on each axis, except the axis of schemes.
     pub labels: Vec<Label>,
-    /// The schemes of its clients; several in a mix.
+    /// The schemes of its clients; several for a mix.
     pub schemes: Vec<String>,
-    /// The mix that these form.
+    /// The mix, if several.
     pub mix: Option<String>,
 }
 
 impl Cell {
-    /// The name of the row of one of its schemes: `scheme/…`, and `scheme@mix/…` in a mix.
+    /// Returns the row name of one of its schemes: `scheme/…`, or `scheme@mix/…` in a mix.
     #[must_use]
     pub fn row(&self, template: Option<&str>, scheme: &str) -> String {
         let template = template.map_or_else(|| self.scenario.row_template(), Cow::from);
         filled(&template, |name| self.label(name, scheme)).unwrap_or_else(|| template.into_owned())
     }
 
-    /// Where it is on an axis.
+    /// Returns its label on an axis.
     #[must_use]
     pub fn label(&self, axis: &str, scheme: &str) -> Option<Cow<'_, str>> {
         match (axis, &self.mix) {
@@ -39,18 +39,18 @@ impl Cell {
         }
     }
 
-    /// Where it is on an axis, for each of its schemes.
+    /// Returns its labels on an axis, one for each of its schemes.
     pub(super) fn labels_on(&self, axis: &str) -> Vec<String> {
         self.schemes.iter().filter_map(|scheme| Some(self.label(axis, scheme)?.into_owned())).collect()
     }
 
-    /// Whether it has these labels.
+    /// Returns whether it has these labels.
     #[must_use]
     pub fn is_among<'a>(&self, only: impl IntoIterator<Item = (&'a String, &'a Texts)>, scheme: &str) -> bool {
         only.into_iter().all(|(axis, of)| self.label(axis, scheme).is_some_and(|label| matches_any(of.all(), &label)))
     }
 
-    /// A mix in which a scheme has no client would be none.
+    /// In a mix, each scheme needs a client.
     pub(super) fn has_clients_for_all(&self) -> bool {
         let traffic = self.scenario.traffic.iter();
         let most = traffic.map(|traffic| self.scenario.most_nodes(&traffic.from)).max().unwrap_or(0);

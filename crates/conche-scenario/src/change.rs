@@ -1,48 +1,48 @@
-//! What happens to the network during a run.
+//! Changes to the network during a run.
 
 use conche_netsim::wired::LinkConfig;
 use serde::Deserialize;
 
 use crate::units::Span;
 
-/// A change at a time.
+/// A change at a given time.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When, since the run began.
+    /// The time, since the start of the run.
     pub at: Span,
-    /// What.
+    /// The change.
     pub event: Happening,
 }
 
-/// What happens.
+/// A kind of change.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Happening {
-    /// A link behaves differently from now on.
+    /// A link gets another configuration.
     Link {
-        /// Its name.
+        /// The link's name.
         name: String,
-        /// How: what is left out stays as it was when the run began.
+        /// The configuration; omitted values are those at the start of the run.
         wire: Box<LinkConfig>,
     },
-    /// A link carries nothing for a time, and what waits for it is lost.
+    /// A link is down for a time, and its queued frames are lost.
     Fail {
-        /// Its name.
+        /// The link's name.
         link: String,
-        /// For how long.
+        /// The duration.
         #[serde(rename = "for")]
         lasting: Span,
     },
-    /// Nothing comes from, to and through nodes for a time.
+    /// Nodes are disconnected for a time.
     CutOff {
         /// A node, a group, or a part of one such as `mote[3]`.
         nodes: String,
-        /// For how long.
+        /// The duration.
         #[serde(rename = "for")]
         lasting: Span,
     },
-    /// A node forgets everything and starts anew.
+    /// A node restarts without its state.
     Reboot {
         /// A node, a group, or a part of one such as `mote[3]`.
         nodes: String,

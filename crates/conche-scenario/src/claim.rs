@@ -1,4 +1,4 @@
-//! What is said in words, put to the test.
+//! Claims: statements of a paper as conditions on measured values.
 
 use std::collections::BTreeMap;
 
@@ -6,73 +6,75 @@ use serde::Deserialize;
 
 use super::{ScenarioError, Unit};
 
-/// What is said in words, put to the test with the measured values.
+/// A statement, tested with measured values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name and what it is of: a template of the labels in `each`.
+    /// Its name: a template of the labels in `each`.
     pub row: String,
-    /// The values that are compared.
+    /// The compared values.
     pub column: String,
-    /// What they are compared by.
+    /// The comparison.
     pub compare: Compare,
-    /// Of which rows. A difference or ratio has the second one below. Intervals are of the differences, ratios and so on of
-    /// the same replications, whose random numbers all schemes share.
+    /// The compared rows. A difference or ratio has the second one as its subtrahend or
+    /// denominator. Intervals are of the differences, ratios and so on within each replication,
+    /// whose random numbers all schemes share.
     pub of: Vec<Operand>,
-    /// What results call the outcome.
+    /// The name of the outcome in results.
     #[serde(rename = "as")]
     pub outcome: String,
-    /// What the outcome counts.
+    /// The unit of the outcome.
     pub unit: Unit,
-    /// Where it must lie for the claim to hold, both ends included; where words leave open how much is meant, this is our
-    /// reading of them.
+    /// The range of the outcome, both ends included. If the statement gives no numbers, the range
+    /// is our interpretation.
     pub range: Option<(f64, f64)>,
-    /// Or what it must exceed.
+    /// A lower bound, in place of a range.
     pub above: Option<f64>,
-    /// Or what it must stay below.
+    /// An upper bound, in place of a range.
     pub below: Option<f64>,
-    /// The claim is made for each combination of these.
+    /// Labels; the claim holds for each combination.
     #[serde(default)]
     pub each: BTreeMap<String, Vec<String>>,
 }
 
-/// A row that is compared, or one of several.
+/// A compared row.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a row, or { least = [rows] } or { most = [rows] }")]
 pub enum Operand {
-    /// This one: a template of the labels in `each`.
+    /// A template of the labels in `each`.
     Row(String),
-    /// That with the least value of these.
+    /// The row with the lowest value.
     Least {
         /// The rows.
         least: Vec<String>,
     },
-    /// That with the largest one.
+    /// The row with the highest value.
     Most {
         /// The rows.
         most: Vec<String>,
     },
 }
 
-/// What values are compared by.
+/// A comparison of values.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compare {
-    /// One value, with the range.
+    /// The value itself.
     Value,
-    /// The first less the second.
+    /// The first minus the second.
     Difference,
-    /// The first over the second.
+    /// The first divided by the second.
     Ratio,
-    /// The first is above the second: the interval of their difference lies above 0, and that is the claim, without a
-    /// range. What is shown is their ratio.
+    /// The first exceeds the second: the interval of their difference lies above 0. Takes no range;
+    /// the outcome is their ratio.
     Apart,
-    /// The standard deviation of the first over that of the second: how much more it differs from run to run.
+    /// The ratio of the standard deviations over runs, first to second.
     Widths,
-    /// The largest of several values less the least. Their rows are patterns with `*` for anything.
+    /// The highest of several values minus the lowest. Their rows are patterns with `*` as a
+    /// wildcard.
     Spread,
-    /// How near several values are to a rising line that is 0 here: the share of their variance that it explains (R²), 0 if the
-    /// line does not rise. Their rows have one `*`, for the number that they belong to.
+    /// The share of the variance of several values (R²) that a rising line explains; 0 if the line
+    /// does not rise. Their rows have one `*`, at the number on the line's axis.
     LineFrom(f64),
 }
 

@@ -1,24 +1,25 @@
-//! The controllers that this program knows by name: conche's, and its own.
+//! The controllers with names: those of conche and of the program.
 
 use std::sync::OnceLock;
 
 use conche_proto::cc::any::{Controllers, Named};
 
-/// Said once, when the program begins. What reads a name is a parser of a scenario or of an argument, and nobody can hand
-/// those anything: they look here.
+/// Set once at the start of the program. Parsers of scenarios and arguments take no context, so
+/// they read this static.
 static KNOWN: OnceLock<Controllers> = OnceLock::new();
 
-/// Says which controllers there are beside conche's. To be called once, before any name is read; later calls change nothing.
+/// Adds the program's own controllers. Call it once, before any name is read; later calls have no
+/// effect.
 ///
 /// # Errors
-/// A name that two would have.
+/// If two controllers have the same name.
 pub fn know(own: Vec<Named>) -> Result<(), &'static str> {
     let known = Controllers::with(own.leak())?;
     KNOWN.get_or_init(|| known);
     Ok(())
 }
 
-/// All controllers.
+/// Returns all controllers.
 #[must_use]
 pub fn known() -> Controllers {
     KNOWN.get().copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A scenario as it was read, of which cells are made.
+//! [`Document`]: a scenario as read, and the source of its cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use super::{
     files, matches_any, part, path, select,
 };
 
-/// The text of a scenario, and what it says.
+/// A scenario with its parsed text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     table: Table,
     scenario: Scenario,
-    /// Its parts as scenarios of their own; without parts, the scenario alone.
+    /// Its parts as complete scenarios; without parts, the scenario itself.
     sections: Vec<Scenario>,
     cells: Vec<Cell>,
     effort: Effort,
-    /// The labels of all cells, on the axes by which some of these are chosen.
+    /// The labels of all cells on the axes that [`Effort::only`] selects by.
     offered: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Document {
-    /// Reads a scenario and checks it and all its cells. `file` gives the texts of files that it names.
+    /// Reads and checks a scenario with all its cells. `file` returns the texts of files it names.
     ///
     /// # Errors
-    /// What is wrong, where, and what would be right.
+    /// The problem, its place, and a valid alternative.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
-        // Read the scenario from the text first: errors in a table have no span.
+        // The text is parsed first, because errors in a table have no span.
         let parsed = DeTable::parse(text)?;
         if let Some(span) = parsed.get_ref().values().find_map(first_date) {
             return Err(ScenarioError::in_text(span, "a scenario has no dates; write a text in quotation marks"));
@@ -46,37 +46,37 @@ impl Document {
         Ok(document)
     }
 
-    /// Reads a scenario that names no files.
+    /// Reads a scenario without files.
     ///
     /// # Errors
-    /// What is wrong, where, and what would be right.
+    /// The problem, its place, and a valid alternative.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         Self::read(text, &|_| Err(FileError::NotFound))
     }
 
-    /// What it says; of what a part says instead, see [`Document::sections`].
+    /// Returns the scenario without the overrides of its parts; see [`Document::sections`].
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// Its parts as scenarios of their own; without parts, all of it.
+    /// Returns its parts as complete scenarios; without parts, the scenario itself.
     #[must_use]
     pub fn sections(&self) -> &[Scenario] {
         &self.sections
     }
 
-    /// The names of what is varied, but for schemes.
+    /// Returns the names of its axes, except the axis of schemes.
     #[must_use]
     pub fn axes(&self) -> Vec<String> {
         let axes = self.sections.iter().flat_map(|section| &section.sweep).map(|axis| &axis.name);
         axes.filter(|name| *name != SCHEME).cloned().collect()
     }
 
-    /// The same with another value at a path such as `nodes.client.count`.
+    /// Returns a copy with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
-    /// If the path leads nowhere, or the value makes no sense there.
+    /// If the path does not exist, or the value is invalid.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let mut changed = self.clone();
         path::set(&mut changed.table, path, value.into())?;
@@ -84,11 +84,11 @@ impl Document {
         Ok(changed)
     }
 
-    /// Changes how much is run, and of which schemes. One label that some cell has is enough; see [`Document::check_labels`] for the others.
+    /// Changes the number of runs, and the schemes. One matching label suffices; see
+    /// [`Document::check_labels`] for the others.
     ///
     /// # Errors
-    /// If a controller is unknown, if what is set or what the scenario says of a first impression makes no sense, or if
-    /// there is no cell of those that are to be run.
+    /// If a controller is unknown, a value of `set` or `quick` is invalid, or no cell is selected.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         if effort.quick {
             for (path, value) in &self.scenario.quick.set {
@@ -102,17 +102,18 @@ impl Document {
         self.reread()
     }
 
-    /// The cells, the last axis changing fastest. A mix has none where there are fewer clients than schemes. The cells of all
-    /// parts come scheme by scheme, unless the axis of schemes has its place elsewhere: then part by part.
+    /// Returns the cells, the last axis changing fastest. A mix with fewer clients than schemes has
+    /// none. The cells of all parts are ordered by scheme unless the axis of schemes is listed
+    /// elsewhere, and then by part.
     #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// Refuses a label that [`Effort::only`] asks all of these for, and that no cell of any of them has.
+    /// Checks that each label of [`Effort::only`] occurs in a cell of these documents.
     ///
     /// # Errors
-    /// The first such label, and those that there are.
+    /// The first unknown label, and the known ones.
     pub fn check_labels<'a>(all: impl IntoIterator<Item = &'a Self>) -> Result<(), ScenarioError> {
         let mut wanted = BTreeSet::new();
         let mut offered: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -133,7 +134,7 @@ impl Document {
         Ok(())
     }
 
-    /// Reads everything anew after the table or the effort has changed, and checks it.
+    /// Reads and checks everything again after a change of the table or the effort.
     fn reread(&mut self) -> Result<(), ScenarioError> {
         self.scenario = self.adjusted(self.table.clone())?;
         let (mut sections, mut cells) = (Vec::new(), Vec::new());
@@ -148,12 +149,12 @@ impl Document {
         self.offered = self.effort.only.iter().map(|(axis, _)| (axis.clone(), of_all(axis))).collect();
         self.cells = self.chosen(cells, &sections)?;
         self.sections = sections;
-        // What is drawn comes last: an axis that is wrong is no mistake of the figures over it.
+        // Plots are checked last: a wrong axis is not an error of the plots over it.
         let (figures, items) = (&self.scenario.figures, &self.scenario.items);
         figures.iter().try_for_each(|figure| figure.validate(items, &self.sections))
     }
 
-    /// The cells of a part, each with the place of its scheme or mix among all.
+    /// Returns the cells of a part, each with the index of its scheme or mix.
     fn cells_of(
         &self,
         part: Option<&str>,
@@ -188,7 +189,7 @@ impl Document {
         Ok(cells)
     }
 
-    /// What a table says at these points, whoever runs which scheme.
+    /// Returns the scenario of a table at these points, independently of schemes.
     fn at(&self, table: &Table, points: Vec<(&Axis, Point)>) -> Result<(Vec<Label>, Arc<Scenario>), ScenarioError> {
         let mut table = table.clone();
         points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
@@ -197,7 +198,7 @@ impl Document {
         Ok((points.into_iter().map(label).collect(), Arc::new(scenario)))
     }
 
-    /// Those that are to be run, in their order.
+    /// Returns the schemes and mixes to run, in order.
     fn chosen(&self, mut cells: Vec<(usize, Cell)>, sections: &[Scenario]) -> Result<Vec<Cell>, ScenarioError> {
         if self.effort.compares && cells.is_empty() {
             return Err(nothing_compared(sections));
@@ -216,14 +217,14 @@ impl Document {
         Ok(cells.into_iter().map(|(_, cell)| cell).collect())
     }
 
-    /// The scenario that a table of one part says.
+    /// Returns the scenario of a part's table.
     fn concrete(&self, table: Table) -> Result<Scenario, ScenarioError> {
         let scenario = self.adjusted(table)?;
         scenario.validate()?;
         Ok(scenario)
     }
 
-    /// What a table says, under the effort that this document was given.
+    /// Returns the scenario of a table, under this document's effort.
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
         let mut scenario: Scenario = table.try_into()?;
@@ -231,7 +232,7 @@ impl Document {
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
         if self.effort.compares {
-            // What is said of the scenario's own schemes is not said of controllers that happen to have their names.
+            // Claims are about the scenario's schemes, not about controllers of the same names.
             scenario.mixes.clear();
             scenario.claims.clear();
         }
@@ -250,7 +251,7 @@ impl Document {
     }
 }
 
-/// The place of the first date in a value.
+/// Returns the span of the first date in a value.
 fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {
     match value.get_ref() {
         DeValue::Datetime(_) => Some(value.span()),
@@ -266,7 +267,7 @@ fn out_of_range(error: toml::de::Error) -> ScenarioError {
     error.span().map_or_else(|| error.into(), |span| ScenarioError::in_text(span, limits))
 }
 
-/// There is nothing by which controllers could be compared.
+/// Returns the error that no value compares controllers.
 fn nothing_compared(sections: &[Scenario]) -> ScenarioError {
     let of_all = || sections.iter().filter(|section| section.only_schemes.is_empty());
     let columns: BTreeSet<&str> =
@@ -282,7 +283,7 @@ fn nothing_compared(sections: &[Scenario]) -> ScenarioError {
     ScenarioError::new("values", problem)
 }
 
-/// No cell is left of those that an axis and its labels choose.
+/// Returns the error that no cell has the selected labels.
 fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> ScenarioError {
     let known: Vec<_> = known.iter().map(String::as_str).collect();
     let problem = match known[..] {
@@ -292,7 +293,7 @@ fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> Scenar
     ScenarioError::new(axis, problem)
 }
 
-/// The error with the cell that it is of.
+/// Adds the cell to an error.
 fn of_cell(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
     let points: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
     if points.is_empty() {

@@ -1,29 +1,30 @@
-//! How much of an experiment is run.
+//! [`Effort`]: the selected part of an experiment.
 
-/// How much of an experiment is run, and of which schemes. The default is all that the scenario says.
+/// The amount of work, and the schemes. By default, the whole scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// A first impression: few replications, and shorter or fewer cells where the scenario says so.
+    /// A first impression: few replications, and the scenario's `quick` values.
     pub quick: bool,
-    /// Replications of each cell, instead of the scenario's.
+    /// Replications of each cell; overrides the scenario.
     pub runs: Option<u32>,
-    /// Another seed than the scenario's.
+    /// The seed; overrides the scenario.
     pub seed: Option<u64>,
-    /// These schemes instead of the scenario's: names of those, and of conche's controllers. Empty: all of the scenario's.
+    /// Schemes to run: names of the scenario's schemes, or of controllers. Empty: all schemes of
+    /// the scenario.
     pub controllers: Vec<String>,
-    /// These schemes beside all of the scenario's, where `controllers` names none.
+    /// Additional schemes, if `controllers` is empty.
     pub also: Vec<String>,
-    /// Other values than the scenario's, by their paths, in TOML or as plain text; those of a sweep's points come after.
+    /// Values by path, in TOML or as plain text; overridden by points of a sweep.
     pub set: Vec<(String, String)>,
-    /// To compare controllers: each as the program knows it, whatever scheme of the scenario has its name, and only cells that
-    /// all of them run. Mixes have none, nor have parts with `only_schemes`.
+    /// Compares controllers: uses each with its default configuration even if a scheme has its
+    /// name, and only cells that all of them run. Excludes mixes, and parts with `only_schemes`.
     pub compares: bool,
-    /// Only the cells that have, on this axis, one of these labels; a `*` stands for anything.
+    /// Selects cells with one of these labels on this axis; `*` is a wildcard.
     pub only: Vec<(String, Vec<String>)>,
 }
 
 impl Effort {
-    /// How many replications a cell has, of which the scenario wants `full` and for a first impression `quick`.
+    /// Returns the number of replications, given the scenario's full and quick numbers.
     #[must_use]
     pub fn replications(&self, full: u32, quick: u32) -> u32 {
         self.runs.unwrap_or(if self.quick { quick.min(full) } else { full })

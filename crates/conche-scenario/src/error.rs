@@ -1,12 +1,13 @@
-//! What is wrong with a scenario, and where.
+//! [`ScenarioError`]: a problem of a scenario, with its place.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes of the file's text.
+/// A range of bytes in the file's text.
 pub type Span = Range<usize>;
 
-/// What is wrong with a scenario. It is displayed on one line; whoever has the file's text can show the place as well.
+/// A problem of a scenario. It formats on one line; a caller with the file's text can show the
+/// place too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     place: Option<String>,
@@ -15,32 +16,32 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// A problem at a place that is named as a path of keys, such as `server.response`.
+    /// Creates a problem at a path of keys, such as `server.response`.
     #[must_use]
     pub fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
         Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
     }
 
-    /// A problem at a span of the text.
+    /// Creates a problem at a span of the text.
     pub(crate) fn in_text(span: Span, problem: impl fmt::Display) -> Self {
         Self { place: None, problem: problem.to_string(), span: Some(span) }
     }
 
-    /// The same of a part of the scenario.
+    /// Moves the problem into a part of the scenario.
     pub(crate) fn within_part(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
         let place = self.place.map_or(format!("parts.{name}"), |place| format!("parts.{name}.{place}"));
         Self { place: Some(place), ..self }
     }
 
-    /// Which bytes of the text are wrong, if known.
+    /// Returns the span of the problem, if known.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         self.span.clone()
     }
 }
 
-/// Refuses what is not so. The problem says what would be right.
+/// Returns an error unless the condition holds. The problem should name a valid alternative.
 pub(super) fn ensure(is_so: bool, place: impl fmt::Display, problem: impl fmt::Display) -> Result<(), ScenarioError> {
     if is_so { Ok(()) } else { Err(ScenarioError::new(place, problem)) }
 }

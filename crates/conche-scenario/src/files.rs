@@ -1,6 +1,7 @@
-//! Numbers in files beside a scenario: `{ csv = "places.csv" }` stands for the rows of the file.
+//! Numbers in files beside a scenario: `{ csv = "places.csv" }` is replaced with the rows of the
+//! file.
 //!
-//! The first line of such a file names its columns; lines that begin with `#` say where the values come from.
+//! The first line of such a file names its columns; lines that begin with `#` name the source.
 
 use std::fmt;
 use std::io;
@@ -15,11 +16,11 @@ use toml::{Table, Value};
 
 use super::ScenarioError;
 
-/// Rows of numbers, written out as `[[0, 1], [2, 3]]` or in a file.
+/// Rows of numbers, written as `[[0, 1], [2, 3]]` or in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<T>(Vec<T>);
 
-/// Gives the texts of files that a scenario names.
+/// Returns the text of a file that a scenario names.
 pub type Files<'a> = &'a dyn Fn(&str) -> Result<String, FileError>;
 
 /// Why a file that a scenario names cannot be used.
@@ -49,13 +50,13 @@ pub enum FileError {
     },
 }
 
-/// The only key of a table that stands for a file.
+/// The only key of a table that names a file.
 const CSV: &str = "csv";
 
-/// Puts rows in the place of all files that a document names.
+/// Replaces all file names of a document with the rows of the files.
 ///
 /// # Errors
-/// If there is no such file, or it has something else than numbers.
+/// If a file is missing, or contains anything but numbers.
 pub(super) fn resolve(table: &mut Table, file: Files<'_>) -> Result<(), ScenarioError> {
     table.iter_mut().try_for_each(|(_, value)| resolve_value(value, file))
 }
@@ -83,7 +84,7 @@ fn rows(text: &str) -> Result<Value, FileError> {
             .or_else(|_| text.trim().parse().map(Value::Float))
             .map_err(|_| FileError::Number { line, text: text.to_owned() })
     };
-    // The first one is the header.
+    // The first line is the header.
     let row = |(line, text): (usize, &str)| text.split(',').map(|text| number(line, text)).collect();
     let rows: Result<Vec<Vec<Value>>, FileError> = lines.skip(1).map(row).collect();
     Ok(Value::Array(rows?.into_iter().map(Value::Array).collect()))
@@ -116,7 +117,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OfRows<T> {
         Vec::deserialize(SeqAccessDeserializer::new(sequence)).map(Rows)
     }
 
-    /// The text as it was written, whose files have not been put in yet.
+    /// A file name that is not replaced yet.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Rows<T>, A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             if key != CSV {

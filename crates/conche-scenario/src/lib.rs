@@ -1,7 +1,7 @@
-//! Experiments on CoAP congestion control as data: a scenario names every parameter, and a TOML file holds it.
+//! Experiments on CoAP congestion control as data: TOML files that contain every parameter.
 //!
-//! The scenarios of the papers are files like any user's; nothing of them is a literal in code. Unknown keys, numbers
-//! without a unit and values that make no sense are refused when the file is read.
+//! The papers' scenarios use the same format as users' files. Unknown keys, numbers without a unit
+//! and invalid values are refused when a file is read.
 //!
 //! ```text
 //!   nodes + links + radios      the network
@@ -74,31 +74,32 @@ pub use value::{By, Pick, Value};
 
 use crate::units::{Size, Span};
 
-/// The version of the file format.
+/// Version of the file format.
 pub const SCHEMA: u32 = 1;
 
-/// More would not fit into any memory.
+/// Maximum number of nodes of a group: more would exceed memory.
 const MOST_NODES: u64 = 10_000_000;
 
-/// An experiment, or one cell of it: there everything that is varied has its value.
+/// An experiment, or one cell of it with its swept values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The version of the format that the file is written in; [`SCHEMA`].
+    /// Version of the file format; [`SCHEMA`].
     pub schema: u32,
-    /// A short name, which the results carry.
+    /// A short name, used in results.
     pub name: String,
-    /// What it is about, in a line.
+    /// The title, on one line.
     pub title: String,
-    /// How often each cell is repeated with other random numbers.
+    /// Replications of each cell, with different random numbers.
     pub replications: AtLeastOne,
-    /// Where all random numbers come from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How long a run is, in virtual time. Or:
+    /// Duration of a run, in virtual time. Alternatively:
     pub duration: Option<Span>,
-    /// A run ends when all its flows have had their exchanges; one that takes longer than this is an error.
+    /// Maximum duration of a run that ends when all flows are complete. A run beyond it is an
+    /// error.
     pub time_limit: Option<Span>,
-    /// Whether each flow is run by itself, one after the other with other random numbers; a replication is all of them.
+    /// Runs each flow of a replication alone, one after the other, with different random numbers.
     #[serde(default)]
     pub one_by_one: bool,
     /// Parameters of every CoAP endpoint. Default: RFC 7252's.
@@ -107,75 +108,78 @@ pub struct Scenario {
     /// The nodes.
     #[serde(default)]
     pub nodes: Vec<Nodes>,
-    /// What joins them by wire.
+    /// Wired links.
     #[serde(default)]
     pub links: Vec<Link>,
-    /// What joins them by radio.
+    /// Radio channels.
     #[serde(default)]
     pub radios: Vec<Radio>,
-    /// Who asks whom.
+    /// The traffic.
     #[serde(default)]
     pub traffic: Vec<Traffic>,
-    /// What happens to the network during a run.
+    /// Changes to the network during a run.
     #[serde(default)]
     pub changes: Vec<Change>,
-    /// Stretches of a run that are measured by themselves as well. Default: only the whole is measured.
+    /// Phases of a run with values of their own. Default: values of the whole run only.
     #[serde(default)]
     pub phases: Vec<Phase>,
-    /// Congestion control: each is run by itself, by all endpoints.
+    /// Congestion control schemes. All endpoints of a run use the same one.
     pub schemes: NonEmpty<Scheme>,
-    /// The names of those that are run, whichever an effort asks for. Default: all, or what it asks for.
+    /// Names of the only schemes to run, whatever the effort selects. Default: all that it selects.
     #[serde(default)]
     pub only_schemes: Vec<String>,
-    /// Runs in which clients of several schemes share the network.
+    /// Mixes: runs in which clients of several schemes share the network.
     #[serde(default)]
     pub mixes: Vec<Mix>,
-    /// What is varied.
+    /// The axes of the sweep.
     #[serde(default)]
     pub sweep: Vec<Axis>,
-    /// Parts of the experiment, each with a network, traffic or measurements of its own. Default: it is one.
+    /// Parts of the experiment, each with its own network, traffic or values. Default: none.
     #[serde(default)]
     pub parts: Vec<Part>,
-    /// What a first impression has instead.
+    /// Overrides for a first impression.
     #[serde(default)]
     pub quick: Quick,
-    /// The name of a row: a template of the axes. Default: all of them, as `{scheme}/{one}/{another}`.
+    /// Row names: a template of the axes. Default: all axes, as `{scheme}/{one}/{another}`.
     pub row: Option<String>,
-    /// What is measured. Default: what any traffic has.
+    /// The measured values. Default: those that any traffic has.
     #[serde(default = "value::standard")]
     pub values: Vec<Value>,
-    /// The tables and figures that values belong to. What is in none is in the item `grid`.
+    /// The tables and figures of the paper that values belong to. Other values belong to the item
+    /// `grid`.
     #[serde(default)]
     pub items: Vec<Item>,
-    /// What distinguishes the schemes before any run: the bytes of state for each peer, and a table. Default: not shown.
+    /// Static properties of the schemes: bytes of state per peer, and a table. Default: not shown.
     pub features: Option<Features>,
-    /// Tables of text. Default: one of everything.
+    /// Tables of text. Default: one of all values.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// Figures of a report. Default: one of each item and column.
+    /// Plots of a report. Default: one per item and column.
     #[serde(default, rename = "figure")]
     pub figures: Vec<Plot>,
-    /// What is said of the results in words.
+    /// Claims about the results.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// Names in `each` of claims, by whose labels claims are put in order: by the first one, then by the second, and so on.
-    /// Labels are in the order in which they are first listed; what has no such label comes last. Default: as claims are listed.
+    /// The order of claims: names in `each`, by whose labels they are sorted, the first name first.
+    /// Labels are sorted by first occurrence; claims without the label come last. Default: the
+    /// listed order.
     #[serde(default)]
     pub claim_order: Vec<String>,
     /// A CSV file of published values: row, column, value.
     pub published: Option<String>,
-    /// Which of these the network was fitted on. Default: none.
+    /// Published values that the network was fitted on. Default: none.
     #[serde(default)]
     pub fitted: Vec<Fitted>,
-    /// How near values must be to the published ones.
+    /// Bars: maximum deviations from published values.
     #[serde(default)]
     pub bars: Vec<Bar>,
-    /// Why some are not.
+    /// Reasons for known deviations.
     #[serde(default)]
     pub reasons: Vec<Reason>,
 }
 
-/// Parameters of every CoAP endpoint, under RFC 7252's names. The initial RTO belongs to the schemes.
+/// Parameters of every CoAP endpoint, with RFC 7252's names. The initial RTO is a parameter of
+/// schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
@@ -183,40 +187,40 @@ pub struct Endpoint {
     pub max_retransmit: u8,
     /// NSTART.
     pub nstart: u16,
-    /// No timeout of any scheme is longer.
+    /// Maximum timeout, for all schemes.
     pub timeout_cap: Span,
-    /// Bytes of the tokens of requests, 0 to 8.
+    /// Token length of requests in bytes, 0 to 8.
     pub token_length: u8,
-    /// How many requests of an endpoint may wait to leave, over all peers. Default: 65 536.
+    /// Maximum queued requests of an endpoint, over all peers. Default: 65 536.
     pub queue: Option<AtLeastOne>,
-    /// Bytes of the headers of network and transport around a CoAP message, which count towards rates and goodput: for
-    /// controllers, and in metrics. Default: 28 B of IP and UDP.
+    /// Bytes of network and transport headers around a CoAP message, which count towards rates and
+    /// goodput, for controllers and in metrics. Default: 28 B for IP and UDP.
     pub datagram_overhead: Option<Size>,
-    /// What protects messages on their way. Default: nothing.
+    /// Protection of messages. Default: none.
     #[serde(default)]
     pub security: Security,
-    /// How sessions come to be, if there are any.
+    /// Parameters of handshakes.
     #[serde(default)]
     pub handshakes: Handshakes,
 }
 
-/// Clients of several schemes, in equal shares: client i runs scheme i modulo their number.
+/// Clients of several schemes in equal shares: client i uses scheme i modulo their number.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
-    /// What results call it.
+    /// Its name in results.
     pub name: String,
-    /// The names of the schemes.
+    /// Names of the schemes.
     pub schemes: Vec<String>,
 }
 
-/// What a first impression has instead of the whole.
+/// Overrides for a first impression.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quick {
-    /// How often each cell is repeated, at most. Default: 3 times.
+    /// Maximum replications of each cell. Default: 3.
     pub replications: AtLeastOne,
-    /// What values are set to, by their paths.
+    /// Values by path.
     pub set: std::collections::BTreeMap<String, toml::Value>,
 }
 
@@ -227,25 +231,25 @@ impl Default for Quick {
 }
 
 impl Scenario {
-    /// The scheme of this name.
+    /// Returns the scheme with this name.
     #[must_use]
     pub fn scheme(&self, name: &str) -> Option<&Scheme> {
         self.schemes.iter().find(|scheme| scheme.name == name)
     }
 
-    /// NSTART under a scheme.
+    /// Returns NSTART under a scheme.
     #[must_use]
     pub fn nstart(&self, scheme: &str) -> u16 {
         self.scheme(scheme).and_then(|scheme| scheme.nstart).unwrap_or(self.endpoint.nstart)
     }
 
-    /// How many nodes a reference such as `client` or `client[0..10]` is of, at most.
+    /// Returns the maximum number of nodes of a reference such as `client` or `client[0..10]`.
     pub fn most_nodes(&self, reference: &str) -> u32 {
         let group = reference.split('[').next().unwrap_or_default();
         self.nodes.iter().find(|nodes| nodes.name == group).map_or(0, Nodes::size)
     }
 
-    /// What rows are called, as a template of the axes.
+    /// Returns the template of row names.
     pub fn row_template(&self) -> std::borrow::Cow<'_, str> {
         if let Some(row) = &self.row {
             return row.into();
@@ -255,14 +259,14 @@ impl Scenario {
         format!("{{scheme}}{}", named.concat()).into()
     }
 
-    /// The number of flows' clients that mixes deal schemes to is not known here; all else that one field alone cannot tell
-    /// is checked.
+    /// Checks everything that no single field can check, except the number of clients per mix,
+    /// which is unknown here.
     fn validate(&self) -> Result<(), ScenarioError> {
         let of_schema = format_args!("this conche reads scenarios of schema {SCHEMA}, not {}", self.schema);
         ensure(self.schema == SCHEMA, "schema", of_schema)?;
         distinct("nodes", self.nodes.iter().map(|nodes| &nodes.name))?;
         distinct("links", self.links.iter().map(|link| &link.name))?;
-        // No row has a radio's name.
+        // Rows do not contain names of radios.
         different("radios", self.radios.iter().map(|radio| &radio.name), &['.'], "a dot")?;
         distinct("traffic", self.traffic.iter().map(|traffic| &traffic.name))?;
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
@@ -301,7 +305,8 @@ impl Scenario {
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
     }
 
-    /// The links whose queues are watched, each with the waiting time that is watched for, once for all values that are of it.
+    /// Returns the links whose queues are observed with the observed waiting time, once for all
+    /// values that share both.
     pub fn watched_links(&self) -> impl Iterator<Item = (&str, Span)> {
         let watched = self.values.iter().filter_map(|value| match value.metric.measured() {
             Metric::StandingQueue { link, above } => Some((link.as_str(), *above)),
@@ -310,7 +315,7 @@ impl Scenario {
         watched.collect::<std::collections::BTreeSet<_>>().into_iter()
     }
 
-    /// Refuses to watch a link that does not know how long a frame will wait.
+    /// Checks that an observed link can compute the waiting time of frames.
     fn validate_watched(&self, name: &str) -> Result<(), ScenarioError> {
         let refuse = |problem: &str| Err(ScenarioError::new("values.standing-queue", problem));
         let Some(link) = self.links.iter().find(|link| link.name == name) else {
@@ -337,7 +342,7 @@ impl Scenario {
         self.known_schemes(&place, &mix.schemes)
     }
 
-    /// Refuses names that no scheme has.
+    /// Checks that schemes with these names exist.
     fn known_schemes(&self, place: &str, names: &[String]) -> Result<(), ScenarioError> {
         let Some(unknown) = names.iter().find(|name| self.scheme(name).is_none()) else { return Ok(()) };
         let known: Vec<_> = self.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
@@ -364,7 +369,7 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Bytes of the headers around a CoAP message.
+    /// Returns the bytes of headers around a CoAP message.
     pub fn overhead(&self) -> u32 {
         const IP_AND_UDP: u32 = 28;
         self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
@@ -382,7 +387,7 @@ impl Endpoint {
     }
 }
 
-/// What rows of these sections may look like.
+/// Returns the templates of the rows of these sections.
 pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
     sections.iter().flat_map(|section| {
         let own = section.values.iter().filter_map(|value| value.row.as_deref().map(std::borrow::Cow::from));
@@ -390,12 +395,13 @@ pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = std::borrow::Cow
     })
 }
 
-/// Refuses names that are there twice, or that rows and paths could not be told apart by.
+/// Checks that names are unique, and unambiguous in rows and paths.
 fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['/', '@', ' ', '\t', '\n'], "/, @ or white space")
 }
 
-/// The same for what rows alone are made of: such a name may have several parts, as in `static/60`.
+/// Checks the same for names that occur only in rows, which may have several parts, as in
+/// `static/60`.
 fn labels<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['@', ' ', '\t', '\n'], "@ or white space")
 }

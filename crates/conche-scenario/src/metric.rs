@@ -1,4 +1,4 @@
-//! What can be measured of a run.
+//! [`Metric`]: a measurement of a run.
 
 use serde::Deserialize;
 
@@ -6,92 +6,96 @@ use super::metric_error::{MOST_WINDOWS, MetricError, share_fits, windows_fit};
 use super::{Handshake, Observed, Received, Statistic, Transferred, Unit};
 use crate::units::Span;
 
-/// Something that is measured of the flows of one run. An exchange is what a request opens; it succeeds if it is answered.
+/// A measurement of the flows of one run. A request begins an exchange, which succeeds if it is
+/// answered.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Metric {
-    /// Of each flow that had all its exchanges: how long that took.
+    /// Duration of each complete flow.
     CompletionTime,
-    /// Of each flow: copies of requests that were sent although an earlier one had got through, both ways.
+    /// Unnecessary transmissions of each flow: an earlier transmission and its reply had arrived.
     Unnecessary,
-    /// How many exchanges succeeded after 0, 1, 2, … retransmissions, by that number.
+    /// Successful exchanges by number of retransmissions.
     Retransmissions,
-    /// Copies of requests that were sent, first ones and retransmissions.
+    /// Transmissions of requests, including retransmissions.
     Copies,
-    /// Of these, and of the responses to them, those that were lost.
+    /// Lost transmissions of requests and responses.
     Drops,
-    /// Exchanges that failed.
+    /// Failed exchanges.
     Failed,
-    /// Exchanges that succeeded.
+    /// Successful exchanges.
     Succeeded,
-    /// The share of exchanges that failed, of those that are over.
+    /// Failed exchanges as a share of finished ones.
     Loss,
-    /// Exchanges that succeeded, a second of the run.
+    /// Successful exchanges per second of the run.
     Throughput,
-    /// Of each exchange that succeeded: from its first copy to its response.
+    /// Time of each successful exchange, from the first transmission to the response.
     ExchangeTime,
-    /// Of each exchange that was acknowledged: from its first copy to the acknowledgement.
+    /// Time of each acknowledged exchange, from the first transmission to the acknowledgement.
     RoundTrip,
-    /// Of each exchange that succeeded and whose round-trip time the congestion control uses: that time. Which exchanges these
-    /// are is in its row of the feature table.
+    /// Round-trip time of each successful exchange that the congestion control samples. The feature
+    /// table lists which exchanges a scheme samples.
     RttSample,
-    /// Retransmissions among all copies of Confirmable requests.
+    /// Retransmissions as a share of all transmissions of Confirmable requests.
     RetransmissionShare,
-    /// Retransmissions for a request.
+    /// Retransmissions per request.
     Retries,
-    /// Retransmissions among all copies of the exchanges that are over.
+    /// Retransmissions as a share of all transmissions of finished exchanges.
     RetransmissionIndex,
-    /// Of each flow: how many radio hops it is long.
+    /// Radio hops of each flow.
     Hops,
-    /// Of each exchange: its first timeout, as drawn.
+    /// First timeout of each exchange, after randomisation.
     InitialRto,
-    /// Of each copy: its timeout.
+    /// Timeout of each transmission.
     Rto,
-    /// Jain's index of the flows' successes (Jain, Chiu, Hawe 1984): 1 if all have the same, 1/n if one has everything.
+    /// Jain's fairness index of the flows' successes (Jain, Chiu, Hawe 1984): 1 if all are equal,
+    /// 1/n if one flow has all.
     Jain,
-    /// From the begin of the flows until a share of all exchanges that they are to have has succeeded, or until the end.
+    /// Time from the start of the flows until a share of all exchanges has succeeded, or until the
+    /// end.
     Settling {
         /// The share, from 0 to 1.
         share: f64,
     },
-    /// Of each flow: exchanges that succeeded.
+    /// Successful exchanges of each flow.
     FlowSuccesses,
-    /// Which share of another metric's numbers is in each class.
+    /// Share of another metric's numbers in each class.
     Classes(Classes),
-    /// Exchanges that succeeded within each such time, by its end.
+    /// Successful exchanges in each window, by its end.
     Done(Windows),
-    /// Exchanges that had succeeded until the end of each such time.
+    /// Successful exchanges until the end of each window.
     DoneUntil(Windows),
-    /// The mean timeout of the copies that were sent within each such time, by its end.
+    /// Mean timeout of the transmissions in each window, by its end.
     RtoOverTime(Windows),
-    /// The time that an exchange which succeeds takes of its client: of a flow with several at a time, a share of it.
+    /// Client time per successful exchange. Concurrent exchanges of a flow share its time.
     TimePerSuccess,
-    /// One over that: the exchanges a second of a client.
+    /// Successful exchanges per second of client time.
     ClientThroughput,
-    /// The share of the clients' time that goes into exchanges that succeed. A flow has its time once for each exchange that
-    /// it may have at a time.
+    /// Share of client time spent on successful exchanges. A flow has its time once for each
+    /// exchange it may have outstanding.
     UsefulTime,
-    /// Exchanges that succeeded, of those that flows were to have.
+    /// Successful exchanges as a share of the planned ones.
     Completed,
-    /// Of each link of a name, either way: how long, at most, what came to it would have waited longer than a time, at a stretch.
+    /// For each link with a name and each direction: the longest period in which an arriving frame
+    /// would have waited longer than a given time.
     StandingQueue {
         /// The links' name.
         link: String,
         /// The time.
         above: Span,
     },
-    /// What arrived at the servers.
+    /// Arrivals at servers.
     Received(Received),
-    /// What observers know.
+    /// Knowledge of observers.
     Observed(Observed),
-    /// How sessions came to be.
+    /// Handshakes of sessions.
     Handshake(Handshake),
-    /// What became of bulk transfers.
+    /// Outcomes of bulk transfers.
     Transfer(Transferred),
 }
 
 impl Metric {
-    /// What it counts.
+    /// Returns its unit.
     #[must_use]
     pub const fn unit(&self) -> Unit {
         match self {
@@ -114,7 +118,7 @@ impl Metric {
         }
     }
 
-    /// Refuses what no run can answer.
+    /// Checks that a run can measure it.
     pub fn validate(&self, statistic: Statistic, longest: Span) -> Result<(), MetricError> {
         match self {
             Self::Classes(classes) => classes.validate()?,
@@ -133,7 +137,7 @@ impl Metric {
         }
     }
 
-    /// What is measured: itself, or what its classes are of.
+    /// Returns the underlying metric: itself, or the metric of its classes.
     #[must_use]
     pub fn measured(&self) -> &Self {
         match self {
@@ -142,7 +146,7 @@ impl Metric {
         }
     }
 
-    /// The windows that it has a number of each of.
+    /// Returns its windows, if it has a number per window.
     #[must_use]
     pub const fn windows(&self) -> Option<Windows> {
         match self {
@@ -151,7 +155,7 @@ impl Metric {
         }
     }
 
-    /// Whether it gives a number of each flow or exchange.
+    /// Returns whether it has a number per flow or exchange.
     pub const fn has_many(&self) -> bool {
         matches!(
             self,
@@ -172,7 +176,7 @@ impl Metric {
         )
     }
 
-    /// Whether it has a meaning for several runs together.
+    /// Returns whether several runs can be pooled.
     pub const fn can_be_pooled(&self) -> bool {
         let is_ratio = matches!(
             self,
@@ -181,7 +185,7 @@ impl Metric {
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
-    /// Whether it is counted for whole runs only, or is of all that flows have: no phase has it.
+    /// Returns whether it applies to whole runs only, and not to phases.
     #[must_use]
     pub const fn needs_the_whole(&self) -> bool {
         matches!(
@@ -197,15 +201,15 @@ impl Metric {
     }
 }
 
-/// Which share, in per cent, of what a metric gives for each flow or exchange is in each class.
+/// The share, in per cent, of a metric's numbers per flow or exchange in each class.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Classes {
     /// The metric.
     pub of: Box<Metric>,
-    /// Where each class begins, in the metric's unit; it ends where the next one begins.
+    /// Lower bounds of the classes, in the metric's unit. Each class ends at the next bound.
     pub from: Vec<f64>,
-    /// What results call each.
+    /// Names of the classes in results.
     pub names: Vec<String>,
 }
 
@@ -224,18 +228,18 @@ impl Classes {
     }
 }
 
-/// How a run's time is divided.
+/// The windows of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Windows {
-    /// How long a window is. Or:
+    /// Length of a window. Alternatively:
     pub window: Option<Span>,
-    /// In how many equal stretches it is.
+    /// Number of windows of equal length.
     pub stretches: Option<u32>,
 }
 
 impl Windows {
-    /// Refuses windows without end, and more than anybody reads.
+    /// Checks the number and length of windows.
     fn validate(self, longest: Span) -> Result<(), MetricError> {
         match (self.window, self.stretches) {
             (None, Some(stretches)) if stretches == 0 || u128::from(stretches) > MOST_WINDOWS => {

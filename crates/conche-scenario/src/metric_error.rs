@@ -20,7 +20,7 @@ pub enum MetricError {
     /// The metric of classes gives one number a run.
     #[error("classes are of a metric of each flow or exchange, such as rto")]
     ClassesOfOneNumber,
-    /// Classes lack a name, or there are none.
+    /// Classes lack a name, or the list is empty.
     #[error("{names} names for {classes} classes; each has one, and there is at least one")]
     ClassNames {
         /// The number of names.

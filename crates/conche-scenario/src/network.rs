@@ -1,4 +1,4 @@
-//! The network that a scenario composes: groups of nodes, and links.
+//! The network of a scenario: nodes and links.
 
 use std::ops::Range;
 
@@ -7,114 +7,116 @@ use serde::Deserialize;
 
 use super::{AtLeastOne, NonEmpty, Rows, ScenarioError, ensure};
 
-/// A node or, with a `count`, several alike: a group.
+/// A node or, with a `count`, a group of equal nodes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// What links, radios and traffic call it.
+    /// Its name.
     pub name: String,
-    /// How many there are. Without, it is one node.
+    /// Number of nodes. Default: a single node, no group.
     pub count: Option<AtLeastOne>,
-    /// How many address prefixes they have, as equal shares in their order: 250 of 100 000 nodes have 400 nodes each. Default: one.
+    /// Number of address prefixes, with equal shares of the nodes in order: with 250 prefixes, 100
+    /// 000 nodes are 400 per prefix. Default: one.
     pub prefixes: Option<AtLeastOne>,
-    /// Where they are, for radios.
+    /// Positions of radio stations.
     pub place: Option<Placement>,
 }
 
-/// Where the nodes of a group are.
+/// Positions of the nodes of a group.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Placement {
-    /// Each at its own x and y in metres: `{ at = [[0, 0], [10, 5]] }`.
+    /// Individual x and y in metres: `{ at = [[0, 0], [10, 5]] }`.
     At(Rows<(f64, f64)>),
-    /// In a line along x.
+    /// A line along x.
     Line {
-        /// From one to the next.
+        /// Distance between neighbours.
         spacing_m: f64,
-        /// Where the first one is. Default: 0, 0.
+        /// Position of the first node. Default: 0, 0.
         #[serde(default)]
         from: (f64, f64),
     },
-    /// Row by row.
+    /// A grid, filled row by row.
     Grid {
-        /// Nodes in a row.
+        /// Nodes per row.
         columns: AtLeastOne,
-        /// From one to the next, either way.
+        /// Distance between rows and between columns.
         spacing_m: f64,
     },
-    /// On circles around 0, 0, the inmost first.
+    /// Circles around 0, 0, the innermost first.
     Circles {
-        /// Nodes on each.
+        /// Nodes per circle.
         counts: NonEmpty<u32>,
-        /// From one circle to the next.
+        /// Distance between circles.
         spacing_m: f64,
     },
-    /// Anywhere in a rectangle, drawn anew for each replication.
+    /// Uniform in a rectangle, drawn for each replication.
     Field {
-        /// Along x.
+        /// Extent along x.
         width_m: f64,
-        /// Along y.
+        /// Extent along y.
         height_m: f64,
     },
 }
 
-/// A link between two nodes. With a group at one end each of its nodes has a link of its own; between two groups each node of
-/// the larger one has, and the smaller one's nodes have equal shares of these, in their order.
+/// A link between two nodes. If one end is a group, each of its nodes has a link. Between two
+/// groups, each node of the larger one has a link, and the nodes of the smaller one have equal
+/// shares of them, in order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// What results and changes call it.
+    /// Its name in results and changes.
     pub name: String,
-    /// Where frames enter it, for one direction; with `to`.
+    /// The sending end of a unidirectional link; requires `to`.
     pub from: Option<String>,
-    /// Where they leave it.
+    /// The receiving end.
     pub to: Option<String>,
-    /// Its two ends, for one link each way.
+    /// The two ends of a pair of links, one per direction.
     pub between: Option<(String, String)>,
-    /// What happens to a frame; without, nothing, in no time.
+    /// Rate, delay, loss and queue. Default: none of them.
     #[serde(default)]
     pub wire: LinkConfig,
-    /// How the rate differs from replication to replication; without, not at all.
+    /// Variation of the rate between replications. Default: none.
     pub spread: Option<Spread>,
 }
 
-/// The rates of replications are lognormally distributed around the link's.
+/// A lognormal distribution of the rate over replications.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// Standard deviation of the rate's natural logarithm.
+    /// Standard deviation of the natural logarithm of the rate.
     pub sigma: f64,
-    /// How the replications of a cell share the distribution.
+    /// The sampling of the distribution.
     pub draw: Draw,
 }
 
-/// How the replications of a cell share a distribution.
+/// The sampling of a distribution over the replications of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Draw {
-    /// Each draws from all of it.
+    /// Each replication draws from the whole distribution.
     Independent,
-    /// Of n replications each takes the middle of another one of n equally probable parts, so that few runs cover it
-    /// evenly.
+    /// Each of n replications takes the middle of another one of n equally probable parts, so that
+    /// few runs cover the distribution evenly.
     Stratified,
 }
 
 /// The ends of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
-    /// Where frames enter it.
+    /// The sending end.
     pub from: &'a str,
-    /// Where they leave it.
+    /// The receiving end.
     pub to: &'a str,
-    /// Whether it is a link each way.
+    /// Whether there is a link in each direction.
     pub both_ways: bool,
 }
 
 impl Link {
-    /// Where it begins and ends.
+    /// Returns its ends.
     ///
     /// # Errors
-    /// If it has no ends, or too many.
+    /// If the ends are missing or ambiguous.
     pub fn ends(&self) -> Result<Ends<'_>, ScenarioError> {
         match (&self.from, &self.to, &self.between) {
             (Some(from), Some(to), None) => Ok(Ends { from, to, both_ways: false }),
@@ -136,7 +138,7 @@ impl Link {
 }
 
 impl Spread {
-    /// Refuses one that makes no sense; `place` is what it is of.
+    /// Checks the spread; `place` names its owner in errors.
     fn validate(self, place: &str) -> Result<(), ScenarioError> {
         let problem = format_args!("{} is not between 0 and 3; it is that of the natural logarithm", self.sigma);
         ensure((0.0..=3.0).contains(&self.sigma), format_args!("{place}.sigma"), problem)
@@ -144,7 +146,7 @@ impl Spread {
 }
 
 impl Nodes {
-    /// How many nodes it is.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn size(&self) -> u32 {
         match (&self.place, self.count) {
@@ -156,7 +158,7 @@ impl Nodes {
         }
     }
 
-    /// Whether its nodes have numbers behind their names.
+    /// Returns whether it is a group of numbered nodes.
     #[must_use]
     pub fn is_group(&self) -> bool {
         self.count.is_some() || self.size() > 1
@@ -182,7 +184,7 @@ impl Nodes {
 pub struct Selected<'a> {
     /// The group.
     pub group: &'a str,
-    /// The numbers of its nodes; `None`: all of it.
+    /// Ranges of its node numbers; `None` for the whole group.
     pub members: Option<Vec<Range<u32>>>,
 }
 

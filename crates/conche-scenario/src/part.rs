@@ -1,7 +1,7 @@
-//! Parts of an experiment: several networks or workloads under one name, with the same schemes.
+//! Parts of an experiment: several networks or workloads with the same schemes.
 //!
-//! What a part says stands in place of what the whole says; all else is that of the whole. Merged with it, a part is a
-//! scenario like any other.
+//! The keys of a part override those of the document. Merged with it, a part is a complete
+//! scenario.
 
 use serde::Deserialize;
 use toml::{Table, Value as Toml};
@@ -9,12 +9,12 @@ use toml::{Table, Value as Toml};
 use super::{AtLeastOne, Axis, Change, Link, Nodes, Phase, Radio, ScenarioError, Traffic, Value, distinct};
 use crate::units::Span;
 
-/// What a part has instead of the whole. See [`Scenario`](super::Scenario) for what each key means.
+/// The overrides of a part. See [`Scenario`](super::Scenario) for the keys.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "they are the scenario's")]
 pub struct Part {
-    /// What errors and paths call it.
+    /// Its name in errors and paths.
     pub name: String,
     pub duration: Option<Span>,
     pub time_limit: Option<Span>,
@@ -35,10 +35,11 @@ pub struct Part {
 /// The key of parts in a document.
 const PARTS: &str = "parts";
 
-/// The parts of a document, as scenarios of their own, with their names; without parts, all of it under no name.
+/// Returns the names and complete tables of a document's parts; without parts, the document without
+/// a name.
 ///
 /// # Errors
-/// If two parts have one name.
+/// If two parts have the same name.
 pub(super) fn sections(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioError> {
     let mut shared = whole.clone();
     let Some(Toml::Array(parts)) = shared.remove(PARTS) else { return Ok(vec![(None, shared)]) };
@@ -47,7 +48,7 @@ pub(super) fn sections(whole: &Table) -> Result<Vec<(Option<String>, Table)>, Sc
         let Toml::Table(mut part) = part else { continue };
         let name = part.remove("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         let mut section = shared.clone();
-        // How long a run is, is said in one of two ways.
+        // A run's length has two alternative keys.
         if part.contains_key("duration") || part.contains_key("time_limit") {
             section.remove("duration");
             section.remove("time_limit");

@@ -6,11 +6,10 @@ use toml::{Table, Value};
 
 use super::ScenarioError;
 
-/// Puts a value at a path, in place of what was there. Whether the last key means anything is found out when the scenario
-/// is read.
+/// Sets the value at a path. Whether the last key is known is checked when the scenario is read.
 ///
 /// # Errors
-/// If a step leads nowhere; the error names those that would lead on.
+/// If a step does not exist; the error lists the existing ones.
 pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), ScenarioError> {
     let refuse = |problem: String| Err(ScenarioError::new(path, problem));
     let mut steps = path.split('.');
@@ -43,15 +42,15 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
     }
 }
 
-/// A value as it is written in a scenario; what is none is the text that it is: `8ms` for `"8ms"`.
+/// Reads a value in TOML; other text is a string: `8ms` for `"8ms"`.
 pub(super) fn value(text: &str) -> Value {
     let read = format!("value = {text}").parse::<Table>().ok();
     let alone = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
-    // A scenario has no dates.
+    // Scenarios contain no dates.
     alone.filter(|value| !value.is_datetime()).unwrap_or_else(|| text.into())
 }
 
-/// Gives each change of a link what it leaves out: the values of that link.
+/// Completes each change of a link with the values of that link.
 pub(super) fn complete_changes(table: &mut Table) {
     let links = table.get("links").and_then(Value::as_array).cloned().unwrap_or_default();
     let changes = table.get_mut("changes").and_then(Value::as_array_mut);
@@ -73,7 +72,7 @@ fn name_of(element: &Value) -> Option<&str> {
     element.get("name")?.as_str()
 }
 
-/// `a, b, c`, or `nothing that has a name`.
+/// Formats as `a, b, c`, or `nothing that has a name`.
 fn listed(names: &[String]) -> String {
     match names {
         [] => "nothing that has a name".to_owned(),

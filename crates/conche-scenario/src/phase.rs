@@ -1,4 +1,4 @@
-//! Stretches of a run that are measured by themselves.
+//! Phases of a run.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde::Deserialize;
 use super::{ScenarioError, ensure, labels};
 use crate::units::Span;
 
-/// A stretch of the run. Phases follow one another from the begin of the run on; what is measured of the whole run is
-/// measured of each of them as well, under the row's name with this one behind it.
+/// A phase of the run. Phases follow one another from the start of the run. Each has the values of
+/// the whole run, in rows with the phase's name at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// What rows call it.
+    /// Its name in rows.
     pub name: String,
-    /// How long it is.
+    /// Its duration.
     pub lasts: Span,
 }
 
@@ -28,7 +28,7 @@ impl Phase {
         })
     }
 
-    /// Refuses phases of no length, and such as go on after the run is over.
+    /// Checks that phases have a length, and end before the run.
     pub(super) fn validate(phases: &[Self], duration: Option<Span>) -> Result<(), ScenarioError> {
         labels("phases", phases.iter().map(|phase| &phase.name))?;
         for phase in phases {

@@ -1,42 +1,43 @@
-//! What a scenario wants to see drawn: the figures of a report.
+//! [`Plot`]: a plot of a report.
 
 use serde::Deserialize;
 
 use super::results::{anything, filled, matches, matches_any, parsed};
 use super::{Item, Scenario, ScenarioError, Texts, ensure, templates};
 
-/// A figure of a report: values along an axis, a line or group of bars for each of a series.
+/// A plot of a report: values along an axis, with a line or group of bars per series.
 ///
-/// Labels are read out of rows and columns as they are for tables. Where one is asked for by `x`, `series` or `panels`, that
-/// is its name, such as `clients`; the path that is varied, such as `nodes.client.count`; or a template of several, such as
-/// `{scheme}, {workload}`.
+/// Labels are parsed from rows and columns, as for tables. `x`, `series` and `panels` take a
+/// label's name, such as `clients`; the path of an axis, such as `nodes.client.count`; or a
+/// template of several, such as `{scheme}, {workload}`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// How values are drawn.
+    /// The kind of marks.
     pub kind: Kind,
-    /// What stands along the horizontal axis.
+    /// The label along the horizontal axis.
     pub x: String,
-    /// What has a colour and a shape of its own. Default: schemes.
+    /// The label with colours and shapes. Default: schemes.
     #[serde(default = "by_scheme")]
     pub series: String,
-    /// What is drawn side by side, over the same axes. Default: one panel.
+    /// The label of panels side by side, with the same axes. Default: one panel.
     pub panels: Option<String>,
-    /// The columns that are drawn. A `{name}` in one reads a label out of it. A box has five: a percentile below, a quartile, the median,
-    /// a quartile, a percentile above; or one, of which the runs' own values are drawn.
+    /// The drawn columns. `{name}` in a column parses a label from it. A box has five columns: a
+    /// low percentile, a quartile, the median, a quartile, a high percentile; or one, whose values
+    /// per run are drawn.
     pub y: Texts,
-    /// Only values of these items. Default: of all.
+    /// Items of the values. Default: all.
     #[serde(default)]
     pub items: Vec<String>,
-    /// Only rows that match one of these patterns. Default: all.
+    /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Templates by which labels are read out of rows, where they are not the scenario's; a row that fits none is not drawn.
+    /// Templates that parse the labels of rows, if not the scenario's. Other rows are not drawn.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// The rows over whose values the published ones are drawn, where there are some. Default: all.
+    /// Rows with published values to draw. Default: all.
     #[serde(default = "anything")]
     pub published: Vec<String>,
     /// The horizontal axis.
@@ -45,36 +46,36 @@ pub struct Plot {
     /// The vertical axis.
     #[serde(default)]
     pub y_axis: Style,
-    /// Remarks below.
+    /// Notes below.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// How values are drawn.
+/// The kind of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Points that are joined.
+    /// Connected points.
     Line,
-    /// Points that are not.
+    /// Separate points.
     Points,
-    /// Bars from 0, in groups.
+    /// Grouped bars from 0.
     Bars,
-    /// A box between quartiles, with the median in it and whiskers.
+    /// Boxes between quartiles, with median and whiskers.
     Box,
 }
 
-/// How an axis looks.
+/// An axis.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Style {
-    /// What is written along it. Default: the name of the label or column.
+    /// The title. Default: the name of the label or column.
     pub title: String,
-    /// The unit. Default: that of the values.
+    /// The unit. Default: the unit of the values.
     pub unit: String,
-    /// Whether equal distances are equal factors.
+    /// Logarithmic scale.
     pub log: bool,
-    /// Where the vertical axis ends, such as at 1 for an index that is never more. Default: above all values.
+    /// Upper end of the vertical axis, such as 1 for an index. Default: above all values.
     pub to: Option<f64>,
 }
 
@@ -83,7 +84,7 @@ fn by_scheme() -> String {
 }
 
 impl Plot {
-    /// Checks that all that it names is there: in one of the sections at least.
+    /// Checks that the labels, items and columns exist in at least one section.
     pub(super) fn validate(&self, items: &[Item], sections: &[Scenario]) -> Result<(), ScenarioError> {
         let place = |key: &str| format!("figure.{}.{key}", self.title);
         let listed = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -119,7 +120,7 @@ impl Plot {
         Ok(())
     }
 
-    /// The template that `x`, `series` or `panels` stand for.
+    /// Returns the template of `x`, `series` or `panels`.
     #[must_use]
     pub fn template(&self, wanted: &str, sections: &[Scenario]) -> String {
         if wanted.contains('{') {
@@ -130,7 +131,7 @@ impl Plot {
         format!("{{{}}}", axis.map_or(wanted, |axis| &axis.name))
     }
 
-    /// Whether a value belongs to it, and the place of its column among those that are drawn.
+    /// Returns the index of a value's column in this plot; `None` if it is not drawn.
     #[must_use]
     pub fn place_of(&self, item: &str, row: &str, column: &str) -> Option<usize> {
         let of_items = self.items.is_empty() || self.items.iter().any(|known| known == item);
@@ -140,16 +141,16 @@ impl Plot {
     }
 }
 
-/// The names between braces.
+/// Returns the names in braces.
 fn names(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
-/// Whether columns that a value makes may be those that a template reads.
+/// Returns whether the columns of a value can match a template.
 fn may_be(template: &str, column: &str) -> bool {
     if column.contains("{}") {
         let pattern = column.replace("{}", "*");
-        // A column that is nothing but a label may be called anything; that it is a number is so far true of all.
+        // A column that consists of a label can have any name; so far, all such labels are numbers.
         if pattern == "*" && !template.contains('{') {
             return template.parse::<f64>().is_ok();
         }

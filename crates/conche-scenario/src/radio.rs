@@ -1,4 +1,4 @@
-//! Radio channels: who shares one, over which medium, and how packets find their way.
+//! Radio channels: stations, medium, access and routing.
 
 use conche_netsim::mac::MacConfig;
 use conche_netsim::radio::MediumConfig;
@@ -12,75 +12,78 @@ use super::{Endpoint, NonEmpty, Rows, ScenarioError, Security, Selected, Traffic
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Radio {
-    /// What results call it.
+    /// Its name in results.
     pub name: String,
-    /// The nodes and groups that have a station in it. They need a place.
+    /// Nodes and groups with a station; they need a place.
     pub stations: NonEmpty<String>,
-    /// Who hears whom.
+    /// The medium.
     pub medium: MediumConfig,
-    /// Links as they were measured, in place of the path loss of the medium, which must be `sinr`.
+    /// Measured links, which replace the path loss of the medium `sinr`.
     pub measured: Option<Measured>,
-    /// Whether places, links and tree are those of one testbed: the same in all replications. Default: each has its own.
+    /// All replications share places, links and tree, as on a testbed. Default: each replication
+    /// draws its own.
     #[serde(default)]
     pub fixed: bool,
-    /// When stations transmit.
+    /// Medium access.
     pub mac: MacConfig,
-    /// Over which stations packets go.
+    /// Routing.
     pub routing: Routing,
 }
 
-/// Links that agree with measured packet reception ratios. Those of the links above a ratio are known, of all others that
-/// they are below; the signal-to-noise ratios of both are drawn from one model of path loss with log-normal shadowing.
+/// Links that agree with measured packet reception ratios. The ratios of listed links are known;
+/// all other links are below the listing threshold. One model of path loss with log-normal
+/// shadowing draws the signal-to-noise ratios of both kinds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// From, to (places of stations, counted from 0), packet reception ratio.
+    /// Sender and receiver (indices of stations, counted from 0), packet reception ratio.
     pub ratios: Rows<(u16, u16, f64)>,
-    /// All links above this ratio are listed.
+    /// Listing threshold: all links above this ratio are listed.
     pub complete_above: f64,
-    /// A ratio from here on is that of a link that lost nothing; it may be any better.
+    /// Ratio from which a link counts as free of losses.
     pub perfect: f64,
-    /// What was sent to measure them, in octets on the air: with SHR, PHR and FCS.
+    /// Octets of the measured frames on the air, including SHR, PHR and FCS.
     pub octets: u32,
-    /// At this distance half of all pairs are above `complete_above`, in metres.
+    /// Distance in metres at which half of all pairs are above `complete_above`.
     pub median_range_m: f64,
-    /// How fast power falls with distance.
+    /// Path loss exponent.
     pub path_loss_exponent: f64,
-    /// Standard deviation of the shadowing that both directions of a pair share, in dB.
+    /// Standard deviation of the shadowing shared by both directions of a pair, in dB.
     pub shadowing_db: f64,
-    /// Standard deviation of what each direction has for itself, in dB.
+    /// Standard deviation of the additional shadowing per direction, in dB.
     pub asymmetry_db: f64,
 }
 
-/// How packets find their way through a radio network.
+/// Routing in a radio network.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Routing {
-    /// The tree of RPL, once it has settled.
+    /// A converged RPL tree.
     Rpl {
         /// The border router.
         root: String,
-        /// How parents are chosen.
+        /// The choice of parents.
         #[serde(default)]
         tree: RplConfig,
-        /// The frame whose loss counts.
+        /// Size of the frame for link quality.
         psdu_octets: u8,
-        /// How many destinations the border router's table has room for; it drops packets for the others. Default: all.
+        /// Capacity of the border router's routing table; it drops packets to other destinations.
+        /// Default: unlimited.
         routes: Option<u16>,
     },
-    /// Each station looks for routes by AODV while it runs. Such stations send transfers, and have no CoAP.
+    /// Stations discover routes by AODV during the run. They send transfers, and have no CoAP.
     Aodv(AodvConfig),
-    /// Over one route, which AODV has found before the run: traffic says how many `hops` it has.
+    /// One route, which AODV discovers before the run. Traffic sets its number of `hops`.
     Frozen {
-        /// How it was looked for.
+        /// Parameters of the discovery.
         aodv: AodvConfig,
-        /// The MAC at that time.
+        /// The MAC during the discovery.
         mac: Box<MacConfig>,
     },
 }
 
 impl Radio {
-    /// Refuses messages of its stations that are too long for a frame and would all be dropped.
+    /// Checks that messages of its stations fit into a frame; longer ones would all be dropped.
     pub(super) fn carries(&self, traffic: &[Traffic], endpoint: &Endpoint) -> Result<(), ScenarioError> {
         let is_station = |nodes: &str| {
             Selected::parse(nodes).is_some_and(|nodes| self.stations.iter().any(|station| station == nodes.group))

@@ -1,4 +1,4 @@
-//! What can be measured of what arrived: requests at their servers, notifications at their observers, and bulk transfers.
+//! Metrics of arrivals: requests at servers, notifications at observers, and bulk transfers.
 
 use serde::Deserialize;
 
@@ -6,52 +6,53 @@ use super::Unit;
 use super::metric_error::{MetricError, share_fits, windows_fit};
 use crate::units::Span;
 
-/// Something that is measured of the requests that arrived at their servers. Duplicates do not count. The bits of a request
-/// are those of its CoAP message and of the headers that `endpoint.datagram_overhead` says.
+/// Metrics of requests that arrived at their servers. Duplicates do not count. The bits of a
+/// request include its CoAP message and the headers of `endpoint.datagram_overhead`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Received {
-    /// Bits a second, of all flows.
+    /// Goodput of all flows, in bit/s.
     Goodput,
-    /// The mean of the flows' goodputs.
+    /// Mean goodput of the flows.
     GoodputOfFlow,
-    /// The same of the flows that are so many hops long, by that number.
+    /// Mean goodput of the flows, by number of hops.
     GoodputByHops,
-    /// Each flow's goodput, for percentiles over flows and replications.
+    /// Goodput of each flow, for percentiles over flows and replications.
     GoodputOfEach,
-    /// The goodput of the first flow of so many hops within each such time, by its end.
+    /// Goodput of the first flow with this number of hops in each window, by its end.
     GoodputOverTime {
-        /// How long a window is.
+        /// Length of a window.
         window: Span,
-        /// How many hops.
+        /// Number of hops.
         hops: u16,
     },
-    /// Jain's index of the flows' goodputs in each such time, as the mean of the windows in which any request arrived;
-    /// without a window, over all the time.
+    /// Jain's index of the flows' goodputs, as the mean over windows with arrivals; without a
+    /// window, over the whole time.
     Jain {
-        /// How long a window is.
+        /// Length of a window.
         #[serde(default)]
         window: Option<Span>,
     },
-    /// Flows whose goodput is less than this share of the mean of all.
+    /// Number of flows with a goodput below this share of the mean.
     Starving {
         /// The share, from 0 to 1.
         share: f64,
     },
-    /// The share of windows and flows in which nothing arrived.
+    /// Share of windows and flows without arrivals.
     Silent {
-        /// How long a window is.
+        /// Length of a window.
         window: Span,
-        /// Of flows that are so many hops long; without, of all.
+        /// Number of hops of the flows. Default: all flows.
         #[serde(default)]
         hops: Option<u16>,
     },
-    /// Frames on the air for each request that arrived, link-layer acknowledgements not counted. Of the whole run only.
+    /// Frames on the air per arrived request, without link-layer acknowledgements. For whole runs
+    /// only.
     Frames,
 }
 
 impl Received {
-    /// What it counts.
+    /// Returns its unit.
     pub(super) const fn unit(self) -> Unit {
         match self {
             Self::Goodput
@@ -65,7 +66,7 @@ impl Received {
         }
     }
 
-    /// Refuses what no run can answer.
+    /// Checks that a run can measure it.
     pub(super) fn validate(self, longest: Span) -> Result<(), MetricError> {
         match self {
             Self::Starving { share } => share_fits(share),
@@ -77,18 +78,20 @@ impl Received {
     }
 }
 
-/// Something that is measured of what is observed. Changes before the observer was registered do not count.
+/// Metrics of observed resources. Changes before the registration do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observed {
-    /// Of each change and observer: until the observer knew of it, or of a later one. Of those that it came to know of.
+    /// Time from each change until an observer received it or a later one, for changes that it
+    /// received.
     Age,
-    /// Which share of the changes observers came to know of, or of later ones. An observer that never was registered knows of none.
+    /// Share of changes that observers received, directly or as a later one. An observer without a
+    /// registration receives none.
     Known,
 }
 
 impl Observed {
-    /// What it counts.
+    /// Returns its unit.
     pub(super) const fn unit(self) -> Unit {
         match self {
             Self::Age => Unit::Seconds,
@@ -97,22 +100,22 @@ impl Observed {
     }
 }
 
-/// Something that is measured of the handshakes of sessions, between the nodes of flows.
+/// Metrics of session handshakes between the nodes of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handshake {
-    /// Of each that was done: how long it took its client.
+    /// Duration of each completed handshake, at the client.
     Time,
-    /// The share of those that were not done by their deadline.
+    /// Share of handshakes that missed their deadline.
     Failed,
-    /// Datagrams that both ends sent for a session that came to be; those of handshakes that failed count.
+    /// Datagrams of both ends per established session, including those of failed handshakes.
     Datagrams,
-    /// UDP payload of these, in bytes.
+    /// UDP payload of these datagrams, in bytes.
     Bytes,
 }
 
 impl Handshake {
-    /// What it counts.
+    /// Returns its unit.
     pub(super) const fn unit(self) -> Unit {
         match self {
             Self::Time => Unit::Seconds,
@@ -123,22 +126,22 @@ impl Handshake {
     }
 }
 
-/// Something that is measured of bulk transfers. How many of them succeed, other metrics tell.
+/// Metrics of bulk transfers. Their success is a metric of exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transferred {
-    /// Of each transfer that succeeded: its bits a second, until its last segment arrived.
+    /// Goodput of each successful transfer in bit/s, until its last segment arrived.
     Goodput,
-    /// Of each transfer: the mean round-trip time of those of its segments for which it is known without doubt.
+    /// Mean round-trip time of each transfer, over segments with an unambiguous sample.
     RoundTrip,
-    /// Of each route that a source looked for and found: its length.
+    /// Hops of each discovered route.
     RouteHops,
-    /// The share of datagrams that the MACs gave up, each counted once a hop. Of all transfers of the run.
+    /// Share of datagrams that a MAC gave up, counted per hop, over all transfers of the run.
     GivenUp,
 }
 
 impl Transferred {
-    /// What it counts.
+    /// Returns its unit.
     pub(super) const fn unit(self) -> Unit {
         match self {
             Self::Goodput => Unit::BitsPerSecond,

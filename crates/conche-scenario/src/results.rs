@@ -1,4 +1,4 @@
-//! How results are shown: which table or figure each value belongs to, tables, and what was published.
+//! The presentation of results: items, tables, and published values.
 
 use serde::Deserialize;
 
@@ -6,48 +6,48 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// What results call it. A value belongs to the first item that matches both its row and its column.
+    /// Its name in results. A value belongs to the first item that matches its row and column.
     pub name: String,
-    /// What it shows.
+    /// The title.
     #[serde(default)]
     pub title: String,
-    /// Patterns of rows, with `*` for anything. Default: all rows.
+    /// Patterns of rows, with `*` as a wildcard. Default: all rows.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Patterns of columns. Default: none, for an item that values name themselves.
+    /// Patterns of columns. Default: none; values name the item.
     #[serde(default)]
     pub columns: Vec<String>,
 }
 
-/// A table of text over the results.
+/// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Only values of these items. Default: of all.
+    /// Items of the values. Default: all.
     #[serde(default)]
     pub items: Vec<String>,
-    /// Only rows that match one of these patterns. Default: all.
+    /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Only columns that match one of these patterns. Default: all.
+    /// Patterns of columns. Default: all.
     #[serde(default = "anything")]
     pub columns: Vec<String>,
-    /// The names at the left: a heading and a template of the row's labels, of `{column}` too, and of `{label}`, which is
-    /// what stands for `{}` in a column.
+    /// The columns of names: a heading and a template of the row's labels, `{column}`, and
+    /// `{label}`, which is the label in place of `{}` in a column.
     pub names: Vec<Head>,
-    /// Templates by which labels are read out of rows, where they are not the scenario's; a row that fits none is not shown.
+    /// Templates that parse the labels of rows, if not the scenario's. Other rows are not shown.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// What is side by side: a template. Default: nothing.
+    /// A template of the groups of columns. Default: none.
     #[serde(default)]
     pub across: String,
-    /// What is shown of each, as templates of columns. Without, the published value, the measured one, its deviation and
-    /// its interval: such a table has a line for each value.
+    /// Templates of the columns of each group. Without it, the table has one line per value:
+    /// published and measured value, deviation and interval.
     #[serde(default)]
     pub cells: Vec<Head>,
-    /// Remarks below.
+    /// Notes below.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -61,47 +61,47 @@ pub struct Head {
     pub head: String,
     /// The template.
     pub show: String,
-    /// Of a name, what is shown for rows that do not have its labels. Default: such rows are not shown.
+    /// The text of a name for rows without its labels. Default: such rows are not shown.
     pub missing: Option<String>,
 }
 
-/// How near a value must be to what was published.
+/// A bar: the maximum deviation from published values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// Of the values of these items. Default: of all.
+    /// Items of the values. Default: all.
     #[serde(default)]
     pub items: Vec<String>,
-    /// In rows that match one of these patterns. Default: in all.
+    /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// By so many per cent of the published value at most. Without, within the interval that was published with it.
+    /// Maximum deviation in per cent of the published value. Default: the published interval.
     pub percent: Option<f64>,
 }
 
-/// Published values that parameters were fitted on; what comes out for all others is a prediction.
+/// Published values that parameters were fitted on. All other values are predictions.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fitted {
-    /// The values of these items. Default: of all.
+    /// Items of the values. Default: all.
     #[serde(default)]
     pub items: Vec<String>,
-    /// In rows that match one of these patterns. Default: in all.
+    /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
 }
 
-/// Why values are not as published.
+/// A reason for values that differ from published ones.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
-    /// The values of these items. Default: of all.
+    /// Items of the values. Default: all.
     #[serde(default)]
     pub items: Vec<String>,
-    /// In rows that match one of these patterns. Default: in all.
+    /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Why.
+    /// The reason.
     pub text: String,
 }
 
@@ -109,17 +109,17 @@ pub(super) fn anything() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
-/// What distinguishes the schemes, shown beside what is measured.
+/// Static properties of the schemes, shown with the measured values.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Features {
-    /// The item of each scheme's bytes of state for a peer.
+    /// The item of the bytes of state per peer.
     pub item: String,
     /// The title of the table.
     pub title: String,
 }
 
-/// Whether a text matches a pattern, in which `*` stands for anything.
+/// Returns whether a text matches a pattern with `*` as a wildcard.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
@@ -127,13 +127,14 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| matches(after, &rest[at..]))
 }
 
-/// Whether a text matches one of these.
+/// Returns whether a text matches any of these patterns.
 #[must_use]
 pub fn matches_any(patterns: &[String], text: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, text))
 }
 
-/// A template with `{name}` replaced by what `of` knows of it; `None` if it does not know one.
+/// Replaces each `{name}` of a template with the value that `of` returns; `None` if it returns
+/// none.
 #[must_use]
 pub fn filled<'a>(template: &str, of: impl Fn(&str) -> Option<std::borrow::Cow<'a, str>>) -> Option<String> {
     let mut text = String::new();
@@ -148,7 +149,7 @@ pub fn filled<'a>(template: &str, of: impl Fn(&str) -> Option<std::borrow::Cow<'
     Some(text)
 }
 
-/// The labels in a text that a template made: what [`filled`] put in.
+/// Parses the labels from a text that [`filled`] made of a template.
 #[must_use]
 pub fn parsed<'a>(template: &'a str, row: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
     let mut labels = Vec::new();

@@ -1,4 +1,4 @@
-//! Congestion control as a scenario names it: one of conche's controllers, and what of its configuration differs.
+//! [`Scheme`]: a controller with its configuration.
 
 use conche_proto::cc::AnyController;
 use conche_proto::cc::any::{Named, UnknownController};
@@ -12,52 +12,52 @@ use super::{Effort, NonEmpty, ScenarioError, ensure};
 use crate::controllers::known;
 use crate::units::Span;
 
-/// A congestion control scheme under the name that results give it.
+/// A congestion control scheme and its name in results.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheme {
-    /// What results call it.
+    /// Its name in results.
     pub name: String,
     /// The algorithm.
     pub controller: ControllerName,
-    /// The initial RTO, where it is not the algorithm's own: for the default, CoCoA and their full-backoff variants.
+    /// Initial RTO, if not the algorithm's: for the default, CoCoA and their full-backoff variants.
     pub ack_timeout: Option<Span>,
-    /// How far the first timeout is spread, for the same algorithms and Basic RTO.
+    /// ACK_RANDOM_FACTOR, for the same algorithms and Basic RTO.
     pub ack_random_factor: Option<f64>,
-    /// Which timer the variable backoff factor is chosen by: for CoCoA and its full-backoff variants.
+    /// The timer that selects the variable backoff factor, for CoCoA and its full-backoff variants.
     #[serde(default, deserialize_with = "vbf")]
     pub vbf: Option<cocoa::Vbf>,
-    /// From when idleness of an RTO is counted: for CoCoA and its full-backoff variants.
+    /// The start of an RTO's idle time, for CoCoA and its full-backoff variants.
     #[serde(default, deserialize_with = "aging")]
     pub aging: Option<cocoa::Aging>,
-    /// NSTART, where it is not that of all endpoints: how many exchanges with one peer may be outstanding.
+    /// NSTART, if not that of all endpoints.
     pub nstart: Option<u16>,
-    /// What peers of one path share. Default: nothing, each finds out everything by itself.
+    /// The peers that share path state. Default: none.
     pub paths: Option<Paths>,
 }
 
-/// Which peers have a path in common, and share what they find out.
+/// The peers that share path state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Paths {
-    /// A node on all its ports: what was known of it before it was forgotten.
+    /// All ports of a node, so a returning peer has the state of its path.
     Hosts,
-    /// The nodes of one prefix: [`Nodes::prefixes`](crate::network::Nodes::prefixes).
+    /// The nodes of a prefix: [`Nodes::prefixes`](crate::network::Nodes::prefixes).
     Prefixes,
 }
 
-/// The name of one of conche's congestion controllers, as [`known`] tells them.
+/// The name of a congestion controller, of those that [`known`] lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerName {
     name: String,
     controller: AnyController,
 }
 
-/// The schemes that an effort asks for, if it does: a scenario's own, and otherwise any controller by its name; if it compares,
-/// any controller, and otherwise a scenario's own scheme.
+/// Returns the schemes that an effort selects, if it selects any: schemes of the scenario,
+/// otherwise controllers by name. In a comparison, controllers have precedence.
 ///
 /// # Errors
-/// If a name is unknown; the error lists the valid ones.
+/// If a name is unknown; the error lists the known ones.
 pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>>, ScenarioError> {
     if effort.controllers.is_empty() && effort.also.is_empty() {
         return Ok(None);
@@ -80,10 +80,10 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
 }
 
 impl Scheme {
-    /// The controller of this name as it is in production, under its own name.
+    /// Returns a scheme with the default configuration of the controller with this name.
     ///
     /// # Errors
-    /// If there is none; the error lists all.
+    /// If the name is unknown; the error lists the known ones.
     pub fn of_controller(name: &str) -> Result<Self, UnknownController> {
         let controller = ControllerName::new(name)?;
         let name = controller.name.clone();
@@ -99,10 +99,10 @@ impl Scheme {
         })
     }
 
-    /// The configured controller.
+    /// Returns the configured controller.
     ///
     /// # Errors
-    /// If an option is set that the algorithm does not have, or to a value that it cannot have.
+    /// If the algorithm lacks a configured option, or its value is invalid.
     pub fn build(&self) -> Result<AnyController, ScenarioError> {
         let mut controller = self.controller.controller.clone();
         let (timeout, factor) = match &mut controller {
@@ -129,7 +129,7 @@ impl Scheme {
         Ok(controller)
     }
 
-    /// What distinguishes the algorithm, under the name that it has among conche's controllers.
+    /// Returns the properties of the algorithm, with its name among the controllers.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
         self.controller.named()
@@ -143,7 +143,7 @@ impl Scheme {
         Ok(Some(Factor::from_permille((factor * 1000.0).round() as u16)))
     }
 
-    /// Sets an option of the controller; there is no place for one that it does not have.
+    /// Sets an option of the controller. Without a `place`, the algorithm lacks the option.
     fn set<T>(&self, option: &str, place: Option<&mut T>, value: Option<T>) -> Result<(), ScenarioError> {
         let problem = format_args!("the controller `{}` has no such option; leave it out", self.controller.name);
         ensure(place.is_some() || value.is_none(), self.place(option), problem)?;
@@ -159,19 +159,19 @@ impl Scheme {
 }
 
 impl ControllerName {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The controller as it is in production.
+    /// Returns the controller with its default configuration.
     #[must_use]
     pub fn controller(&self) -> AnyController {
         self.controller.clone()
     }
 
-    /// What distinguishes the algorithm.
+    /// Returns the properties of the algorithm.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
         known().by_name(&self.name).ok()

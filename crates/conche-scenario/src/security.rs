@@ -1,4 +1,4 @@
-//! What protects messages between endpoints.
+//! Protection of messages between endpoints.
 
 use std::time::Duration;
 
@@ -7,19 +7,20 @@ use serde::Deserialize;
 use super::{ScenarioError, Sender, Traffic, ensure};
 use crate::units::{Size, Span};
 
-/// What protects the messages of all endpoints.
+/// Protection of the messages of all endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Security {
-    /// Nothing.
+    /// None.
     #[default]
     Plain,
-    /// DTLS 1.2 with a pre-shared key (RFC 7252 §9.1.3.1). Clients open a session with a server when they have a first request for it.
+    /// DTLS 1.2 with a pre-shared key (RFC 7252 §9.1.3.1). A client opens a session with a server
+    /// for its first request to it.
     DtlsPsk,
 }
 
 impl Security {
-    /// Bytes that it adds to a message: the header of a record, nonce and tag of AES-CCM-8 (RFC 6655).
+    /// Returns the bytes added to a message: record header, nonce and tag of AES-CCM-8 (RFC 6655).
     pub(super) const fn bytes(self) -> u64 {
         match self {
             Self::Plain => 0,
@@ -27,7 +28,7 @@ impl Security {
         }
     }
 
-    /// Refuses traffic that it does not protect.
+    /// Checks that the traffic can be protected.
     pub(super) fn validate(self, traffic: &[Traffic]) -> Result<(), ScenarioError> {
         let plain = |one: &&Traffic| one.observe.is_some() || one.sender == Sender::Unaware;
         match traffic.iter().find(plain) {
@@ -43,16 +44,16 @@ impl Security {
     }
 }
 
-/// How sessions come to be.
+/// Parameters of handshakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Handshakes {
-    /// Bytes of the longest datagram that a handshake sends, as UDP payload; longer flights are cut. Default: 1280 B.
+    /// Maximum UDP payload of handshake datagrams; longer flights are fragmented. Default: 1280 B.
     pub mtu: Size,
-    /// How long a flight waits for its answer before it is repeated, if nothing is known of the path, and at least. It doubles with each repetition. Default:
-    /// 1 s (RFC 6347 §4.2.4.1).
+    /// Minimum time before a flight is retransmitted, and the time for an unmeasured path. It
+    /// doubles with each retransmission. Default: 1 s (RFC 6347 §4.2.4.1).
     pub flight_timeout: Span,
-    /// How long a handshake may take. Default: 93 s (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
+    /// Maximum duration of a handshake. Default: 93 s (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
     pub deadline: Span,
 }
 
@@ -64,7 +65,7 @@ impl Default for Handshakes {
 }
 
 impl Handshakes {
-    /// What the first datagram of a handshake needs: without the cipher suites in it no server answers.
+    /// Minimum size of the first datagram, which must contain the cipher suites.
     const LEAST: u64 = 99;
     const MOST: u64 = 65_507;
 

@@ -1,4 +1,4 @@
-//! What is varied: axes, and the cells that they span.
+//! The sweep: axes and their points.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,19 @@ use toml::{Table, Value};
 
 use super::{ScenarioError, path};
 
-/// A dimension of the experiment: one value of the scenario, or several at once, and what they are set to.
+/// An axis of the experiment: one or more values of the scenario, and their settings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// What rows call it. The axis `scheme` is always there, first unless it is listed, and has no values of its own.
+    /// Its name in rows. The axis `scheme` always exists; it comes first unless listed, and has no
+    /// values.
     pub name: String,
     /// The path of the value, such as `nodes.client.count`.
     pub path: Option<String>,
-    /// What it is set to; each is its own label.
+    /// The settings; each is its own label.
     #[serde(default)]
     pub values: Vec<Value>,
-    /// The same with labels, or with further values that change along.
+    /// Settings with labels, or of several values at once.
     #[serde(default)]
     pub points: Vec<Point>,
 }
@@ -27,11 +28,11 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// Its label in rows; it may have several parts, as in `static/60`.
+    /// Its label in rows, possibly of several parts, as in `static/60`.
     pub name: String,
-    /// What the value at the axis' path is set to; without, it stays as it is.
+    /// The setting at the axis' path. Default: unchanged.
     pub value: Option<Value>,
-    /// What other values are set to, by their paths.
+    /// Settings of other values, by path.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
 }
@@ -39,7 +40,7 @@ pub struct Point {
 /// The axis of schemes and mixes.
 pub(super) const SCHEME: &str = "scheme";
 
-/// Where a cell is on an axis.
+/// The label of a cell on an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The axis.
@@ -64,7 +65,7 @@ impl Axis {
         }
     }
 
-    /// Its points, with labels.
+    /// Returns its points with labels.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let plain = |value: &Value| {
@@ -76,7 +77,7 @@ impl Axis {
 }
 
 impl Point {
-    /// Sets what it stands for.
+    /// Applies its settings.
     pub(super) fn apply(&self, axis: &Axis, table: &mut Table) -> Result<(), ScenarioError> {
         if let (Some(path), Some(value)) = (&axis.path, &self.value) {
             path::set(table, path, value.clone())?;
@@ -85,7 +86,7 @@ impl Point {
     }
 }
 
-/// All combinations of points, the last axis changing fastest.
+/// Returns all combinations of points, the last axis changing fastest.
 pub(super) fn combinations(axes: &[Axis]) -> Vec<Vec<(&Axis, Point)>> {
     axes.iter().fold(vec![Vec::new()], |begun, axis| {
         let points = axis.points();

@@ -1,4 +1,4 @@
-//! Who asks whom, when, how often, how much.
+//! Traffic: clients, servers, times and sizes of requests.
 
 use std::time::Duration;
 
@@ -8,112 +8,113 @@ use serde::Deserialize;
 use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, Tcp, Transfer, ensure};
 use crate::units::{Size, Span};
 
-/// Requests from the nodes of one group to those of another: a flow for each pair.
+/// Requests from the nodes of one group to another group, with a flow per pair.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// What results call it.
+    /// Its name in results.
     pub name: String,
     /// The clients: a node, a group, or a part of one such as `client[0..10]`.
     pub from: String,
     /// The servers.
     pub to: String,
-    /// Which client asks which server.
+    /// The pairs of client and server.
     #[serde(default)]
     pub pairs: Pairs,
-    /// Takes the pairs in a random order, another one for each replication, before `skip` and `take`. Traffic with one
-    /// name here shares the order.
+    /// Shuffles the pairs before `skip` and `take`, in a different order for each replication.
+    /// Traffic with the same name here shares the order.
     pub shuffle: Option<String>,
-    /// Whether that order is the same in all replications.
+    /// All replications share the order.
     #[serde(default)]
     pub fixed: bool,
-    /// Over frozen routes: how many hops a route has. Each replication has the next one of the pairs with such a route.
+    /// Hops of a frozen route. Each replication takes the next pair with such a route.
     pub hops: Option<u8>,
-    /// Leaves out so many pairs at the begin.
+    /// Number of pairs to skip.
     #[serde(default)]
     pub skip: u32,
-    /// And uses so many of the others; without, all.
+    /// Number of pairs to take after that. Default: all.
     pub take: Option<u32>,
-    /// When it begins. Default: at once.
+    /// Start time. Default: 0.
     pub start: Option<Span>,
-    /// From when on it opens no new exchange; without, never.
+    /// Time from which no new exchange begins. Default: none.
     pub stop: Option<Span>,
-    /// What makes it open an exchange. Default: that the one before is over.
+    /// The trigger of exchanges. Default: the end of the previous one.
     #[serde(default)]
     pub pace: Pace,
-    /// How many of its exchanges may go on at the same time. Default: one.
+    /// Maximum outstanding exchanges. Default: one.
     pub outstanding: Option<Outstanding>,
-    /// How many exchanges a flow has; without, no limit.
+    /// Exchanges per flow. Default: no limit.
     pub exchanges: Option<AtLeastOne>,
-    /// The run ends early, before its `duration`, when this share of all exchanges of this traffic has succeeded.
+    /// Share of this traffic's exchanges whose success ends the run before its `duration`.
     pub ends_run: Option<f64>,
-    /// Which exchanges count towards them.
+    /// The exchanges that count towards this number.
     #[serde(default)]
     pub count: Count,
-    /// After each batch of so many exchanges that succeeded the client forgets the congestion state of the server; without,
-    /// never.
+    /// Successful exchanges after which the client resets the congestion state of the server.
+    /// Default: never.
     pub batch: Option<Range>,
     /// The method of requests. Default: GET.
     #[serde(default)]
     pub method: Method,
-    /// The size of a request as a CoAP message, header and token included. Default: nothing but these.
+    /// Size of a request as a CoAP message, including header and token. Default: only these.
     pub request: Option<Size>,
-    /// The same of a response.
+    /// Size of a response, as for requests.
     pub response: Option<Size>,
-    /// Whether requests are Confirmable. Default: yes.
+    /// Sends Confirmable requests. Default: yes.
     #[serde(default = "yes")]
     pub confirmable: bool,
-    /// What sends the requests. Default: an endpoint.
+    /// The sender of the requests. Default: an endpoint.
     #[serde(default)]
     pub sender: Sender,
-    /// Its clients observe its servers, which notify them of each change (RFC 7641); when these come is the `pace`. Default: they ask.
+    /// Clients observe the servers, which notify them of each change (RFC 7641); `pace` is that of
+    /// changes. Default: requests.
     pub observe: Option<Observe>,
-    /// The congestion control of its clients, under every scheme: neighbours of those that run the scheme. Default: the
-    /// scheme's.
+    /// The controller of its clients under every scheme, for cross traffic. Default: the scheme's.
     pub controller: Option<ControllerName>,
 }
 
-/// What sends the requests of a traffic.
+/// The sender of the requests of a traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sender {
     /// A CoAP endpoint, with congestion control.
     #[default]
     Endpoint,
-    /// Something that knows of no congestion: it sends Non-confirmable requests at its pace whatever happens to them. No
-    /// endpoint runs on its nodes; nothing is answered.
+    /// A sender without congestion control: it sends Non-confirmable requests at its pace and
+    /// ignores their outcome. Its nodes have no endpoint and send no responses.
     Unaware,
-    /// A bulk transfer over a simplified TCP, from motes that route by themselves.
+    /// A bulk transfer over a simplified TCP, between motes with their own routing.
     Transfer(Transfer),
-    /// A bulk transfer over TCP between nodes on wires, which have no endpoint.
+    /// A bulk transfer over TCP between wired nodes without an endpoint.
     Tcp(Tcp),
 }
 
-/// How notifications are sent.
+/// The reliability of notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observe {
-    /// Each is Confirmable.
+    /// All are Confirmable.
     Confirmable,
-    /// As the endpoint does by itself: Non-confirmable, but for each fifth in a row (RFC 7641 §4.5), and what stays.
+    /// The endpoint's default: Non-confirmable, except each fifth in a row (RFC 7641 §4.5) and
+    /// states that persist.
     EachFifthConfirmable,
 }
 
-/// How many exchanges of a flow may go on at the same time.
+/// Maximum outstanding exchanges of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a number of exchanges, or \"nstart\" for as many as the scheme's NSTART")]
 pub enum Outstanding {
-    /// So many.
+    /// A number.
     Number(u16),
-    /// As many as the endpoint lets out under the scheme.
+    /// NSTART of the scheme.
     Scheme(Nstart),
 }
 
-/// NSTART, where a number is expected.
+/// NSTART in place of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Nstart {
-    /// That of the scheme, or of all endpoints.
+    /// NSTART of the scheme, or of all endpoints.
     Nstart,
 }
 
@@ -123,68 +124,69 @@ impl Default for Outstanding {
     }
 }
 
-/// Which client asks which server.
+/// The pairs of client and server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairs {
-    /// Client i asks server i modulo their number, and where there are more servers than clients the other way round.
+    /// Client i uses server i modulo their number; with more servers than clients, the reverse.
     #[default]
     Dealt,
-    /// Each client asks each server but itself.
+    /// Each client uses each server except itself.
     All,
 }
 
-/// What makes a flow open an exchange.
+/// The trigger of exchanges of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pace {
-    /// The end of the one before, good or bad: a closed loop.
+    /// The end of the previous exchange: a closed loop.
     #[default]
     Closed,
-    /// A clock. What is due while others go on waits.
+    /// A fixed interval. An exchange that is due while others are outstanding waits.
     Every {
-        /// From one to the next.
+        /// The interval.
         interval: Span,
-        /// Whether each flow begins at its own random time within the interval. Default: yes.
+        /// Each flow starts at a random time within the interval. Default: yes.
         #[serde(default = "yes")]
         spread: bool,
     },
-    /// Chance: the pauses between them are exponentially distributed.
+    /// Exponentially distributed pauses.
     Poisson {
-        /// The mean of the pauses.
+        /// Mean pause.
         interval: Span,
     },
-    /// Several at a time, by a clock.
+    /// Bursts at a fixed interval.
     Bursts {
-        /// From one burst to the next.
+        /// The interval between bursts.
         interval: Span,
-        /// Exchanges of a burst.
+        /// Exchanges per burst.
         exchanges: AtLeastOne,
     },
-    /// A list of times, since the traffic began.
+    /// A list of times since the start of the traffic.
     At(Vec<Span>),
-    /// A clock in turns on and off. Each flow begins every turn at its own random time within the interval.
+    /// A fixed interval during on-periods. Each flow starts each on-period at a random time within
+    /// the interval.
     OnOff {
-        /// From one to the next.
+        /// The interval.
         interval: Span,
-        /// How long it is on.
+        /// Duration of on-periods.
         on: Span,
-        /// And how long it is off, after that.
+        /// Duration of off-periods.
         off: Span,
     },
-    /// A clock that goes at another rate in each of the scenario's phases: a list of intervals. Each flow begins every phase
-    /// at its own random time within the interval; until then the clock of the phase before goes on.
+    /// A list of intervals, one per phase of the scenario. Each flow starts each phase at a random
+    /// time within the interval, and uses the interval of the previous phase until then.
     Phases(Vec<Span>),
 }
 
-/// Which exchanges count towards a flow's number of exchanges.
+/// The exchanges that count towards a flow's number of exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Count {
-    /// All that it opened.
+    /// All exchanges.
     #[default]
     Opened,
-    /// Those that succeeded; for one that fails it opens another.
+    /// Successful exchanges; a failed one is repeated.
     Succeeded,
 }
 
@@ -204,13 +206,13 @@ const fn yes() -> bool {
     true
 }
 
-/// Of the time of a change in a notification.
+/// Bytes of the time of a change in a notification.
 pub const STATE_BYTES: usize = 8;
 /// RFC 7252 §4.6.
 const MOST_BYTES: u64 = 1152;
 
 impl Method {
-    /// Its code.
+    /// Returns its code.
     #[must_use]
     pub const fn code(self) -> Code {
         match self {
@@ -221,7 +223,7 @@ impl Method {
         }
     }
 
-    /// The code of its success.
+    /// Returns the code of its success.
     #[must_use]
     pub const fn success(self) -> Code {
         match self {
@@ -233,7 +235,7 @@ impl Method {
 }
 
 impl Traffic {
-    /// A sender without an endpoint has no exchanges: nothing that counts them makes sense.
+    /// Checks that a sender without an endpoint has no settings about exchanges.
     fn validate_sender(&self) -> Result<(), ScenarioError> {
         let is_paced = self.pace != Pace::Closed;
         let (exchanges, batch) = (self.exchanges.is_some(), self.batch.is_some());
@@ -275,7 +277,7 @@ impl Traffic {
         })
     }
 
-    /// What is observed is sent without being asked for, and its changes have no end.
+    /// Checks that observations have no settings about requests.
     fn validate_observe(&self, header: u64) -> Result<(), ScenarioError> {
         if self.observe.is_none() {
             return Ok(());
@@ -302,7 +304,8 @@ impl Traffic {
         })
     }
 
-    /// The bytes of what is sent either way, headers of the network apart; of a message without a size, its own header.
+    /// Returns the bytes of request and response without network headers; messages without a size
+    /// count with their own header.
     pub(super) fn datagrams(&self, endpoint: &Endpoint) -> Vec<(&'static str, u64)> {
         let message = |size: Option<Size>| size.map_or(4 + u64::from(endpoint.token_length), |size| size.0);
         let bytes = |size: Option<Size>| message(size).saturating_add(endpoint.security.bytes());
@@ -315,7 +318,7 @@ impl Traffic {
 
     pub(super) fn validate(&self, token_length: u8, phases: &[Phase]) -> Result<(), ScenarioError> {
         let place = |of: &str| format!("traffic.{}.{of}", self.name);
-        // Header and token; and with a payload its marker and one byte.
+        // Header and token; with a payload, also the marker and one byte.
         let header = 4 + u64::from(token_length);
         for (name, size) in [("request", self.request), ("response", self.response)] {
             let Some(size) = size else { continue };

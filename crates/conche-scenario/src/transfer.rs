@@ -9,44 +9,45 @@ use serde::Deserialize;
 use super::{AtLeastOne, ScenarioError, ensure};
 use crate::units::{Size, Span};
 
-/// A bulk transfer over a simplified TCP: see [`conche_netsim::transport::tcp`]. Its timers are those of the scheme.
+/// A bulk transfer over a simplified TCP, with the timers of the scheme: see
+/// [`conche_netsim::transport::tcp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
-    /// How many segments it has.
+    /// Number of segments.
     pub segments: AtLeastOne,
-    /// Of a segment.
+    /// Bytes per segment.
     pub payload: Size,
-    /// Of network and transport layer, in every datagram.
+    /// Bytes of network and transport headers per datagram.
     pub header: Size,
-    /// The limit of the congestion window, in segments.
+    /// Maximum congestion window, in segments.
     pub window: NonZeroU16,
-    /// What acknowledgments mean: `"cumulative"` or `"positive"`.
+    /// Kind of acknowledgments: `"cumulative"` or `"positive"`.
     pub acknowledgments: Acknowledgments,
-    /// How long transport and application take for a segment that has arrived at its end.
+    /// Processing time of a received segment.
     pub processing: Span,
-    /// No timer is shorter.
+    /// Minimum timeout.
     pub min_rto: Span,
-    /// How often the timer of one segment runs out before the transfer is given up.
+    /// Maximum expirations of a segment's timer; the transfer fails after them.
     pub max_timeouts: NonZeroU8,
 }
 
-/// A bulk transfer over TCP with congestion control (RFC 5681, RFC 6582). Its timers are those of the scheme or, better, of the
-/// traffic's own controller.
+/// A bulk transfer over TCP with congestion control (RFC 5681, RFC 6582). Its timers are those of
+/// the scheme or, preferably, of the traffic's own controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
-    /// How many segments it has.
+    /// Number of segments.
     pub segments: AtLeastOne,
-    /// Of a segment.
+    /// Bytes per segment.
     pub payload: Size,
-    /// Of a datagram, beyond the headers that links add.
+    /// Bytes of headers per datagram, beyond those that links add.
     pub header: Size,
-    /// The limit of the congestion window, in segments: what the receiver has room for.
+    /// Maximum congestion window, in segments: the receiver's window.
     pub window: NonZeroU16,
-    /// No timer is shorter.
+    /// Minimum timeout.
     pub min_rto: Span,
-    /// How often the timer of one segment runs out before the transfer is given up.
+    /// Maximum expirations of a segment's timer; the transfer fails after them.
     pub max_timeouts: NonZeroU8,
 }
 
@@ -63,13 +64,13 @@ impl Tcp {
 
 /// Ethernet's MTU.
 const LONGEST_DATAGRAM: u64 = 1500;
-/// Of addresses and numbers.
+/// Bytes of addresses and numbers.
 const LEAST_HEADER: u64 = 10;
 /// aMaxPHYPacketSize of IEEE 802.15.4.
 const LONGEST_FRAME: u64 = 127;
 
 impl Transfer {
-    /// Octets of a datagram with data.
+    /// Returns the octets of a datagram with data.
     #[must_use]
     pub fn datagram_octets(&self) -> u64 {
         self.payload.0.saturating_add(self.header.0)

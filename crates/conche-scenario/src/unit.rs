@@ -1,8 +1,8 @@
-//! What values count.
+//! [`Unit`]: the unit of a value.
 
 use serde::{Deserialize, Serialize};
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -11,30 +11,30 @@ pub enum Unit {
     Seconds,
     /// Exchanges, over all replications.
     Exchanges,
-    /// Copies of requests.
+    /// Transmissions of requests.
     Copies,
-    /// Events a second, such as finished exchanges.
+    /// Events per second, such as finished exchanges.
     #[serde(rename = "1/s")]
     PerSecond,
-    /// Bits a second.
+    /// Bits per second.
     #[serde(rename = "bit/s")]
     BitsPerSecond,
     /// Bytes.
     #[serde(rename = "B")]
     Bytes,
-    /// Things of which a replication has a number that need not be whole in the mean, such as hops.
+    /// A count per replication, such as hops; its mean may be fractional.
     Count,
     /// A share in per cent.
     #[serde(rename = "%")]
     Percent,
-    /// A quotient of two values of the same kind.
+    /// A ratio of two values of the same unit.
     Ratio,
-    /// 1 if a claim holds, 0 if it does not, one half if it is inconclusive.
+    /// A verdict: 1 if a claim holds, 0 if it is refuted, 0.5 if it is inconclusive.
     Verdict,
 }
 
 impl Unit {
-    /// What JSON calls it.
+    /// Returns its name in JSON.
     #[must_use]
     pub fn name(self) -> String {
         toml::Value::try_from(self).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()

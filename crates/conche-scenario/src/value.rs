@@ -1,4 +1,4 @@
-//! What is measured of each cell, and what is made of it.
+//! [`Value`]: a metric and its statistic, for each cell.
 
 use std::collections::BTreeMap;
 
@@ -8,46 +8,47 @@ use super::{ScenarioError, Texts, ensure};
 use crate::units::Span;
 use crate::{Better, Metric, Statistic, Unit};
 
-/// A value of each cell: a metric of its flows, and what is made of the replications.
+/// A value of each cell: a metric of its flows, and a statistic over the replications.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// What results call it, such as `fct_median_s`. Where a metric has several numbers, `{}` stands for the label of each.
+    /// Its name in results, such as `fct_median_s`. If the metric has several numbers, `{}` is
+    /// replaced with the label of each.
     pub column: String,
-    /// What is measured.
+    /// The metric.
     pub metric: Metric,
-    /// What is made of the replications. Default: the mean.
+    /// The statistic over the replications. Default: the mean.
     #[serde(default)]
     pub statistic: Statistic,
-    /// The traffic whose flows count; without, all.
+    /// The traffic of the flows. Default: all.
     pub traffic: Option<String>,
-    /// The row, as a template, where it is not the scenario's.
+    /// A template of the row. Default: the scenario's.
     pub row: Option<String>,
-    /// The item, where `items` do not tell it.
+    /// The item, if `items` do not match it.
     pub item: Option<String>,
-    /// Only in cells with these labels, of which `*` stands for anything.
+    /// Labels of the cells, with `*` as a wildcard. Default: all cells.
     #[serde(default)]
     pub only: BTreeMap<String, Texts>,
-    /// The axes over which cells are taken together, as if the flows of each replication were of one run. The value is that
-    /// of the last of these cells.
+    /// Axes over which cells are pooled, as if the flows of each replication belonged to one run.
+    /// The value is that of the last pooled cell.
     #[serde(default)]
     pub over: Vec<String>,
-    /// Where on axes the cell is whose value it is, where that is another one.
+    /// Labels of another cell that the value is taken from.
     #[serde(default)]
     pub of: BTreeMap<String, Pick>,
-    /// Where on axes the cell is that it is compared with, replication by replication, where that is another one.
+    /// Labels of another cell to compare with, replication by replication.
     #[serde(default)]
     pub than: BTreeMap<String, Pick>,
-    /// How it is compared.
+    /// The comparison.
     pub by: Option<By>,
-    /// Whether controllers are compared by it.
+    /// Compares controllers by this value.
     #[serde(default)]
     pub primary: bool,
-    /// Which of two values is the better one, where the metric does not tell.
+    /// The direction of improvement, if the metric has none.
     pub better: Option<Better>,
 }
 
-/// What is measured where a scenario does not say what.
+/// The default values of a scenario.
 pub(super) fn standard() -> Vec<Value> {
     #[derive(Deserialize)]
     struct Standard {
@@ -57,28 +58,28 @@ pub(super) fn standard() -> Vec<Value> {
     read.expect("any scenario without values reads it").values
 }
 
-/// A place on an axis.
+/// A point on an axis.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "a label, \"first\", \"last\", \"previous\", or { gain_below_percent = 1 }")]
 pub enum Pick {
-    /// That of this label; or the `first` or `last` one, or the one before the cell's own, `previous`.
+    /// This label; or the `first`, the `last`, or the `previous` one before the cell's own.
     At(String),
-    /// The first one after which the mean grows by less than this; if there is none, the last one.
+    /// The first one after which the mean grows by less than this; otherwise the last one.
     LevelsOff {
         /// In per cent.
         gain_below_percent: f64,
     },
 }
 
-/// How the values of two cells are compared, replication by replication.
+/// The comparison of two cells, replication by replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
-    /// The first less the second.
+    /// The first minus the second.
     Difference,
-    /// By how many per cent the first is more: of flows, over those that have a value in both.
+    /// The excess of the first in per cent; for flows, over those with a value in both.
     Gain,
-    /// Not at all: what is wanted is the place that `of` picks, whose label is a number.
+    /// None: the value is the numeric label that `of` selects.
     Label,
 }
 
@@ -106,7 +107,7 @@ impl Value {
         self.metric.validate(self.statistic, longest).map_err(|problem| ScenarioError::new(place(), problem))
     }
 
-    /// Refuses what controllers cannot be compared by.
+    /// Checks that the value can compare controllers.
     fn validate_primary(&self) -> Result<(), &'static str> {
         match self.better() {
             _ if !self.primary => Ok(()),
@@ -116,7 +117,7 @@ impl Value {
         }
     }
 
-    /// Refuses comparisons that say nothing.
+    /// Checks that the comparison is complete.
     fn validate_comparison(&self) -> Result<(), &'static str> {
         let compares = matches!(self.by, Some(By::Difference | By::Gain));
         match self.statistic {
@@ -134,19 +135,19 @@ impl Value {
         }
     }
 
-    /// Whether it needs other cells than its own.
+    /// Returns whether it needs other cells than its own.
     #[must_use]
     pub fn is_across_cells(&self) -> bool {
         !(self.over.is_empty() && self.of.is_empty() && self.than.is_empty())
     }
 
-    /// Which of two values is the better one, if that is known.
+    /// Returns the direction of improvement, if known.
     #[must_use]
     pub fn better(&self) -> Option<Better> {
         self.better.or(self.metric.better())
     }
 
-    /// What it counts.
+    /// Returns its unit.
     #[must_use]
     pub fn unit(&self) -> Unit {
         match self.by {

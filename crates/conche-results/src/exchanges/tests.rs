@@ -1,4 +1,4 @@
-//! Files that are complete, cut off, continued, damaged.
+//! Files that are complete, truncated, continued, damaged.
 
 use std::fs;
 use std::path::PathBuf;

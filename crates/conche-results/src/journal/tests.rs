@@ -1,4 +1,4 @@
-//! Journals that are whole, cut off, damaged, of something else.
+//! Journals that are complete, truncated, damaged, or of another program.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn open(path: &Path) -> (Journal, Vec<String>) {
     Journal::open(path, &origins(), false).expect("it can be opened")
 }
 
-/// What a run gave whose number this is.
+/// The samples of a run, by its number.
 fn kept(number: u32) -> [Kept; 1] {
     let sample = Sample::Labelled(vec![("sum".to_owned(), 0.1 + 0.2), ("number".to_owned(), f64::from(number))]);
     [Kept { phase: None, scheme: "mine".to_owned(), unit: "s".to_owned(), figures: Vec::new(), sample }]

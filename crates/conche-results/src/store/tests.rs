@@ -1,4 +1,4 @@
-//! Directories that can be used, and those that cannot.
+//! Usable and unusable directories.
 
 use super::*;
 use crate::{CellId, Kept, Sample};
