@@ -39,7 +39,7 @@ mod output_dir;
 mod ping;
 mod reader_stream;
 mod recording;
-mod relay;
+pub mod relay;
 mod report;
 mod reproduce;
 mod request;

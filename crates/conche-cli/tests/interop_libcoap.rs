@@ -25,7 +25,7 @@ use common::own_address::own_address;
 use common::{Process, conche, run, serve};
 use conche::client::Response;
 use conche::{Client, Code, Reliability};
-use conche_relay::{Impairment, Loss, Relay, RelayConfig};
+use conche_cli::relay::{Impairment, Loss, Relay, RelayConfig};
 
 const CLIENT: &str = "coap-client-notls";
 const SERVER: &str = "coap-server-notls";

@@ -14,7 +14,7 @@ const CRATES: [&str; 5] = [
     "crates/conche-netsim/src/",
     "crates/conche-scenario/src/",
     "crates/conche-lab/src/",
-    "crates/conche-relay/src/",
+    "crates/conche-cli/src/relay/",
 ];
 
 /// Methods that visit all entries.

@@ -46,7 +46,7 @@ pub type Watch = Box<dyn Fn(&Passage<'_>) + Send>;
 /// A running relay, which ends when dropped.
 ///
 /// ```
-/// use conche_relay::{Impairment, Relay, RelayConfig};
+/// use conche_cli::relay::{Impairment, Relay, RelayConfig};
 /// use conche_netsim::wired::Loss;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

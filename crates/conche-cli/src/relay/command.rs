@@ -1,5 +1,4 @@
-//! `conche relay UPSTREAM`: a UDP relay between clients and a server that drops and delays
-//! datagrams.
+//! The command: arguments, and the counts at the end.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -10,10 +9,10 @@ use conche::Ecn;
 use conche::watch::{EventLog, Fact, Notice, Recorder, Watcher};
 use conche_lab::units::Span;
 use conche_netsim::wired::Distribution;
-use conche_relay::{Counts, Impairment, Loss, Passage, Relay, RelayConfig};
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::{Counts, Impairment, Loss, Passage, Relay, RelayConfig};
 use crate::Global;
 use crate::argument::ArgumentError;
 use crate::json;
