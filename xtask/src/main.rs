@@ -3,31 +3,25 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`block`] | a generated part of a page |
-//! | [`project`] | the checkout: its root and its text files |
+//! | [`project`] | the text files of the checkout, and findings |
 //! | [`source`] | Rust files as tokens, without comments and without test code |
 //! | [`tidy`] | checks of headers, lengths, invariants, layers, links, origins, licences |
 //! | [`compliance`] | test coverage of RFC requirements |
-//! | [`interop`] | the ETSI and IRISA test cases against other implementations |
-//! | [`bench_peers`] | performance compared with other implementations |
-//! | [`peers`] | test programs on other implementations, for both |
+//! | [`tool`] | `interop` and `bench-peers`, which are programs of their own in `tools/` |
 //! | [`fuzz`] | the fuzz targets, for some seconds each |
 //! | [`papers`] | the papers' values, compared with recorded ones |
 //! | [`readme`] | the commands and code of README and guide, run and compared |
 //! | [`ci`] | all of that, and cargo, in order |
 
-mod bench_peers;
-mod block;
 mod ci;
 mod compliance;
 mod fuzz;
-mod interop;
 mod papers;
-mod peers;
 mod project;
 mod readme;
 mod source;
 mod tidy;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -56,10 +50,12 @@ enum Chore {
     Compliance(compliance::Options),
     /// Run the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and
     /// node-coap, and write docs/interop.md.
-    Interop(interop::Options),
+    #[command(disable_help_flag = true)]
+    Interop(tool::Arguments),
     /// Measure how fast conche and other implementations serve and ask on this machine, one beside
     /// the other.
-    BenchPeers(bench_peers::Options),
+    #[command(disable_help_flag = true)]
+    BenchPeers(tool::Arguments),
     /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was
     /// found.
     Fuzz(fuzz::Options),
@@ -86,8 +82,8 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Ci(options) => ci::run(&project, &options),
         Chore::Tidy => tidy::run(&project),
         Chore::Compliance(options) => compliance::run(&project, &options),
-        Chore::Interop(options) => interop::run(&project, &options),
-        Chore::BenchPeers(options) => bench_peers::run(&project, &options),
+        Chore::Interop(options) => tool::run(&project, "interop", &options),
+        Chore::BenchPeers(options) => tool::run(&project, "bench-peers", &options),
         Chore::Fuzz(options) => fuzz::run(&project, &options),
         Chore::Papers(options) => papers::run(&project, &options),
         Chore::Readme => readme::run(&project),

@@ -1,49 +1,25 @@
-//! The checkout: its root, its text files, and findings of checks.
+//! The text files of the checkout, and findings of checks.
 
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+
+pub use tool_support::Project;
 
 use crate::source;
 
 /// Directories with generated files.
 const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
 
-/// A checkout of conche.
-#[derive(Clone)]
-pub struct Project {
-    /// Root directory.
-    pub root: PathBuf,
-}
-
-impl Project {
-    /// Finds the checkout from which `cargo xtask` was started.
-    pub fn find() -> Result<Self> {
-        let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-        let root = Path::new(&manifest).parent().context("xtask lies in the workspace's root")?;
-        Ok(Self { root: root.to_owned() })
-    }
-
-    /// Returns every text file, sorted by path.
-    pub fn files(&self) -> Result<Vec<TextFile>> {
-        let mut files = Vec::new();
-        collect(&self.root, &self.root, &mut files)?;
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        mark_test_modules(&mut files);
-        Ok(files)
-    }
-
-    /// Returns cargo's target directory.
-    pub fn target(&self) -> PathBuf {
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), |target| self.root.join(target))
-    }
-
-    /// Reads one file.
-    pub fn read(&self, path: &str) -> Result<String> {
-        fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
-    }
+/// Returns every text file of the checkout, sorted by path.
+pub fn files(project: &Project) -> Result<Vec<TextFile>> {
+    let mut files = Vec::new();
+    collect(&project.root, &project.root, &mut files)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    mark_test_modules(&mut files);
+    Ok(files)
 }
 
 fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<()> {

@@ -14,8 +14,8 @@ use std::env;
 
 use anyhow::{Context, Result, bail};
 
-use crate::ci::command::Command;
-use crate::project::Project;
+use crate::project::{Project, files};
+use tool_support::Command;
 
 /// The test command in README.md.
 pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
@@ -28,7 +28,7 @@ const GUIDE: &str = "docs/guide/src/";
 /// Runs and compares the blocks of README.md and the guide.
 pub fn run(project: &Project) -> Result<()> {
     let mut blocks = Vec::new();
-    for file in project.files()? {
+    for file in files(project)? {
         if file.path == README || file.path.starts_with(GUIDE) && file.extension() == "md" {
             blocks.extend(self::blocks(&file.path, &file.text)?);
         }

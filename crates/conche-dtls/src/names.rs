@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_certificate_has_a_subject_and_alternative_names() {
-        let pem = include_bytes!("../../../interop/credentials/client.pem");
+        let pem = include_bytes!("../../../tools/interop/credentials/client.pem");
         let der = CertificateDer::from_pem_slice(pem).unwrap();
         let names = CertificateNames::of(&der).unwrap();
         assert_eq!(names.subject.as_deref(), Some("CN=client"));

@@ -1,4 +1,4 @@
-//! The conche client of `cargo xtask bench-peers`. bench/peers/README.md describes its arguments
+//! The conche client of `cargo xtask bench-peers`. tools/bench-peers/README.md describes its arguments
 //! and output; an optional last argument sets `busy_poll` in microseconds.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! The conche server of `cargo xtask bench-peers`. bench/peers/README.md describes its arguments
+//! The conche server of `cargo xtask bench-peers`. tools/bench-peers/README.md describes its arguments
 //! and resources.
 
 use std::error::Error;

@@ -1,5 +1,5 @@
 //! The conche client of `cargo xtask interop`. It reads commands from standard input, one per line,
-//! and prints their outcomes. interop/README.md describes its arguments and the lines.
+//! and prints their outcomes. tools/interop/README.md describes its arguments and the lines.
 
 use std::error::Error;
 use std::future::pending;

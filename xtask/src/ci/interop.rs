@@ -5,19 +5,18 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-use super::command::Command;
-use super::packages;
-use crate::interop;
-use crate::peers;
-use crate::project::{Project, TextFile};
+use crate::project::{Project, TextFile, files};
 use crate::source::{self, Token};
+use tool_support::Command;
+use tool_support::packages;
+use tool_support::peers;
 
 /// Installs the required programs and compiles the peers' programs, if missing.
 pub fn prepare(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     packages::ensure_pyarrow(project)?;
     peers::leshan(project)?;
-    interop::prepare(project)
+    Command::cargo("run --quiet --package interop -- --prepare").run(project)
 }
 
 /// Installs the required programs, if missing, and runs the cases and tests.
@@ -25,7 +24,7 @@ pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     let python = packages::ensure_pyarrow(project)?;
     let (aiocoap, leshan) = (peers::secured_aiocoap(project)?, peers::leshan(project)?);
-    let tests = tests_with_needs(&project.files()?);
+    let tests = tests_with_needs(&files(project)?);
     if tests.is_empty() {
         bail!("no test is marked `#[ignore = \"needs …\"]`; the interop tests must be");
     }
@@ -36,7 +35,7 @@ pub fn run(project: &Project) -> Result<()> {
     // Makes tests fail that would otherwise skip themselves without their program.
     let tests = Command::cargo(&line).env("CONCHE_REQUIRE_TOOLS", "1");
     tests.env("CONCHE_PYTHON", &python).env("CONCHE_AIOCOAP", &aiocoap).env("CONCHE_LESHAN", &leshan).run(project)?;
-    interop::run(project, &interop::Options::check())
+    Command::cargo("run --quiet --package interop -- --check").run(project)
 }
 
 /// Returns the names of tests that need programs, by the arguments that select their target.

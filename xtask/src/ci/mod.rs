@@ -4,15 +4,11 @@
 //! |---|---|
 //! | [`prefetch`] | installation and compilation ahead of the step that needs it |
 //! | [`background`] | waiting steps that run beside the others |
-//! | [`command`] | a command that is printed and run |
 //! | [`interop`] | tests that need other programs |
 //! | [`user_controller`] | a user's controller, in the crate that the command writes |
-//! | [`packages`] | compiler targets and Debian packages |
 
 mod background;
-pub mod command;
 mod interop;
-pub mod packages;
 mod prefetch;
 mod user_controller;
 
@@ -25,8 +21,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::project::Project;
 use crate::{compliance, papers, readme, tidy};
 use background::Background;
-use command::Command;
 use prefetch::Prefetch;
+use tool_support::{Command, packages};
 
 /// What to run.
 #[derive(clap::Args)]

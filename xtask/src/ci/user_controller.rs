@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::command::Command;
 use crate::project::Project;
+use tool_support::Command;
 
 /// Papers that must include the controller in their values.
 const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];

@@ -17,7 +17,7 @@ mod render;
 
 use anyhow::{Context, Result};
 
-use crate::project::{self, Project};
+use crate::project::{self, Project, files};
 use matrix::Matrix;
 
 /// How the matrix is printed.
@@ -37,7 +37,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         .context("docs/compliance/requirements.json")?;
     let deferred =
         toml::from_str(&project.read("docs/compliance/deferred.toml")?).context("docs/compliance/deferred.toml")?;
-    let (citations, mut findings) = citations::collect(&project.files()?);
+    let (citations, mut findings) = citations::collect(&files(project)?);
     let matrix = Matrix::new(requirements, deferred, citations, &mut findings);
     if options.json {
         println!("{}", render::json(&matrix)?);

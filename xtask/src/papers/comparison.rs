@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use conche_results::Manifest;
 use conche_results::comparison::{Compared, Row, Standing, shown};
 
-use crate::block::COMPARISON;
 use crate::project::Project;
+use tool_support::block::COMPARISON;
 
 const PAGE: &str = "docs/comparison.md";
 

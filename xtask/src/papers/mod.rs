@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use conche_results::Manifest;
 
-use crate::ci::command::Command;
 use crate::project::Project;
 use completeness::Gaps;
 use recorded::Recorded;
+use tool_support::Command;
 
 /// Directory of the values recorded from `conche reproduce`, one file per paper.
 const DIRECTORY: &str = "scenarios/recorded";

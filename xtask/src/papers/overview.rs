@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use conche_results::{Manifest, Near, Score, Verdict};
 
 use super::pages::mark;
-use crate::block::{CLAIMS, OVERVIEW};
 use crate::project::{Finding, Project};
+use tool_support::block::{CLAIMS, OVERVIEW};
 
 /// The page.
 pub const README: &str = "README.md";

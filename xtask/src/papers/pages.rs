@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use conche_results::Verdict;
 use serde::Deserialize;
 
-use crate::block::CLAIMS;
 use crate::project::Project;
+use tool_support::block::CLAIMS;
 
 #[derive(Deserialize)]
 struct MeasuredValue {

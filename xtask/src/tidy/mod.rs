@@ -29,11 +29,11 @@ mod tour;
 use anyhow::Result;
 
 use crate::papers;
-use crate::project::{self, Project};
+use crate::project::{self, Project, files};
 
 /// Runs every check, prints all findings, and fails if there are any.
 pub fn run(project: &Project) -> Result<()> {
-    let files = project.files()?;
+    let files = files(project)?;
     for note in shape::notes(&files) {
         println!("note: {note}");
     }

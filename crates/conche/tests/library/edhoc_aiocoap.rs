@@ -12,7 +12,7 @@ use conche::{Client, Server};
 
 use crate::own_address::own_address;
 
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/aiocoap/edhoc.py");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/interop/aiocoap/edhoc.py");
 
 /// Runs aiocoap with its OSCORE extra, in the Python that the variable names.
 fn aiocoap(arguments: &[&str]) -> Command {

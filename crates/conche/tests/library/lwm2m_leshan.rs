@@ -1,5 +1,5 @@
 //! LwM2M over `coaps` with Eclipse Leshan, as device and as server, with a pre-shared key and with
-//! certificates. The Leshan programs are in `interop/leshan/`.
+//! certificates. The Leshan programs are in `tools/interop/leshan/`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use conche::server::{Notifier, Peer, Response, State, get, post};
 use conche::{Code, ContentFormat, Server};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-const CREDENTIALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/credentials");
+const CREDENTIALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/interop/credentials");
 
 /// SenML JSON (RFC 8428), as in LwM2M 1.1.
 const SENML_JSON: ContentFormat = ContentFormat(110);
@@ -29,7 +29,8 @@ struct Leshan {
 
 impl Leshan {
     fn start(program: &str, arguments: &[&str]) -> Self {
-        let class_path = std::env::var("CONCHE_LESHAN").expect("CONCHE_LESHAN is the class path of interop/leshan");
+        let class_path =
+            std::env::var("CONCHE_LESHAN").expect("CONCHE_LESHAN is the class path of tools/interop/leshan");
         let mut command = Command::new("java");
         command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &class_path, program]).args(arguments);
         // The program ends with its standard input.

@@ -231,7 +231,7 @@ async fn a_client_expects_the_key_for_the_address_or_the_one_that_it_names() {
 /// The PEM files of the interoperability tests.
 macro_rules! pem {
     ($name:literal) => {
-        include_bytes!(concat!("../../../../interop/credentials/", $name))
+        include_bytes!(concat!("../../../../tools/interop/credentials/", $name))
     };
 }
 

@@ -1,0 +1,105 @@
+//! The measured implementations.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::load::Load;
+use tool_support::peers::{AIOCOAP, CALIFORNIUM};
+
+/// An implementation, or the raw baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Peer {
+    /// The floor: datagrams that look like CoAP's responses, and no protocol.
+    Raw,
+    /// Ourselves.
+    Conche,
+    /// Our client, looking for answers without sleeping.
+    ConcheBusyPoll,
+    /// Debian's libcoap.
+    Libcoap,
+    /// Californium of Maven Central.
+    Californium,
+    /// go-coap of the Go proxy.
+    GoCoap,
+    /// coap-rs of crates.io.
+    CoapRs,
+    /// node-coap of npm.
+    NodeCoap,
+    /// aiocoap of PyPI.
+    Aiocoap,
+}
+
+impl Peer {
+    /// All peers, in the order of the tables.
+    pub const ALL: [Self; 9] = [
+        Self::Raw,
+        Self::Conche,
+        Self::ConcheBusyPoll,
+        Self::Libcoap,
+        Self::Californium,
+        Self::GoCoap,
+        Self::CoapRs,
+        Self::NodeCoap,
+        Self::Aiocoap,
+    ];
+
+    /// Returns its name, as its authors write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw UDP",
+            Self::Conche => "conche",
+            Self::ConcheBusyPoll => "conche, busy_poll",
+            Self::Libcoap => "libcoap",
+            Self::Californium => "Californium",
+            Self::GoCoap => "go-coap",
+            Self::CoapRs => "coap-rs",
+            Self::NodeCoap => "node-coap",
+            Self::Aiocoap => "aiocoap",
+        }
+    }
+
+    /// Returns the directory of its programs in `tools/bench-peers`, also its name in arguments.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Californium => "californium",
+            Self::ConcheBusyPoll => "conche-busy-poll",
+            other => other.name(),
+        }
+    }
+
+    /// Returns the pinned version; `None` for Debian's packages and the baseline.
+    pub fn version(self) -> Option<&'static str> {
+        match self {
+            Self::Conche | Self::ConcheBusyPoll => Some(env!("CARGO_PKG_VERSION")),
+            Self::Californium => Some(CALIFORNIUM),
+            Self::GoCoap => Some("3.5.4"),
+            Self::CoapRs => Some("0.29.0"),
+            Self::NodeCoap => Some("1.5.0"),
+            Self::Aiocoap => Some(AIOCOAP),
+            Self::Raw | Self::Libcoap => None,
+        }
+    }
+
+    /// Returns additional arguments of its client.
+    pub fn of_client(self) -> &'static [&'static str] {
+        match self {
+            Self::ConcheBusyPoll => &["100"],
+            _ => &[],
+        }
+    }
+
+    /// Whether this load applies to it.
+    pub fn takes(self, load: Load) -> bool {
+        match load {
+            // Busy polling only affects waits for a single response.
+            _ if self == Self::ConcheBusyPoll => load == Load::OneServer,
+            Load::Many | Load::Wide | Load::Single | Load::OneServer | Load::ManyServers => true,
+            Load::Dtls | Load::Handshakes => matches!(self, Self::Conche | Self::Libcoap | Self::Californium),
+            Load::Oscore => matches!(self, Self::Conche | Self::Californium | Self::Aiocoap),
+            // The baseline has no state, notifications or blocks.
+            _ => self != Self::Raw,
+        }
+    }
+}

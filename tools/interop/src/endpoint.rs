@@ -1,0 +1,207 @@
+//! Clients and servers of conche and its peers, as processes that end at the latest with the case.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use conche_proto::codec::Hexadecimal;
+use serde::{Deserialize, Serialize};
+
+use crate::action::{self, Action, Stop};
+use crate::mode::Mode;
+use crate::setup::Setup;
+use tool_support::peers::Process;
+
+/// An implementation of CoAP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Peer {
+    /// Debian's libcoap.
+    Libcoap,
+    /// The same on OpenSSL.
+    LibcoapOpenssl,
+    /// The same on GnuTLS.
+    LibcoapGnutls,
+    /// aiocoap of PyPI.
+    Aiocoap,
+    /// Californium of Maven Central.
+    Californium,
+    /// go-coap of the Go module proxy.
+    GoCoap,
+    /// node-coap of npm.
+    NodeCoap,
+    /// Ourselves.
+    Conche,
+}
+
+impl Peer {
+    /// All implementations, in any mode.
+    pub const ALL: [Self; 8] = [
+        Self::Libcoap,
+        Self::LibcoapOpenssl,
+        Self::LibcoapGnutls,
+        Self::Aiocoap,
+        Self::Californium,
+        Self::GoCoap,
+        Self::NodeCoap,
+        Self::Conche,
+    ];
+
+    /// Returns its name, as its authors write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Libcoap => "libcoap",
+            Self::LibcoapOpenssl => "libcoap (OpenSSL)",
+            Self::LibcoapGnutls => "libcoap (GnuTLS)",
+            Self::Aiocoap => "aiocoap",
+            Self::Californium => "Californium",
+            Self::GoCoap => "go-coap",
+            Self::NodeCoap => "node-coap",
+            Self::Conche => "conche",
+        }
+    }
+}
+
+/// Conche's role in a case; the peer has the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// We ask.
+    Client,
+    /// We answer.
+    Server,
+}
+
+impl Role {
+    /// In the order of the report.
+    pub const ALL: [Self; 2] = [Self::Client, Self::Server];
+}
+
+/// The protection mode, and the directory of its credentials.
+#[derive(Clone, Copy)]
+pub struct Protection<'a> {
+    pub mode: Mode,
+    pub credentials: &'a Path,
+}
+
+/// An output line of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientOutput {
+    /// A response: code as `2.05`, and payload. `pong` for a ping.
+    Response(String, Vec<u8>),
+    /// A notification: code and payload.
+    Notification(String, Vec<u8>),
+    /// The reason for a missing response.
+    Failure(String),
+}
+
+/// A server.
+pub struct Server {
+    _process: Process,
+    /// Address.
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Starts a server, and waits until it listens.
+    pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
+        let mut command = setup.program(peer, Role::Server, protection);
+        let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut process = Process(process.with_context(|| format!("cannot start the server of {}", peer.name()))?);
+        let lines = lines(process.0.stdout.take().context("it is piped")?);
+        let line = lines.recv_timeout(Duration::from_secs(60)).unwrap_or_default();
+        let address = line.rsplit(['/', ' ']).next().and_then(|address| address.parse().ok());
+        let Some(address) = address else {
+            bail!("the server of {} does not say where it listens, but {line:?}", peer.name());
+        };
+        Ok(Self { _process: process, address })
+    }
+}
+
+/// A client.
+pub struct Client {
+    input: ChildStdin,
+    scheme: &'static str,
+    outputs: Receiver<ClientOutput>,
+    process: Process,
+}
+
+impl Client {
+    /// Starts a client.
+    pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
+        let (sender, outputs) = mpsc::channel();
+        let mut command = setup.program(peer, Role::Client, protection);
+        let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut process = Process(process.with_context(|| format!("cannot start the client of {}", peer.name()))?);
+        let input = process.0.stdin.take().context("it is piped")?;
+        let lines = lines(process.0.stdout.take().context("it is piped")?);
+        thread::spawn(move || lines.iter().map(|line| parse_output(&line)).try_for_each(|output| sender.send(output)));
+        Ok(Self { input, scheme: protection.mode.scheme(), outputs, process })
+    }
+
+    /// Starts an action with the server at this address. Its output follows later.
+    pub fn act(&mut self, action: &Action, server: SocketAddr) -> Result<()> {
+        if *action == Action::Off {
+            return self.process.0.kill().context("the client cannot be switched off");
+        }
+        let Some(line) = line(action, self.scheme, server) else { return Ok(()) };
+        writeln!(self.input, "{line}").and_then(|()| self.input.flush()).context("the client has ended")
+    }
+
+    /// Returns the next output, if it comes in time.
+    pub fn next_output(&self, wait: Duration) -> Option<ClientOutput> {
+        self.outputs.recv_timeout(wait).ok()
+    }
+}
+
+/// Returns the lines of a pipe as they arrive.
+fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        // Reads the pipe to its end even without a receiver, so that its writer is never blocked.
+        BufReader::new(pipe).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
+    });
+    lines
+}
+
+/// Formats an action for the client programs.
+fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
+    Some(match action {
+        Action::Wait | Action::Off => return None,
+        Action::Ping => format!("ping {scheme}://{server}"),
+        Action::Stop(Stop::Get) => "stop get".to_owned(),
+        Action::Stop(Stop::Reset) => "stop reset".to_owned(),
+        Action::Request(request) => {
+            let reliability = if request.confirmable { "CON" } else { "NON" };
+            let mut line = format!("{reliability} {} {scheme}://{server}{}", request.method, request.path);
+            for (number, value) in &request.options {
+                line += &format!(" option={}:{}", number.0, Hexadecimal(value));
+            }
+            if let Some(token) = &request.token {
+                line += &format!(" token={}", Hexadecimal(token));
+            }
+            if !request.payload.is_empty() {
+                line += &format!(" payload={}", Hexadecimal(&request.payload));
+            }
+            line
+        }
+    })
+}
+
+/// Parses an output line: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
+fn parse_output(line: &str) -> ClientOutput {
+    let mut words = line.splitn(3, ' ');
+    let (what, code, payload) = (words.next(), words.next(), words.next());
+    let payload = payload.and_then(action::hexadecimal);
+    match (what, code) {
+        (Some("response"), Some(code)) => ClientOutput::Response(code.to_owned(), payload.unwrap_or_default()),
+        (Some("notified"), Some(code)) => ClientOutput::Notification(code.to_owned(), payload.unwrap_or_default()),
+        _ => ClientOutput::Failure(line.to_owned()),
+    }
+}

@@ -1,0 +1,285 @@
+//! `cargo xtask interop`: runs the ETSI and IRISA test cases against libcoap, aiocoap, Californium,
+//! go-coap and node-coap, in both roles, and a few additional cases with DTLS and OSCORE.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`action`] | actions of a client |
+//! | [`ladder`] | expected messages on the wire |
+//! | [`case`] | cases and exceptions, read from this directory |
+//! | [`mode`] | protection of messages |
+//! | [`tap`] | a relay that records and drops datagrams |
+//! | [`endpoint`] | clients and servers of conche and the peers |
+//! | [`setup`] | installation and builds |
+//! | [`mod@run`] | the engine: executes a case's steps |
+//! | [`report`] | terminal, JSON, docs/interop.md |
+
+mod action;
+mod case;
+mod endpoint;
+mod ladder;
+mod mode;
+mod report;
+mod run;
+mod setup;
+mod tap;
+
+use std::cmp::Reverse;
+use std::fs;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Parser;
+
+use case::{Case, Excepted, Exception};
+use endpoint::{Peer, Role};
+use mode::Mode;
+use report::{Column, Outcome, Row, Table};
+use run::Pair;
+use setup::Setup;
+use tool_support::Project;
+
+const DOCUMENT: &str = "docs/interop.md";
+
+/// Concurrent cases without protection in each column.
+const LANES: usize = 4;
+
+/// Concurrent cases with protection: they wait little, and each mode has its own processes.
+const SECURED_LANES: usize = 1;
+
+/// Why a case is not run against others.
+const TAKES_LONG: &str = "It takes minutes or days, which only pass in virtual time, with us in both roles.";
+
+/// Run the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and node-coap, and
+/// write docs/interop.md.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask interop", version)]
+struct Arguments {
+    #[command(flatten)]
+    options: Options,
+}
+
+fn main() -> ExitCode {
+    match Project::find().and_then(|project| run(&project, &Arguments::parse().options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What to run, and what to do with the results.
+#[derive(clap::Args)]
+struct Options {
+    /// Print JSON: an object with "schema" and "rows".
+    #[arg(long)]
+    json: bool,
+    /// Install the peers and compile their programs, if missing, and run no case.
+    #[arg(long, exclusive = true)]
+    prepare: bool,
+    /// Leave docs/interop.md alone; fail if it is not what this run would write.
+    #[arg(long, conflicts_with_all = ["case", "mode", "peer", "role", "between"])]
+    check: bool,
+    /// Run the cases whose ids begin so only, also those that are `not yet`.
+    #[arg(long, value_name = "ID")]
+    case: Option<String>,
+    /// Run in this mode only.
+    #[arg(long)]
+    mode: Option<Mode>,
+    /// Run with this peer only.
+    #[arg(long)]
+    peer: Option<Peer>,
+    /// Run with us in this role only.
+    #[arg(long)]
+    role: Option<Role>,
+    /// Run a client and a server of these peers against each other, to tell whose a defect is;
+    /// without protection, unless there is a mode.
+    #[arg(long, value_names = ["CLIENT", "SERVER"], num_args = 2, conflicts_with_all = ["peer", "role"])]
+    between: Vec<Peer>,
+}
+
+impl Options {
+    fn is_partial(&self) -> bool {
+        self.case.is_some() || self.mode.is_some() || self.peer.is_some() || self.role.is_some()
+    }
+
+    /// Returns the selected cases in the selected ones of these modes.
+    fn rows<'a>(&self, modes: &[Mode], cases: &'a [Case]) -> Vec<Row<'a>> {
+        let modes = modes.iter().filter(|mode| self.mode.is_none_or(|only| only == **mode));
+        let rows = modes.flat_map(|&mode| cases.iter().map(move |case| Row { mode, case }));
+        rows.filter(|row| self.case.as_ref().is_none_or(|beginning| row.case.id.starts_with(beginning))).collect()
+    }
+
+    fn peers(&self, mode: Mode) -> Vec<Peer> {
+        mode.peers().iter().copied().filter(|peer| self.peer.is_none_or(|only| only == *peer)).collect()
+    }
+}
+
+/// Installs the peers and compiles their programs, if missing.
+fn prepare(project: &Project) -> Result<()> {
+    let peers: Vec<_> = Peer::ALL.into_iter().filter(|peer| *peer != Peer::Conche).collect();
+    Setup::prepare(project, &peers).map(drop)
+}
+
+/// Runs the cases, prints the results, and writes or checks docs/interop.md.
+fn run(project: &Project, options: &Options) -> Result<()> {
+    if options.prepare {
+        return prepare(project);
+    }
+    let (plain, secured) = (case::read(project)?, case::secured(project)?);
+    let exceptions = case::exceptions(project, &[&plain[..], &secured[..]].concat())?;
+    let rows = [options.rows(&[Mode::Plain], &plain), options.rows(&Mode::SECURED, &secured)];
+    if let [client, server] = options.between[..] {
+        let [plain, secured] = rows;
+        let rows = if options.mode.is_none() { plain } else { [plain, secured].concat() };
+        return between(project, client, server, rows);
+    }
+
+    let is_needed = |peer: Peer| {
+        let mut modes = rows.iter().filter_map(|rows| rows.first());
+        peer == Peer::Conche || modes.any(|row| options.peers(row.mode).contains(&peer))
+    };
+    let needed: Vec<_> = Peer::ALL.into_iter().filter(|peer| is_needed(*peer)).collect();
+    let setup = Setup::prepare(project, &needed)?;
+    let runs = rows.into_iter().zip([LANES, SECURED_LANES]).filter(|(rows, _)| !rows.is_empty());
+    let tables =
+        runs.map(|(rows, lanes)| table(rows, &exceptions, &setup, options, lanes)).collect::<Result<Vec<_>>>()?;
+
+    if options.json {
+        println!("{}", report::json(&tables)?);
+    } else {
+        print!("{}", report::text(&tables));
+    }
+    if !options.is_partial() {
+        let document = report::markdown(&tables);
+        if !options.check {
+            fs::write(project.root.join(DOCUMENT), &document).with_context(|| format!("cannot write {DOCUMENT}"))?;
+        } else if project.read(DOCUMENT)? != document {
+            bail!("{DOCUMENT} is not what this run gives; `cargo xtask interop` writes it");
+        }
+    }
+    let outcomes = tables.iter().flat_map(|table| &table.columns).flat_map(|column| &column.outcomes);
+    let failed = outcomes.filter(|outcome| outcome.name() == "FAIL").count();
+    if failed > 0 {
+        bail!("{failed} results are not as expected; they are told above");
+    }
+    Ok(())
+}
+
+/// Runs these cases with all peers in both roles, concurrently.
+fn table<'a>(
+    rows: Vec<Row<'a>>,
+    exceptions: &[Exception],
+    setup: &Setup,
+    options: &Options,
+    lanes: usize,
+) -> Result<Table<'a>> {
+    let peers = rows.first().map(|row| options.peers(row.mode)).unwrap_or_default();
+    // With conche as the peer, one pair covers both roles.
+    let pairs = Role::ALL.iter().flat_map(|&role| peers.iter().map(move |&peer| (peer, role)));
+    let pairs = pairs.filter(|&(peer, role)| peer != Peer::Conche || role == Role::Server);
+    let pairs: Vec<_> = pairs.filter(|(_, role)| options.role.is_none_or(|only| only == *role)).collect();
+    let columns = thread::scope(|scope| {
+        let column = |(peer, role)| {
+            let rows = &rows;
+            scope.spawn(move || {
+                let outcomes = outcomes(rows, exceptions, peer, role, setup, options, lanes)?;
+                Ok(Column { peer, role, outcomes })
+            })
+        };
+        let running: Vec<_> = pairs.into_iter().map(column).collect();
+        let finished = running.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a run panicked"))?);
+        finished.collect::<Result<Vec<_>>>()
+    })?;
+    Ok(Table { rows, columns })
+}
+
+/// Runs all cases with one peer in one role. Several run concurrently, each with its own client and
+/// server, as they mostly wait.
+fn outcomes(
+    rows: &[Row<'_>],
+    exceptions: &[Exception],
+    peer: Peer,
+    role: Role,
+    setup: &Setup,
+    options: &Options,
+    lanes: usize,
+) -> Result<Vec<Outcome>> {
+    let (client, server) = match role {
+        Role::Client => (Peer::Conche, peer),
+        Role::Server => (peer, Peer::Conche),
+    };
+    // The longest cases begin first, so that none is left alone at the end.
+    let mut order: Vec<_> = (0..rows.len()).collect();
+    order.sort_by_key(|&at| Reverse(rows[at].case.patience()));
+    let next = AtomicUsize::new(0);
+    let lane = || {
+        let (mut pair, mut done) = (Pair::new(client, server, Mode::Plain, setup), Vec::new());
+        while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Row { mode, case } = rows[at];
+            if pair.mode() != mode {
+                pair = Pair::new(client, server, mode, setup);
+            }
+            // With conche as the peer, exceptions of both roles apply.
+            let covers = |exception: &&Exception| {
+                let roles = Role::ALL.iter().filter(|&&ours| ours == role || peer == Peer::Conche);
+                roles.into_iter().any(|&ours| exception.covers(&case.id, mode, peer, ours))
+            };
+            let exception = exceptions.iter().find(covers);
+            let outcome = outcome(case, exception, &mut pair, options.case.is_some());
+            if let Outcome::Fail(why) = &outcome {
+                let (id, mode) = (&case.id, mode.title());
+                eprintln!("{id}, {mode}, client {}, server {}: {why}", client.name(), server.name());
+            }
+            done.push((at, outcome));
+        }
+        done
+    };
+    let mut done = thread::scope(|scope| {
+        let running: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+        let finished = running.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a run panicked")));
+        finished.collect::<Result<Vec<_>>>()
+    })?
+    .concat();
+    done.sort_by_key(|(at, _)| *at);
+    Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+/// Runs one case between conche and a peer.
+fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even_not_yet: bool) -> Outcome {
+    if let Some(test) = &case.virtual_time {
+        return match pair.is_ours() {
+            true => Outcome::VirtualTime(format!("By `{test}`.")),
+            false => Outcome::NotApplicable(TAKES_LONG.to_owned()),
+        };
+    }
+    let note = exception.map(|exception| exception.note.clone()).unwrap_or_default();
+    let instead = exception.and_then(|exception| exception.step.zip(exception.instead.as_ref()));
+    match (exception.map(|exception| exception.result), instead) {
+        (Some(Excepted::NotApplicable), _) => Outcome::NotApplicable(note),
+        (Some(Excepted::NotYet), _) if !even_not_yet => Outcome::NotYet(note),
+        (_, Some((step, instead))) => match case.with(step, instead).and_then(|differs| pair.run(&differs)) {
+            Ok(()) => Outcome::PeerDiffers(note),
+            Err(error) => Outcome::Fail(format!("it is not what tools/interop/exceptions.toml says of it: {error:#}")),
+        },
+        _ => pair.run(case).map_or_else(|error| Outcome::Fail(format!("{error:#}")), |()| Outcome::Pass),
+    }
+}
+
+/// Runs two peers against each other: a failure is theirs, or the case's.
+fn between(project: &Project, client: Peer, server: Peer, rows: Vec<Row<'_>>) -> Result<()> {
+    let setup = Setup::prepare(project, &[client, server])?;
+    let mut pair = Pair::new(client, server, Mode::Plain, &setup);
+    for Row { mode, case } in rows.into_iter().filter(|row| row.case.virtual_time.is_none()) {
+        if pair.mode() != mode {
+            pair = Pair::new(client, server, mode, &setup);
+        }
+        match pair.run(case) {
+            Ok(()) => println!("{:<16} pass  {}", case.id, case.title),
+            Err(error) => println!("{:<16} FAIL  {}\n    {error:#}", case.id, case.title),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Modes: the protection between client and server, and its appearance on the wire.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use conche_proto::codec::{Code, Message, OptionNumber};
+use serde::{Deserialize, Serialize};
+
+use crate::endpoint::Peer;
+use crate::ladder::{self, Direction};
+use crate::tap::Captured;
+
+/// How messages are protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// They are not.
+    Plain,
+    /// By DTLS, with a pre-shared key.
+    Psk,
+    /// By DTLS, with a certificate of the server.
+    Certificate,
+    /// By DTLS, with certificates of both.
+    Mutual,
+    /// By OSCORE.
+    Oscore,
+}
+
+impl Mode {
+    /// The protected modes, in the order of the report.
+    pub const SECURED: [Self; 4] = [Self::Psk, Self::Certificate, Self::Mutual, Self::Oscore];
+
+    /// Returns the name for the programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Psk => "psk",
+            Self::Certificate => "certificate",
+            Self::Mutual => "mutual",
+            Self::Oscore => "oscore",
+        }
+    }
+
+    /// Returns the title for the report.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Plain => "coap",
+            Self::Psk => "coaps, a pre-shared key",
+            Self::Certificate => "coaps, the server's certificate",
+            Self::Mutual => "coaps, certificates of both",
+            Self::Oscore => "OSCORE",
+        }
+    }
+
+    /// Returns its peers, in the order of the report.
+    pub fn peers(self) -> &'static [Peer] {
+        match self {
+            Self::Plain => {
+                &[Peer::Libcoap, Peer::Aiocoap, Peer::Californium, Peer::GoCoap, Peer::NodeCoap, Peer::Conche]
+            }
+            _ => &[
+                Peer::LibcoapOpenssl,
+                Peer::LibcoapGnutls,
+                Peer::Aiocoap,
+                Peer::Californium,
+                Peer::GoCoap,
+                Peer::Conche,
+            ],
+        }
+    }
+
+    /// Whether DTLS hides the messages.
+    fn has_sessions(self) -> bool {
+        matches!(self, Self::Psk | Self::Certificate | Self::Mutual)
+    }
+
+    /// Returns the URI scheme.
+    pub fn scheme(self) -> &'static str {
+        if self.has_sessions() { "coaps" } else { "coap" }
+    }
+
+    /// Lists the datagrams, one per line.
+    pub fn transcript(self, captured: &[Captured]) -> String {
+        if !self.has_sessions() {
+            return ladder::transcript(captured);
+        }
+        captured.iter().fold(String::new(), |mut text, Captured { direction, bytes, .. }| {
+            let arrow = if *direction == Direction::ToServer { '>' } else { '<' };
+            let what = bytes.first().and_then(|ty| record(*ty)).unwrap_or("no record");
+            let _ = writeln!(text, "       {arrow} {what}, {} bytes", bytes.len());
+            text
+        })
+    }
+
+    /// Returns the first datagram that is not protected.
+    pub fn exposed(self, captured: &[Captured]) -> Option<String> {
+        let is_protected = |captured: &Captured| match Message::decode(&captured.bytes) {
+            _ if self.has_sessions() => captured.bytes.first().is_some_and(|ty| record(*ty).is_some()),
+            Ok(message) => message.code() == Code::EMPTY || message.option(OptionNumber::OSCORE).is_some(),
+            Err(_) => false,
+        };
+        let exposed = captured.iter().find(|captured| !is_protected(captured))?;
+        Some(format!("it is not protected: {}", ladder::transcript(std::slice::from_ref(exposed)).trim()))
+    }
+}
+
+/// Returns the content type of a DTLS record, by its first byte (RFC 6347 §4.1, RFC 5246 §6.2.1).
+fn record(content_type: u8) -> Option<&'static str> {
+    Some(match content_type {
+        20 => "ChangeCipherSpec",
+        21 => "Alert",
+        22 => "Handshake",
+        23 => "ApplicationData",
+        _ => return None,
+    })
+}
+
+/// Copies the credentials for a run, as it uses up OSCORE sequence numbers. The copies are readable
+/// by their owner only, as the programs require.
+pub fn copy_credentials(from: &Path, to: &Path) -> Result<()> {
+    let context = || format!("cannot copy {} to {}", from.display(), to.display());
+    fs::create_dir_all(to).with_context(context)?;
+    for entry in fs::read_dir(from).with_context(context)? {
+        let entry = entry.with_context(context)?;
+        let (source, copy) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy_credentials(&source, &copy)?;
+            continue;
+        }
+        fs::copy(&source, &copy).with_context(context)?;
+        #[cfg(unix)]
+        fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o600)).with_context(context)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(bytes: &[u8]) -> [Captured; 1] {
+        [Captured { direction: Direction::ToServer, lost: false, bytes: bytes.to_vec() }]
+    }
+
+    #[test]
+    fn what_anybody_can_read_is_exposed() {
+        let plain = captured(b"\x41\x01\x00\x01\x0a\xb4test");
+        let protected = captured(b"\x41\x02\x00\x01\x0a\x91\x09\xffciphertext");
+        let acknowledgement = captured(b"\x60\x00\x00\x01");
+        let record = captured(b"\x17\xfe\xfd");
+        for (mode, bytes, exposed) in [
+            (Mode::Oscore, &plain, true),
+            (Mode::Oscore, &protected, false),
+            (Mode::Oscore, &acknowledgement, false),
+            (Mode::Psk, &protected, true),
+            (Mode::Psk, &record, false),
+            (Mode::Mutual, &captured(b""), true),
+        ] {
+            assert_eq!(mode.exposed(bytes).is_some(), exposed, "{mode:?} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn no_datagram_of_a_session_begins_as_a_message_of_coap_does() {
+        // RFC 7983 §7: the version of CoAP is in the two highest bits.
+        assert!((64..128).all(|byte| record(byte).is_none()));
+    }
+}

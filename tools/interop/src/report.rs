@@ -1,0 +1,272 @@
+//! Results as a table on the terminal, as JSON, and as docs/interop.md.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::case::Case;
+use crate::endpoint::{Peer, Role};
+use crate::mode::Mode;
+
+/// The outcome of a case with a peer in a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All expectations were met.
+    Pass,
+    /// An expectation was not met.
+    Fail(String),
+    /// The peer differs in a documented way.
+    PeerDiffers(String),
+    /// Conche does not support it yet; not run.
+    NotYet(String),
+    /// Covered by a test in virtual time.
+    VirtualTime(String),
+    /// The peer cannot do it; not run.
+    NotApplicable(String),
+}
+
+impl Outcome {
+    /// Returns its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail(_) => "FAIL",
+            Self::PeerDiffers(_) => "peer differs",
+            Self::NotYet(_) => "not yet",
+            Self::VirtualTime(_) => "virtual time",
+            Self::NotApplicable(_) => "n/a",
+        }
+    }
+
+    /// Returns its note.
+    pub fn note(&self) -> &str {
+        match self {
+            Self::Pass => "",
+            Self::Fail(note)
+            | Self::PeerDiffers(note)
+            | Self::NotYet(note)
+            | Self::VirtualTime(note)
+            | Self::NotApplicable(note) => note,
+        }
+    }
+}
+
+/// A case in a mode.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// Mode.
+    pub mode: Mode,
+    /// Case.
+    pub case: &'a Case,
+}
+
+/// The results of rows with the same peers.
+pub struct Table<'a> {
+    /// Rows.
+    pub rows: Vec<Row<'a>>,
+    /// Columns with the outcomes.
+    pub columns: Vec<Column>,
+}
+
+/// The results of a peer in a role, one per row.
+pub struct Column {
+    /// Peer.
+    pub peer: Peer,
+    /// Conche's role.
+    pub role: Role,
+    /// Outcomes, in the order of the rows.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Column {
+    fn title(&self) -> String {
+        match (self.peer, self.role) {
+            (Peer::Conche, _) => "both conche".to_owned(),
+            (peer, Role::Client) => format!("server {}", peer.name()),
+            (peer, Role::Server) => format!("client {}", peer.name()),
+        }
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.outcomes.iter().filter(|outcome| outcome.name() == name).count()
+    }
+}
+
+/// The names of outcomes, in the order of the summary.
+const NAMES: [&str; 6] = ["pass", "FAIL", "peer differs", "not yet", "virtual time", "n/a"];
+
+/// Renders each table, and the counts of outcomes per column.
+pub fn text(tables: &[Table<'_>]) -> String {
+    let mut out = String::new();
+    for Table { rows, columns } in tables {
+        let _ = write!(out, "{:<28}", "case");
+        for column in columns {
+            let _ = write!(out, "{:<26}", column.title());
+        }
+        out.push('\n');
+        for (at, Row { mode, case }) in rows.iter().enumerate() {
+            let id = match mode {
+                Mode::Plain => case.id.clone(),
+                secured => format!("{} {}", case.id, secured.name()),
+            };
+            let _ = write!(out, "{id:<28}");
+            for column in columns {
+                let _ = write!(out, "{:<26}", column.outcomes[at].name());
+            }
+            let _ = writeln!(out, "{}", case.title);
+        }
+        out.push('\n');
+        for column in columns {
+            let counts: Vec<_> = NAMES.iter().map(|name| format!("{} {name}", column.count(name))).collect();
+            let _ = writeln!(out, "{:<26}{}", column.title(), counts.join(", "));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Renders an object with `schema` and `rows`.
+pub fn json(tables: &[Table<'_>]) -> Result<String> {
+    let mut results = Vec::new();
+    for Table { rows, columns } in tables {
+        for (at, Row { mode, case }) in rows.iter().enumerate() {
+            for column in columns {
+                results.push(json!({
+                    "case": case.id,
+                    "mode": mode,
+                    "title": case.title,
+                    "peer": column.peer,
+                    "role": column.role,
+                    "result": column.outcomes[at].name(),
+                    "note": column.outcomes[at].note(),
+                }));
+            }
+        }
+    }
+    Ok(serde_json::to_string_pretty(&json!({ "schema": 1, "rows": results }))?)
+}
+
+/// The text above the tables of docs/interop.md.
+const INTRODUCTION: &str = "# Interoperability
+
+Written by `cargo xtask interop`; `cargo xtask interop --check` compares it. Each case of the ETSI and IRISA test
+descriptions for CoAP over UDP is run over the loopback with conche in one role and another implementation in the other,
+with a tap in between: what must be seen on the wire, and what the client must tell, is in [tools/interop/cases](../tools/interop/cases).
+What a case is not expected to do, with whom, why, and what is seen instead, is in
+[tools/interop/exceptions.toml](../tools/interop/exceptions.toml).
+
+With both roles ours, most of these cases run in virtual time besides, over links that lose nothing, 10 % and 30 %, twenty
+of each: `crates/conche-proto/tests/endpoint/interop`. There a case has to pass or to end with a failure that is told.
+
+Peers: libcoap of Debian 12 (4.3.1), aiocoap 0.4.17, Californium 3.14.0 (its OSCORE 3.13.0),
+go-coap 3.8.0 (on pion/dtls 3.1.15) and node-coap 1.5.0, through the small programs in [interop](../tools/interop). \"Server libcoap\" means that conche is the client.
+
+";
+
+/// The section on tests with Leshan, which CI runs in its step `interop`.
+const LWM2M: &str = "
+## LwM2M
+
+With Eclipse Leshan 2.0.0-M18 (on Californium 4.0.0-M6), over `coaps` with a pre-shared key and with certificates of both. Each direction is a test of
+[lwm2m_leshan.rs](../crates/conche/tests/library/lwm2m_leshan.rs), which `cargo xtask ci interop` runs; it fails if one of them fails.
+
+| device | server | through the session that the device has opened |
+|---|---|---|
+| conche | Leshan | registration, read of `/3/0` (SenML JSON), observation of `/3/0/9` with two changes, deregistration |
+| Leshan | conche | registration, read of `/3/0` (SenML JSON), observation of `/3/0/9` with two changes |
+";
+
+/// The text above the table of protected modes.
+const SECURED: &str = "
+## Secured
+
+Each mode that protects what is said is run with a few cases: a GET, a body of 64 KiB both ways, a resource that is observed and
+changes. What must be told is in [secured.toml](../tools/interop/cases/secured.toml); of what comes by, every datagram must be a
+record of DTLS, or else a message with the OSCORE option or an empty one. With \"certificates of both\" the server asks clients for theirs.
+\"Not yet\" is what we cannot do, \"n/a\" what the peer cannot.
+
+";
+
+/// Renders the document from the unprotected table and the protected one.
+pub fn markdown(tables: &[Table<'_>]) -> String {
+    let (mut out, mut notes) = (INTRODUCTION.to_owned(), Vec::new());
+    for (number, Table { rows, columns }) in tables.iter().enumerate() {
+        let titles: Vec<_> = columns.iter().map(Column::title).collect();
+        let (titles, rule) = (titles.join(" | "), "---|".repeat(columns.len()));
+        if number == 0 {
+            let _ = writeln!(out, "| result | {titles} |\n|---|{rule}");
+            for name in NAMES {
+                let counts: Vec<_> = columns.iter().map(|column| column.count(name).to_string()).collect();
+                let _ = writeln!(out, "| {name} | {} |", counts.join(" | "));
+            }
+            let _ = writeln!(out, "\n| case | what | {titles} |\n|---|---|{rule}");
+        } else {
+            let _ = writeln!(out, "{}| mode | what | {titles} |\n|---|---|{rule}", SECURED);
+        }
+        for (at, Row { mode, case }) in rows.iter().enumerate() {
+            let id = if *mode == Mode::Plain { case.id.as_str() } else { mode.title() };
+            let _ = write!(out, "| {id} | {} |", case.title.replace('|', "\\|"));
+            for column in columns {
+                let _ = write!(out, " {} |", cell(&column.outcomes[at], &mut notes));
+            }
+            out.push('\n');
+        }
+    }
+    out.push_str(LWM2M);
+    out.push_str("\n## Notes\n\n");
+    for (note, number) in notes.iter().zip(1..) {
+        let _ = writeln!(out, "{number}. {note}");
+    }
+    out
+}
+
+/// Formats an outcome, with the number of its note.
+fn cell<'a>(outcome: &'a Outcome, notes: &mut Vec<&'a str>) -> String {
+    let (name, note) = (outcome.name(), outcome.note());
+    // A failure's note is a transcript, which differs between runs.
+    if note.is_empty() || matches!(outcome, Outcome::Fail(_)) {
+        return name.to_owned();
+    }
+    let number = notes.iter().position(|known| *known == note).unwrap_or_else(|| {
+        notes.push(note);
+        notes.len() - 1
+    });
+    format!("{name} ({})", number + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_names_case_result_and_note() {
+        let case = Case {
+            id: "CORE_01".to_owned(),
+            title: "GET".to_owned(),
+            before: Vec::new(),
+            steps: Vec::new(),
+            virtual_time: None,
+        };
+        let cases = [case.clone(), Case { id: "CORE_02".to_owned(), ..case }];
+        let table = |mode, peer, note: &str| Table {
+            rows: cases.iter().map(|case| Row { mode, case }).collect(),
+            columns: vec![Column {
+                peer,
+                role: Role::Client,
+                outcomes: vec![Outcome::Pass, Outcome::NotYet(note.to_owned())],
+            }],
+        };
+        let tables =
+            [table(Mode::Plain, Peer::Libcoap, "blocks"), table(Mode::Psk, Peer::LibcoapGnutls, "more blocks")];
+        assert!(text(&tables).contains("1 pass, 0 FAIL, 0 peer differs, 1 not yet, 0 virtual time, 0 n/a"));
+        let document = markdown(&tables);
+        assert!(document.contains("| CORE_01 | GET | pass |\n| CORE_02 | GET | not yet (1) |\n"), "{document}");
+        assert!(document.contains("| coaps, a pre-shared key | GET | not yet (2) |\n"), "{document}");
+        assert!(document.ends_with("1. blocks\n2. more blocks\n"));
+        let json: serde_json::Value = serde_json::from_str(&json(&tables).expect("renders")).expect("parses");
+        assert_eq!(json["rows"][1]["result"], "not yet");
+        assert_eq!(json["rows"][0]["peer"], "libcoap");
+        assert_eq!(json["rows"][3]["mode"], "psk");
+    }
+}
