@@ -96,6 +96,10 @@ impl Server {
             let came = socket.send_to(&request, self.address).and_then(|_| socket.recv(&mut answer));
             match came {
                 Ok(length) if length > 60 && answer[1] == 0x45 => return Ok(()),
+                // A ping validates the source (RFC 7252 §4.3); a Reset with its message ID answers it.
+                Ok(4) if answer[..2] == [0x40, 0] => {
+                    socket.send_to(&[0x70, 0, answer[2], answer[3]], self.address)?;
+                }
                 Ok(_) => bail!("the server answers GET /test with {:?}", &answer[..4]),
                 Err(_) => std::thread::sleep(Duration::from_millis(100)),
             }
