@@ -9,35 +9,7 @@
 //! out:  application ─> exchange ─> peer (queue, IDs, controller) ─> outbox ─> codec ─> transmit
 //! ```
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`codec`] | bytes to [`Message`](codec::Message) and back, borrowed, without allocation |
-//! | [`config`] | transmission parameters (RFC 7252 §4.8), envelope, limits |
-//! | `echo` | freshness of requests and reachability of their sender (RFC 9175) |
-//! | `hash` | keyed hashes and fingerprints |
-//! | `store` | containers that peers can fill: arena, list, index, timers |
-//! | `oscore` | end-to-end protection (RFC 8613), with the feature `oscore` |
-//! | [`shares`] | fair shares of a bounded resource for groups of sources |
-//! | `limit` | rate limits for groups of sources |
-//! | `edhoc` | EDHOC (RFC 9528), with the feature `edhoc`, on targets with atomic pointers |
-//! | `security` | protection of a request and the binding of its responses |
-//! | `blockwise` | block-wise transfer: splits and reassembles bodies |
-//! | `message` | the message layer: message IDs, deduplication, matching of Resets |
-//! | `incoming` | received requests that await a response |
-//! | `peer` | peer state: congestion control, NSTART slots, queue, PROBING_RATE, trust |
-//! | `exchange` | requests, pings, separate responses and notifications from submission to end |
-//! | `observe` | observers of this server, and subscriptions of this client (RFC 7641) |
-//! | `stats` | counters |
-//! | `error` | why an operation is refused |
-//! | `transport` | the message layer, whatever the messages mean |
-//! | `event` | inputs, outputs and events |
-//! | `layers` | what both roles use: transport, protection of messages, events |
-//! | `server` | received requests, and what remains of them |
-//! | `client` | requests of this endpoint, and observations |
-//! | [`endpoint`] | [`Endpoint`]: dispatches to these; `handle` in, `poll` out |
-//!
-//! A module uses only modules above it in the table. ARCHITECTURE.md follows a datagram from file
-//! to file.
+//! ARCHITECTURE.md follows a request from function to function, and docs/modules.md lists the modules.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -115,7 +115,7 @@ fn check_decisions(files: &[TextFile], findings: &mut Vec<Finding>) {
 }
 
 /// Returns the lines outside fenced code, numbered from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         if line.trim_start().starts_with("```") {

@@ -7,8 +7,8 @@
 //! | [`invariants`] | floating point, `std`, clocks and random sources where forbidden |
 //! | [`hash_order`] | iteration over a hash map with observable order |
 //! | [`layers`] | a dependency between crates that ARCHITECTURE.md does not allow |
-//! | [`modules`] | a dependency between modules of conche-proto that it does not allow |
-//! | [`tour`] | a tour through files that do not exist |
+//! | [`modules`] | a dependency between modules that docs/modules.md does not allow |
+//! | [`tour`] | a file or function in ARCHITECTURE.md that does not exist |
 //! | [`licences`] | a dependency with an incompatible licence |
 //! | [`docs`] | broken links, paths of one machine, misnamed decisions |
 //! | [`guide`] | unlisted chapters of the guide, and their broken includes and links |
@@ -46,7 +46,7 @@ pub fn run(project: &Project) -> Result<()> {
     findings.extend(data::check(&files));
     let architecture = project.read("ARCHITECTURE.md")?;
     findings.extend(layers::check(&architecture, &layers::packages(project)?));
-    findings.extend(modules::check(&architecture, &files));
+    findings.extend(modules::check(&project.read(modules::DOCUMENT)?, &files));
     findings.extend(tour::check(&architecture, &files));
     let text = |path: &str| files.iter().find(|file| file.path == path).map(|file| file.text.clone());
     findings.extend(papers::overview::check(&project.read("README.md")?, text));

@@ -1,5 +1,5 @@
 //! Checks the dependencies between modules of `conche-proto` and of `conche`. The allowed edges are
-//! the last column of the crate's table of modules in ARCHITECTURE.md; the existing edges are the
+//! the last column of the crate's table of modules in docs/modules.md; the existing edges are the
 //! paths `crate::…` in the sources, without tests and comments.
 //!
 //! A module may use only modules above it in the table, so that the table permits no cycle.
@@ -10,7 +10,7 @@ use crate::project::{Finding, TextFile};
 use crate::source::{self, Token};
 
 /// The document with the table.
-const DOCUMENT: &str = "ARCHITECTURE.md";
+pub const DOCUMENT: &str = "docs/modules.md";
 
 /// A crate whose modules are checked.
 struct Crate {
@@ -26,7 +26,7 @@ struct Crate {
 
 const CRATES: [Crate; 2] = [
     Crate {
-        section: "Inside conche-proto",
+        section: "conche-proto",
         sources: "crates/conche-proto/src/",
         root: &["PeerKey"],
         apart: &[
@@ -37,20 +37,20 @@ const CRATES: [Crate; 2] = [
             ("client", &["server", "endpoint"]),
         ],
     },
-    Crate { section: "Inside conche", sources: "crates/conche/src/", root: &[], apart: &[] },
+    Crate { section: "conche", sources: "crates/conche/src/", root: &[], apart: &[] },
 ];
 
 /// A row of the table: a module, and the modules that it may use.
 type Row<'a> = (&'a str, Vec<&'a str>);
 
 /// Finds edges that the tables do not allow, unnamed modules, and rows that permit a cycle.
-pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
-    CRATES.iter().flat_map(|checked| check_crate(checked, architecture, files)).collect()
+pub fn check(document: &str, files: &[TextFile]) -> Vec<Finding> {
+    CRATES.iter().flat_map(|checked| check_crate(checked, document, files)).collect()
 }
 
-fn check_crate(checked: &Crate, architecture: &str, files: &[TextFile]) -> Vec<Finding> {
+fn check_crate(checked: &Crate, document: &str, files: &[TextFile]) -> Vec<Finding> {
     let Crate { section, sources, root, apart } = checked;
-    let rows = rows(architecture, section);
+    let rows = rows(document, section);
     let mut findings = against_the_order(&rows);
     findings.extend(against_the_roles(apart, &rows));
     let mut modules = BTreeSet::new();
@@ -106,8 +106,8 @@ fn against_the_roles(apart: &[(&str, &[&str])], rows: &[Row<'_>]) -> Vec<Finding
 }
 
 /// Returns the rows of the table: a module, and the modules in its last cell.
-fn rows<'a>(architecture: &'a str, section: &str) -> Vec<Row<'a>> {
-    let lines = super::section(architecture, section).map(|(_, line)| line);
+fn rows<'a>(document: &'a str, section: &str) -> Vec<Row<'a>> {
+    let lines = super::section(document, section).map(|(_, line)| line);
     lines.filter_map(super::layers::edges_of_row).collect()
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::project::fixture;
 
-    const TABLE: &str = "# A\n\n## Inside conche-proto\n\n| module | what | may use |\n|---|---|---|\n\
+    const TABLE: &str = "# A\n\n## conche-proto\n\n| module | what | may use |\n|---|---|---|\n\
                          | `codec` | x | none |\n| `store` | x | none |\n| `peer` | x `y` | `codec` `store` |\n\n## B\n\n| `b` | `c` |\n";
 
     fn found(path: &str, text: &str) -> Vec<String> {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn each_crate_has_a_table_of_its_own() {
-        let table = format!("{TABLE}\n## Inside conche\n\n| `driver` | x | none |\n| `server` | x | `driver` |\n");
+        let table = format!("{TABLE}\n## conche\n\n| `driver` | x | none |\n| `server` | x | `driver` |\n");
         let upward = [
             fixture("crates/conche/src/driver/mod.rs", "use crate::server::Router;"),
             fixture("crates/conche/src/server.rs", "use crate::driver::Driver;"),
@@ -220,7 +220,7 @@ mod tests {
     fn table_and_sources_name_the_same_modules() {
         assert_eq!(
             found("crates/conche-proto/src/extra.rs", ""),
-            ["ARCHITECTURE.md: the table of modules does not name extra, which is in crates/conche-proto/src/"]
+            ["docs/modules.md: the table of modules does not name extra, which is in crates/conche-proto/src/"]
         );
         let missing = check(TABLE, &[]);
         assert_eq!(missing.len(), 3, "{missing:?}");

@@ -1,40 +1,51 @@
-//! Checks the tour of ARCHITECTURE.md, which follows a datagram file by file. Every file exists and
-//! is visited once per direction; otherwise the tour or the code has lost its order.
-
-use std::collections::BTreeSet;
+//! Checks the files and functions that ARCHITECTURE.md names, so that its steps stay true.
+//!
+//! `conche-proto/endpoint/mod.rs::poll` is the function `poll` of
+//! `crates/conche-proto/src/endpoint/mod.rs`. A path from the root of the repository is also
+//! accepted.
 
 use crate::project::{Finding, TextFile};
+use crate::source;
 
-/// The document with the tour.
+/// The document with the steps.
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// The section with the tour.
-const SECTION: &str = "The way of a datagram";
-/// Directory of file names that do not name a crate.
-const SOURCES: &str = "crates/conche-proto/src/";
 
-/// Finds files that do not exist, and files visited twice in one direction.
+/// Finds files that do not exist, and functions that are not in their file.
 pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let (mut visited, mut stops) = (BTreeSet::new(), 0);
-    for (number, line) in super::section(architecture, SECTION) {
-        if line.starts_with('#') {
-            visited.clear();
-        }
-        for name in super::layers::names(line).filter(|name| name.ends_with(".rs")) {
-            let path = if name.starts_with("crates/") { name.to_owned() } else { format!("{SOURCES}{name}") };
-            if !files.iter().any(|file| file.path == path) {
-                findings.push(Finding::new(DOCUMENT, number, format!("the tour names {path}, which does not exist")));
+    let mut functions = 0;
+    for (number, line) in super::docs::prose(architecture) {
+        for name in super::layers::names(line) {
+            let (path, function) = name.split_once("::").map_or((name, None), |(path, name)| (path, Some(name)));
+            if !path.ends_with(".rs") {
+                continue;
             }
-            if !visited.insert(name) {
-                findings.push(Finding::new(DOCUMENT, number, format!("the tour visits {name} twice on one way")));
+            let Some(file) = find(path, files) else {
+                findings.push(Finding::new(DOCUMENT, number, format!("names {path}, which does not exist")));
+                continue;
+            };
+            let Some(function) = function else { continue };
+            functions += 1;
+            if !has_function(file, function) {
+                let message = format!("names the function {function}, which is not in {}", file.path);
+                findings.push(Finding::new(DOCUMENT, number, message));
             }
-            stops += 1;
         }
     }
-    if stops == 0 {
-        findings.push(Finding::new(DOCUMENT, 0, format!("the section \"{SECTION}\" names no file")));
+    if functions == 0 {
+        findings.push(Finding::new(DOCUMENT, 0, "names no function"));
     }
     findings
+}
+
+fn find<'a>(path: &str, files: &'a [TextFile]) -> Option<&'a TextFile> {
+    let source = path.split_once('/').map(|(package, rest)| format!("crates/{package}/src/{rest}"));
+    files.iter().find(|file| file.path == path || Some(&file.path) == source.as_ref())
+}
+
+fn has_function(file: &TextFile, name: &str) -> bool {
+    let tokens = source::tokens_outside_tests(&file.text).unwrap_or_default();
+    tokens.windows(2).any(|pair| pair[0].text == "fn" && pair[1].text == name)
 }
 
 #[cfg(test)]
@@ -43,36 +54,37 @@ mod tests {
     use crate::project::fixture;
 
     fn found(text: &str) -> Vec<String> {
-        let files = ["crates/conche-proto/src/a/b.rs", "crates/conche-proto/src/c.rs", "crates/conche/src/d.rs"];
-        let files = files.map(|path| fixture(path, ""));
-        check(&format!("# A\n\n## The way of a datagram\n\n{text}\n\n## After\n\n`e.rs`\n"), &files)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let source = "//! fn absent\nimpl A {\n    async fn send(&self) {}\n}\n#[cfg(test)]\nmod tests {\n    fn tested() {}\n}\n";
+        let files = [fixture("crates/conche/src/a/b.rs", source), fixture("xtask/src/c.rs", "fn run() {}\n")];
+        check(text, &files).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_tour_through_files_that_exist_is_good() {
-        let tour =
-            "### In\n\n1. `a/b.rs` makes `x` of `y`\n2. `c.rs`\n\n### Out\n\n1. `c.rs`, `crates/conche/src/d.rs`";
-        assert_eq!(found(tour), Vec::<String>::new());
+    fn steps_through_functions_that_exist_are_good() {
+        assert_eq!(found("1. `conche/a/b.rs::send`, with `a.b` of `xtask/src/c.rs`\n"), Vec::<String>::new());
+        assert_eq!(found("`xtask/src/c.rs::run`\n\n```rust\n// `d.rs`\n```\n"), Vec::<String>::new());
     }
 
     #[test]
     fn a_file_that_is_not_there_is_refused() {
         assert_eq!(
-            found("`c.rs` `a/c.rs`"),
-            ["ARCHITECTURE.md:5: the tour names crates/conche-proto/src/a/c.rs, which does not exist"]
+            found("`conche/a/b.rs::send`\n`conche/a/c.rs::send`\n"),
+            ["ARCHITECTURE.md:2: names conche/a/c.rs, which does not exist"]
         );
     }
 
     #[test]
-    fn a_file_that_one_way_visits_twice_is_refused() {
-        assert_eq!(found("1. `c.rs`\n2. `c.rs`"), ["ARCHITECTURE.md:6: the tour visits c.rs twice on one way"]);
+    fn a_function_that_its_file_does_not_have_is_refused() {
+        for missing in ["sends", "sen", "absent", "tested", "A"] {
+            assert_eq!(
+                found(&format!("`conche/a/b.rs::{missing}`\n")),
+                [format!("ARCHITECTURE.md:1: names the function {missing}, which is not in crates/conche/src/a/b.rs")]
+            );
+        }
     }
 
     #[test]
-    fn a_tour_that_names_no_file_is_refused() {
-        assert_eq!(found("text").len(), 1);
+    fn a_document_that_names_no_function_is_refused() {
+        assert_eq!(found("text, `conche/a/b.rs`\n").len(), 1);
     }
 }
