@@ -1,6 +1,6 @@
 //! Writes the claims on the papers' pages from results.
 //!
-//! A page contains them in [a block](crate::block::CLAIMS).
+//! A page contains them in [a block](tool_support::block::CLAIMS).
 
 use std::fmt::Write;
 
