@@ -67,13 +67,7 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().chore) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    tool_support::exit_code(run(Arguments::parse().chore))
 }
 
 fn run(chore: Chore) -> Result<()> {

@@ -1,8 +1,8 @@
-//! [`ArgumentError`]: why the value of an argument is refused.
+//! [`ArgumentError`]: an invalid value of an argument.
 
 use std::net::SocketAddr;
 
-/// Why the value of an argument is refused. The text says what is valid.
+/// An invalid value of an argument. The message states the valid values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
     #[error("{0:?} is no option number: 0 to 65535 are")]

@@ -61,13 +61,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match Project::find().and_then(|project| run(&project, &Arguments::parse().options)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    tool_support::exit_code(Project::find().and_then(|project| run(&project, &Arguments::parse().options)))
 }
 
 /// What to run, and what to do with the results.

@@ -152,7 +152,7 @@ const INTRODUCTION: &str = "# Interoperability
 
 Written by `cargo xtask interop`; `cargo xtask interop --check` compares it. Each case of the ETSI and IRISA test
 descriptions for CoAP over UDP is run over the loopback with conche in one role and another implementation in the other,
-with a tap in between: what must be seen on the wire, and what the client must tell, is in [tools/interop/cases](../tools/interop/cases).
+with a tap in between: [tools/interop/cases](../tools/interop/cases) lists the expected datagrams and results of the client.
 What a case is not expected to do, with whom, why, and what is seen instead, is in
 [tools/interop/exceptions.toml](../tools/interop/exceptions.toml).
 
@@ -182,7 +182,7 @@ const SECURED: &str = "
 ## Secured
 
 Each mode that protects what is said is run with a few cases: a GET, a body of 64 KiB both ways, a resource that is observed and
-changes. What must be told is in [secured.toml](../tools/interop/cases/secured.toml); of what comes by, every datagram must be a
+changes. [secured.toml](../tools/interop/cases/secured.toml) lists the expected results; every datagram must be a
 record of DTLS, or else a message with the OSCORE option or an empty one. With \"certificates of both\" the server asks clients for theirs.
 \"Not yet\" is what we cannot do, \"n/a\" what the peer cannot.
 

@@ -16,3 +16,17 @@ mod project;
 
 pub use command::Command;
 pub use project::Project;
+
+use std::process::ExitCode;
+
+/// Prints the error of a program, if it failed, and returns its exit status.
+#[must_use]
+pub fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

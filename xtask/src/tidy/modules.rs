@@ -20,7 +20,7 @@ struct Crate {
     sources: &'static str,
     /// Names in the crate root that every module may use, as they are no modules.
     root: &'static [&'static str],
-    /// Modules that must not use others, whatever the table says.
+    /// Modules, and those that each must not use even if the table allows it.
     apart: &'static [(&'static str, &'static [&'static str])],
 }
 

@@ -241,7 +241,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 SetStep::Failed(trouble) => self.fail(layers, now, index, failure_of(trouble)),
                 SetStep::Set if !confirmable => {
                     let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
-                    layers.transport.follow_set(now, index, next);
+                    layers.transport.follow(now, index, &next);
                 }
                 _ => {}
             };
@@ -287,7 +287,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             }
             SetStep::Set if missing && !first => {
                 let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
-                layers.transport.follow_set(now, index, next);
+                layers.transport.follow(now, index, &next);
             }
             SetStep::Set => self.send_more(layers, now, index),
             SetStep::Say(body) => {

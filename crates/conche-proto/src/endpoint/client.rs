@@ -124,7 +124,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If a needed resource is used up.
     pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
         let peer = self.open_peer(now, to)?;
-        self.layers.transport.submit(now, peer, &mut { Opening::EMPTY })
+        self.layers.submit(now, peer, &mut { Opening::EMPTY })
     }
 
     /// Ends an exchange without an event, and frees its resources. A message already sent may still

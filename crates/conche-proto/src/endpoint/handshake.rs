@@ -23,7 +23,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub fn begin_handshake(&mut self, now: Instant, with: P) -> Result<ExchangeId, RequestError> {
         let peer = self.open_peer(now, with)?;
         // The size of its flights is known when they are sent.
-        self.layers.transport.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
+        self.layers.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
     }
 
     /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if

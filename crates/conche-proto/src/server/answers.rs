@@ -403,12 +403,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if layers.transport.config.source_validation == SourceValidation::Off {
             return;
         }
-        let peer = layers.transport.peers.get_mut(peer);
-        if peer.trust.is_given(now) {
-            let hash = {
-                let key = peer.key;
-                layers.transport.peers.hash(&key)
-            };
+        let peers = &mut layers.transport.peers;
+        let state = peers.get_mut(peer);
+        if state.trust.is_given(now) {
+            let key = state.key;
+            let hash = peers.hash(&key);
             self.validate(layers, now, hash, now + LIFETIME);
         }
     }

@@ -375,7 +375,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         match missing {
             Follows::Set => {
                 let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
-                layers.transport.follow_set(now, index, next);
+                layers.transport.follow(now, index, &next);
             }
             // A client that requests too much gets nothing more until it has been quiet for the
             // maximum time that a response may take.

@@ -106,18 +106,6 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some(exchange)
     }
 
-    /// Opens an exchange that needs no protection for the application, within its limits.
-    pub(crate) fn submit(
-        &mut self,
-        now: Instant,
-        peer: u32,
-        opening: &mut Opening,
-    ) -> Result<ExchangeId, RequestError> {
-        self.check_room(peer, opening)?;
-        let limit = self.config.limits.exchanges;
-        self.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
-    }
-
     /// Closes an exchange, the single end of all exchanges, and admits queued messages of its peer.
     /// Returns the purpose of the exchange.
     #[inline]
@@ -130,12 +118,17 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// Handles the timer of an exchange. Returns what the owner of the exchange must do.
     pub(crate) fn exchange_due(&mut self, now: Instant, index: u32) -> Next {
         let next = self.exchanges.expired(now, &mut self.peers, index);
+        self.follow(now, index, &next);
+        next
+    }
+
+    /// Does what the message layer must do next for an exchange; the rest is its owner's.
+    pub(crate) fn follow(&mut self, now: Instant, index: u32, next: &Next) {
         match next {
             Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
             Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
             Next::Wait | Next::Fail(_) | Next::Ask | Next::Over => {}
         }
-        next
     }
 
     /// Counts a failed exchange.
@@ -209,15 +202,6 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         self.peers.get_mut(peer).sent_non(now, bytes.saturating_add(self.config.datagram_overhead));
         self.outbox.push_back(Departure::Message { to, datagram });
         Some(id)
-    }
-
-    /// Does what an answered set requires of an exchange next.
-    pub(crate) fn follow_set(&mut self, now: Instant, index: u32, next: Next) {
-        match next {
-            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
-            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
-            _ => {}
-        }
     }
 
     /// Returns `true` if message IDs toward a peer run out, and this Non-confirmable request needs

@@ -42,11 +42,11 @@
 //! identify their credentials by key ID. A server keeps the last [`CONTEXTS`] contexts per
 //! credential. One network can hold at most half of the pending exchanges.
 
-mod responding;
+mod responder;
 
 pub use conche_proto::edhoc::{Credential, CredentialError, Error, Own, PrivateKey, Told};
 
-pub(crate) use responding::{Answer, EdhocResponder, Source, WHAT};
+pub(crate) use responder::{Answer, EdhocResponder, Source, WHAT};
 
 use std::fmt;
 use std::sync::Arc;

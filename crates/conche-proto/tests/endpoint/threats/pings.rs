@@ -1,6 +1,8 @@
 //! Source validation by ping: plain RFC 7252 clients get everything after one round trip, and
 //! forgers nothing.
 
+use std::time::Duration;
+
 use conche_proto::codec::{Block, BlockSize, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{Datagram, EndpointConfig, Input, QBlock, Response, SourceValidation};
 
@@ -37,6 +39,17 @@ fn large() -> Response {
 fn ping_of(given: &Given) -> MessageId {
     assert_eq!(given.kinds(), [(Type::Confirmable, Code::EMPTY)], "{given:?}");
     given.message().header().id
+}
+
+/// Returns a server that peer 1, validated by a ping, has observed for this time.
+fn observed_for(span: Duration) -> Direct {
+    let mut server = server();
+    let given = server.receive(1, &get((Type::Confirmable, 1), &[OBSERVE]));
+    let asked = server.receive(1, &wire::reset(ping_of(&given))).request();
+    server.endpoint.observe(server.now, asked, TOPIC).expect("room");
+    server.respond(asked, content("0"));
+    server.run(span);
+    server
 }
 
 fn is_ping(message: &OwnedMessage) -> bool {
@@ -161,12 +174,7 @@ fn a_late_response_is_acknowledged_in_time_and_confirmed_after_a_ping() {
 
 #[test]
 fn a_source_that_acknowledges_a_confirmable_response_needs_no_ping_later() {
-    let mut server = server();
-    let given = server.receive(1, &get((Type::Confirmable, 1), &[OBSERVE]));
-    let asked = server.receive(1, &wire::reset(ping_of(&given))).request();
-    server.endpoint.observe(server.now, asked, TOPIC).expect("room");
-    server.respond(asked, content("0"));
-    server.run(s(240));
+    let mut server = observed_for(s(240));
     let error = Response::new(Code::NOT_FOUND, wire::payload(""));
     server.endpoint.notify(server.now, TOPIC, error).expect("legal");
     let given = server.drain();
@@ -179,12 +187,7 @@ fn a_source_that_acknowledges_a_confirmable_response_needs_no_ping_later() {
 
 #[test]
 fn an_acknowledgement_that_releases_a_new_registration_ends_the_notification_first() {
-    let mut server = server();
-    let given = server.receive(1, &get((Type::Confirmable, 1), &[OBSERVE]));
-    let asked = server.receive(1, &wire::reset(ping_of(&given))).request();
-    server.endpoint.observe(server.now, asked, TOPIC).expect("room");
-    server.respond(asked, content("0"));
-    server.run(s(240));
+    let mut server = observed_for(s(240));
     server.endpoint.notify(server.now, TOPIC, content("1")).expect("legal");
     let notification = server.drain();
     assert_eq!(notification.message().header().ty, Type::Confirmable);
