@@ -1,15 +1,12 @@
 //! Inputs and outputs of an endpoint.
 
-use thiserror::Error;
-
 use crate::codec::{OwnedMessage, Token};
-use crate::exchange::{Course, ExchangeId, Failure};
-use crate::incoming::RequestId;
 use crate::observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 #[cfg(feature = "oscore")]
 use crate::oscore::{ContextId, Reserve};
-use crate::transport::{Datagram, Transmit};
+use crate::transport::{Course, Datagram, ExchangeId, Failure, RequestId, Transmit};
 use conche_cc::Instant;
+use thiserror::Error;
 
 /// An external event for the endpoint.
 #[derive(Clone, Copy, Debug)]

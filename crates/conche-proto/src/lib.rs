@@ -5,7 +5,7 @@
 //! tokio, a simulator or an interrupt handler; all run the same protocol code.
 //!
 //! ```text
-//! in:   datagram ─> codec ─> deduplication ─> incoming | exchange ─> event ─> application
+//! in:   datagram ─> codec ─> deduplication ─> pending request | exchange ─> event ─> application
 //! out:  application ─> exchange ─> peer (queue, IDs, controller) ─> outbox ─> codec ─> transmit
 //! ```
 //!
@@ -27,16 +27,11 @@ pub mod edhoc;
 pub mod endpoint;
 mod error;
 mod event;
-mod exchange;
 mod hash;
-mod incoming;
 mod layers;
-mod limit;
-mod message;
 mod observe;
 #[cfg(feature = "oscore")]
 pub mod oscore;
-mod peer;
 mod security;
 mod server;
 pub mod shares;
@@ -56,11 +51,11 @@ pub use endpoint::{
     Datagram, Ecn, Endpoint, Event, Input, NotWanted, NotifyError, Occupancy, Output, RequestError, RespondError,
     Stats, StreamEnd, SupersedeError, Transmit, Undrained, Unfinished,
 };
-pub use exchange::{Course, ExchangeId, Failure, Flight, Reliability, Request, Response, Rest};
-pub use incoming::RequestId;
-pub use limit::Limiter;
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
-pub use peer::{ControllerId, PathKey, PeerSnapshot, Survey};
+pub use transport::{
+    ControllerId, Course, ExchangeId, Failure, Flight, Limiter, PathKey, PeerSnapshot, Reliability, Request, RequestId,
+    Response, Rest, Survey,
+};
 
 /// A peer's identity: a socket address, a simulated node's number, a DTLS session.
 pub trait PeerKey: Copy + Eq + core::hash::Hash + core::fmt::Debug {}

@@ -5,20 +5,17 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use rand_core::RngCore;
-
+use super::Client;
 use crate::PeerKey;
-use crate::client::Client;
 use crate::codec::{Code, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use crate::error::RequestError;
 use crate::event::Event;
-use crate::exchange::{ExchangeId, Failure, Opening, Purpose, Reliability, Request};
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
-use crate::message::GROUP_IDS;
 use crate::store::Seldom;
-use crate::transport::Source;
+use crate::transport::{ExchangeId, Failure, GROUP_IDS, Opening, Purpose, Reliability, Request, Source};
 use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
 
 /// A live group request.
 #[derive(Debug)]
@@ -72,21 +69,7 @@ pub(crate) struct GroupRequests {
 
 impl GroupRequests {
     const NONE: Self = Self { by_token: Vec::new(), given: VecDeque::new(), next: None };
-}
 
-impl Seldom for GroupRequests {
-    type Recipe = ();
-
-    fn empty<'a>() -> &'a Self {
-        const { &Self::NONE }
-    }
-
-    fn make((): &()) -> Self {
-        Self::NONE
-    }
-}
-
-impl GroupRequests {
     pub(crate) fn is_empty(&self) -> bool {
         self.by_token.is_empty()
     }
@@ -146,6 +129,18 @@ impl GroupRequests {
         {
             self.by_token.remove(place);
         }
+    }
+}
+
+impl Seldom for GroupRequests {
+    type Recipe = ();
+
+    fn empty<'a>() -> &'a Self {
+        const { &Self::NONE }
+    }
+
+    fn make((): &()) -> Self {
+        Self::NONE
     }
 }
 

@@ -2,22 +2,20 @@
 
 use core::time::Duration;
 
-use rand_core::RngCore;
-
+use super::Client;
 use crate::PeerKey;
 use crate::blockwise::sets::is_about_sets;
-use crate::client::Client;
 use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type, decode_uint};
 use crate::error::RequestError;
 use crate::event::Event;
-use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Request, State};
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
 use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
 use crate::security::Security;
-use crate::transport::Source;
+use crate::transport::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Request, Source, State};
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
 
 /// Time in milliseconds after Max-Age to wait for a notification (RFC 7641 §3.3.1).
 const GRACE_MS: core::ops::Range<u64> = 5_000..15_000;

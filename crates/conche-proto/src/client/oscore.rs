@@ -12,14 +12,13 @@
 //!   could have suppressed the response as well. An error never ends an observation in this way:
 //!   the observation continues, becomes stale in time, and is registered again.
 
+use super::Client;
 use crate::PeerKey;
-use crate::client::Client;
 use crate::codec::{Code, Message, MessagePool, OptionNumber, OwnedMessage, Type};
-use crate::exchange::Failure;
 use crate::hash::Fingerprint;
 use crate::layers::{Layers, Protection};
 use crate::oscore::{Binding, Refused};
-use crate::transport::Source;
+use crate::transport::{Failure, Source};
 use conche_cc::control::AckKind;
 use conche_cc::{Controller, Instant};
 

@@ -11,23 +11,23 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use rand_core::RngCore;
-
+use super::Client;
+use super::transfer::failure_of;
 use crate::PeerKey;
 use crate::blockwise::sets::{RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
 use crate::blockwise::{Transfer, Trouble};
-use crate::client::Client;
-use crate::client::transfer::failure_of;
 use crate::codec::{Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
 use crate::config::SharedConfig;
 use crate::event::Event;
-use crate::exchange::{ExchangeId, Failure, Left, Opening, Purpose, Reliability, State, Transferring, Work};
 use crate::layers::Layers;
 use crate::observe::{InSets, Order};
 use crate::security::Security;
-use crate::transport::{Payload, Source, Transmit};
+use crate::transport::{
+    ExchangeId, Failure, Left, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Transmit, Work,
+};
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
 
 /// The maximum number of remembered peers without Q-Block.
 const REFUSING: usize = 64;

@@ -9,8 +9,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::time::Duration;
 
+use super::Client;
 use crate::PeerKey;
-use crate::client::Client;
 use crate::codec::Token;
 use crate::config::EndpointConfig;
 use crate::error::RequestError;

@@ -1,18 +1,19 @@
-//! Block-wise transfer (RFC 7959) in the client: requests that are cut into blocks, and reassembly
-//! of responses.
+//! Block-wise transfer (RFC 7959) in the client: requests that are cut into blocks, reassembly of
+//! responses, and bodies that pass block by block between the application and the endpoint.
 
 use alloc::boxed::Box;
 
+use super::Client;
 use crate::PeerKey;
 use crate::blockwise::{Rules, Step, Transfer, Trouble};
-use crate::client::Client;
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
 use crate::config::Limits;
 use crate::error::RequestError;
-use crate::event::Event;
-use crate::exchange::{Exchange, Failure, Opening, Transferring, Work};
+use crate::event::{Event, NotWanted};
 use crate::layers::Layers;
 use crate::security::Security;
+use crate::transport::{Exchange, ExchangeId, Failure, Opening, Rest, Transferring, Work};
+use bytes::Bytes;
 use conche_cc::{Controller, Instant};
 
 /// Returns the failure that is reported for a failed transfer.
@@ -209,5 +210,69 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn fits_all_transfers(&self, layers: &Layers<P, C>, transfer: &Transferring) -> bool {
         let bytes = layers.transport.exchanges.transfer_bytes().saturating_add(transfer.growth());
         transfer.growth() == 0 || bytes <= layers.transport.config.limits.assembly_bytes
+    }
+
+    /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
+    /// application has taken the last [`Event::Block`].
+    pub(crate) fn fetch_next(&mut self, layers: &mut Layers<P, C>, now: Instant, exchange: ExchangeId) -> bool {
+        let waits = layers.transport.exchanges.blocks_mut(exchange).is_some_and(|transfer| transfer.is_told());
+        if waits {
+            self.resume(layers, now, exchange);
+        }
+        waits
+    }
+
+    /// Resumes a paused transfer.
+    fn resume(&mut self, layers: &mut Layers<P, C>, now: Instant, id: ExchangeId) {
+        let exchange = layers.transport.exchanges.get(id.index);
+        let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
+        // Nothing was to be sent while the application held the block.
+        let peer = layers.transport.exchanges.get(id.index).peer;
+        layers.transport.exchanges.report_starvation(now, &mut layers.transport.peers, peer);
+        let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
+        let step = match &mut transfer.work {
+            Work::Blocks(transfer) => transfer.resume(&rules),
+            Work::Sets(_) | Work::Kept(..) => Step::Awaited,
+        };
+        self.take_step(layers, now, id.index, transfer, step);
+    }
+
+    /// Begins a request for which the application has only the start of the body.
+    pub(super) fn begin_upload(
+        &self,
+        layers: &Layers<P, C>,
+        opening: &mut Opening,
+        rest: Rest,
+        tagged: bool,
+    ) -> Result<(), RequestError> {
+        self.tag_body(layers, opening, tagged);
+        let mut transfer = Transfer::beginning(opening.code, &opening.body, rest.size).telling(opening.streamed);
+        let given = opening.body.payload().len();
+        opening.body = transfer
+            .begin(&self.transfer_rules(layers, &opening.token, &opening.security))
+            .ok_or(RequestError::TooShort { given, least: layers.transport.config.block_size.bytes() + 1 })?;
+        opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
+        Ok(())
+    }
+
+    /// Supplies more of the body of a request.
+    pub(crate) fn supply(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        id: ExchangeId,
+        more: Bytes,
+        last: bool,
+    ) -> Result<(), NotWanted> {
+        let transfer = layers.transport.exchanges.blocks_mut(id).ok_or(NotWanted)?;
+        if !transfer.supply(more, last) {
+            return Err(NotWanted);
+        }
+        if transfer.awaits_supply() {
+            self.resume(layers, now, id);
+        } else {
+            layers.announce_wanted(id);
+        }
+        Ok(())
     }
 }

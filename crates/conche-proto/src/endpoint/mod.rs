@@ -32,14 +32,9 @@
 //! # }
 //! ```
 
-mod client;
-mod handshake;
-mod occupancy;
 #[cfg(feature = "oscore")]
 mod oscore;
 mod receive;
-mod server;
-mod transmit;
 
 pub use crate::error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
 pub use crate::event::{Event, Input, NotWanted, Output, StreamEnd, Unfinished};
@@ -51,22 +46,23 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hint::black_box;
 
-use smallvec::SmallVec;
-
 use crate::PeerKey;
 use crate::client::Client;
+use crate::codec::Message;
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
-use crate::exchange::{Failure, Next, Purpose};
 use crate::hash::Fingerprint;
-use crate::incoming::Incoming;
 use crate::layers::Layers;
-use crate::message::Deduplication;
-use crate::observe::Observers;
-use crate::peer::{ChooseController, ChoosePath, ControllerId, PathKey, PeerSnapshot, Peers, Survey};
-use crate::server::Server;
-use crate::transport::{Source, Transport};
+use crate::observe::{ObserverId, Observers, SubscriptionId};
+use crate::server::{Incoming, Server};
+use crate::transport::{
+    ChooseController, ChoosePath, ControllerId, Deduplication, Departure, ExchangeId, Failure, Flight, Next, Opening,
+    PathKey, PeerSnapshot, Peers, Purpose, Request, RequestId, Response, Rest, Source, State, Survey, Transport,
+};
+use bytes::Bytes;
+use conche_cc::control::AbandonReason;
 use conche_cc::path_history::PathHistory;
 use conche_cc::{Controller, Instant};
+use smallvec::SmallVec;
 
 /// A CoAP client and server without I/O.
 ///
@@ -383,6 +379,445 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.peers.steps()
             + self.layers.transport.exchanges.steps()
             + self.layers.transport.received.steps()
+    }
+
+    /// Starts a handshake with a peer, as an exchange. [`Event::Flight`](super::Event::Flight)
+    /// signals when the first flight may be sent, and when a flight is to be retransmitted, until
+    /// the handshake is [over](Self::handshake_over). [`Event::Failed`](super::Event::Failed) ends
+    /// it earlier, if it was never admitted or the peer is unreachable.
+    ///
+    /// # Errors
+    /// If a needed resource is used up.
+    pub fn begin_handshake(&mut self, now: Instant, with: P) -> Result<ExchangeId, RequestError> {
+        let peer = self.open_peer(now, with)?;
+        // The size of its flights is known when they are sent.
+        self.layers.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
+    }
+
+    /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if
+    /// the handshake is over or waits for admission.
+    pub fn flight_left(&mut self, now: Instant, handshake: ExchangeId, flight: &Flight) {
+        self.layers.transport.flight_left(now, handshake, flight);
+    }
+
+    /// Reports that the answer to the last flight of a handshake starts to arrive. `copy` is the
+    /// number of the answered transmission of that flight, from 0 on, if it is known for certain
+    /// and the peer answered without delay: it is then an RTT sample.
+    pub fn flight_answered(&mut self, now: Instant, handshake: ExchangeId, copy: Option<u8>) {
+        self.layers.transport.flight_answered(now, handshake, copy);
+    }
+
+    /// Ends a handshake, as completed or as failed for this reason. No event follows.
+    pub fn handshake_over(&mut self, now: Instant, handshake: ExchangeId, failed: Option<AbandonReason>) {
+        let transport = &mut self.layers.transport;
+        if !transport.goes_on(handshake) {
+            return;
+        }
+        match failed {
+            Some(why) => transport.exchanges.abandon(now, &mut transport.peers, handshake.index, why),
+            None => transport.exchanges.flight_answered(now, &mut transport.peers, handshake.index, None),
+        }
+        transport.close(now, handshake.index);
+    }
+
+    /// Returns what the endpoint holds, for monitoring.
+    #[must_use]
+    pub fn occupancy(&self) -> Occupancy {
+        Occupancy {
+            peers: self.layers.transport.peers.len(),
+            exchanges: self.layers.transport.exchanges.len(),
+            queued: self.layers.transport.exchanges.queued(),
+            over_paths: self.layers.transport.peers.over_paths(),
+            incoming: self.server.incoming.len(),
+            awaiting_validation: self.server.validation.as_ref().map_or(0, |validation| validation.held()),
+            responses: self.layers.transport.exchanges.responses(),
+            at_leisure: self.server.leisure.len(),
+            observers: self.server.observers.len(),
+            subscriptions: self.client.subscriptions.len(),
+            timers: self.layers.transport.exchanges.timers()
+                + self.server.incoming.timers()
+                + self.server.leisure.len()
+                + self.client.subscriptions.timers()
+                + self.server.observers.timers()
+                + self.server.validation.as_ref().map_or(0, |validation| validation.pinged()),
+            transfers: self.layers.transport.exchanges.transfers(),
+            assemblies: self.server.parts.assemblies.contexts().len()
+                + self.server.q_block.as_ref().map_or(0, |q_block| q_block.uploads.contexts().len()),
+            representations: self.server.representations.contexts().len(),
+            streams: self.server.parts.streams.len(),
+            body_bytes: self.server.body_bytes(&self.layers),
+            deduplication_entries: self.layers.transport.received.len(),
+            deduplication_bytes: self.layers.transport.received.bytes(),
+            outputs: self.layers.transport.outbox.len() + self.layers.events.len(),
+        }
+    }
+
+    /// Writes a departure to `buf`; `None` if it is obsolete.
+    pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
+        match departure {
+            Departure::Exchange(exchange) => self.transmit_exchange(now, exchange, buf),
+            reply => self.layers.transport.write_reply(reply, buf),
+        }
+    }
+
+    /// Transmits the message of an exchange, unless the exchange has ended.
+    #[inline]
+    fn transmit_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
+        let transport = &mut self.layers.transport;
+        let exchange = transport.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
+        if now >= exchange.deadline {
+            transport.exchanges.arm(id.index);
+            return None;
+        }
+        let (purpose, is_last, pings) = (exchange.purpose, exchange.is_over_when_left(), exchange.pings_observer());
+        let group_id = match purpose {
+            Purpose::Handshake => {
+                let peer = transport.peers.get(exchange.peer).key;
+                self.layers.announce(Event::Flight { exchange: id, peer });
+                return None;
+            }
+            Purpose::Response(_) | Purpose::Notification(_) if exchange.sends_sets() => {
+                return self.server.transmit_payload(&mut self.layers, now, id, buf);
+            }
+            _ if exchange.sends_sets() => return self.client.transmit_payload(&mut self.layers, now, id, buf),
+            Purpose::Request => self.client.group_requests.id_of(id, &exchange.token),
+            _ => None,
+        };
+        let Some(transmit) = transport.write_exchange(now, id, group_id, buf) else {
+            self.fail(now, id.index, Failure::MessageTooLarge);
+            return None;
+        };
+        if is_last {
+            return Some(self.server.response_sent(&mut self.layers, now, id, transmit));
+        }
+        let attempt = transport.sent(now, id.index);
+        if let Purpose::Notification(observer) = purpose
+            && !pings
+        {
+            let exchange = transport.exchanges.get(id.index);
+            self.server.observers.left(now, observer, exchange.id, exchange.confirmable);
+        }
+        Some(Transmit { exchange: Some(id), attempt, ..transmit })
+    }
+
+    /// Sends a request to a group, identified by its address. Each response causes an
+    /// [`Event::GroupResponse`](crate::Event::GroupResponse), and
+    /// [`Event::GroupOver`](crate::Event::GroupOver) is the end: after the request's timeout or,
+    /// without one, after that of the protocol (247 s with the default parameters). The request
+    /// fails if it was never sent.
+    ///
+    /// The message is Non-confirmable and sent once. It is subject to congestion control for the
+    /// group: PROBING_RATE limits a sequence of requests without responses. The token is random and
+    /// has 8 bytes regardless of the configuration, because only the token distinguishes a response
+    /// from a forged one; a token in `request` is ignored.
+    ///
+    /// # Errors
+    /// If the request is Confirmable (RFC 7252 §8.1) or a GET with an ETag (§8.2.1), can never be
+    /// sent, or if a needed resource is used up. No event follows then.
+    pub fn request_group(&mut self, now: Instant, group: P, request: Request) -> Result<ExchangeId, RequestError> {
+        let id = self.client.group_message_id(&mut self.layers, now, &request)?;
+        let peer = self.open_peer(now, group)?;
+        self.client.request_group(&mut self.layers, now, peer, id, request)
+    }
+
+    /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
+    /// adds Observe 0. The exchange ends like that of any [`request`](Self::request).
+    /// [`Event::Notification`](crate::Event::Notification)s follow, each newer than the previous
+    /// one, and finally [`Event::SubscriptionOver`](crate::Event::SubscriptionOver), even if the
+    /// server does not accept the registration.
+    ///
+    /// # Errors
+    /// As for [`request`](Self::request), and if the method cannot be observed or there are too
+    /// many subscriptions.
+    pub fn subscribe(
+        &mut self,
+        now: Instant,
+        to: P,
+        request: Request,
+    ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
+        self.client.check_subscription(&self.layers, &request)?;
+        let peer = self.open_peer(now, to)?;
+        self.client.subscribe(&mut self.layers, now, peer, request)
+    }
+
+    /// Registers a [stale](crate::Event::Stale) subscription again, with the same token (RFC 7641
+    /// §3.3.1). The response is reported as a notification, or the subscription ends. Has no effect
+    /// while a registration is in progress.
+    ///
+    /// # Errors
+    /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
+    pub fn reregister(&mut self, now: Instant, subscription: SubscriptionId) -> Result<(), RequestError> {
+        self.client.reregister(&mut self.layers, now, subscription)
+    }
+
+    /// Ends a subscription and deregisters at the server: a GET or FETCH with Observe 1 and the
+    /// same token (RFC 7641 §3.6). That exchange ends like any other. No event of the
+    /// subscription follows.
+    ///
+    /// # Errors
+    /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
+    pub fn unsubscribe(&mut self, now: Instant, subscription: SubscriptionId) -> Result<ExchangeId, RequestError> {
+        self.client.unsubscribe(&mut self.layers, now, subscription)
+    }
+
+    /// Ends a subscription without a message to the server: its next notification is rejected with
+    /// a Reset (RFC 7641 §3.6). Returns `false` if the subscription is over already.
+    pub fn forget(&mut self, now: Instant, subscription: SubscriptionId) -> bool {
+        self.client.forget(&mut self.layers, now, subscription)
+    }
+
+    /// Sends a request, now or when NSTART and the controller admit it. It ends with exactly one
+    /// event: a response or a failure.
+    ///
+    /// # Errors
+    /// If the request can never be sent, or if a needed resource is used up. No event follows then.
+    pub fn request(&mut self, now: Instant, to: P, request: Request) -> Result<ExchangeId, RequestError> {
+        if !request.code.is_request() {
+            return Err(RequestError::NotAMethod(request.code));
+        }
+        let peer = self.open_peer(now, to)?;
+        self.client.request(&mut self.layers, now, peer, request)
+    }
+
+    /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
+    /// application has taken the last [`Event::Block`](crate::Event::Block). The request is sent as
+    /// soon as the peer's queue and controller admit it. Returns `false` if the exchange does not
+    /// wait for this call.
+    ///
+    /// The server may forget the response in the meantime; RFC 7959 §2.4 allows it. A server that
+    /// uses EXCHANGE_LIFETIME keeps it for 247 s.
+    pub fn fetch_next(&mut self, now: Instant, exchange: ExchangeId) -> bool {
+        self.client.fetch_next(&mut self.layers, now, exchange)
+    }
+
+    /// Supplies more of a body; with `last` all that remains, which may be empty. Data of any
+    /// length is accepted. It is sent in blocks of the size that the peer requests, and an
+    /// incomplete block waits for more data. The data may exceed what was
+    /// [wanted](crate::Event::Wanted) and is then held in memory.
+    ///
+    /// An application that cannot continue [cancels](Self::cancel) the exchange, or
+    /// [answers](Self::respond) the request with an error.
+    ///
+    /// # Errors
+    /// If the body is over.
+    pub fn supply(&mut self, now: Instant, body: Unfinished, more: Bytes, last: bool) -> Result<(), NotWanted> {
+        match body {
+            Unfinished::Request(id) => self.client.supply(&mut self.layers, now, id, more, last),
+            Unfinished::Response(request) => self.server.supply_response(&mut self.layers, now, request, more, last),
+        }
+    }
+
+    /// Pings a peer (RFC 7252 §4.3): its Reset causes
+    /// [`Event::Acknowledged`](crate::Event::Acknowledged).
+    ///
+    /// # Errors
+    /// If a needed resource is used up.
+    pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
+        let peer = self.open_peer(now, to)?;
+        self.layers.submit(now, peer, &mut { Opening::EMPTY })
+    }
+
+    /// Ends an exchange without an event, and frees its resources. A message already sent may still
+    /// have an effect at the peer. Returns `false` if the exchange is over already.
+    ///
+    /// [`Transmit::exchange`](super::Transmit) also names exchanges that the endpoint opened
+    /// itself. Cancelling a repeated registration ends the subscription, with
+    /// [`Event::SubscriptionOver`](crate::Event::SubscriptionOver). Cancelling a notification ends
+    /// its retransmission; the observer stays.
+    pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
+        let transport = &mut self.layers.transport;
+        let Some(purpose) = transport.exchanges.live(exchange).map(|exchange| exchange.purpose) else { return false };
+        let index = exchange.index;
+        match purpose {
+            Purpose::Request | Purpose::State(_) => self.client.cancel(&mut self.layers, now, index),
+            Purpose::Response(_) | Purpose::Notification(_) => self.server.cancel(&mut self.layers, now, index),
+            Purpose::Ping | Purpose::Handshake => {
+                transport.exchanges.abandon(now, &mut transport.peers, index, AbandonReason::Cancelled);
+                transport.close(now, index);
+            }
+        }
+        true
+    }
+
+    /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it
+    /// is a separate message. If that is Confirmable, its exchange is returned, and the exchange's
+    /// end ([`Event::Acknowledged`](super::Event::Acknowledged) or
+    /// [`Event::Failed`](super::Event::Failed)) shows whether it arrived. However many responses
+    /// wait for the peer, a further one is accepted and waits behind them. A response that the
+    /// client does not want is not sent (RFC 7967).
+    ///
+    /// # Errors
+    /// If the request does not await a response, or if the response is not legal; in the latter
+    /// case the request still awaits one.
+    pub fn respond(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        response: Response,
+    ) -> Result<Option<ExchangeId>, RespondError> {
+        self.server.respond(&mut self.layers, now, request, response)
+    }
+
+    /// Acknowledges a request with an Empty ACK now, because the response will take long. Otherwise
+    /// this happens after
+    /// [`EndpointConfig::separate_after`](crate::EndpointConfig::separate_after).
+    ///
+    /// # Errors
+    /// If the request does not await a response, or no longer.
+    pub fn acknowledge(&mut self, now: Instant, request: RequestId) -> Result<(), RespondError> {
+        self.server.acknowledge(&mut self.layers, now, request)
+    }
+
+    /// Drops a request without a response: it is acknowledged if Confirmable, and forgotten after
+    /// its lifetime.
+    pub fn ignore(&mut self, now: Instant, request: RequestId) {
+        self.server.ignore(&mut self.layers, now, request);
+    }
+
+    /// Replaces an outdated separate response that is outstanding or queued. The next transmission
+    /// carries the new response with a new message ID. Timeout and number of attempts continue,
+    /// because the path is the same (RFC 7641 §4.5.2). If the old response is acknowledged first,
+    /// the new one follows at once. In both cases the exchange ends once.
+    ///
+    /// # Errors
+    /// If `exchange` is over or is not that of a separate response, or if the new response is not
+    /// legal.
+    pub fn supersede(&mut self, exchange: ExchangeId, response: Response) -> Result<(), SupersedeError> {
+        self.server.supersede(&mut self.layers, exchange, response)
+    }
+
+    /// Returns `true` if the request was sent to a group. The response leaves at a random time
+    /// within the leisure, and only if it is useful. Returns `false` also if the request no longer
+    /// awaits a response.
+    #[must_use]
+    pub fn came_to_group(&self, request: RequestId) -> bool {
+        self.server.came_to_group(request)
+    }
+
+    /// Adds the sender of a request to the observers of `topic`, a number that the application
+    /// assigns to an observable resource. To be called before [`respond`](Self::respond), for a GET
+    /// or FETCH with [`OptionNumber::OBSERVE`](crate::codec::OptionNumber::OBSERVE) 0. Unless it is
+    /// an error, the response then confirms the observation.
+    ///
+    /// Returns `None` if the request does not await a response, was sent to a group, or comes from
+    /// a source that is not [validated](crate::EndpointConfig::source_validation), or if there is
+    /// no room within [`Limits::observers`](crate::Limits::observers) and
+    /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a
+    /// plain GET (RFC 7641 §4.1).
+    pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
+        self.server.observe(&mut self.layers, now, request, topic)
+    }
+
+    /// Sends a new state of a topic to its observers: to each as soon as no other notification to
+    /// it is in progress and the controller admits it. An observer may get only the last of several
+    /// states. Returns the number of observers. The call takes constant time; the endpoint visits
+    /// the observers while it is polled.
+    ///
+    /// Notifications are Non-confirmable, with two exceptions. The first notification is
+    /// Confirmable if the RTT to the client is unknown. The following ones are then paced by the
+    /// measured RTT, at most one within a retransmission timeout of the controller, instead of one
+    /// in 3 s (RFC 7641 §4.5.1). Every fifth consecutive one is Confirmable, to learn whether the
+    /// client still exists (§4.5). An observer that has not acknowledged anything for long is
+    /// [checked](crate::ObserverChecks), whether or not states change. A state that has stayed for
+    /// its Max-Age, at least 5 s and at most an hour, plus 2 s, is sent again as a Confirmable
+    /// message to observers that were sent it only as a Non-confirmable one: it may have been lost,
+    /// and the last state must arrive (§1.3). [`Response::reliability`] overrides this. An error is
+    /// the last notification, Confirmable by default, and ends the observation (§4.2). If a body
+    /// exceeds a message or the block size of an observer, the observer gets the first block and
+    /// requests the others.
+    ///
+    /// If the state has another Content-Format than the first response to an observer, the observer
+    /// gets 4.06 instead and is removed (§4.2): [`Event::ObserverGone`](crate::Event::ObserverGone)
+    /// with [`ObserverEnd::FormatChanged`](crate::ObserverEnd::FormatChanged).
+    ///
+    /// # Errors
+    /// If the response is not legal or too large.
+    pub fn notify(&mut self, now: Instant, topic: u64, response: Response) -> Result<usize, NotifyError> {
+        self.server.notify(&mut self.layers, now, topic, response)
+    }
+
+    /// Returns the number of observers of a topic.
+    #[must_use]
+    pub fn observers(&self, topic: u64) -> usize {
+        self.server.observers(topic)
+    }
+
+    /// Removes an observer without notifying it. Returns `false` if it is gone already.
+    pub fn dismiss(&mut self, now: Instant, observer: ObserverId) -> bool {
+        self.server.dismiss(&mut self.layers, now, observer)
+    }
+
+    /// Removes all observers of a topic without notifying them. Returns their number.
+    pub fn dismiss_all(&mut self, now: Instant, topic: u64) -> usize {
+        self.server.dismiss_all(&mut self.layers, now, topic)
+    }
+
+    /// Responds with a body whose payload is only the start, or empty. The blocks are sent as the
+    /// client requests them in order, and [`supply`](Self::supply) provides the rest. Returns
+    /// `false` if the client was sent another response at once, because it has no interest in this
+    /// one, requests the middle of a body that is not stored (4.08), or uses Q-Block2 (4.02: it
+    /// will use Block2, RFC 9177 §4.1).
+    ///
+    /// The block sent last can be requested again. A request for any other block is answered with
+    /// 4.08, since it does not come "in the order required by the server" (RFC 7959 §2.9.2). If the
+    /// application sets no ETag, the response has a unique one, so that a client does not combine
+    /// blocks of two bodies (§2.4). The response registers no observation.
+    ///
+    /// # Errors
+    /// If the request does not wait for a response or was sent to a group, if the code is not a
+    /// response code, or if the maximum number of bodies are being transferred. The request then
+    /// still waits.
+    pub fn respond_in_parts(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        response: Response,
+        rest: Rest,
+    ) -> Result<bool, RespondError> {
+        self.server.respond_in_parts(&mut self.layers, now, request, response, rest)
+    }
+
+    /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
+    /// with the first block of each body that has several.
+    /// [`Event::Request`](crate::Event::Request) then contains that block, with the M bit set in
+    /// its Block1 option, and [`Event::Part`](crate::Event::Part) contains each further one. Bodies
+    /// sent with Q-Block1 (RFC 9177) or to groups are still delivered whole.
+    ///
+    /// At most [`Limits::transfers`](crate::Limits::transfers) such requests and responses [in
+    /// parts](Self::respond_in_parts) exist; further ones are answered with 5.03.
+    /// [`Limits::body_bytes`](crate::Limits::body_bytes) does not apply to them.
+    pub fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
+        self.server.stream_requests(wanted)
+    }
+
+    /// Reports that the application has taken a block of a request body. The client is sent 2.31
+    /// Continue and may send the next block. An exchange is returned as by
+    /// [`respond`](Self::respond).
+    ///
+    /// The application may [respond](Self::respond) at any time instead, which ends the body (RFC
+    /// 7959 §2.9.3: 4.13). It must respond to the last block.
+    ///
+    /// # Errors
+    /// If the request does not wait for this call.
+    pub fn continue_request(&mut self, now: Instant, request: RequestId) -> Result<Option<ExchangeId>, RespondError> {
+        self.server.continue_request(&mut self.layers, now, request)
+    }
+
+    /// Declares a peer unreachable under this key for ever, for instance after the end of its
+    /// session. Its observations end with [`Event::ObserverGone`](crate::Event::ObserverGone), and
+    /// all exchanges with it except handshakes fail with
+    /// [`Failure::Unreachable`](crate::Failure::Unreachable). Its state is dropped once nothing
+    /// refers to it. Its received messages stay remembered for their lifetime, so that none is
+    /// processed twice. If the key is used again, message IDs start anew, contrary to RFC 7252
+    /// §4.4.
+    pub fn lose_peer(&mut self, now: Instant, peer: &P) {
+        let transport = &mut self.layers.transport;
+        let Some(peer) = transport.peers.peek(peer) else { return };
+        transport.peers.lose(peer);
+        let exchanges = transport.exchanges.with(&transport.peers, peer);
+        self.all_unreachable(now, exchanges);
+        self.server.lose_peer(&mut self.layers, now, peer);
+        self.layers.transport.peers.forget_lost();
     }
 }
 

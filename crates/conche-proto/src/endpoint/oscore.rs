@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use super::Endpoint;
 use crate::PeerKey;
-use crate::incoming::RequestId;
 use crate::layers::Agree;
 use crate::oscore::{Context, ContextId, EndId, InsertError, Reserve};
 use crate::security::Security;
+use crate::transport::RequestId;
 use conche_cc::Controller;
 
 /// # End-to-end protection (RFC 8613), and key exchange combined with the first request (RFC 9668)

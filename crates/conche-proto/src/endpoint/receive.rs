@@ -6,9 +6,8 @@ use crate::PeerKey;
 use crate::client::Tried;
 use crate::codec::{Code, Message, Type};
 use crate::event::Event;
-use crate::exchange::{ExchangeId, Failure, Purpose};
 use crate::hash::Keyed;
-use crate::transport::{Datagram, Sender, Source};
+use crate::transport::{Datagram, ExchangeId, Failure, Purpose, Sender, Source};
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 

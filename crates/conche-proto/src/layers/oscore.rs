@@ -22,19 +22,18 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use rand_core::RngCore;
-
+use super::Layers;
 use crate::PeerKey;
 use crate::codec::{Body, BuildError, Code, Message, OptionNumber, Overhead, OwnedMessage};
 use crate::error::RequestError;
 use crate::event::Event;
-use crate::exchange::{Failure, Opening};
-use crate::layers::Layers;
 use crate::oscore::{
     Binding, Context, ContextId, Contexts, EndId, InsertError, ProtectError, Protected, Reserve, kid_of,
 };
 use crate::security::Security;
+use crate::transport::{Failure, Opening};
 use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
 
 /// The security contexts of an endpoint and their state.
 pub(crate) struct Protection {

@@ -6,11 +6,10 @@ use core::net::IpAddr;
 use super::topics::OfTopic;
 use crate::blockwise::Asked;
 use crate::codec::{Body, Code, MessageId, OptionNumber, Token};
-use crate::exchange::ExchangeId;
-use crate::incoming::RequestId;
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::{Linked, Links, List};
+use crate::transport::{ExchangeId, RequestId};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
@@ -41,7 +40,7 @@ pub(super) struct Observer {
     pub(super) last: Option<MessageId>,
     /// When it was sent.
     pub(super) left: Stamp,
-    /// [Generation](crate::exchange::ExchangeId) of the exchange of a separate first response.
+    /// [Generation](crate::transport::ExchangeId) of the exchange of a separate first response.
     pub(super) first: Option<u32>,
     /// Content-Format of the first representation sent, required of all notifications (RFC 7641
     /// §4.2).

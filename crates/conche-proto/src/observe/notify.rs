@@ -6,7 +6,7 @@ use super::observers::{Notification, Observers, Place};
 use super::topics::State;
 use crate::codec::{Body, Code, MessageId, OptionNumber};
 use crate::config::ObserverChecks;
-use crate::exchange::{Content, ExchangeId, Reliability, Response};
+use crate::transport::{Content, ExchangeId, Reliability, Response};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 

@@ -15,12 +15,11 @@ use super::topics::{Topic, Walking};
 use crate::blockwise::Asked;
 use crate::codec::{MessageId, Token};
 use crate::config::{Limits, ObserverChecks, SharedConfig};
-use crate::exchange::{Content, ExchangeId, Failure, Reliability};
 use crate::hash::Keyed;
-use crate::incoming::RequestId;
 use crate::security::Security;
 use crate::shares::{CANDIDATES, Group, Shares};
 use crate::store::{Arena, Index, Links, List, Seldom, Timers};
+use crate::transport::{Content, ExchangeId, Failure, Reliability, RequestId};
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 

@@ -9,10 +9,10 @@ use core::fmt;
 use super::Order;
 use crate::blockwise::sets::RequestTag;
 use crate::codec::{Code, Token};
-use crate::exchange::{Content, ExchangeId, Failure, Reliability, token_hash};
 use crate::hash::Keyed;
 use crate::security::Security;
 use crate::store::{Arena, Index, Seldom, Timers};
+use crate::transport::{Content, ExchangeId, Failure, Reliability, token_hash};
 use conche_cc::Instant;
 
 /// Identifies a subscription of this endpoint.

@@ -8,9 +8,9 @@
 use core::time::Duration;
 
 use super::sequence::Sequence;
-use crate::exchange::{Content, Reliability};
 use crate::shares::Group;
 use crate::store::{Linked, Links, List};
+use crate::transport::{Content, Reliability};
 
 /// Minimum and maximum time until a state has settled.
 const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));

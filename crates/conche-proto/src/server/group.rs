@@ -1,17 +1,34 @@
-//! Received requests to groups (RFC 7252 §8), whose responses leave within the leisure.
+//! Requests to groups (RFC 7252 §8), and [`Leisure`]: their responses, until their random times
+//! (§8.2).
+//!
+//! ```text
+//!   a response │<------ leisure ------>│<------ leisure ------>│
+//!              │        x              │                   x   │
+//!              │   the first leaves    │     the next one leaves
+//! ```
+//!
+//! Periods do not overlap, so a group of G members responds at the rate for which the leisure was
+//! chosen, regardless of the number of requests. The response for the next period is chosen at the
+//! end of the previous one. Groups of sources take turns (self-clocked fair queueing, Golestani,
+//! INFOCOM 1994): a response waits for one response of each other group, not for all requests of
+//! one host.
 
+use alloc::collections::VecDeque;
+use core::time::Duration;
+
+use super::Server;
+use super::pending_requests::{Came, Interest, Waiting};
+use super::receive::{Arrival, RequestOptions};
 use crate::PeerKey;
-use crate::codec::{Message, OptionNumber, OwnedMessage, Type};
+use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Type};
 use crate::event::Event;
-use crate::incoming::{Came, Interest, RequestId};
 use crate::layers::Layers;
 use crate::security::Security;
-use crate::server::Server;
-use crate::server::options::RequestOptions;
-use crate::server::receive::Arrival;
-use crate::shares::Group;
-use crate::transport::{Datagram, Source};
+use crate::shares::{Group, Shares};
+use crate::store::Seldom;
+use crate::transport::{Datagram, RequestId, Source};
 use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns `true` if the request was sent to a group.
@@ -93,5 +110,125 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut layers.pool);
         layers.announce(Event::Request { id, from: source.from, message });
+    }
+}
+
+/// A response that waits for its time.
+#[derive(Debug)]
+pub(crate) struct Leisurely<P> {
+    /// Position in the order of service: the least is next.
+    turn: u64,
+    leisure: Duration,
+    /// Time of departure, relative to the start of its period.
+    offset: Duration,
+    pub(crate) waiting: Waiting<P>,
+    pub(crate) code: Code,
+    pub(crate) body: Body,
+}
+
+/// All waiting responses.
+#[derive(Debug)]
+pub(crate) struct Leisure<P> {
+    /// The response of the current period, and when it leaves.
+    current: Option<(Instant, Leisurely<P>)>,
+    /// Responses without a period yet, in order of arrival.
+    queue: VecDeque<Leisurely<P>>,
+    /// End of the last period.
+    over: Instant,
+    /// Turn and group of the last response with a period.
+    turn: u64,
+    last: Group,
+    /// Group requests per source, from their arrival on, so that accepted ones can be answered.
+    shares: Shares,
+}
+
+impl<P> Seldom for Leisure<P> {
+    type Recipe = ();
+
+    fn empty<'a>() -> &'a Self
+    where
+        Self: 'a,
+    {
+        const { &Self::NONE }
+    }
+
+    fn make((): &()) -> Self {
+        Self::NONE
+    }
+}
+
+impl<P> Leisure<P> {
+    const NONE: Self = Self {
+        current: None,
+        queue: VecDeque::new(),
+        over: Instant::ZERO,
+        turn: 0,
+        last: Group::NOBODY,
+        shares: Shares::new(),
+    };
+
+    /// Returns `true` if there is room for another request of this group of sources, of `capacity`
+    /// in total.
+    pub(super) fn admits(&self, sources: Group, capacity: usize) -> bool {
+        self.shares.admits(sources, 1, capacity)
+    }
+
+    /// Charges an accepted request.
+    pub(super) fn take(&mut self, sources: Group) {
+        self.shares.take(sources, 1);
+    }
+
+    /// Releases a completed request.
+    pub(super) fn give_back(&mut self, sources: Group) {
+        self.shares.give_back(sources, 1);
+    }
+
+    /// Stores a response, to be sent at a random time of a period of this length.
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        leisure: Duration,
+        random: &mut impl RngCore,
+        (waiting, code, body): (Waiting<P>, Code, Body),
+    ) {
+        let nanos = u64::try_from(leisure.as_nanos()).unwrap_or(u64::MAX);
+        // The upper half of the product is uniform over [0, nanos).
+        let point = u64::try_from((u128::from(random.next_u64()) * u128::from(nanos)) >> 64).unwrap_or(nanos);
+        let same_group = self.queue.iter().filter(|queued| queued.waiting.group == waiting.group);
+        let before = same_group.map(|queued| queued.turn).fold(self.turn, u64::max);
+        let (turn, offset) = (before.saturating_add(1), Duration::from_nanos(point));
+        self.queue.push_back(Leisurely { turn, leisure, offset, waiting, code, body });
+        if self.current.is_none() && self.over <= now {
+            self.begin_period(now);
+        }
+    }
+
+    /// Returns when the next response leaves or the next period starts.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let begins = || (!self.queue.is_empty()).then_some(self.over);
+        self.current.as_ref().map(|(at, _)| *at).or_else(begins)
+    }
+
+    /// Takes the response that is due. Its share must be given back.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Leisurely<P>> {
+        if self.current.is_none() && self.over <= now {
+            self.begin_period(self.over);
+        }
+        self.current.take_if(|(at, _)| *at <= now).map(|(_, response)| response)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+
+    /// Assigns the period that starts now to the next response, preferably of another group than
+    /// the last one.
+    fn begin_period(&mut self, start: Instant) {
+        let order = |(_, queued): &(usize, &Leisurely<P>)| (queued.turn, queued.waiting.group == self.last);
+        let next = self.queue.iter().enumerate().min_by_key(order).map(|(place, _)| place);
+        let Some(next) = next.and_then(|place| self.queue.remove(place)) else { return };
+        (self.turn, self.last) = (next.turn, next.waiting.group);
+        self.over = start + next.leisure;
+        self.current = Some((start + next.offset, next));
     }
 }

@@ -4,24 +4,19 @@
 //! | module | contents |
 //! |---|---|
 //! | `receive` | requests on their way to the application |
-//! | `options` | the options of a request, evaluated in one pass |
-//! | `bodies` | request bodies in blocks (RFC 7959) and bursts (RFC 9177), and requests for blocks |
-//! | `streams` | bodies that pass block by block between the application and the endpoint |
-//! | `answers` | responses of the endpoint itself, and what an unvalidated source may receive |
+//! | `pending_requests` | requests that await their response |
+//! | `respond` | their responses |
 //! | `validation` | proofs that a source receives at its address (RFC 9175) |
-//! | `respond` | responses of the application |
-//! | `blocks` | responses that are cut into blocks and stored |
+//! | `blockwise` | bodies in blocks, received and sent (RFC 7959) |
 //! | `q_block` | responses and notifications in bursts (RFC 9177) |
+//! | `streams` | bodies that pass block by block between the application and the endpoint |
 //! | `observe` | observers and notifications (RFC 7641) |
-//! | `group`, `leisure` | requests to groups (RFC 7252 §8) |
+//! | `group` | requests to groups (RFC 7252 §8) |
 
-mod answers;
-mod blocks;
-mod bodies;
+mod blockwise;
 mod group;
-mod leisure;
 mod observe;
-mod options;
+mod pending_requests;
 mod q_block;
 mod receive;
 mod respond;
@@ -34,16 +29,15 @@ use core::marker::PhantomData;
 use crate::PeerKey;
 use crate::blockwise::Representations;
 use crate::config::SharedConfig;
-use crate::exchange::{Exchange, ExchangeId, Failure, Left, Purpose};
 use crate::hash::Keyed;
-use crate::incoming::Incoming;
 use crate::layers::Layers;
 use crate::observe::{Observers, Place};
 use crate::store::OnDemand;
-use crate::transport::Transmit;
+use crate::transport::{Exchange, ExchangeId, Failure, Left, Purpose, Transmit};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
-use leisure::Leisure;
+use group::Leisure;
+pub(crate) use pending_requests::Incoming;
 use q_block::QBlock;
 use streams::Parts;
 use validation::Validation;

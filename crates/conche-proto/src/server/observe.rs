@@ -1,20 +1,21 @@
 //! Observers of this server (RFC 7641 §4): registration, notification, removal.
 
+use super::Server;
+use super::pending_requests::Waiting;
+use super::q_block::StoredResponse;
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead};
 use crate::config::SourceValidation;
 use crate::error::{NotifyError, RequestError};
 use crate::event::Event;
-use crate::exchange::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Response, State};
-use crate::incoming::{RequestId, Waiting};
 use crate::layers::Layers;
 use crate::observe::{
     DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
 };
-use crate::peer::PeersFull;
-use crate::server::Server;
-use crate::server::q_block::StoredResponse;
 use crate::shares::Group;
+use crate::transport::{
+    Content, ExchangeId, Failure, Opening, PeersFull, Purpose, Reliability, RequestId, Response, State,
+};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 

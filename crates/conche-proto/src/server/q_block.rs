@@ -18,21 +18,18 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::blocks::bounds;
-use super::bodies::Uploads;
+use super::Server;
+use super::blockwise::{Recipient, Uploads, bounds};
+use super::pending_requests::Waiting;
 use crate::PeerKey;
 use crate::blockwise::sets::{Follows, Sender, SetRules};
 use crate::blockwise::{Key, Mark};
 use crate::codec::{Block, Body, Code, OBSERVE_BYTES, OptionNumber, Overhead, Token};
 use crate::config::SharedConfig;
-use crate::exchange::{ExchangeId, Kept, Opening, Purpose, Reliability, State, Transferring, Work};
-use crate::incoming::Waiting;
 use crate::layers::Layers;
 use crate::observe::{Place, Progress};
-use crate::server::Server;
-use crate::server::blocks::Recipient;
 use crate::shares::Group;
-use crate::transport::{Payload, Source};
+use crate::transport::{ExchangeId, Kept, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Work};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 

@@ -1,8 +1,17 @@
-//! Received datagrams and datagrams to send, with their metadata.
+//! Received datagrams, datagrams to send, and the queue of the latter.
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
-use crate::exchange::ExchangeId;
+use super::Transport;
+use super::deduplication::{Deduplication, Remembered, Reply};
+use super::exchange::ExchangeId;
+use super::transfer::Left;
+use crate::PeerKey;
+use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty, encode_to_vec};
+use conche_cc::control::AbandonReason;
+use conche_cc::{Controller, Instant};
 
 /// A received datagram with its metadata.
 #[derive(Clone, Copy, Debug)]
@@ -86,5 +95,246 @@ impl<P> Transmit<P> {
     /// Creates an answer of `len` bytes, sent from any local address.
     pub const fn new(to: P, len: usize) -> Self {
         Self { to, local: None, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 }
+    }
+}
+
+/// The sender of a received message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender<P> {
+    pub(crate) source: Source<P>,
+    /// The keyed hash of its address.
+    pub(crate) hash: u64,
+    /// Its state, if it has any.
+    pub(crate) peer: Option<u32>,
+    /// The layer below has validated its address.
+    pub(crate) validated: bool,
+}
+
+/// The source of a datagram and the local address it came to: the return path of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<P> {
+    pub(crate) from: P,
+    pub(crate) local: Option<IpAddr>,
+}
+
+/// A datagram to be sent.
+#[derive(Debug)]
+pub(crate) enum Departure<P> {
+    /// The message of an exchange, encoded when polled.
+    Exchange(ExchangeId),
+    /// The reply stored in the deduplication table.
+    Remembered { to: Source<P>, id: MessageId, remembered: Remembered },
+    /// An Empty ACK or a Reset.
+    Empty { to: Source<P>, ty: Type, id: MessageId },
+    /// A message that is not stored elsewhere.
+    Message { to: Source<P>, datagram: Box<[u8]> },
+}
+
+impl<P> Departure<P> {
+    /// Creates the departure for a reply that is not stored elsewhere.
+    pub(crate) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
+        match reply {
+            Reply::Datagram(datagram) => Self::Message { to, datagram },
+            Reply::Short { length, bytes } => {
+                Self::Message { to, datagram: bytes.get(..usize::from(length)).unwrap_or(&bytes).into() }
+            }
+            Reply::EmptyAck | Reply::Silence | Reply::Pending => Self::Empty { to, ty: Type::Acknowledgement, id },
+        }
+    }
+}
+
+/// All departures in order.
+pub(crate) struct Outbox<P> {
+    departures: VecDeque<Departure<P>>,
+    /// Number of departures at the front that do not refer to the deduplication table.
+    kept: usize,
+}
+
+impl<P: Copy> Outbox<P> {
+    pub(crate) fn new() -> Self {
+        Self { departures: VecDeque::new(), kept: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.departures.len()
+    }
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, departure: Departure<P>) {
+        reserve_first(&mut self.departures);
+        self.departures.push_back(departure);
+    }
+
+    #[inline]
+    pub(crate) fn pop_front(&mut self) -> Option<Departure<P>> {
+        self.kept = self.kept.saturating_sub(1);
+        self.departures.pop_front()
+    }
+
+    /// Copies pending replies from the deduplication table, which is about to evict entries.
+    pub(crate) fn keep(&mut self, received: &Deduplication) {
+        for departure in self.departures.range_mut(self.kept..) {
+            if let &mut Departure::Remembered { to, id, remembered } = departure
+                && let Some(reply) = received.reply(remembered).filter(|reply| !matches!(reply, Reply::Pending))
+            {
+                *departure = Departure::forgotten(to, id, reply.clone());
+            }
+        }
+        self.kept = self.departures.len();
+    }
+}
+
+/// Reserves exactly one place in an empty queue. A queue that is drained in time needs no more, and
+/// the usual four places would be a fifth of the memory of an endpoint with one peer.
+#[inline]
+pub(crate) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
+    if outputs.capacity() == 0 {
+        outputs.reserve_exact(1);
+    }
+}
+
+/// Copies `datagram` to the front of `buf`; `None` if it does not fit.
+#[inline]
+pub(crate) fn write(datagram: &[u8], buf: &mut [u8]) -> Option<usize> {
+    buf.get_mut(..datagram.len())?.copy_from_slice(datagram);
+    Some(datagram.len())
+}
+
+/// Encodes a message at the front of `buf`; `None` if it does not fit.
+#[inline]
+pub(crate) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<usize> {
+    if code.is_empty() {
+        return write(&encode_empty(ty, id), buf);
+    }
+    let mut encoder = Encoder::new(buf, ty, code, id, token).ok()?;
+    encoder.body(body).ok().map(|encoder| encoder.finish())
+}
+
+/// Encodes a message into a new allocation.
+#[inline]
+pub(crate) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
+    encode_to_vec(ty, code, id, token, body).into_boxed_slice()
+}
+
+/// A message of a Q-Block burst (RFC 9177).
+pub(crate) struct Payload {
+    pub(crate) code: Code,
+    pub(crate) token: Token,
+    pub(crate) body: Body,
+    /// Whether it is the first of a train.
+    pub(crate) first: bool,
+    /// Whether it is the first of a body.
+    pub(crate) begins: bool,
+}
+
+impl<P: PeerKey, C: Controller> Transport<P, C> {
+    /// Writes a reply to `buf`; `None` if it is obsolete.
+    pub(crate) fn write_reply(&mut self, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
+        let (to, len) = match departure {
+            Departure::Exchange(_) => return None,
+            Departure::Remembered { to, id, remembered } => match self.received.reply(remembered)? {
+                Reply::Datagram(datagram) => (to, write(datagram, buf)),
+                Reply::Short { length, bytes } => (to, write(bytes.get(..usize::from(*length)).unwrap_or(bytes), buf)),
+                Reply::EmptyAck => (to, write(&encode_empty(Type::Acknowledgement, id), buf)),
+                Reply::Silence | Reply::Pending => return None,
+            },
+            Departure::Empty { to, ty, id } => {
+                self.stats.resets_sent += u64::from(ty == Type::Reset);
+                (to, write(&encode_empty(ty, id), buf))
+            }
+            Departure::Message { to, datagram } => (to, write(&datagram, buf)),
+        };
+        let Source { from, local } = to;
+        let Some(len) = len else {
+            self.stats.oversized += 1;
+            return None;
+        };
+        Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
+    }
+
+    /// Writes the message of an exchange to `buf`, with this message ID if it is that of a group
+    /// request. `None` if it does not fit: the exchange has failed.
+    #[inline]
+    pub(crate) fn write_exchange(
+        &mut self,
+        now: Instant,
+        id: ExchangeId,
+        group_id: Option<MessageId>,
+        buf: &mut [u8],
+    ) -> Option<Transmit<P>> {
+        let exchange = self.exchanges.get(id.index);
+        let token = exchange.transfer.as_ref().and_then(|transfer| transfer.token.as_ref());
+        let token = token.unwrap_or_else(|| exchange.token_sent());
+        let (ty, content) = (exchange.message_type(), &exchange.content);
+        let message_id = group_id.unwrap_or(exchange.id);
+        let Some(len) = encode(buf, ty, content.code, message_id, token, &content.body) else {
+            self.too_large(now, id.index);
+            return None;
+        };
+        let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
+        Some(Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
+    }
+
+    /// Reports to the controller that the message of an exchange was sent. Returns the number of the
+    /// transmission.
+    #[inline]
+    pub(crate) fn sent(&mut self, now: Instant, index: u32) -> u8 {
+        let attempt = self.exchanges.sent(now, &mut self.peers, index, &mut self.random);
+        self.stats.retransmissions += u64::from(attempt > 0);
+        attempt
+    }
+
+    /// Returns the message ID of the next payload of a burst. `None` if the exchange is over or no
+    /// message ID is free; the payload then leaves later.
+    pub(crate) fn payload_id(&mut self, now: Instant, id: ExchangeId) -> Option<MessageId> {
+        let exchange = self.exchanges.live(id)?;
+        if exchange.sent.is_empty() {
+            return Some(exchange.id);
+        }
+        let peer = exchange.peer;
+        match self.message_id(now, peer) {
+            Ok(id) => Some(id),
+            Err(free) => {
+                self.exchanges.depart_later(id.index, free);
+                None
+            }
+        }
+    }
+
+    /// Writes a payload of a burst to `buf`. `None` if it does not fit: the exchange has failed.
+    pub(crate) fn write_payload(
+        &mut self,
+        now: Instant,
+        id: ExchangeId,
+        message_id: MessageId,
+        payload: &Payload,
+        buf: &mut [u8],
+    ) -> Option<(Transmit<P>, Left)> {
+        let Payload { code, token, body, first, .. } = payload;
+        if !self.exchanges.get(id.index).sent.is_empty() {
+            self.exchanges.identify_as(id.index, message_id);
+        }
+        let exchange = self.exchanges.get(id.index);
+        let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
+        let Some(len) = encode(buf, Type::NonConfirmable, *code, message_id, token, body) else {
+            self.too_large(now, id.index);
+            return None;
+        };
+        let bytes = u32::try_from(len).unwrap_or(u32::MAX);
+        let left = self.exchanges.payload_left(now, &mut self.peers, id.index, (*first, bytes), &mut self.random);
+        let attempt = self.exchanges.get(id.index).attempt();
+        match left {
+            Left::Over => self.exchanges.abandon(now, &mut self.peers, id.index, AbandonReason::Cancelled),
+            Left::Waits => self.stats.retransmissions += u64::from(attempt > 0),
+        }
+        Some((Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt }, left))
+    }
+
+    /// Abandons an exchange whose message does not fit into a datagram.
+    #[cold]
+    fn too_large(&mut self, now: Instant, index: u32) {
+        self.stats.oversized += 1;
+        self.exchanges.abandon(now, &mut self.peers, index, AbandonReason::Cancelled);
     }
 }

@@ -1,20 +1,53 @@
 //! [`Transport`]: the message layer (RFC 7252 §4), whatever the messages mean: peers, exchanges,
 //! deduplication, the queue of datagrams to be sent, and limits by source.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `datagram` | datagrams, and the queue of those to be sent |
+//! | `request` | requests and responses as the application submits them |
+//! | `deduplication` | received messages and the replies to them |
+//! | `exchange`, `exchange_table` | messages of this endpoint, from submission to end |
+//! | `admission` | which messages may leave: NSTART, controller, message IDs, path window |
+//! | `retransmission` | timers, and the reports to the controller |
+//! | `transfer` | exchanges of more than one message |
+//! | `peer`, `peer_table` | state of each peer |
+//! | `path` | state and window of a path, which several peers share |
+//! | `message_id` | allocation of message IDs |
+//! | `rate_limit` | sources, their groups and their rate limits |
 
+mod admission;
 mod datagram;
-mod departure;
-mod handshake;
-mod outbox;
-mod reply;
-mod sender;
-mod sources;
+mod deduplication;
+mod exchange;
+mod exchange_table;
+mod message_id;
+mod path;
+mod peer;
+mod peer_table;
+mod rate_limit;
+mod request;
+mod retransmission;
+mod transfer;
 
 pub use datagram::{Datagram, Ecn, Transmit};
-pub(crate) use departure::Payload;
-pub(crate) use outbox::{Departure, Outbox, Source, encode, encoded, reserve_first, write};
-pub(crate) use reply::allows;
-pub(crate) use sender::Sender;
-pub(crate) use sources::{Limiters, Sources};
+pub use exchange::{Course, ExchangeId, Failure};
+pub use path::PathKey;
+pub use peer::{ControllerId, PeerSnapshot, Survey};
+pub use rate_limit::Limiter;
+pub use request::{Reliability, Request, RequestId, Response, Rest};
+pub use retransmission::Flight;
+
+pub(crate) use datagram::{Departure, Outbox, Payload, Sender, Source, encode, encoded, reserve_first};
+pub(crate) use deduplication::{Deduplication, Received, Remembered, Reply, allows};
+pub(crate) use exchange::{Content, Exchange, Purpose, State};
+pub(crate) use exchange_table::{Exchanges, Opening, token_hash};
+pub(crate) use message_id::GROUP_IDS;
+pub(crate) use path::ChoosePath;
+pub(crate) use peer::ChooseController;
+pub(crate) use peer_table::{Peers, PeersFull};
+pub(crate) use rate_limit::{Limiters, Sources};
+pub(crate) use retransmission::Next;
+pub(crate) use transfer::{Kept, Left, Transferring, Work};
 
 use alloc::boxed::Box;
 
@@ -25,13 +58,11 @@ use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, NoResponse, Token, Type};
 use crate::config::{ConfigError, SharedConfig};
 use crate::error::RequestError;
-use crate::exchange::{ExchangeId, Exchanges, Failure, Next, Opening, Purpose, State};
 use crate::hash::Keyed;
-use crate::message::{Deduplication, Rejectable};
-use crate::peer::Peers;
 use crate::stats::Stats;
 use crate::store::OnDemand;
 use conche_cc::{Controller, Instant};
+use message_id::Rejectable;
 
 /// The message layer of an endpoint.
 pub(crate) struct Transport<P: PeerKey, C: Controller> {

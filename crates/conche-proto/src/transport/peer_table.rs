@@ -13,21 +13,17 @@ use core::hint::black_box;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
-use rand_core::RngCore;
-
-use super::non::NonSent;
-use super::paths::{ChoosePath, Entry, Fate, Paths};
-use super::trust::Trust;
-use super::usage::Usage;
-use super::{ControllerId, Controllers, Idle, Mark, Marks, PathKey, Peer, PeerSnapshot};
+use super::message_id::{NextId, UsedIds};
+use super::path::{ChoosePath, Entry, Fate, PathKey, Paths};
+use super::peer::{ControllerId, Controllers, Idle, Mark, Marks, NonSent, Peer, PeerSnapshot, Trust, Usage};
 use crate::PeerKey;
 use crate::hash::Keyed;
-use crate::message::{NextId, UsedIds};
 use crate::shares::{CANDIDATES, Group, Shares};
 use crate::store::{Arena, Chain, Index, Links, List, NIL};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged};
 use conche_cc::path_history::PathHistory;
 use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
 
 /// The table is full of peers in use or recently used, or a group has used its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -134,6 +134,13 @@ pub enum Reliability {
     NeverConfirmable,
 }
 
+/// Identifies a received request that awaits its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
 /// A response to send.
 #[derive(Clone, Debug)]
 pub struct Response {

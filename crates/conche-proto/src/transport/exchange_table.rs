@@ -2,21 +2,22 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::hint::black_box;
+use core::net::IpAddr;
+use core::time::Duration;
 
-use rand_core::RngCore;
-
-use super::{Content, Course, Exchange, ExchangeId, Purpose, Reliability, State, Transferring};
+use super::exchange::{Content, Course, Exchange, ExchangeId, Purpose, State};
+use super::peer_table::Peers;
+use super::request::Reliability;
+use super::transfer::Transferring;
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, Overhead, Token};
 use crate::config::SharedConfig;
 use crate::hash::Keyed;
-use crate::peer::Peers;
 use crate::security::Security;
 use crate::store::{Arena, Index, Links, Timers};
 use conche_cc::{Controller, Instant};
-use core::hint::black_box;
-use core::net::IpAddr;
-use core::time::Duration;
+use rand_core::RngCore;
 
 pub(crate) struct Opening {
     pub(crate) purpose: Purpose,

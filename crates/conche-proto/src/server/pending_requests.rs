@@ -17,21 +17,14 @@ use core::time::Duration;
 use crate::blockwise::Asked;
 use crate::codec::{MessageId, NoResponse, Token};
 use crate::config::SharedConfig;
-use crate::message::Remembered;
 use crate::security::Security;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Linked, Links, List, Number, Seldom};
+use crate::transport::{Remembered, RequestId};
 use conche_cc::Instant;
 
 /// The bytes of an Empty message (RFC 7252 §4.1).
 pub(crate) const EMPTY_BYTES: u16 = 4;
-
-/// Identifies a received request that awaits its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RequestId {
-    index: u32,
-    generation: u32,
-}
 
 /// A received request that awaits its response.
 #[derive(Clone, Debug)]

@@ -15,51 +15,28 @@
 //! until the last. A request sends one. A response superseded before its acknowledgement sends the
 //! next at once. A block transfer sends the next message after the answer to the last, from the end
 //! of the queue.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `request` | requests and responses of the application |
-//! | `course` | outcome and statistics |
-//! | `table` | [`Exchanges`]: by number, message ID and token, from opening to closing |
-//! | `admission` | decides which messages may leave |
-//! | `retransmission` | reports to the controller, and its timers |
-//! | `handshake` | flights of a handshake (RFC 6347 §4.2.4) in place of messages |
-//! | `transfer` | requests of more than one message |
-//! | `sets` | MAX_PAYLOADS bursts with a single answer (RFC 9177) |
-
-mod admission;
-mod course;
-mod handshake;
-mod request;
-mod retransmission;
-mod sets;
-mod table;
-mod transfer;
-
-pub use course::{Course, ExchangeId, Failure};
-pub use handshake::Flight;
-pub use request::{Reliability, Request, Response, Rest};
-pub(crate) use retransmission::Next;
-pub(crate) use sets::Left;
-pub(crate) use table::{Exchanges, Opening, token_hash};
-pub(crate) use transfer::{Kept, Transferring, Work};
 
 use alloc::boxed::Box;
+use core::fmt;
 use core::net::IpAddr;
 use core::num::NonZeroU8;
 use core::time::Duration;
 
-use smallvec::SmallVec;
-
+use super::path::Fate;
+use super::peer::Queue;
+use super::peer_table::Peers;
+use super::transfer::Transferring;
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
 use crate::config::Times;
-use crate::peer::{Fate, Peers, Queue};
+#[cfg(feature = "oscore")]
+use crate::oscore::ProtectError;
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::{Linked, Links, Number};
 use conche_cc::control::AckedCopy;
 use conche_cc::{Controller, Instant};
+use smallvec::SmallVec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -131,7 +108,7 @@ pub(crate) struct Exchange<C: Controller> {
     /// Valid after admission.
     pub(crate) id: MessageId,
     /// Registered in the index of message IDs.
-    identified: bool,
+    pub(super) identified: bool,
     pub(crate) confirmable: bool,
     pub(crate) may_confirm: bool,
     /// UDP payload and counted overhead, in bytes.
@@ -152,7 +129,7 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) flight: C::Flight,
     /// Links in the peer's queue during admission, otherwise in the list of the peer's other
     /// exchanges.
-    of_peer: Links,
+    pub(super) of_peer: Links,
 }
 
 impl<C: Controller> Linked<Queue> for Exchange<C> {
@@ -199,7 +176,7 @@ impl<C: Controller> Exchange<C> {
     }
 
     #[inline]
-    fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>) {
+    pub(super) fn free_slot<P: PeerKey>(&mut self, peers: &mut Peers<P, C>) {
         if core::mem::take(&mut self.holds_slot) {
             peers.get_mut(self.peer).free_slot(self.bytes);
         }
@@ -208,7 +185,7 @@ impl<C: Controller> Exchange<C> {
 
     /// Removes the exchange from its path.
     #[inline]
-    fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: Fate) {
+    pub(super) fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: Fate) {
         if let Some(path) = self.path.take() {
             self.ask_again = Instant::FAR_FUTURE;
             peers.leave_path(path.get(), fate);
@@ -256,7 +233,7 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// Returns `true` if the application opened it.
-    fn is_asked_for(&self) -> bool {
+    pub(super) fn is_asked_for(&self) -> bool {
         matches!(self.purpose, Purpose::Request | Purpose::Ping | Purpose::Handshake)
     }
 
@@ -272,7 +249,7 @@ impl<C: Controller> Exchange<C> {
     /// Returns when the controller has delayed a queued message for too long. An expired
     /// notification would be reopened at once with the same state, so it waits at least
     /// EXCHANGE_LIFETIME.
-    fn pause_ends(&self, times: &Times) -> Instant {
+    pub(super) fn pause_ends(&self, times: &Times) -> Instant {
         let longest = match self.notifies() {
             true => times.longest_pause.max(times.exchange_lifetime),
             false => times.longest_pause,
@@ -314,7 +291,7 @@ impl<C: Controller> Exchange<C> {
 
     /// Returns the statistics of the last message.
     #[inline]
-    fn course_of_message(&self, now: Instant) -> Course {
+    pub(super) fn course_of_message(&self, now: Instant) -> Course {
         let first = self.first_sent();
         Course {
             messages: u32::from(first.is_some()),
@@ -324,5 +301,114 @@ impl<C: Controller> Exchange<C> {
             elapsed: self.since_first(now),
             timeout: self.timeout.unwrap_or_default(),
         }
+    }
+}
+
+/// Statistics of an exchange, over all its messages (RFC 7959).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// Messages sent, without retransmissions: 0 if none left the queue, more than 1 for a
+    /// block-wise body.
+    pub messages: u32,
+    /// Transmissions of all messages, including retransmissions.
+    pub transmissions: u32,
+    /// Time from submission to the first transmission (NSTART, pacing).
+    pub queued: Duration,
+    /// Time from the first transmission to the first acknowledgement or response; `None` without
+    /// one.
+    pub acknowledged_after: Option<Duration>,
+    /// Time from the first transmission to this event.
+    pub elapsed: Duration,
+    /// The last timeout armed.
+    pub timeout: Duration,
+}
+
+/// AbandonReason an exchange failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// All retransmissions were unanswered (RFC 7252 §4.2), or a Non-confirmable request got no
+    /// response.
+    TimedOut,
+    /// The request was acknowledged, but no response arrived within the response timeout.
+    NoResponse,
+    /// The request's own deadline passed before a response arrived.
+    Deadline,
+    /// The request exceeded the queue lifetime and was never sent: it had no effect at the peer.
+    QueueExpired,
+    /// The peer responded with a Reset: it does not process such messages.
+    Reset,
+    /// The network reported the peer as unreachable.
+    Unreachable,
+    /// The response had a critical option that is unknown or malformed (RFC 7252 §5.4.1), or a
+    /// block that does not continue the previous ones (RFC 7959 §2.4).
+    UnacceptableResponse,
+    /// The body changed during a block-wise transfer, repeatedly or where repeating the request
+    /// could have another effect (RFC 7959 §2.4).
+    BodyChanged,
+    /// The response body exceeds [`Limits::body_bytes`](crate::Limits::body_bytes) or the rest of
+    /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks exceed the message
+    /// size.
+    BodyTooLarge,
+    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes) and cannot be
+    /// sent block-wise.
+    MessageTooLarge,
+    /// A protected request (OSCORE, RFC 8613) got an unprotected error. Its sender is unknown: a
+    /// server that lost the security context, or an attacker on the path, who may have forwarded
+    /// the request before.
+    #[cfg(feature = "oscore")]
+    NotAuthenticated(Code),
+    /// The next message of the exchange could not be protected.
+    #[cfg(feature = "oscore")]
+    NotProtected(ProtectError),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            #[cfg(feature = "oscore")]
+            Self::NotAuthenticated(code) => return write!(f, "{code} came without the protection of the request"),
+            #[cfg(feature = "oscore")]
+            Self::NotProtected(error) => return write!(f, "the next message could not be protected: {error}"),
+            Self::TimedOut => "no answer: all retransmissions timed out",
+            Self::NoResponse => "the request was acknowledged, but no response followed",
+            Self::Deadline => "the request's deadline passed without a response",
+            Self::QueueExpired => "it waited too long for its turn and was never sent",
+            Self::Reset => "the peer rejected the message with a Reset",
+            Self::Unreachable => "the network reports the peer unreachable",
+            Self::UnacceptableResponse => {
+                "the response carries a critical option that is unknown or malformed, or blocks that do not fit together"
+            }
+            Self::BodyChanged => "the response's body changed while it was fetched block by block",
+            Self::BodyTooLarge => "the response's body is larger than the limit 'body_bytes', or than what is free",
+            Self::MessageTooLarge => "the message is larger than the limit 'message_bytes'",
+        })
+    }
+}
+
+impl core::error::Error for Failure {}
+
+/// Identifies an exchange that this endpoint opened: a request, ping, separate response or
+/// notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExchangeId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ExchangeId {
+    /// Returns a number unique among the exchanges of this endpoint, for logs and traces.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+
+    /// Returns the exchange's place, for drivers that store data per exchange. It is below
+    /// [`Limits::exchanges`](crate::Limits::exchanges) plus the other exchanges that the endpoint
+    /// has open. The place is reused after the end of the exchange, possibly before its final event
+    /// is polled.
+    #[must_use]
+    pub const fn place(self) -> u32 {
+        self.index
     }
 }

@@ -1,10 +1,14 @@
 //! Admission: decides which messages may leave, by NSTART, message IDs, PROBING_RATE and
 //! controller.
 
+use super::exchange::{ExchangeId, Purpose, State};
+use super::exchange_table::Exchanges;
+use super::path::{Entry, Fate};
+use super::peer::Mark;
+use super::peer_table::Peers;
 use super::retransmission::BETWEEN_NOTIFICATIONS;
-use super::{ExchangeId, Exchanges, Purpose, State, Transferring, transfer};
+use super::transfer::{SenderTurn, Transferring};
 use crate::PeerKey;
-use crate::peer::{Entry, Fate, Mark, Peers};
 use crate::store::Number;
 use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
@@ -55,14 +59,14 @@ impl<C: Controller> Exchanges<C> {
                 (state.work().queued == 1, state.work().outstanding < self.config.transmission.nstart);
             let turn = match self.slots[index].transfer.as_deref_mut() {
                 Some(transfer) if has_slot => transfer.take_turn(alone),
-                _ => transfer::Turn::Leaves,
+                _ => SenderTurn::Leaves,
             };
-            if turn == transfer::Turn::Leaves {
+            if turn == SenderTurn::Leaves {
                 return self.admit_first(now, peers, peer, index);
             }
             let queue = &mut state.work_mut().queue;
             queue.remove(&mut self.slots, index);
-            let next = queue.first().filter(|&next| turn == transfer::Turn::Passes && !self.owes(next));
+            let next = queue.first().filter(|&next| turn == SenderTurn::Passes && !self.owes(next));
             match next {
                 Some(next) => {
                     queue.push_front(&mut self.slots, index);

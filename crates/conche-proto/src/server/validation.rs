@@ -1,0 +1,978 @@
+//! [`Validation`]: keeps the endpoint from amplifying traffic towards a forged address (RFC 9175
+//! §2.4, item 3; RFC 9000 §8).
+//!
+//! Until a source has proved that it receives datagrams at its address, each of its own may be
+//! answered with three times its bytes. Such a request gets one message that is never
+//! retransmitted: a piggybacked response, or a Non-confirmable one. If that is not enough, because
+//! the response is larger or must be retransmitted, or the request registers an observer or uses
+//! Q-Block, the response or the request is held and the source is sent a *ping*: an Empty
+//! Confirmable message of 4 bytes with a random message ID. Every endpoint answers it with a Reset
+//! (RFC 7252 §4.3). The answer validates the source and releases the message. Clients need not know
+//! Echo, and each handler runs once.
+//!
+//! ```text
+//!   client                     server
+//!     | GET (20 bytes) --------> |  handler: 1000 bytes are more than 60
+//!     | <-- CON, Empty, ID 7d34  |  response held
+//!     | RST, ID 7d34 ----------> |  source validated for 247 s
+//!     | <-- ACK, 2.05, 1000 bytes|
+//! ```
+//!
+//! Without an answer to the ping the response leaves after 12 s as far as the allowance goes: the
+//! first block of 16 bytes. Requests for further blocks pay for those.
+//!
+//! Held messages are bounded ([`Pings`]). Without room for one, without room for a block, and with
+//! [`SourceValidation::Echo`], the request is answered with 4.01 and an Echo value (RFC 9175 §2.3).
+//! A request with that value validates its source at once. A response to a request that is not
+//! idempotent is then cut to its code, since a client that repeated the request would repeat its
+//! effect.
+//!
+//! A source also counts as validated when it acknowledges a Confirmable response or notification.
+//!
+//! # Limits
+//! An Echo value of 16 bytes needs more room than three times the shortest requests, so those get
+//! one of 6 bytes. Its MAC of 32 bits could be guessed: after [`ECHO_GUESSES`] wrong ones no brief value
+//! is accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years. The
+//! message ID of a ping has 16 bits; wrong answers are counted by host.
+//!
+//! A host that runs CoAP at the forged address and port answers the ping although it requested
+//! nothing. Only [`SourceValidation::Echo`] protects such hosts.
+//!
+//! [`Pings`]: sources with an unanswered ping, and the messages held for each of them.
+//!
+//! Every bound is in total and by source group: a group holds at most as much as is free for all
+//! others.
+//!
+//! [`Validated`]: the sources that proved that they receive at their address, in bounded memory.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+use core::time::Duration;
+
+use super::Server;
+use super::pending_requests::{Came, EMPTY_BYTES, Waiting};
+use super::receive::Arrival;
+use crate::PeerKey;
+use crate::blockwise::Asked;
+use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Type, encode_empty};
+use crate::config::SourceValidation;
+use crate::echo::Freshness;
+use crate::hash::Fingerprint;
+use crate::layers::Layers;
+use crate::observe::REGISTER;
+use crate::security::Security;
+use crate::shares::{Group, Shares};
+use crate::store::{Arena, Index, Linked, Links, List};
+use crate::transport::{GROUP_IDS, Reliability, Response, Source, allows};
+use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
+use smallvec::SmallVec;
+
+/// The bytes of an Echo option with a value of 16 bytes (with one more byte for the length), and
+/// with a brief one.
+const ECHO_BYTES: usize = 3 + Freshness::LENGTH;
+const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
+
+/// How long an Echo value is valid, and a source after it was validated: as long as a
+/// retransmission of its request can arrive (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
+pub(crate) const LIFETIME: Duration = Duration::from_secs(247);
+
+/// The maximum number of wrong brief Echo values that are checked in each [`LIFETIME`].
+const ECHO_GUESSES: u32 = 4096;
+
+/// State of address validation, created when the first source has to prove its address.
+#[derive(Debug)]
+pub(crate) struct Validation<P> {
+    freshness: Freshness,
+    pub(crate) validated: Validated,
+    pub(crate) pings: Pings<P>,
+    /// The number of wrong brief Echo values in the period that ends at `guessed_until`.
+    guessed: u32,
+    guessed_until: Instant,
+}
+
+impl<P> Validation<P> {
+    pub(crate) fn new(random: &mut impl RngCore, ack_timeout: Duration) -> Self {
+        let mut key = [0; 16];
+        random.fill_bytes(&mut key);
+        Self {
+            freshness: Freshness::new(key, LIFETIME),
+            validated: Validated::new(),
+            pings: Pings::new(ack_timeout),
+            guessed: 0,
+            guessed_until: Instant::ZERO,
+        }
+    }
+
+    /// Returns when the next interval of a pinged source ends.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.pings.next_due()
+    }
+
+    /// Returns the number of sources that have not answered a ping.
+    pub(crate) fn pinged(&self) -> usize {
+        self.pings.len()
+    }
+
+    /// Returns the number of held requests and responses.
+    pub(crate) fn held(&self) -> usize {
+        self.pings.held()
+    }
+
+    /// Returns the age of the Echo value that this source returned. `None` if it is not one of its
+    /// values or is too old.
+    pub(in crate::server) fn age(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration>
+    where
+        P: PeerKey,
+    {
+        let Ok(brief) = <[u8; Freshness::BRIEF]>::try_from(value) else {
+            return self.freshness.check(now, from, value).ok();
+        };
+        if !self.takes_brief(now) {
+            return None;
+        }
+        let age = self.freshness.check_brief(now, from, brief);
+        if age.is_none() {
+            self.guessed += 1;
+        }
+        age
+    }
+
+    /// Returns whether brief values are accepted: fewer than [`ECHO_GUESSES`] wrong ones arrived in this
+    /// period.
+    fn takes_brief(&mut self, now: Instant) -> bool {
+        if now >= self.guessed_until {
+            (self.guessed, self.guessed_until) = (0, now + LIFETIME);
+        }
+        self.guessed < ECHO_GUESSES
+    }
+
+    /// Returns the Echo value for a source, in an option of at most `room` bytes.
+    pub(in crate::server) fn value(
+        &mut self,
+        now: Instant,
+        from: &P,
+        room: usize,
+    ) -> Option<SmallVec<[u8; Freshness::LENGTH]>>
+    where
+        P: PeerKey,
+    {
+        match room {
+            ECHO_BYTES.. => Some(self.freshness.challenge(now, from).into()),
+            BRIEF_ECHO_BYTES.. if self.takes_brief(now) => {
+                Some(SmallVec::from_slice(&self.freshness.brief_challenge(now, from)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether a response may only be sent to a validated source: it is larger than the
+/// allowance, or must be sent in a Confirmable message.
+#[inline]
+pub(crate) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool {
+    let confirmable = match response.reliability {
+        Some(reliability) => reliability == Reliability::Confirmable,
+        None => waiting.came == Came::Confirmable,
+    };
+    let confirmable = confirmable && !waiting.can_piggyback();
+    confirmable || !allows(waiting.allowance, Overhead::of(&waiting.token).message(&response.body))
+}
+
+/// The answer to a datagram from a source that is not validated may have at most this many times its
+/// bytes.
+const FACTOR: usize = 3;
+
+impl<P: PeerKey, C: Controller> Server<P, C> {
+    /// Returns the number of bytes that may answer this message; `None` without a limit.
+    #[inline]
+    pub(crate) fn allowance(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        source: &Source<P>,
+        hash: u64,
+        message: &Message<'_>,
+    ) -> Option<NonZeroU16> {
+        if layers.transport.config.source_validation == SourceValidation::Off {
+            return None;
+        }
+        // No source can be validated before the first one was asked for a proof.
+        if let Some(validation) = &mut self.validation {
+            if validation.validated.contains(now, hash) {
+                return None;
+            }
+            if let Some(echo) = message.option(OptionNumber::ECHO)
+                && let Some(age) = validation.age(now, &source.from, echo)
+            {
+                self.validate(layers, now, hash, now + LIFETIME.saturating_sub(age));
+                return None;
+            }
+        }
+        let bytes = u16::try_from(message.as_bytes().len().saturating_mul(FACTOR)).unwrap_or(u16::MAX);
+        Some(NonZeroU16::new(bytes).unwrap_or(NonZeroU16::MIN))
+    }
+
+    /// Holds a request or answers it with 4.01 if its source must be validated first, because
+    /// notifications or a burst of payloads would follow, or because repeating the request with an
+    /// Echo value would repeat its effect. Returns whether it did.
+    pub(super) fn challenges(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+        asked: &Asked,
+    ) -> bool {
+        if arrival.allowance.is_none() {
+            return false;
+        }
+        let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
+        // After a ping the client repeats nothing. A client that sends a POST and sleeps would not
+        // answer one.
+        let repeats =
+            layers.transport.config.source_validation == SourceValidation::Echo && !message.code().is_idempotent();
+        if follows || repeats {
+            self.hold_or_challenge(layers, now, arrival, message);
+        }
+        follows || repeats
+    }
+
+    /// Holds a request until its source is validated. If that is impossible, answers it with 4.01.
+    pub(super) fn hold_or_challenge(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+    ) {
+        if !self.hold_request(layers, now, arrival, message) {
+            self.challenge_at_once(layers, now, arrival, message);
+        }
+    }
+
+    /// Answers a request with 4.01 and an Echo value.
+    fn challenge_at_once(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+    ) {
+        let body =
+            self.challenge(layers, now, &arrival.source.from, arrival.allowance, Overhead::of_response_to(message));
+        self.answer_at_once(layers, now, arrival, message, Code::UNAUTHORIZED, &body);
+    }
+
+    /// Holds a request until its source is validated. Returns `false` if that is impossible.
+    pub(super) fn hold_request(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        arrival: &Arrival<P>,
+        message: &Message<'_>,
+    ) -> bool {
+        let &Arrival { source, hash, group, what, .. } = arrival;
+        let origin = Origin { source, hash, group, host: layers.transport.host_of(&source.from), what };
+        let held = Held::Request(Box::new((arrival.clone(), OwnedMessage::from(*message))));
+        self.hold(layers, now, &origin, held).is_ok()
+    }
+
+    /// Holds a message, and sends its source a ping unless one is unanswered.
+    pub(super) fn hold(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        origin: &Origin<P>,
+        held: Held<P>,
+    ) -> Result<(), Held<P>> {
+        if layers.transport.config.source_validation != SourceValidation::Ping {
+            return Err(held);
+        }
+        while !self.validation_made(layers).pings.has_room(origin.group, &held) {
+            let Some(overdue) = self.validation_made(layers).pings.make_room(now, origin.group) else {
+                return Err(held);
+            };
+            self.give_up(layers, now, overdue);
+        }
+        let id = self.ping_id(layers);
+        if let Some(id) = self.validation_made(layers).pings.hold(now, origin, id, held)? {
+            self.ping_source(layers, origin.source, id);
+        }
+        Ok(())
+    }
+
+    fn ping_source(&mut self, layers: &mut Layers<P, C>, to: Source<P>, id: MessageId) {
+        layers.transport.stats.validation_pings += 1;
+        layers.transport.push_empty(to, Type::Confirmable, id);
+    }
+
+    /// Returns an unpredictable message ID outside the range for group requests.
+    fn ping_id(&mut self, layers: &mut Layers<P, C>) -> MessageId {
+        let id = layers.transport.random.next_u32() % u32::from(*GROUP_IDS.start());
+        MessageId(u16::try_from(id).unwrap_or_default())
+    }
+
+    fn validation_made(&mut self, layers: &mut Layers<P, C>) -> &mut Validation<P> {
+        let (random, ack_timeout) = (&mut layers.transport.random, layers.transport.config.transmission.ack_timeout);
+        self.validation.get_or_insert_with(|| Box::new(Validation::new(random, ack_timeout)))
+    }
+
+    /// Returns whether a request is a retransmission of a held one, or of one with a held response.
+    #[inline]
+    pub(super) fn is_held(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        hash: u64,
+        what: Fingerprint,
+        allowance: Option<NonZeroU16>,
+    ) -> bool {
+        let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
+            return false;
+        };
+        let held = allowance.is_some_and(|allowance| validation.pings.is_held(hash, what, allowance));
+        layers.transport.stats.duplicates += u64::from(held);
+        held
+    }
+
+    /// Handles an Empty ACK or a Reset. Returns whether it answers a ping, which validates the
+    /// source.
+    #[inline]
+    pub(crate) fn validates(&mut self, layers: &mut Layers<P, C>, now: Instant, from: &P, id: MessageId) -> bool {
+        if self.validation.as_ref().is_none_or(|validation| validation.pings.is_empty()) {
+            return false;
+        }
+        let hash = layers.transport.peers.hash(from);
+        let is_answer = self.validation_made(layers).pings.is_answered(now, hash, id);
+        if is_answer {
+            self.validate(layers, now, hash, now + LIFETIME);
+        }
+        is_answer
+    }
+
+    /// Marks a source as validated until then, and continues with its held messages.
+    fn validate(&mut self, layers: &mut Layers<P, C>, now: Instant, hash: u64, until: Instant) {
+        let validation = self.validation_made(layers);
+        validation.validated.insert(now, hash, until);
+        let held = validation.pings.take(hash).into_iter().flat_map(Pinged::into_held);
+        for held in held {
+            match held {
+                Held::Request(request) => {
+                    let (arrival, message) = *request;
+                    self.receive_arrived(layers, now, &Arrival { allowance: None, ..arrival }, &message.view());
+                }
+                Held::Response(response) => {
+                    let (waiting, security, response) = *response;
+                    let waiting = Waiting { allowance: None, ..waiting };
+                    self.send_response(layers, now, (&waiting, &security), None, response);
+                }
+            }
+        }
+    }
+
+    /// Validates a peer that acknowledged a Confirmable response or notification.
+    pub(crate) fn acknowledged_by(&mut self, layers: &mut Layers<P, C>, now: Instant, peer: u32) {
+        if layers.transport.config.source_validation == SourceValidation::Off {
+            return;
+        }
+        let peers = &mut layers.transport.peers;
+        let state = peers.get_mut(peer);
+        if state.trust.is_given(now) {
+            let key = state.key;
+            let hash = peers.hash(&key);
+            self.validate(layers, now, hash, now + LIFETIME);
+        }
+    }
+
+    /// Drops the messages held for a source that its ping did not reach.
+    pub(crate) fn ping_unreachable(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        peer: &P,
+        quoted: Option<&[u8]>,
+    ) {
+        let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
+            return;
+        };
+        let id = quoted.map(|quoted| match *quoted {
+            [_, _, high, low, ..] => MessageId(u16::from_be_bytes([high, low])),
+            _ => MessageId(u16::MAX),
+        });
+        if id.is_some_and(|id| !quoted.is_some_and(|quoted| quoted.starts_with(&encode_empty(Type::Confirmable, id)))) {
+            return;
+        }
+        let hash = layers.transport.peers.hash(peer);
+        if id.is_some_and(|id| !validation.pings.has_id(hash, id)) {
+            return;
+        }
+        let Some(pinged) = validation.pings.take(hash) else { return };
+        for held in pinged.into_held() {
+            if let Held::Response(response) = held {
+                self.answered(layers, now, &response.0);
+            }
+        }
+    }
+
+    /// Sends another ping to a source, or gives the source up. Returns `false` if nothing is due.
+    pub(super) fn ping_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
+        let due = self.validation.as_mut().and_then(|validation| validation.pings.pop_due(now));
+        match due {
+            None => return false,
+            Some(Due::Wait) => {}
+            Some(Due::Ping(to, id)) => self.ping_source(layers, to, id),
+            Some(Due::Over(pinged)) => self.give_up(layers, now, pinged),
+        }
+        true
+    }
+
+    /// Answers held messages of a source that did not answer its ping, or makes room, within the
+    /// allowance: with the first block of 16 bytes, which leads a client without Echo to the body,
+    /// or else with 4.01.
+    fn give_up(&mut self, layers: &mut Layers<P, C>, now: Instant, pinged: Pinged<P>) {
+        let mut credit = pinged.credit();
+        for held in pinged.into_held() {
+            match held {
+                Held::Request(request) => self.challenge_at_once(layers, now, &request.0, &request.1.view()),
+                Held::Response(response) => {
+                    let (waiting, security, response) = *response;
+                    let block =
+                        security.is_plain().then(|| self.smallest_first_block(layers, now, &waiting, &response));
+                    let bytes = |block: &Response| Overhead::of(&waiting.token).message(&block.body);
+                    let allowance = waiting.allowance.map_or(0, |allowance| usize::from(allowance.get()));
+                    let response = match block.flatten().filter(|block| bytes(block) <= allowance + credit) {
+                        Some(block) => {
+                            credit -= bytes(&block).saturating_sub(allowance);
+                            Response { reliability: Some(Reliability::NeverConfirmable), ..block }
+                        }
+                        None => self.in_place_of(layers, now, &waiting, &response),
+                    };
+                    self.send_now(layers, now, (&waiting, &security), None, response);
+                }
+            }
+        }
+    }
+
+    /// Returns an answer that fits into the allowance: the answer itself, 4.01 in place of a
+    /// success, or only the code of an error.
+    pub(super) fn within_allowance(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        from: &P,
+        allowance: Option<NonZeroU16>,
+        overhead: Overhead,
+        (code, body): (Code, &Body),
+    ) -> (Code, Body) {
+        if allows(allowance, overhead.message(body)) {
+            (code, body.clone())
+        } else if code.is_success() {
+            (Code::UNAUTHORIZED, self.challenge(layers, now, from, allowance, overhead))
+        } else {
+            (code, Body::EMPTY)
+        }
+    }
+
+    /// Holds a response that needs a proof of its source's address, or returns what is sent in its
+    /// place.
+    pub(super) fn hold_response(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        waiting: &Waiting<P>,
+        security: &Security,
+        response: Response,
+    ) -> Option<Response> {
+        let hash = layers.transport.peers.hash(&waiting.from);
+        let source = Source { from: waiting.from, local: waiting.local };
+        let ty = u8::from(waiting.came == Came::Confirmable);
+        let what = layers.transport.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
+        let origin = Origin { source, hash, group: waiting.group, host: layers.transport.host_of(&source.from), what };
+        let held = Held::Response(Box::new((waiting.clone(), security.clone(), response)));
+        match self.hold(layers, now, &origin, held) {
+            Ok(()) => None,
+            Err(Held::Response(response)) => Some(self.in_place_of(layers, now, waiting, &response.2)),
+            Err(Held::Request(_)) => None,
+        }
+    }
+
+    /// Returns a response that fits into the allowance: the response itself, 4.01, or only the code
+    /// of the response if repeating the request would repeat its effect.
+    fn in_place_of(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        waiting: &Waiting<P>,
+        response: &Response,
+    ) -> Response {
+        let overhead = Overhead::of(&waiting.token);
+        let repeatable =
+            waiting.remembered.is_none_or(|remembered| layers.transport.received.is_idempotent(remembered));
+        let answer = (response.code, &response.body);
+        let (code, body) = match repeatable || allows(waiting.allowance, overhead.message(&response.body)) {
+            true => self.within_allowance(layers, now, &waiting.from, waiting.allowance, overhead, answer),
+            false => (response.code, Body::EMPTY),
+        };
+        Response { reliability: Some(Reliability::NeverConfirmable), ..Response::new(code, body) }
+    }
+
+    /// Returns a body with an Echo option, or an empty one if not even a brief value fits.
+    pub(super) fn challenge(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        from: &P,
+        allowance: Option<NonZeroU16>,
+        overhead: Overhead,
+    ) -> Body {
+        layers.transport.stats.challenged += 1;
+        let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());
+        let room = overhead.room(most).unwrap_or_default();
+        let echo = self.validation_made(layers).value(now, from, room);
+        echo.and_then(|echo| Body::builder().option(OptionNumber::ECHO, &echo).build().ok()).unwrap_or_default()
+    }
+}
+
+/// Maximum number of pings to a source without a new datagram of it.
+const MOST_PINGS: u8 = 3;
+
+/// The number of intervals in which a source can answer.
+const INTERVALS: u8 = 6;
+
+/// Bytes kept of a request's allowance when it pays for another ping: a 4.01 with an Echo value and
+/// a token of 8 bytes.
+const RESERVE: u16 = 35;
+
+/// Maximum number of messages held for one source.
+const HELD_PER_SOURCE: usize = 16;
+
+/// Maximum bytes of all held messages, each counted with [`OVERHEAD`].
+const HELD_BYTES: usize = 1 << 20;
+
+/// Bytes of a held message beside its own.
+const OVERHEAD: usize = 256;
+
+/// Maximum number of wrong answers from one host in each [`LIFETIME`]. After that the host's
+/// answers prove nothing until the next period. A forger guesses one of the 2^16 message IDs of a
+/// host in three days. Other hosts of its network keep their proofs: anybody can send wrong
+/// answers.
+const PING_GUESSES: usize = 64;
+
+/// A message held until its source answers a ping.
+#[derive(Debug)]
+pub(crate) enum Held<P> {
+    /// A request that was not passed to the application.
+    Request(Box<(Arrival<P>, OwnedMessage)>),
+    /// The response to a request.
+    Response(Box<(Waiting<P>, Security, Response)>),
+}
+
+impl<P> Held<P> {
+    fn bytes(&self) -> usize {
+        OVERHEAD
+            + match self {
+                Self::Request(request) => request.1.view().as_bytes().len(),
+                Self::Response(response) => response.2.body.len(),
+            }
+    }
+
+    fn allowance(&mut self) -> &mut Option<NonZeroU16> {
+        match self {
+            Self::Request(request) => &mut request.0.allowance,
+            Self::Response(response) => &mut response.0.allowance,
+        }
+    }
+
+    /// Pays for a ping from the allowance of the request. Returns `false` if less than `left` would
+    /// remain.
+    fn pays(&mut self, left: u16) -> bool {
+        let allowance = self.allowance();
+        let rest =
+            allowance.and_then(|allowance| allowance.get().checked_sub(EMPTY_BYTES)).filter(|&rest| rest >= left);
+        if let Some(rest) = rest {
+            *allowance = Some(NonZeroU16::new(rest).unwrap_or(NonZeroU16::MIN));
+        }
+        rest.is_some()
+    }
+}
+
+/// A source with an unanswered ping.
+#[derive(Debug)]
+pub(crate) struct Pinged<P> {
+    hash: u64,
+    to: Source<P>,
+    group: Group,
+    host: Group,
+    id: MessageId,
+    due: Instant,
+    pings: u8,
+    intervals: u8,
+    /// The bytes that retransmissions of held requests paid for, less those of pings.
+    credit: usize,
+    held: Vec<(Fingerprint, Held<P>)>,
+    links: Links,
+}
+
+impl<P> Pinged<P> {
+    pub(in crate::server) fn into_held(self) -> impl Iterator<Item = Held<P>> {
+        self.held.into_iter().map(|(_, held)| held)
+    }
+
+    /// Returns the bytes that retransmissions paid for and that were not used.
+    pub(in crate::server) fn credit(&self) -> usize {
+        self.credit
+    }
+
+    /// Pays for another ping. Returns `false` if none may be sent.
+    fn pays_for_another(&mut self) -> bool {
+        if self.pings >= MOST_PINGS {
+            return false;
+        }
+        if let Some(rest) = self.credit.checked_sub(EMPTY_BYTES.into()) {
+            self.credit = rest;
+            return true;
+        }
+        self.held.iter_mut().any(|(_, held)| held.pays(RESERVE))
+    }
+}
+
+#[derive(Debug)]
+struct ByDue;
+
+impl<P> Linked<ByDue> for Pinged<P> {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// The next action for a source.
+pub(crate) enum Due<P> {
+    /// Send another ping.
+    Ping(Source<P>, MessageId),
+    /// Keep waiting.
+    Wait,
+    /// Its time for an answer is over.
+    Over(Pinged<P>),
+}
+
+/// The source of a message to hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<P> {
+    pub(crate) source: Source<P>,
+    pub(crate) hash: u64,
+    pub(crate) group: Group,
+    pub(crate) host: Group,
+    /// Identifies the request.
+    pub(crate) what: Fingerprint,
+}
+
+/// All sources with an unanswered ping.
+#[derive(Debug)]
+pub(crate) struct Pings<P> {
+    pinged: Arena<Pinged<P>>,
+    index: Index,
+    /// The interval is the same for all, so the first is due first.
+    order: List<ByDue>,
+    interval: Duration,
+    /// Bytes of the held messages, by source group.
+    shares: Shares,
+    held: usize,
+    /// Wrong answers in the period that ends at `guesses_until`, by host.
+    guesses: Shares,
+    guesses_until: Instant,
+}
+
+impl<P> Pings<P> {
+    pub(crate) const fn new(interval: Duration) -> Self {
+        Self {
+            pinged: Arena::new(),
+            index: Index::new(),
+            order: List::new(),
+            interval,
+            shares: Shares::new(),
+            held: 0,
+            guesses: Shares::new(),
+            guesses_until: Instant::ZERO,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pinged.len() == 0
+    }
+
+    /// Returns the number of sources.
+    pub(crate) fn len(&self) -> usize {
+        self.pinged.len()
+    }
+
+    /// Returns the number of held messages.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        Some(self.pinged.get(self.order.first()?)?.due)
+    }
+
+    /// Credits a retransmission of a held request to its source's pings. Returns `false` if no such
+    /// request is held.
+    pub(in crate::server) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: NonZeroU16) -> bool {
+        let Some(index) = self.find(hash) else { return false };
+        let pinged = &mut self.pinged[index];
+        let held = pinged.held.iter().any(|(held, _)| *held == what);
+        if held {
+            pinged.credit = pinged.credit.saturating_add(allowance.get().into());
+            pinged.pings = 0;
+        }
+        held
+    }
+
+    /// Holds a message until its source answers a ping. Returns the message ID of the ping to send,
+    /// or `None` if one is unanswered already.
+    ///
+    /// The group must [have room](Self::has_room) for it.
+    ///
+    /// # Errors
+    /// Returns the message if its source holds too many, if its bytes do not pay for a ping, or if
+    /// its host made too many wrong answers.
+    pub(in crate::server) fn hold(
+        &mut self,
+        now: Instant,
+        from: &Origin<P>,
+        id: MessageId,
+        mut held: Held<P>,
+    ) -> Result<Option<MessageId>, Held<P>>
+    where
+        P: Copy,
+    {
+        let bytes = held.bytes();
+        if !self.believes(now, from.host) {
+            return Err(held);
+        }
+        let index = match self.find(from.hash) {
+            Some(index) if self.pinged[index].held.len() >= HELD_PER_SOURCE => return Err(held),
+            Some(index) => {
+                self.pinged[index].held.push((from.what, held));
+                self.pinged[index].intervals = 0;
+                self.held += 1;
+                self.shares.take(from.group, bytes);
+                return Ok(None);
+            }
+            None if !held.pays(0) => return Err(held),
+            None => {
+                let pinged = Pinged {
+                    hash: from.hash,
+                    to: from.source,
+                    group: from.group,
+                    host: from.host,
+                    id,
+                    due: now + self.interval,
+                    pings: 1,
+                    intervals: 0,
+                    credit: 0,
+                    held: Vec::new(),
+                    links: Links::default(),
+                };
+                match self.pinged.insert(pinged) {
+                    Some(index) => index,
+                    None => return Err(held),
+                }
+            }
+        };
+        self.pinged[index].held.push((from.what, held));
+        self.index.insert(from.hash, index);
+        self.order.push_back(&mut self.pinged, index);
+        self.held += 1;
+        self.shares.take(from.group, bytes);
+        Ok(Some(id))
+    }
+
+    /// Removes a source to make room for another one of this group, if the source has had half an
+    /// interval for its answer and its own group holds more bytes.
+    pub(in crate::server) fn make_room(&mut self, now: Instant, group: Group) -> Option<Pinged<P>> {
+        let first = self.order.first()?;
+        let pinged = &self.pinged[first];
+        if pinged.due > now + self.interval / 2 || self.shares.held(pinged.group) <= self.shares.held(group) {
+            return None;
+        }
+        self.remove(first)
+    }
+
+    /// Returns whether the share of a group has room for this message.
+    pub(in crate::server) fn has_room(&self, group: Group, held: &Held<P>) -> bool {
+        self.shares.admits(group, held.bytes(), HELD_BYTES)
+    }
+
+    /// Handles an Empty ACK or a Reset of a source. Returns whether it answers the source's ping. A
+    /// wrong message ID is counted.
+    pub(in crate::server) fn is_answered(&mut self, now: Instant, hash: u64, id: MessageId) -> bool {
+        let Some(index) = self.find(hash) else { return false };
+        let (host, is_right) = (self.pinged[index].host, self.pinged[index].id == id);
+        let believed = self.believes(now, host);
+        if believed && !is_right {
+            self.guesses.take(host, 1);
+        }
+        believed && is_right
+    }
+
+    /// Returns whether the unanswered ping of a source has this message ID.
+    pub(in crate::server) fn has_id(&mut self, hash: u64, id: MessageId) -> bool {
+        self.find(hash).is_some_and(|index| self.pinged[index].id == id)
+    }
+
+    pub(in crate::server) fn take(&mut self, hash: u64) -> Option<Pinged<P>> {
+        let index = self.find(hash)?;
+        self.remove(index)
+    }
+
+    /// Returns the next action for the first source with a finished interval.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due<P>>
+    where
+        P: Copy,
+    {
+        let index = self.order.first().filter(|&first| self.pinged[first].due <= now)?;
+        self.order.remove(&mut self.pinged, index);
+        let pinged = &mut self.pinged[index];
+        pinged.intervals += 1;
+        if pinged.intervals >= INTERVALS {
+            self.order.push_back(&mut self.pinged, index);
+            return self.remove(index).map(Due::Over);
+        }
+        pinged.due = now + self.interval;
+        let again = pinged.pays_for_another();
+        pinged.pings += u8::from(again);
+        let due = if again { Due::Ping(pinged.to, pinged.id) } else { Due::Wait };
+        self.order.push_back(&mut self.pinged, index);
+        Some(due)
+    }
+
+    /// Returns whether answers of this host are accepted. Guesses of other hosts, [`PING_GUESSES`] each,
+    /// that fall into its cells do not count.
+    fn believes(&mut self, now: Instant, host: Group) -> bool {
+        if now >= self.guesses_until {
+            (self.guesses, self.guesses_until) = (Shares::new(), now + LIFETIME);
+        }
+        self.guesses.excess(host, PING_GUESSES) < PING_GUESSES
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Pinged<P>> {
+        self.order.remove(&mut self.pinged, index);
+        self.index.remove(index);
+        let pinged = self.pinged.take(index)?;
+        for (_, held) in &pinged.held {
+            self.shares.give_back(pinged.group, held.bytes());
+        }
+        self.held -= pinged.held.len();
+        Some(pinged)
+    }
+
+    fn find(&mut self, hash: u64) -> Option<u32> {
+        self.index.find(&self.pinged, hash, |pinged: &Pinged<P>| pinged.hash == hash)
+    }
+}
+
+/// The maximum number of sources. Beyond it, the one validated longest ago is removed.
+const CAPACITY: usize = 65_536;
+
+/// Validated sources, by a keyed hash of their address. Forged addresses are never entered, so they
+/// displace none.
+#[derive(Debug)]
+pub(crate) struct Validated {
+    sources: Arena<ValidSource>,
+    index: Index,
+    order: List<ByTime>,
+}
+
+#[derive(Debug)]
+struct ByTime;
+
+#[derive(Debug)]
+struct ValidSource {
+    hash: u64,
+    until: Instant,
+    links: Links,
+}
+
+impl Linked<ByTime> for ValidSource {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+impl Validated {
+    pub(crate) const fn new() -> Self {
+        Self { sources: Arena::new(), index: Index::new(), order: List::new() }
+    }
+
+    #[inline]
+    pub(in crate::server) fn contains(&mut self, now: Instant, hash: u64) -> bool {
+        self.sources.len() > 0 && self.find(hash).is_some_and(|index| now < self.sources[index].until)
+    }
+
+    /// Marks a source as validated until then.
+    pub(crate) fn insert(&mut self, now: Instant, hash: u64, until: Instant) {
+        match self.find(hash) {
+            Some(index) => {
+                self.order.remove(&mut self.sources, index);
+                self.order.push_back(&mut self.sources, index);
+                let source = &mut self.sources[index];
+                source.until = source.until.max(until);
+            }
+            None => {
+                while let Some(oldest) = self.order.first()
+                    && (self.sources.len() >= CAPACITY || self.sources[oldest].until <= now)
+                {
+                    self.order.remove(&mut self.sources, oldest);
+                    self.index.remove(oldest);
+                    self.sources.remove(oldest);
+                }
+                if let Some(index) = self.sources.insert(ValidSource { hash, until, links: Links::default() }) {
+                    self.index.insert(hash, index);
+                    self.order.push_back(&mut self.sources, index);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, hash: u64) -> Option<u32> {
+        self.index.find(&self.sources, hash, |source: &ValidSource| source.hash == hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_millis(seconds * 1_000)
+    }
+
+    fn hash(n: usize) -> u64 {
+        (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    #[test]
+    fn the_source_validated_longest_ago_makes_room_and_expired_ones_do_first() {
+        let mut validated = Validated::new();
+        for n in 0..=CAPACITY {
+            validated.insert(at(1), hash(n), at(100));
+        }
+        assert!(!validated.contains(at(2), hash(0)));
+        assert!(validated.contains(at(2), hash(1)) && validated.contains(at(2), hash(CAPACITY)));
+        assert!(!validated.contains(at(100), hash(1)), "it is too long ago");
+        validated.insert(at(100), hash(0), at(200));
+        assert_eq!(validated.sources.len(), 1);
+    }
+
+    #[test]
+    fn a_source_that_is_validated_again_stays_and_its_time_is_never_shortened() {
+        let mut validated = Validated::new();
+        validated.insert(at(1), hash(0), at(100));
+        validated.insert(at(1), hash(0), at(50));
+        assert!(validated.contains(at(99), hash(0)));
+        assert_eq!(validated.sources.len(), 1);
+    }
+}

@@ -1,0 +1,665 @@
+//! Requests of more than one message (RFC 7959): each message is admitted like any other.
+//!
+//! MAX_PAYLOADS bursts (RFC 9177 §7.2) with a single answer: to the controller, each burst is one
+//! message.
+//!
+//! A burst is admitted as one message and occupies one slot. It counts as sent with its first
+//! payload, and as acknowledged when the receiver reports all of it; the RTT is measured from the
+//! last payload, which the receiver answers. If payloads are missing, the burst expires, and its
+//! retransmission consists of these. In the peer's queue each payload nevertheless takes a turn:
+//! after a burst of ten, its sender yields nine turns before the next burst. The payloads of a
+//! burst are spaced by [`Train`](conche_cc::train::Train).
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use super::exchange::{Course, Exchange, ExchangeId, Failure, State};
+use super::exchange_table::Exchanges;
+use super::peer_table::Peers;
+use super::retransmission::{LONGEST_ON_PATH, Next};
+use crate::PeerKey;
+use crate::blockwise::sets::{Follows, Sender, SetTransfer};
+use crate::blockwise::{Key, Mark, Transfer};
+use crate::codec::{Body, Message, Overhead, Token};
+use conche_cc::control::{AbandonReason, AckKind, Expired, Sent};
+use conche_cc::{Controller, Instant};
+use rand_core::RngCore;
+
+#[derive(Debug)]
+pub(crate) struct Transferring {
+    pub(crate) work: Work,
+    /// Time of the first transmission, and statistics of the answered messages; `None` before the
+    /// first answer.
+    before: Option<(Instant, Course)>,
+    /// Messages sent in bursts, or to request missing payloads, since the last single message;
+    /// `None` if the last message was a single one.
+    in_sets: Option<u32>,
+    /// Turns to yield for payloads sent earlier.
+    owed: u32,
+    /// The exchange is yielding a turn, which ends when the next message has left.
+    passed: bool,
+    /// Counted memory in bytes.
+    bytes: usize,
+    /// Token of the current message, if it differs from the exchange's.
+    pub(crate) token: Option<Token>,
+}
+
+/// The use of a transfer's turn in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SenderTurn {
+    /// Its next message leaves.
+    Leaves,
+    /// The next sender leaves instead, in return for a payload sent earlier. A sender that was just
+    /// answered queues behind, as if the payload left now.
+    Passes,
+    /// A yielded turn ended: the transfer moves to the end of the queue.
+    Over,
+}
+
+/// The kinds of transfers.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A block-wise request and response (RFC 7959).
+    Blocks(Transfer),
+    /// A Q-Block request and response (RFC 9177).
+    Sets(Box<SetTransfer>),
+    /// A stored response, sent in bursts.
+    Kept(Sender, Kept),
+}
+
+/// A stored response that is sent in bursts.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Where the response is stored.
+    pub(crate) key: Key,
+    /// Identifies the response, which may have been replaced in the meantime.
+    pub(crate) mark: Mark,
+    /// Sent as Confirmable messages.
+    pub(crate) confirmable: bool,
+    /// Observe sequence number of a notification: included in each payload except retransmitted
+    /// ones (RFC 9177 §4.5).
+    pub(crate) sequence: Option<u32>,
+    /// For a notification: the token of the last request for missing payloads.
+    pub(crate) asked: Option<Token>,
+    /// A newer state exists: no further burst of this one is sent.
+    pub(crate) outdated: bool,
+    /// The whole body was requested, so that the next burst follows even without an acknowledgement
+    /// of the last.
+    pub(crate) all: bool,
+}
+
+impl Transferring {
+    /// Creates a transfer without answered messages.
+    pub(crate) const fn new(work: Work) -> Self {
+        Self { work, before: None, in_sets: None, owed: 0, passed: false, bytes: 0, token: None }
+    }
+
+    /// Returns its memory in bytes, without shared memory.
+    fn held(&self) -> usize {
+        match &self.work {
+            Work::Blocks(transfer) => transfer.bytes(),
+            Work::Sets(transfer) => transfer.bytes(),
+            Work::Kept(..) => 0,
+        }
+    }
+
+    /// Returns how much its memory exceeds the counted bytes.
+    pub(crate) fn growth(&self) -> usize {
+        self.held().saturating_sub(self.bytes)
+    }
+
+    pub(crate) fn key(&self) -> Option<Key> {
+        match &self.work {
+            Work::Kept(_, kept) => Some(kept.key),
+            Work::Blocks(_) | Work::Sets(_) => None,
+        }
+    }
+
+    /// Returns `true` if it is sent as Confirmable messages, acknowledged one by one.
+    pub(crate) fn is_confirmable(&self) -> bool {
+        matches!(&self.work, Work::Kept(_, kept) if kept.confirmable)
+    }
+
+    pub(crate) fn is_new(&self) -> bool {
+        self.sender().is_some_and(Sender::is_new)
+    }
+
+    pub(super) fn sender(&self) -> Option<&Sender> {
+        match &self.work {
+            Work::Blocks(_) => None,
+            Work::Sets(transfer) => transfer.sender.as_ref(),
+            Work::Kept(sender, _) => Some(sender),
+        }
+    }
+
+    pub(super) fn sender_mut(&mut self) -> Option<&mut Sender> {
+        match &mut self.work {
+            Work::Blocks(_) => None,
+            Work::Sets(transfer) => transfer.sender.as_mut(),
+            Work::Kept(sender, _) => Some(sender),
+        }
+    }
+
+    /// Returns the size of the due payloads of a burst, with `others` more bytes each.
+    pub(crate) fn set_bytes(&self, others: u32) -> Option<u32> {
+        let sender = self.sender()?;
+        let each = u32::try_from(sender.size.bytes()).unwrap_or(u32::MAX).saturating_add(others);
+        Some(each.saturating_mul(u32::try_from(sender.due()).unwrap_or(u32::MAX)))
+    }
+
+    pub(super) const fn has_begun(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Records the first answer if more messages follow; returns `true` the first time.
+    pub(super) fn begin<C: Controller>(&mut self, exchange: &Exchange<C>) -> bool {
+        let begins = self.before.is_none();
+        self.fold(exchange);
+        let now = exchange.first_sent().unwrap_or(exchange.submitted);
+        self.before.get_or_insert_with(|| (now, exchange.course_of_message(now)));
+        self.in_sets.get_or_insert(0);
+        begins
+    }
+
+    /// Adds the last single message to the statistics before messages are counted in bursts.
+    pub(super) fn fold<C: Controller>(&mut self, exchange: &Exchange<C>) {
+        if let (Some((first, _)), None) = (self.before, self.in_sets) {
+            let now = exchange.first_sent().unwrap_or(exchange.submitted);
+            self.before = Some((first, self.course(now, exchange.course_of_message(now))));
+        }
+    }
+
+    /// Counts a message of a burst, or a request for missing payloads.
+    pub(super) fn count_in_sets(&mut self) {
+        let in_sets = self.in_sets.get_or_insert(0);
+        *in_sets = in_sets.saturating_add(1);
+    }
+
+    /// Adds a turn to yield: each payload takes a turn, all but the first after they were sent.
+    pub(super) fn take_turn_later(&mut self) {
+        self.owed = self.owed.saturating_add(1);
+    }
+
+    /// Returns `true` if turns must still be yielded.
+    pub(super) fn owes(&self) -> bool {
+        self.owed > 1
+    }
+
+    /// Decides how to use a turn at the head of the queue; `alone` if no other sender waits.
+    pub(super) fn take_turn(&mut self, alone: bool) -> SenderTurn {
+        let passed = core::mem::take(&mut self.passed);
+        if alone || !passed && !self.owes() {
+            self.owed = 0;
+            return SenderTurn::Leaves;
+        }
+        if !passed {
+            self.owed -= 1;
+            self.passed = true;
+        }
+        if passed { SenderTurn::Over } else { SenderTurn::Passes }
+    }
+
+    /// Returns the statistics of all messages, given those of the last one.
+    pub(crate) fn course(&self, now: Instant, last: Course) -> Course {
+        let Some((first_sent, before)) = self.before else { return last };
+        // In a burst every transmission counts as a message.
+        let (messages, transmissions) = self.in_sets.map_or((last.messages, last.transmissions), |left| (left, left));
+        let messages = before.messages.saturating_add(messages);
+        let transmissions = before.transmissions.saturating_add(transmissions);
+        Course { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
+    }
+}
+
+impl<C: Controller> Exchange<C> {
+    /// Returns `true` if a separate response answers an earlier message of this request with the
+    /// same token ([`Transfer::is_late`]). Protected responses are bound to one message and need no
+    /// such check.
+    pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
+        let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
+        transfer.is_some_and(|transfer| match &transfer.work {
+            Work::Blocks(transfer) => transfer.is_late(response),
+            Work::Sets(_) | Work::Kept(..) => false,
+        })
+    }
+
+    /// Returns the failure of an exchange that waited too long: it had no effect at the peer unless
+    /// an earlier message was sent.
+    pub(super) fn expired(&self) -> Failure {
+        let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun());
+        if begun { Failure::TimedOut } else { Failure::QueueExpired }
+    }
+
+    /// Returns `true` if its messages are sent in bursts.
+    pub(crate) fn sends_sets(&self) -> bool {
+        !self.confirmable && self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
+    }
+
+    /// Returns `true` if it sends this stored response.
+    pub(crate) fn leaves(&self, mark: Mark) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
+            Work::Kept(_, kept) => kept.mark == mark,
+            Work::Blocks(_) | Work::Sets(_) => false,
+        })
+    }
+
+    /// Returns `true` if its own body may not have arrived.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
+    }
+
+    /// Returns `true` if a message answers a payload of a burst that has its own token.
+    pub(crate) fn has_token_of_set(&self, message: &Message<'_>) -> bool {
+        let token = self.transfer.as_ref().and_then(|transfer| transfer.token.as_ref());
+        token.is_some_and(|token| token.as_slice() == message.token_bytes())
+    }
+
+    /// Returns `true` if its response arrives in bursts, now or later.
+    pub(crate) fn receives_sets(&self) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
+            Work::Sets(transfer) => transfer.due().is_some(),
+            _ => false,
+        })
+    }
+
+    /// Returns `true` for a Q-Block request.
+    pub(crate) fn is_in_sets(&self) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)))
+    }
+
+    /// Returns `true` for a Q-Block request with an answered message. While its next burst is
+    /// queued, an answer to an earlier one may arrive.
+    pub(crate) fn has_begun_in_sets(&self) -> bool {
+        self.is_in_sets() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
+    }
+
+    /// Returns `true` for an ordinary request so far, with a response that may arrive in bursts.
+    pub(crate) fn asks_for_first_block(&self) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
+            Work::Sets(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
+            Work::Blocks(_) | Work::Kept(..) => false,
+        })
+    }
+
+    /// Returns `true` if the controller gets its acknowledgement: for Confirmable messages and
+    /// bursts.
+    pub(super) fn is_answered(&self) -> bool {
+        self.confirmable || self.sends_sets()
+    }
+
+    /// Returns `true` if it needs admission by the controller: everything but Non-confirmable
+    /// responses of one message.
+    pub(crate) fn is_controlled(&self) -> bool {
+        !self.is_over_when_left() || self.sends_sets()
+    }
+}
+
+impl<C: Controller> Exchanges<C> {
+    /// Continues a request with its next message after an answer. It joins the end of the peer's
+    /// queue, so that senders take turns, and needs no room there, since it keeps its place among
+    /// the exchanges. A new token replaces the previous one; without it the token is kept, because
+    /// servers match the blocks of a body by it.
+    pub(crate) fn go_on<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        (transfer, body): (Box<Transferring>, Body),
+        token: Option<Token>,
+    ) {
+        self.settle(now, peers, index, transfer);
+        if let Some(token) = token {
+            self.take_token(index, token);
+        }
+        self.send_next(now, peers, index, body);
+    }
+
+    /// Sends a message again with another token, because the peer does not support the previous
+    /// one.
+    pub(crate) fn send_anew<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, token: Token) {
+        self.release(peers, index);
+        self.take_token(index, token);
+        let body = self.slots[index].content.body.clone();
+        self.send_next(now, peers, index, body);
+    }
+
+    /// Queues the next message of a request.
+    fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, body: Body) {
+        let bytes = self.message_bytes(index, &body);
+        let patience = self.config.times().response_timeout;
+        let exchange = &mut self.slots[index];
+        (exchange.content.body, exchange.bytes) = (body, bytes);
+        exchange.state = State::Queued;
+        exchange.state_until = now + patience;
+        exchange.submitted = now;
+        exchange.confirmable &= !exchange.may_confirm;
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+        self.enqueue(peers, index, true);
+    }
+
+    /// Pauses a request after an answer, until the next message is known. It holds no slot or queue
+    /// place, up to its deadline.
+    pub(crate) fn pause<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        transfer: Box<Transferring>,
+    ) {
+        self.settle(now, peers, index, transfer);
+        let exchange = &mut self.slots[index];
+        exchange.state = State::Paused;
+        exchange.state_until = Instant::FAR_FUTURE;
+        match exchange.wake() {
+            Instant::FAR_FUTURE => self.timers.cancel(index),
+            wake => self.timers.set(index, wake),
+        }
+    }
+
+    /// Ends a message of a request that has more, and adds it to the statistics.
+    fn settle<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        mut transfer: Box<Transferring>,
+    ) {
+        let exchange = &self.slots[index];
+        let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
+        self.transfers += usize::from(transfer.before.is_none());
+        let course = transfer.course(now, exchange.course_of_message(now));
+        transfer.in_sets = None;
+        transfer.before = Some((first_sent, course));
+        self.count_transfer(&mut transfer);
+        self.slots[index].transfer = Some(transfer);
+        self.release(peers, index);
+    }
+
+    /// Frees the resources of a completed message.
+    fn release<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+        let exchange = &mut self.slots[index];
+        exchange.free_slot(peers);
+        self.unidentify(index);
+        let exchange = &mut self.slots[index];
+        exchange.doubtful_ack = false;
+        exchange.sent.clear();
+        (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
+        exchange.told_copy = None;
+    }
+
+    /// Updates the counted memory of a transfer.
+    pub(super) fn count_transfer(&mut self, transfer: &mut Transferring) {
+        let bytes = transfer.held();
+        self.transfer_bytes = self.transfer_bytes - transfer.bytes + bytes;
+        transfer.bytes = bytes;
+    }
+
+    pub(crate) fn sets_mut(&mut self, index: u32) -> Option<&mut SetTransfer> {
+        match &mut self.slots[index].transfer.as_mut()?.work {
+            Work::Sets(sets) => Some(sets),
+            Work::Blocks(_) | Work::Kept(..) => None,
+        }
+    }
+
+    /// Returns the Block1 and Block2 transfer of a live exchange.
+    pub(crate) fn blocks_mut(&mut self, id: ExchangeId) -> Option<&mut Transfer> {
+        self.live(id)?;
+        match &mut self.slots[id.index].transfer.as_mut()?.work {
+            Work::Blocks(transfer) => Some(transfer),
+            Work::Sets(_) | Work::Kept(..) => None,
+        }
+    }
+
+    /// Takes the transfer out of its exchange, to [continue](Self::go_on) or to be [put
+    /// back](Self::put_back).
+    pub(crate) fn take_transfer(&mut self, index: u32) -> Option<Box<Transferring>> {
+        self.slots[index].transfer.take()
+    }
+
+    /// Puts a transfer back. A completed one still contributes to the statistics.
+    pub(crate) fn put_back(&mut self, index: u32, transfer: Box<Transferring>) {
+        self.slots[index].transfer = Some(transfer);
+    }
+
+    /// Returns the number of requests past their first message.
+    pub(crate) const fn transfers(&self) -> usize {
+        self.transfers
+    }
+
+    pub(crate) const fn transfer_bytes(&self) -> usize {
+        self.transfer_bytes
+    }
+
+    pub(super) fn free_transfer(&mut self, index: u32) {
+        if let Some(transfer) = self.slots[index].transfer.take() {
+            self.transfer_bytes -= transfer.bytes;
+            self.transfers -= usize::from(transfer.before.is_some());
+        }
+    }
+
+    /// Queues the next burst of an exchange at the end of the peer's queue.
+    pub(crate) fn go_on_with_set<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+        let Some(transfer) = self.take_transfer(index) else { return };
+        let body = self.slots[index].content.body.clone();
+        self.slots[index].confirmable = false;
+        self.slots[index].may_confirm = false;
+        self.go_on(now, peers, index, (transfer, body), None);
+        self.count_set(index);
+    }
+
+    /// Removes a burst from the queue because its response arrived.
+    pub(crate) fn leave_queue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+        self.dequeue(peers, index);
+        self.slots[index].ask_again = Instant::FAR_FUTURE;
+        self.await_response(now, index);
+    }
+
+    /// Replaces a transfer of which nothing was sent.
+    pub(crate) fn renew_set(&mut self, index: u32, transfer: Option<Box<Transferring>>) {
+        self.free_transfer(index);
+        self.slots[index].transfer = transfer;
+        if self.slots[index].state == State::Queued {
+            self.count_set(index);
+        }
+    }
+
+    /// Counts the bytes of a queued burst: its due payloads.
+    fn count_set(&mut self, index: u32) {
+        let exchange = &self.slots[index];
+        let overhead = u32::try_from(Overhead::of(&exchange.token).and(OPTIONS)).unwrap_or(u32::MAX);
+        let others = overhead.saturating_add(self.config.datagram_overhead);
+        let bytes = exchange.transfer.as_ref().and_then(|transfer| transfer.set_bytes(others));
+        let exchange = &mut self.slots[index];
+        exchange.bytes = bytes.unwrap_or(exchange.bytes);
+    }
+
+    /// Records a transmitted payload of `bytes`; `first` for the first one of a burst.
+    pub(crate) fn payload_left<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: u32,
+        (first, bytes): (bool, u32),
+        random: &mut impl RngCore,
+    ) -> Left {
+        let exchange = &mut self.slots[index];
+        let (peer, controller) = peers.controlled(exchange.peer);
+        let bytes = bytes.saturating_add(self.config.datagram_overhead);
+        if first {
+            exchange.sent.push(now);
+            let attempt = exchange.attempt();
+            let load = peer.load_without(exchange.bytes);
+            let (bytes, random) = (exchange.bytes, random.next_u32());
+            let event = Sent { now, attempt, confirmable: true, bytes, random, load };
+            let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
+            exchange.timeout = Some(self.config.envelope.hold(wanted, exchange.timeout));
+        }
+        peer.sent_non(now, bytes);
+        if exchange.path.is_some() && !exchange.asks_again() {
+            exchange.ask_again = now + LONGEST_ON_PATH;
+        }
+        let base = if first { Some(controller.base(&mut peer.control, now)) } else { None };
+        if let Some(last) = exchange.sent.last_mut() {
+            *last = now;
+        }
+        if let Some(transfer) = &mut exchange.transfer {
+            transfer.count_in_sets();
+            transfer.take_turn_later();
+        }
+        let answered_at_end = exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)));
+        // After the last payload of a state, wait as after other notifications (RFC 7641 §4.5.1).
+        let waits_at_end = answered_at_end || exchange.notifies();
+        let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
+            return Left::Over;
+        };
+        if let Some(base) = base {
+            sender.begin_train(base, bytes);
+        }
+        let next = sender.left(now, bytes);
+        if !sender.has_left() {
+            exchange.state = State::Departing;
+            exchange.state_until = next;
+        } else if sender.is_at_end() && !waits_at_end {
+            return Left::Over;
+        } else {
+            let [shortest, longest] = self.config.times().non_timeout;
+            let spread = u32::try_from((longest - shortest).as_micros()).unwrap_or(u32::MAX);
+            let non_timeout = shortest + Duration::from_micros(u64::from(random.next_u32() % spread.max(1)));
+            // Payloads in a queue on the path arrive later, by a fraction of the time over which
+            // they were sent. By then a receiver that must request each burst has repeated a lost
+            // request.
+            let non_timeout = non_timeout + sender.span() / 2;
+            let is_asked = exchange.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
+                Work::Kept(_, kept) => !kept.all && !kept.confirmable,
+                Work::Blocks(_) | Work::Sets(_) => false,
+            });
+            let patience =
+                if is_asked { self.config.times().non_receive_timeout.saturating_mul(2) } else { Duration::ZERO };
+            exchange.state = State::AwaitingAck;
+            exchange.state_until = now + exchange.timeout.unwrap_or_default().max(non_timeout) + patience;
+        }
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+        Left::Waits
+    }
+
+    pub(crate) fn depart_later(&mut self, index: u32, at: Instant) {
+        self.slots[index].state_until = at;
+        self.arm(index);
+    }
+
+    /// Handles the acknowledgement of a whole burst.
+    pub(crate) fn set_answered<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+        self.acknowledge(now, peers, index, AckKind::Piggybacked);
+    }
+
+    /// Handles a report of missing payloads: they are retransmitted when the controller permits.
+    pub(crate) fn set_missing<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        match self.slots[index].state {
+            // They leave with the rest.
+            State::Queued => {
+                self.count_set(index);
+                Next::Wait
+            }
+            State::Departing | State::Paused => Next::Wait,
+            State::AwaitingAck | State::AwaitingResponse => self.send_set_again(now, peers, index),
+        }
+    }
+
+    fn send_set_again<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        let exchange = &mut self.slots[index];
+        if exchange.holds_slot {
+            let attempt = exchange.attempt();
+            let (peer, controller) = peers.controlled(exchange.peer);
+            let event = Expired { now, attempt, load: peer.load_without(exchange.bytes) };
+            let at = controller.expired(&mut peer.control, &mut exchange.flight, &event);
+            exchange.state = State::Departing;
+            exchange.state_until = if at <= now { Instant::FAR_FUTURE } else { at };
+            let wake = exchange.wake();
+            self.timers.set(index, wake);
+            return if at <= now { Next::Depart } else { Next::Wait };
+        }
+        self.go_on_with_set(now, peers, index);
+        Next::Admit
+    }
+
+    /// Handles the timer of a burst: the next payload is due, or the answer is overdue.
+    pub(super) fn set_due<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+        if self.slots[index].state == State::Departing {
+            return Next::Depart;
+        }
+        let most = self.config.transmission.max_retransmit;
+        let notifies = self.slots[index].notifies();
+        let follows = match self.slots[index].transfer.as_mut().map(|transfer| &mut transfer.work) {
+            Some(Work::Sets(transfer)) => transfer.sender.as_mut().map(|sender| sender.unanswered(most)),
+            Some(Work::Kept(_, kept)) if kept.outdated => Some(Follows::Nothing),
+            Some(Work::Kept(sender, kept)) if kept.all => Some(sender.unanswered(most)),
+            _ => None,
+        };
+        match follows {
+            Some(Follows::Set) => self.send_set_again(now, peers, index),
+            // A notification's time has passed. A Confirmable message will check whether its client
+            // still exists.
+            Some(follows) if notifies => {
+                let why = if follows == Follows::TooMuch { AbandonReason::GaveUp } else { AbandonReason::Cancelled };
+                self.abandon(now, peers, index, why);
+                Next::Over
+            }
+            Some(Follows::Nothing) => {
+                // The whole body was sent; the response is missing.
+                let exchange = &mut self.slots[index];
+                exchange.free_slot(peers);
+                self.await_response(now, index);
+                Next::Admit
+            }
+            Some(Follows::TooMuch) | None => {
+                self.abandon(now, peers, index, AbandonReason::GaveUp);
+                Next::Fail(Failure::TimedOut)
+            }
+        }
+    }
+
+    /// Receives a response that arrives in bursts without a request, as if it had been requested.
+    pub(crate) fn listen(&mut self, now: Instant, index: u32) {
+        let exchange = &mut self.slots[index];
+        exchange.sent.push(now);
+        exchange.state = State::AwaitingResponse;
+    }
+
+    /// Records a request for missing blocks. It ends the exchange's own message, which can no
+    /// longer be acknowledged or rejected.
+    pub(crate) fn said(&mut self, index: u32) {
+        let exchange = &mut self.slots[index];
+        exchange.confirmable = false;
+        let Some(mut transfer) = exchange.transfer.take() else { return };
+        transfer.fold(exchange);
+        transfer.count_in_sets();
+        exchange.transfer = Some(transfer);
+    }
+
+    /// Waits for more of a response that arrives in bursts.
+    pub(crate) fn await_set<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, due: Instant) {
+        let Some(mut transfer) = self.take_transfer(index) else { return };
+        self.transfers += usize::from(transfer.begin(&self.slots[index]));
+        self.count_transfer(&mut transfer);
+        let exchange = &mut self.slots[index];
+        exchange.transfer = Some(transfer);
+        exchange.free_slot(peers);
+        exchange.state = State::AwaitingResponse;
+        exchange.state_until = due;
+        let wake = exchange.wake();
+        self.timers.set(index, wake);
+    }
+}
+
+/// The next step after the transmission of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The burst continues, or waits for its answer.
+    Waits,
+    /// It was the last payload, and no answer is expected.
+    Over,
+}
+
+/// Approximate size of options and payload marker in a payload's message, in bytes.
+const OPTIONS: usize = 24;
