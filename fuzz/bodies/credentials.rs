@@ -1,5 +1,6 @@
-//! Any bytes in the files of credentials (OSCORE's in the formats of libcoap and aiocoap, certificates) are read or refused without a
-//! panic; and credentials that were used once are usable again, from a number on that was not used.
+//! Credential files (OSCORE in the formats of libcoap and aiocoap, certificates) with any bytes are
+//! read or refused without a panic. Credentials that were used once are usable again, from an
+//! unused number on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +10,7 @@ use conche::oscore::{Keeper, read_map};
 use conche::security::Roots;
 use tempfile::TempDir;
 
-/// The first byte says what the rest is; files end at a byte that no text has.
+/// The first byte selects the format; files end at a byte that no text contains.
 pub fn run(input: &[u8]) {
     let Some((kind, rest)) = input.split_first() else { return };
     let place = TempDir::new().expect("a directory");
@@ -52,7 +53,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Uses the credentials at this place twice, if they can be used.
+/// Uses the credentials at this place twice, if possible.
 fn again(place: &Path) {
     let Ok(mut keeper) = Keeper::open(place) else { return };
     let Ok(context) = keeper.start() else { return };
@@ -60,7 +61,7 @@ fn again(place: &Path) {
     keeper.close(&context).expect("the disk is there");
     drop(context);
     let mut keeper = Keeper::open(place).expect("it was opened before");
-    // The last number there is may be used up.
+    // The last number may be used up.
     if let Ok(context) = keeper.start() {
         assert!(context.next_number() >= used, "{} after {used}", context.next_number());
     }

@@ -1,4 +1,5 @@
-//! Any datagram is decoded or refused without a panic, and whatever can be asked of a decoded message is consistent.
+//! Any datagram is decoded or refused without a panic, and the accessors of a decoded message are
+//! consistent.
 
 use conche_proto::codec::{DecodeErrorKind, Message, OptionNumber, OwnedMessage};
 

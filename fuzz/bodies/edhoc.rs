@@ -1,9 +1,9 @@
-//! A client and a server that agree on keys (EDHOC), and somebody who sees, keeps, changes and forges their messages as a script says, in requests of
-//! their own and in combined ones (RFC 9668). What is encrypted is forged, too, as a stranger can. Whatever happens:
+//! A client and a server run EDHOC, and an attacker replays, changes and forges their messages,
+//! separate and combined with requests (RFC 9668), encrypted parts included. Invariants:
 //!
-//! - nothing panics, the server's exchanges are within their bound, and over in the end,
-//! - neither end agrees with a stranger: what the server has is what a client has,
-//! - what the server's application gets as protected is what a client has sent.
+//! - nothing panics, and the server's exchanges are bounded and end,
+//! - neither end completes an exchange with the attacker: the server's credentials are a client's,
+//! - the server's application receives as protected only requests that a client has sent.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
-/// Messages that somebody keeps, and exchanges of clients.
+/// Recorded messages, and exchanges of clients.
 const MOST_KEPT: usize = 16;
 const LIFETIME: Duration = Duration::from_secs(45);
 
@@ -57,7 +57,7 @@ impl<'a> Script<'a> {
         self.next().unwrap_or_default()
     }
 
-    /// So many bytes as the next one says.
+    /// Returns as many bytes as the next byte announces.
     fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte()).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-/// An exchange that a client has begun.
+/// A client's started exchange.
 struct Begun {
     initiator: Initiator,
     x: PrivateKey,
@@ -245,7 +245,7 @@ impl World {
         self.messages.push(message);
     }
 
-    /// One of the messages that were kept.
+    /// One of the recorded messages.
     fn message(&self, which: u8) -> Vec<u8> {
         self.messages.get(usize::from(which) % self.messages.len().max(1)).cloned().unwrap_or_default()
     }
@@ -298,7 +298,7 @@ impl World {
         let Ok((c_r, message_3)) = split_id(&payload) else { return };
         let agreed = self.server.lock().expect("nobody panics").agree(self.now, c_r, message_3);
         match agreed {
-            // It may have one of that name.
+            // The server may have a context of that name.
             Ok(context) => drop(self.ends[SERVER].add_context(context)),
             Err(error) => self.keep(error.message()),
         }
@@ -320,7 +320,7 @@ impl World {
         self.keep(message);
     }
 
-    /// A stranger answers a client: only the server's own key would be believed.
+    /// An attacker answers a client, without the server's key.
     fn forge_2(&mut self, begun: u8, plaintext: &[u8]) {
         if self.begun.is_empty() {
             return;
@@ -333,7 +333,7 @@ impl World {
         assert!(!plaintext.is_empty() || error == Error::Malformed, "it reads what was encrypted: {error}");
     }
 
-    /// A stranger begins, and knows the server's credential, as anybody may.
+    /// An attacker starts an exchange, knowing the server's credential.
     fn forge_3(&mut self, argument: u8, plaintext: &[u8]) {
         let number = self.draw();
         let (x, c_i) = (key(number), id(number, 3));
@@ -353,7 +353,7 @@ impl World {
         self.datagram(c_r, &[&message_3[..], b"what follows"].concat());
     }
 
-    /// A client's first request brings its message_3.
+    /// A client's first request carries its message_3.
     fn combined(&mut self, which: u8, change: u8) {
         if self.agreed.is_empty() {
             return;
@@ -363,7 +363,7 @@ impl World {
         self.ends[CLIENT].send_message_3(context, message_3);
         let body = Body::builder().path("/a").payload("what a client says").build().expect("legal");
         let request = Request::new(Code::POST, body).protected(context);
-        // Each client has an address of its own, as nobody is answered.
+        // Each client has its own address, since no one is answered.
         self.sent += 1;
         if self.ends[CLIENT].request(self.now, 10 + u32::from(self.sent), request).is_err() {
             return;
@@ -381,7 +381,7 @@ impl World {
         }
     }
 
-    /// A combined request of a stranger, with one of the server's identifiers.
+    /// A combined request of the attacker, with one of the server's identifiers.
     fn combined_of(&mut self, argument: u8, payload: &[u8]) {
         let named = self.named.len().max(1);
         let c_r = self.named.get(usize::from(argument) % named).copied().unwrap_or_else(|| id(1, argument));
@@ -420,7 +420,7 @@ impl World {
         }
     }
 
-    /// What nobody has ended is over in its time.
+    /// All exchanges expire.
     fn finish(self) {
         let mut server = self.server.lock().expect("nobody panics");
         server.half_open.expire(self.now + LIFETIME);
@@ -428,7 +428,7 @@ impl World {
     }
 }
 
-/// What somebody can compute who has no key that anybody knows (RFC 9528 §4, §5).
+/// An attacker without an accepted key (RFC 9528 §4, §5).
 mod stranger {
     use super::*;
 
@@ -441,7 +441,7 @@ mod stranger {
         item(&[&g_y[..], &sealed].concat())
     }
 
-    /// message_3 with any plaintext, for a server that has answered this.
+    /// message_3 with any plaintext, for a server that has sent this message_2.
     pub(super) fn message_3(
         x: &PrivateKey,
         server: &Own,
@@ -449,7 +449,7 @@ mod stranger {
         message_2: &[u8],
         plaintext: &[u8],
     ) -> Vec<u8> {
-        // It is a byte string of more than 23 and less than 256 bytes.
+        // A byte string of 24 to 255 bytes.
         let (g_y, ciphertext_2) = message_2[2..].split_first_chunk::<32>().expect("the server's own");
         let th_2 = th_2(g_y, message_1);
         let prk_2e = extract(&th_2, &shared(x, g_y));

@@ -1,7 +1,7 @@
-//! Any script of operations, datagrams and clock steps: no panic, tables within their bounds, every exchange ends once. What
-//! a script can do is the focus's affair, one for each target.
+//! Any script of operations, datagrams and clock steps: no panic, tables within their bounds, every
+//! exchange ends once. Each target has a focus, the operations of its scripts.
 //!
-//! The script's meaning and what is checked are the tests' own, which replay the seeds on a stable compiler:
+//! Scripts and checks are shared with the tests, which replay the seeds on a stable compiler:
 //! `cargo test -p conche-proto --test endpoint scripts`.
 
 #[allow(dead_code, reason = "each target has one focus, and the tests use the rest")]

@@ -20,12 +20,12 @@ use conche_proto::{
     Unfinished,
 };
 
-/// The two endpoints have the addresses 0 and 1; others are strangers.
+/// The endpoints have the addresses 0 and 1; others are attackers.
 const PEERS: u64 = 2;
 const TOPICS: u64 = 3;
 /// The datagrams that an attacker keeps.
 const MOST_KEPT: usize = 400;
-/// The longest that anything may wait: longer than the lifetimes of all configurations together.
+/// Longer than the lifetimes of all configurations together.
 const TO_THE_END: Duration = Duration::from_secs(50_000);
 
 /// Runs an input.
@@ -190,7 +190,7 @@ struct Node {
     buffer: Vec<u8>,
     wake: Option<Instant>,
     sent: Vec<(u64, Vec<u8>)>,
-    /// Requests to answer, and all that ever came.
+    /// Requests to answer, and the number of all received.
     requests: Vec<RequestId>,
     all_requests: Vec<RequestId>,
     exchanges: Vec<ExchangeId>,
@@ -198,12 +198,12 @@ struct Node {
     subscriptions: Vec<SubscriptionId>,
     observers: Vec<ObserverId>,
     unfinished: Vec<Unfinished>,
-    /// The application ends its exchanges, and begins no new ones.
+    /// The application ends its exchanges, and starts none.
     ends: bool,
 }
 
 impl Node {
-    /// `None` if the configuration contradicts itself, or the controller.
+    /// `None` for an invalid configuration.
     fn draw(draw: &mut Draw) -> Option<Self> {
         let config = configuration(draw);
         let message_bytes = config.limits.message_bytes;
@@ -401,7 +401,7 @@ impl Node {
         self.exchanges.extend(self.endpoint.request(now, peer, request));
     }
 
-    /// Answers a request in one way or another, or does not.
+    /// Answers a request, or does not.
     fn answer(&mut self, now: Instant, draw: &mut Draw) {
         if self.requests.is_empty() {
             return;
@@ -440,8 +440,7 @@ impl Node {
         }
     }
 
-    /// The application ends all that it began, nothing arrives any more, and in the end nothing is
-    /// left.
+    /// The application ends all exchanges, nothing arrives any more, and nothing remains.
     fn finish(&mut self, now: Instant, draw: &mut Draw) {
         self.ends = true;
         self.ignore_all(now);
@@ -485,7 +484,7 @@ impl Node {
         }
     }
 
-    /// Time passes until nothing is to be done, or for as long as anything can last.
+    /// Advances the clock until nothing is due.
     fn run(&mut self, from: Instant, draw: &mut Draw) -> Instant {
         let (mut now, end) = (from, from + TO_THE_END);
         for _ in 0..400_000 {
@@ -528,7 +527,7 @@ fn response(draw: &mut Draw) -> Option<Response> {
     Some(response)
 }
 
-/// Options that a request or response may have, legal or not, and a payload.
+/// Options of a request or response, legal or not, and a payload.
 fn body(draw: &mut Draw, is_response: bool) -> Option<Body> {
     let mut options: Vec<(u16, Vec<u8>)> = Vec::new();
     let mut maybe = |draw: &mut Draw, number: u16, of: u64, least: usize, most: usize| {
@@ -576,7 +575,7 @@ struct World {
     nodes: [Node; 2],
     flying: Vec<Flying>,
     kept: Vec<Vec<u8>>,
-    /// Per cent of the datagrams, and of the steps.
+    /// Percentages of datagrams and steps.
     loss: u64,
     attacks: u64,
     /// Milliseconds.
@@ -596,7 +595,7 @@ impl World {
         }
     }
 
-    /// Runs the applications, lets datagrams leave, forges some, and advances the clock.
+    /// Runs the applications, sends datagrams, forges some, and advances the clock.
     fn step(&mut self, draw: &mut Draw) {
         let who = draw.index(2);
         for _ in 0..draw.below(3) {
@@ -618,7 +617,7 @@ impl World {
             let node = &mut self.nodes[to];
             let mut datagram = Datagram::new(from, &bytes);
             datagram.multicast = multicast;
-            // A datagram that is refused as undrained is lost.
+            // A refused datagram is lost.
             let _ = node.endpoint.handle(self.now, Input::Datagram(datagram));
             node.drain(self.now, draw);
         }
@@ -627,8 +626,7 @@ impl World {
         }
     }
 
-    /// Delivers each sent datagram once, twice or not at all, and returns some of them in an ICMP
-    /// error.
+    /// Delivers each sent datagram zero to two times, and returns some in an ICMP error.
     fn collect(&mut self, index: usize, draw: &mut Draw) {
         self.nodes[index].drain(self.now, draw);
         for (to, bytes) in std::mem::take(&mut self.nodes[index].sent) {
@@ -653,7 +651,7 @@ impl World {
         }
     }
 
-    /// Replays a datagram, changed or not, from the address of the other node or of a stranger.
+    /// Replays a datagram, changed or not, from the other node's address or another one.
     fn attack(&mut self, draw: &mut Draw) {
         let seen = draw.pick(&self.kept);
         let bytes = if draw.once_in(4) { seen } else { changed(&seen, draw) };
@@ -676,7 +674,7 @@ impl World {
     }
 }
 
-/// A datagram with something changed: bytes, message ID, type, code or length.
+/// Returns a datagram with changed bytes, message ID, type, code or length.
 fn changed(datagram: &[u8], draw: &mut Draw) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     match draw.below(6) {

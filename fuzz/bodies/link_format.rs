@@ -1,9 +1,9 @@
-//! Any text is read as links or refused without a panic; what is read can be filtered, and written so that it says the
-//! same.
+//! Any text is read as links or refused without a panic; links can be filtered, and written with
+//! the same meaning.
 
 use conche_proto::codec::link_format::{Filter, Link, LinkWriter, Links};
 
-/// Reads what precedes the first line feed as links; what follows is a query to filter them by.
+/// Links up to the first line feed; then a query that filters them.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (document, query) = text.split_once('\n').unwrap_or((&text, ""));

@@ -1,9 +1,12 @@
-//! Two endpoints that share a security context, and somebody between them who delays, repeats, loses, changes and exchanges
-//! datagrams as a script says, while numbers are stored or not and ends restart. Whatever happens:
+//! Two endpoints share a security context, and an attacker delays, replays, drops, changes and
+//! exchanges their datagrams, while reservations are stored or not and endpoints restart.
+//! Invariants:
 //!
 //! - no nonce protects two messages,
-//! - what the server's application gets as protected is what the client's sent as that, and a POST once,
-//! - what the client's gets in answer is what the server's said to that request, and states in their order.
+//! - the server's application receives as protected only requests that the client protected, and a
+//!   POST once,
+//! - the client's application receives only the server's responses to that request, and states in
+//!   order.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -40,7 +43,7 @@ pub fn run(script: &[u8]) {
 struct End {
     endpoint: Endpoint<u32, AnyController>,
     context: ContextId,
-    /// All numbers below it may have been used, as the store knows.
+    /// All numbers below it may have been used, according to the store.
     kept: u64,
     asked: Vec<Reserve>,
 }
@@ -50,7 +53,7 @@ struct World {
     ends: [End; 2],
     /// To whom, and what.
     datagrams: Vec<(usize, Vec<u8>)>,
-    /// Requests of the client: which are protected, of which method, and by which exchange.
+    /// The client's requests: protected or not, and their methods.
     issued: Vec<(bool, Code)>,
     exchanges: HashMap<ExchangeId, usize>,
     subscription: Option<SubscriptionId>,
@@ -61,7 +64,7 @@ struct World {
     waiting: Vec<(RequestId, Option<usize>, bool)>,
     state: u32,
     nonces: HashMap<(usize, usize, Vec<u8>), Vec<u8>>,
-    /// The numbers of requests that the server got with each token.
+    /// The numbers of the server's requests with each token.
     numbers: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
 }
 
@@ -70,7 +73,7 @@ fn credentials(end: usize) -> Credentials {
     Credentials::new(*b"16 random bytes.", own, other)
 }
 
-/// A body that says which request or state it is of.
+/// A body that names its request or state.
 fn text(number: usize, length: usize) -> Vec<u8> {
     let mut text = format!("{number}.").into_bytes();
     text.resize(text.len().max(length), b'x');
@@ -87,7 +90,7 @@ fn number_of(value: &[u8]) -> Vec<u8> {
     value.split_first().and_then(|(flags, rest)| rest.get(..usize::from(flags & 7))).unwrap_or_default().to_vec()
 }
 
-/// What the server says to a request.
+/// The server's response to a request.
 fn answer(request: usize) -> Vec<u8> {
     text(request, [0, 40, 1_500, 3_000][request % 4])
 }
@@ -164,7 +167,7 @@ impl World {
         self.request_with(argument, detail, None);
     }
 
-    /// A request, with the Echo value that the server has asked for.
+    /// A request with the Echo value of the server's challenge.
     fn request_with(&mut self, argument: u8, detail: u8, echo: Option<&[u8]>) {
         let (serial, method) = (self.issued.len(), METHODS[usize::from(argument) % METHODS.len()]);
         let protected = argument & 0x10 == 0;
@@ -217,7 +220,7 @@ impl World {
         };
         let code = if detail % 8 == 7 { Code::NOT_FOUND } else { Code::CONTENT };
         let body = Body::builder().payload(payload).build().expect("legal");
-        // It may have been given up meanwhile.
+        // The request may have been given up.
         let _ = endpoint.respond(self.now, id, Response::new(code, body));
     }
 
@@ -227,7 +230,7 @@ impl World {
         self.ends[SERVER].endpoint.notify(self.now, TOPIC, Response::new(Code::CONTENT, body)).expect("legal");
     }
 
-    /// All datagrams arrive, and all requests are answered.
+    /// Delivers all datagrams and answers all requests.
     fn let_all_pass(&mut self) {
         for _ in 0..8 {
             for (to, bytes) in std::mem::take(&mut self.datagrams) {
@@ -253,7 +256,7 @@ impl World {
         self.settle();
     }
 
-    /// An end forgets everything but what was stored.
+    /// An end loses everything that was not stored.
     fn restart(&mut self, end: usize) {
         let End { endpoint, context, kept, asked } = &mut self.ends[end];
         asked.clear();
@@ -264,7 +267,7 @@ impl World {
         self.store(end, true);
     }
 
-    /// What one datagram protects, in the place of what another one does.
+    /// Exchanges the protected parts of two datagrams.
     fn exchange_contents(&mut self, one: usize, other: usize) {
         let (Some((to, front)), Some((_, behind))) = (self.datagrams.get(one), self.datagrams.get(other)) else {
             return;
@@ -300,13 +303,13 @@ impl World {
         }
     }
 
-    /// A datagram left; none was protected with its nonce that is another one.
+    /// Records a sent datagram; its nonce protected no other one.
     fn left(&mut self, end: usize, bytes: Vec<u8>) {
         let message = Message::decode(&bytes).expect("well-formed");
         if let Some(value) = message.option(OptionNumber::OSCORE) {
             let own = number_of(value);
             let nonce = if own.is_empty() {
-                // It answers one of these; which, is sure if there is one.
+                // It answers one of these; certain if there is one.
                 let numbers = self.numbers.get(message.token().as_slice()).filter(|numbers| numbers.len() == 1);
                 numbers.and_then(|numbers| numbers.iter().next()).map(|number| (CLIENT, number.clone()))
             } else {
@@ -364,7 +367,7 @@ impl World {
         }
     }
 
-    /// A state, which is no older than those before.
+    /// A state, not older than those before.
     fn told(&mut self, message: &OwnedMessage) {
         if message.code().is_success() {
             let state = number(message.payload()).and_then(|state| u32::try_from(state).ok()).expect("a state");
@@ -373,7 +376,7 @@ impl World {
         }
     }
 
-    /// In the end every exchange is over.
+    /// All exchanges are over.
     fn finish(&mut self) {
         for _ in 0..64 {
             self.datagrams.clear();

@@ -1,5 +1,5 @@
-//! Any message is refused, by who was asked and by who waits for an answer, unless it says what was protected; and any
-//! message that is protected comes out as it was.
+//! Any message is refused, at server and client, unless it contains what was protected; a protected
+//! message is unprotected unchanged.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage};
@@ -7,7 +7,7 @@ use conche_proto::oscore::{Binding, ContextId, Contexts, is_protected};
 
 use super::oscore_ends::{encode, ends};
 
-/// Has a server and a client unprotect a datagram, and then protects what it says.
+/// Unprotects a datagram at server and client, and protects its content.
 pub fn run(datagram: &[u8]) {
     let Ok(message) = Message::decode_extended(datagram) else { return };
     let mut ends = ends();
@@ -25,7 +25,7 @@ fn refuse(message: &Message<'_>, [(client, id), (server, at_server)]: &mut [(Con
     assert!(client.unprotect_response(&mut waits, message, pool).is_err());
 }
 
-/// What a client asks, and what binds the answer.
+/// A client's request, and its binding.
 fn request(client: &mut Contexts, id: ContextId) -> (OwnedMessage, Binding) {
     let body = Body::builder().uint(OptionNumber::OBSERVE, 0).build().expect("legal");
     let sent = client.protect_request(id, Code::GET, &body).expect("numbers are reserved");
@@ -43,7 +43,7 @@ fn protect(message: &Message<'_>, ends: &mut [(Contexts, ContextId); 2]) {
     };
     let Some(out) = out else { return assert!(may_fail) };
     assert_eq!((out.code(), out.payload()), (message.code(), message.payload()));
-    // Observe tells the order of notifications, and a Proxy-Uri comes out in parts.
+    // Observe changes to an order, and a Proxy-Uri is split.
     let same = |number: OptionNumber| number != OptionNumber::OBSERVE || message.code().is_request();
     let options = out.content();
     let options = options.options().filter(|option| same(option.number));

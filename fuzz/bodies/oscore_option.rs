@@ -1,4 +1,5 @@
-//! No value of the OSCORE option but what was sent opens what was sent with it, and none moves a replay window.
+//! Only the original value of the OSCORE option opens a message, and no other value moves a replay
+//! window.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, MessagePool, OptionNumber};
@@ -6,21 +7,21 @@ use conche_proto::oscore::Refused;
 
 use super::oscore_ends::{encode, ends};
 
-/// Puts this value beside what a client has encrypted, and has the server, and the client, look at that.
+/// Replaces the option's value in a protected request and response, and unprotects both.
 pub fn run(value: &[u8]) {
     let [(mut client, id), (mut server, at_server)] = ends();
     let body = Body::builder().path("/light").payload("on").build().expect("legal");
     let sent = client.protect_request(id, Code::PUT, &body).expect("numbers are reserved");
     let original = sent.body.option(OptionNumber::OSCORE).expect("it is protected").to_vec();
     let altered = Body::builder().option(OptionNumber::OSCORE, value).payload(sent.body.payload()).build();
-    // A value longer than an option's may be.
+    // The value may be too long for an option.
     let Ok(altered) = altered else { return };
     let datagram = encode(sent.code, &altered);
     let pool = &mut MessagePool::new();
     let before = server.get(at_server).expect("it is there").window();
 
     let asked = server.unprotect_request(Instant::ZERO, &datagram.view(), pool);
-    // A request need not tell its ID context (RFC 8613 §5.1).
+    // A request may omit its ID context (RFC 8613 §5.1).
     let says_it = value == original || value == b"\x09\x00C";
     assert_eq!(asked.is_ok(), says_it, "{value:02x?}");
     match asked {

@@ -1,5 +1,4 @@
-//! A message that is decoded and encoded again gives the same bytes: there is only one encoding of a message, so that
-//! decode, encode, decode is the identity as well.
+//! A decoded message is encoded to the same bytes: a message has one encoding.
 
 use conche_proto::codec::{BodyBuilder, EncodeError, Encoder, Message, encode_empty};
 
@@ -29,7 +28,7 @@ fn encode(message: &Message<'_>, buffer: &mut [u8]) -> Result<usize, EncodeError
     encoder.payload(message.payload()).map(|encoder| encoder.finish())
 }
 
-/// A body takes options in any order, but only legal ones.
+/// A body accepts options in any order, but only legal ones.
 fn encode_by_body(message: &Message<'_>) {
     let mut builder = BodyBuilder::new();
     for option in message.options() {

@@ -1,6 +1,5 @@
-//! A client that has finished its handshake sends records of any content under its own keys.
-//! Nothing panics, the server delivers the data that were sent and no record twice, and nothing is
-//! left in the end.
+//! A client with a finished handshake sends records of any content under its keys. Nothing panics,
+//! the server delivers the sent data and no record twice, and nothing remains.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -39,7 +38,7 @@ struct Attacker {
     /// The client's part of nonces (RFC 6655 §3).
     salt: [u8; 4],
     number: u64,
-    /// What was sent as data, and the numbers of these records.
+    /// The sent data, and the numbers of their records.
     sent: HashSet<Vec<u8>>,
     numbers: HashSet<(u16, u64)>,
     received: usize,
@@ -47,7 +46,7 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Finishes a handshake as any client does, and takes the keys from its key log.
+    /// Finishes a handshake, and takes the keys from the key log.
     fn connect() -> Self {
         let key = || Secret::new(KEY);
         let psk = Some(ServerKeys::new(move |_: &[u8]| Some(key())));
@@ -72,7 +71,7 @@ impl Attacker {
             loop {
                 match server.poll(Instant::ZERO, &mut buffer) {
                     Output::Transmit { len, .. } => {
-                        // A ServerHello, behind two headers and the version.
+                        // A ServerHello, after two headers and the version.
                         if buffer[0] == HANDSHAKE && buffer[13] == 2 {
                             random.copy_from_slice(&buffer[27..59]);
                         }
@@ -102,7 +101,7 @@ impl Attacker {
         }
     }
 
-    /// Sends the record that the script describes.
+    /// Sends the record of the script.
     fn send(&mut self, first: u8, next: &mut impl FnMut() -> u8) {
         let (content, flags) = (20 + first % 6, next());
         let body = if content == HANDSHAKE && flags & 1 == 0 {
@@ -176,7 +175,7 @@ impl Attacker {
     }
 }
 
-/// A handshake message or a fragment of one, whose lengths need not fit.
+/// A handshake message or fragment, whose lengths need not fit.
 fn handshake(next: &mut impl FnMut() -> u8) -> Vec<u8> {
     let uint24 = |value: u32| value.to_be_bytes()[1..].to_vec();
     let kind = next();

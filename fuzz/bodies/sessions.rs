@@ -1,5 +1,5 @@
-//! Two ends of DTLS sessions and a wire between them that does what a script says: it loses, repeats, changes and makes up
-//! datagrams. Nothing panics, nothing but what was sent is told as received, bounds hold, and in the end nothing is left.
+//! Two ends of DTLS sessions and a script that loses, repeats, changes and forges datagrams.
+//! Nothing panics, only sent data is received, bounds hold, and nothing remains.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,7 +19,7 @@ struct Wire {
     now: Instant,
     ends: [Sessions<u8>; 2],
     open: [Vec<SessionId>; 2],
-    /// The last handshake whose flights the script repeats.
+    /// The last handshake, whose flights the script repeats.
     controlled: Option<SessionId>,
     under_way: VecDeque<(u8, u8, Vec<u8>)>,
     said: Vec<Vec<u8>>,
@@ -32,7 +32,7 @@ pub fn run(script: &[u8]) {
     let Some(first) = script.next() else { return };
     let (server, credentials) = if first == 255 { by_certificate() } else { by_key() };
     let mtu = if first & 8 == 0 { 1280 } else { 127 };
-    // Without a seed: checking settings anew for each association takes longer than all the rest.
+    // Without a seed: checking the settings for each association would take most of the time.
     let config = |server| Config {
         server,
         mtu,
@@ -52,7 +52,7 @@ pub fn run(script: &[u8]) {
     };
     let _ = wire.ends[0].connect(wire.now, SERVER, &credentials, None);
     wire.poll();
-    // Each step costs an operation and up to three bytes.
+    // Each step takes an operation and up to three bytes.
     for _ in 0..500 {
         let Some(operation) = script.next() else { break };
         let mut next = || script.next().unwrap_or_default();

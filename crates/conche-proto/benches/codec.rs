@@ -1,4 +1,4 @@
-//! What decoding and encoding a message of usual size costs.
+//! Decoding and encoding of messages of usual size.
 
 use std::hint::black_box;
 
@@ -23,8 +23,8 @@ fn codec(criterion: &mut Criterion) {
         });
     });
     group.bench_function("reject/longest", |bencher| {
-        // The most work that a datagram of the usual 1152 bytes can make before it is refused: empty options one after
-        // the other, and the error in the last byte.
+        // The most work before a datagram of 1152 bytes is refused: empty options, and the error in
+        // the last byte.
         let mut datagram = [0x10; 1152];
         datagram[..4].copy_from_slice(&[0x40, 0x01, 0x20, 0x01]);
         datagram[1151] = 0xff;
@@ -53,7 +53,7 @@ fn codec(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Encodes a 2.05 response of 60 bytes: 4 of header, 8 of token, 13 of three options, 1 of marker, 34 of payload.
+/// Encodes a 2.05 response of 60 bytes: header 4, token 8, three options 13, marker 1, payload 34.
 fn encode(buffer: &mut [u8]) -> usize {
     let token = Token::from(black_box([7; 8]));
     Encoder::new(buffer, Type::Acknowledgement, Code::CONTENT, MessageId(1), &token)

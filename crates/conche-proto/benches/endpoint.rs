@@ -1,7 +1,6 @@
-//! What one exchange costs the protocol: a Confirmable GET from submission to response, client and server together,
-//! and the same with the first copy lost (by the default controller, which loses no patience over it), or with temper, alone and
-//! with what is known of the path shared; and what it costs to
-//! find the busiest of all peers that there can be by default, all at once and for the places of one turn.
+//! One exchange, client and server together: a Confirmable GET from submission to response, by the
+//! default controller, with the first transmission lost, with temper, and with temper over a shared
+//! path; and a survey for the busiest of the maximum number of peers, in one call and in steps.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -18,7 +17,7 @@ fn endpoint(seed: u8, controller: &str) -> Machine {
     Endpoint::new(EndpointConfig::default(), controller, [seed; 32]).expect("default parameters are valid")
 }
 
-/// One exchange; the first `lost` copies do not arrive.
+/// One exchange, whose first `lost` transmissions do not arrive.
 fn exchange(client: &mut Machine, server: &mut Machine, now: &mut Instant, bodies: &(Body, Body), lost: u32) {
     let mut buf = [0; 1280];
     client.request(*now, 2, Request::new(Code::GET, bodies.0.clone())).expect("an empty queue");
@@ -74,7 +73,7 @@ fn benchmark(criterion: &mut Criterion) {
     }
 }
 
-/// As many peers as there can be by default, each with a request on its way.
+/// The default maximum of peers, each with an outstanding request.
 fn survey(criterion: &mut Criterion) {
     const PEERS: u32 = 131_072;
     let (mut client, mut buf) = (endpoint(1, "default"), [0; 1280]);

@@ -1,5 +1,6 @@
-//! What an endpoint holds: its own bytes, bytes of an idle peer, of a deduplication entry, of a request that waits and of an observer, and a million
-//! peers in one endpoint, counted at the allocator, with the longest that making one of them took.
+//! Memory of an endpoint, an idle peer, a deduplication entry, a waiting request and an observer,
+//! and of a million peers in one endpoint, counted at the allocator; and the longest time to create
+//! one of these peers.
 //!
 //! `cargo bench -p conche-proto --bench footprint`
 
@@ -13,7 +14,7 @@ use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, PeerKey, R
 
 type Server = Endpoint<SocketAddr, AnyController>;
 
-/// An endpoint, the bytes that it holds, and the longest that one of its peers took.
+/// An endpoint, its bytes, and the longest time to create one of its peers.
 type Known = (Server, i64, Duration);
 
 const MILLION: u32 = 1_000_000;
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// An endpoint that has asked so many peers once.
+/// Returns an endpoint that has sent one request to each of `peers` peers.
 fn known(peers: u32, controller: AnyController) -> Result<Known, Box<dyn std::error::Error>> {
     let limits = Limits { peers: MILLION as usize, ..Limits::default() };
     let mut endpoint = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, controller, [1; 32])?;
@@ -54,7 +55,7 @@ fn known(peers: u32, controller: AnyController) -> Result<Known, Box<dyn std::er
     Ok((endpoint, measured.bytes_current, longest))
 }
 
-/// Asks a peer and forgets the request, which leaves the peer's state.
+/// Sends a request and forgets it, which leaves the peer's state.
 fn ask<P: PeerKey, C: Controller>(endpoint: &mut Endpoint<P, C>, peer: P) {
     let mut buffer = [0; 1152];
     let asked = endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY));

@@ -1,5 +1,5 @@
-//! Timers of the endpoint at a million: a random one is cancelled and set again, and one of a constant delay is set and
-//! cancelled, as the time for a piggybacked response is for each request.
+//! A million timers: a random one is cancelled and set again; and one of a constant delay is set
+//! and cancelled, as for each piggybacked response.
 
 #![allow(dead_code, unused_imports, reason = "the containers are built here as the endpoint has them, used or not")]
 
@@ -16,7 +16,7 @@ mod store;
 
 use store::{Arena, Linked, Links, List, Timers};
 
-/// What has a timer, as large as an exchange.
+/// The owner of a timer, as large as an exchange.
 #[derive(Default)]
 struct Owner {
     links: Links,
@@ -32,7 +32,7 @@ impl Linked<Any> for Owner {
     }
 }
 
-/// Numbers that look random (a linear congruential generator of full period, Knuth's constants).
+/// Pseudo-random numbers (a linear congruential generator of full period, Knuth's constants).
 struct Random(u64);
 
 impl Random {
@@ -55,7 +55,7 @@ fn benchmark(criterion: &mut Criterion) {
     group.sample_size(20).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(2));
     for count in [1_000_u32, 1_000_000] {
         let (mut timers, mut random) = (Timers::default(), Random(1));
-        // Retransmission timers: 2 to 3 s from a clock that goes on by a tenth of a microsecond each time.
+        // Retransmission timers of 2 to 3 s; the clock advances by 100 ns each time.
         let mut now = 0;
         let mut at = |random: &mut Random| {
             now += 100;

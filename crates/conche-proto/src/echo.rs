@@ -121,7 +121,7 @@ impl core::fmt::Debug for Freshness {
     }
 }
 
-/// AbandonReason a request does not count as fresh.
+/// Reason why a request does not count as fresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Stale {
     /// The value was not issued to this peer, or not with this key.

@@ -2,21 +2,20 @@
 
 use thiserror::Error;
 
-/// The input was refused, because outputs wait to be polled. Poll until
-/// [`Output::Wait`](super::Output::Wait), then pass the input again.
+/// The input was refused, because outputs wait. Poll until [`Output::Wait`](super::Output::Wait),
+/// then pass it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the endpoint's outputs have not been polled: poll until it says to wait, then hand the input in again")]
 pub struct Undrained;
 
-/// AbandonReason a request or ping is refused. Errors with [`is_busy`](RequestError::is_busy) are temporary.
+/// Reason why a request or ping is refused; temporary if [`is_busy`](RequestError::is_busy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The code is not a method: its class is not 0, or it is Empty.
+    /// The code is not a method.
     #[error("{0} is not a method: a request's code is 0.01 to 0.31")]
     NotAMethod(crate::codec::Code),
-    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of
-    /// its body fits into a message either.
+    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes), even in blocks.
     #[error("the message takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// Size of the message.
@@ -32,8 +31,8 @@ pub enum RequestError {
         /// The limit.
         limit: usize,
     },
-    /// The start of a body whose [rest](crate::Rest) is supplied later is shorter than the first
-    /// block plus one byte, or no block fits into a message.
+    /// The start of a body with a [rest](crate::Rest) is not longer than the first block, or no
+    /// block fits into a message.
     #[error(
         "the beginning of the body has {given} bytes: {least} are enough, unless options leave no room for a block"
     )]
@@ -43,40 +42,37 @@ pub enum RequestError {
         /// Sufficient size for the largest blocks.
         least: usize,
     },
-    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages wait for this peer
-    /// already.
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) is reached.
     #[error("{limit} messages wait for this peer already: wait for some to end, or raise queue_per_peer")]
     QueueFull {
         /// The limit.
         limit: usize,
     },
-    /// [`Limits::queue`](crate::Limits::queue) requests and pings wait for admission already, over
-    /// all peers.
+    /// [`Limits::queue`](crate::Limits::queue) is reached.
     #[error("{limit} requests wait for admission already: wait for some to end, or raise the limit 'queue'")]
     QueuesFull {
         /// The limit.
         limit: usize,
     },
-    /// [`Limits::exchanges`](crate::Limits::exchanges) exchanges are open already.
+    /// [`Limits::exchanges`](crate::Limits::exchanges) is reached.
     #[error("{limit} exchanges are open already: wait for some to end, or raise the limit 'exchanges'")]
     TooManyExchanges {
         /// The limit.
         limit: usize,
     },
-    /// The peer table is full, and all peers were used within the idle lifetime.
+    /// The peer table is full of peers in use.
     #[error("{limit} peers were used lately: wait for some to become idle, or raise the limit 'peers'")]
     PeersFull {
         /// The limit.
         limit: usize,
     },
-    /// Another request to this peer has the requested token (RFC 7252 §5.3.1).
+    /// The requested token is in use toward this peer (RFC 7252 §5.3.1).
     #[error("another request to this peer has this token: wait for its end, or let the endpoint choose one")]
     TokenInUse,
     /// A group request cannot be Confirmable (RFC 7252 §8.1).
     #[error("a request to a group cannot be Confirmable: send it as Non-confirmable")]
     ConfirmableToGroup,
-    /// A group GET cannot have an ETag, because each member has its own representations (RFC 7252
-    /// §8.2.1).
+    /// A group GET has no ETag: each member has its own representations (RFC 7252 §8.2.1).
     #[error("a GET to a group cannot have an ETag: leave the option out")]
     ETagToGroup,
     /// All message IDs for group requests were used recently.
@@ -88,7 +84,7 @@ pub enum RequestError {
     /// Only GET and FETCH can be observed (RFC 7641 §2, RFC 8132 §2.4).
     #[error("{0} cannot be observed: a subscription is a GET or FETCH")]
     NotObservable(crate::codec::Code),
-    /// [`Limits::subscriptions`](crate::Limits::subscriptions) subscriptions are open already.
+    /// [`Limits::subscriptions`](crate::Limits::subscriptions) is reached.
     #[error("{limit} subscriptions are open already: end some, or raise the limit 'subscriptions'")]
     TooManySubscriptions {
         /// The limit.
@@ -101,11 +97,11 @@ pub enum RequestError {
     #[cfg(feature = "oscore")]
     #[error("the request cannot be protected: {0}")]
     NotProtected(crate::oscore::ProtectError),
-    /// A group request cannot be protected: OSCORE contexts are shared by two ends (RFC 8613 §1).
+    /// A group request cannot be protected: two ends share an OSCORE context (RFC 8613 §1).
     #[cfg(feature = "oscore")]
     #[error("a request to a group cannot be protected with OSCORE")]
     ProtectedToGroup,
-    /// All tokens of the configured length, less than 4 bytes, are in use toward this peer.
+    /// All tokens of the configured length, below 4 bytes, are in use toward this peer.
     #[error("all tokens of {length} bytes are in use toward this peer: raise token_length")]
     NoToken {
         /// [`EndpointConfig::token_length`](crate::EndpointConfig::token_length).
@@ -114,7 +110,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Returns `true` if a limit is reached and the same request may be accepted later.
+    /// Returns `true` if the same request may be accepted later.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         #[cfg(feature = "oscore")]
@@ -134,20 +130,20 @@ impl RequestError {
     }
 }
 
-/// AbandonReason a response is refused. Never because of a full queue: an admitted request can always be
+/// Reason why a response is refused. Never a full queue: an admitted request can always be
 /// answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RespondError {
     /// The request does not await a response: it was answered, ignored, or refused with 5.03
-    /// because it had to wait while the peer table was full.
+    /// because the peer table was full.
     #[error("the request is not waiting for a response: it was answered, ignored or refused before")]
     NotPending,
     /// The code is not a response code.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
-    /// A response to a group request cannot be streamed: the client requests the rest of a body
-    /// from the member (RFC 7959 §2.8).
+    /// A response to a group request cannot be streamed: the client requests the rest from the
+    /// member (RFC 7959 §2.8).
     #[error("the request came to a group: its response has to be whole")]
     ToGroup,
     /// The group of sources has used its share of [`Limits::transfers`](crate::Limits::transfers),
@@ -166,8 +162,8 @@ pub enum RespondError {
         /// The limit.
         limit: usize,
     },
-    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes), and no block of
-    /// its body fits into a message either. The request still awaits a response.
+    /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes), even in blocks.
+    /// The request still awaits a response.
     #[error("the response takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// Size of the message.
@@ -177,7 +173,7 @@ pub enum RespondError {
     },
 }
 
-/// AbandonReason a notification is refused.
+/// Reason why a notification is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NotifyError {
@@ -192,17 +188,15 @@ pub enum NotifyError {
         /// The limit.
         limit: usize,
     },
-    /// The states of other topics leave no room in
-    /// [`Limits::state_bytes`](crate::Limits::state_bytes). An error as the last notification can
-    /// still be sent.
+    /// No room in [`Limits::state_bytes`](crate::Limits::state_bytes). An error as the last
+    /// notification can still be sent.
     #[error("the states that are kept for observers take too many bytes: the limit state_bytes is {limit}")]
     StatesFull {
         /// The limit.
         limit: usize,
     },
     /// The options leave no room in [`Limits::message_bytes`](crate::Limits::message_bytes) for a
-    /// block of the body, in addition to the longest accepted token, the Observe option and the
-    /// bytes of OSCORE if it is in use.
+    /// block, beside the longest accepted token, Observe and OSCORE.
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// Size of the message.
@@ -212,11 +206,11 @@ pub enum NotifyError {
     },
 }
 
-/// AbandonReason a message cannot be superseded.
+/// Reason why a message cannot be superseded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SupersedeError {
-    /// The exchange is over, or is not that of a separate response.
+    /// The exchange is not that of an outstanding separate response.
     #[error("the exchange is not that of a response on its way: it is over, or a request's")]
     NotOutstanding,
     /// The new message is not a legal response.

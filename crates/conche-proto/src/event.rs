@@ -13,15 +13,14 @@ use thiserror::Error;
 pub enum Input<'a, P> {
     /// A datagram arrived.
     Datagram(Datagram<'a, P>),
-    /// The network reported that a datagram could not be delivered (ICMP destination or port
-    /// unreachable). Errors that only indicate congestion or size (Source Quench, Time Exceeded,
-    /// Packet Too Big) must not be passed (RFC 7252 §4.2).
+    /// The network could not deliver a datagram (ICMP destination or port unreachable). Errors that
+    /// only indicate congestion or size must not be passed (RFC 7252 §4.2).
     Unreachable {
         /// Destination of the datagram.
         peer: P,
-        /// The start of the datagram as quoted by the error. It is compared with outstanding
-        /// messages, so that an off-path attacker cannot cancel exchanges with forged errors.
-        /// `None` if the operating system has matched the error to a connected socket.
+        /// The start of the datagram that the error quotes. It must match an outstanding message,
+        /// so that forged errors cancel nothing. `None` if the operating system matched the error
+        /// to a connected socket.
         quoted: Option<&'a [u8]>,
     },
 }
@@ -35,7 +34,7 @@ impl<'a, P> Input<'a, P> {
 
 /// The next action of the driver. Poll until [`Output::Wait`].
 ///
-/// Exhaustive on purpose: a driver that ignores an output would lose a datagram or an event.
+/// Exhaustive on purpose: ignoring an output would lose a datagram or an event.
 #[derive(Debug)]
 pub enum Output<P> {
     /// Send the datagram at the front of the buffer.
@@ -51,8 +50,8 @@ pub enum Output<P> {
 #[non_exhaustive]
 pub enum Event<P> {
     /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates
-    /// cause no event. [`Endpoint::came_to_group`](super::Endpoint::came_to_group) returns whether
-    /// it was sent to a group.
+    /// cause no event. [`Endpoint::came_to_group`](super::Endpoint::came_to_group) recognises group
+    /// requests.
     Request {
         /// Identifies the request in answers.
         id: RequestId,
@@ -72,33 +71,30 @@ pub enum Event<P> {
         /// Statistics of the exchange.
         course: Course,
     },
-    /// A block of the response to a [streamed](crate::Request::streamed) request arrived, with the
-    /// options of the response; more blocks follow.
-    /// [`Endpoint::fetch_next`](super::Endpoint::fetch_next) requests the next one. All blocks are
-    /// of the same body: if the body changes, the exchange fails.
+    /// A block of the response to a [streamed](crate::Request::streamed) request arrived;
+    /// [`Endpoint::fetch_next`](super::Endpoint::fetch_next) requests the next one. If the body
+    /// changes, the exchange fails.
     Block {
         /// The exchange that [`Endpoint::request`](super::Endpoint::request) opened.
         exchange: ExchangeId,
         /// Sender of the block.
         from: P,
-        /// The block. Its Size2 option, if present, is the size of the body or an estimate (RFC
-        /// 7959 §4).
+        /// The block. Size2, if present, is the size of the body or an estimate (RFC 7959 §4).
         message: OwnedMessage,
         /// Statistics of the exchange so far.
         course: Course,
     },
-    /// A body [supplied](crate::Rest) in parts needs more bytes, or its end. Reported once until
-    /// the application supplies a part.
+    /// A body [supplied](crate::Rest) in parts needs more bytes, or its end. Reported once per
+    /// part.
     Wanted {
         /// The body.
         body: Unfinished,
-        /// Number of bytes needed for the next message. More may be supplied.
+        /// Bytes needed for the next message. More may be supplied.
         bytes: usize,
     },
-    /// Another block of a request body arrived that the application
-    /// [streams](super::Endpoint::stream_requests). The client waits for
-    /// [`Endpoint::continue_request`](super::Endpoint::continue_request) or, after the last block,
-    /// for the response.
+    /// Another block of a [streamed](super::Endpoint::stream_requests) request body arrived. The
+    /// client waits for [`Endpoint::continue_request`](super::Endpoint::continue_request) or, after
+    /// the last block, for the response.
     Part {
         /// The request, as in [`Event::Request`].
         request: RequestId,
@@ -107,15 +103,15 @@ pub enum Event<P> {
         /// This is the last block.
         last: bool,
     },
-    /// A streamed request or response body ended early. The request no longer awaits anything.
+    /// A streamed body ended early. The request awaits nothing.
     StreamOver {
         /// The request, as in [`Event::Request`].
         request: RequestId,
         /// The reason.
         reason: StreamEnd,
     },
-    /// The peer acknowledged a message. For a request, the response comes later and the exchange
-    /// continues. For a separate response or a ping (acknowledged by a RST), the exchange is over.
+    /// The peer acknowledged a message. The exchange of a request continues; that of a separate
+    /// response or a ping is over.
     Acknowledged {
         /// The exchange.
         exchange: ExchangeId,
@@ -124,8 +120,7 @@ pub enum Event<P> {
         /// Statistics of the exchange so far.
         course: Course,
     },
-    /// The peer rejected a Non-confirmable response with a Reset. Reported only for the most
-    /// recently sent responses.
+    /// The peer rejected one of the last Non-confirmable responses with a Reset.
     Rejected {
         /// The peer.
         from: P,
@@ -138,8 +133,7 @@ pub enum Event<P> {
         exchange: ExchangeId,
         /// Sender of the response.
         from: P,
-        /// The response. If it is a block of a larger body, the rest can be requested from its
-        /// sender.
+        /// The response. The rest of a larger body can be requested from its sender.
         message: OwnedMessage,
     },
     /// A group request is over: later responses are not reported.
@@ -163,9 +157,8 @@ pub enum Event<P> {
         /// The new state. An error, or a response without the Observe option, is the last one.
         message: OwnedMessage,
     },
-    /// The newest notification is older than its Max-Age plus some seconds: the server may have
-    /// lost the registration. The application should [register again](super::Endpoint::reregister)
-    /// (RFC 7641 §3.3.1).
+    /// The newest notification exceeds its Max-Age by some seconds: the server may have lost the
+    /// registration. [Register again](super::Endpoint::reregister) (RFC 7641 §3.3.1).
     Stale {
         /// The subscription.
         subscription: SubscriptionId,
@@ -195,8 +188,8 @@ pub enum Event<P> {
         /// The reason.
         reason: ObserverEnd,
     },
-    /// A request with No-Response (RFC 7967) ended without a response, as requested: the peer
-    /// acknowledged it, or it was Non-confirmable and may not have arrived.
+    /// A request with No-Response (RFC 7967) ended: the peer acknowledged it, or it was
+    /// Non-confirmable and may not have arrived.
     Unanswered {
         /// The exchange.
         exchange: ExchangeId,
@@ -205,14 +198,14 @@ pub enum Event<P> {
         /// Statistics of the exchange.
         course: Course,
     },
-    /// The application must store a reservation of sequence numbers for a security context, and
-    /// report [success](super::Endpoint::reserved) or [failure](super::Endpoint::not_reserved). An
+    /// Store a reservation of sequence numbers for a security context, and report
+    /// [success](super::Endpoint::reserved) or [failure](super::Endpoint::not_reserved). An
     /// application that does not reuse the credentials after a restart stores nothing and reports
-    /// success at once.
+    /// success.
     #[cfg(feature = "oscore")]
     Reserve(Reserve),
-    /// A handshake flight may be sent: its first transmission, or a retransmission of the last
-    /// flight. Report it with [`Endpoint::flight_left`](super::Endpoint::flight_left).
+    /// A handshake flight may be sent, or sent again. Report it with
+    /// [`Endpoint::flight_left`](super::Endpoint::flight_left).
     Flight {
         /// The exchange that [`Endpoint::begin_handshake`](super::Endpoint::begin_handshake)
         /// opened.
@@ -236,7 +229,7 @@ pub enum Event<P> {
     },
 }
 
-/// A body that the application has not supplied completely yet.
+/// A body that is not supplied completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unfinished {
     /// The body of a request sent by this endpoint.
@@ -245,7 +238,7 @@ pub enum Unfinished {
     Response(RequestId),
 }
 
-/// AbandonReason a body that was received or sent in parts ended early.
+/// Reason why a body in parts ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamEnd {
@@ -253,9 +246,9 @@ pub enum StreamEnd {
     Abandoned,
     /// The client started the body again.
     BegunAnew,
-    /// There was no room for the state of a late response; the client received 5.03.
+    /// No room for the state of a late response; the client received 5.03.
     Refused,
-    /// The body has more blocks than block numbers, or no block fits into a message.
+    /// The body exceeds the block numbers, or no block fits into a message.
     TooLarge,
 }
 
@@ -270,8 +263,7 @@ impl core::fmt::Display for StreamEnd {
     }
 }
 
-/// The body does not exist or needs no more data: its exchange is over, it was answered early, or
-/// it is complete.
+/// The body needs no more data: its exchange is over, it was answered early, or it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("nothing is missing of this body: its exchange is over, or all of it was supplied")]
 pub struct NotWanted;

@@ -1,15 +1,16 @@
 //! A sans-I/O CoAP endpoint (RFC 7252, RFC 7641): bytes in, bytes and events out.
 //!
-//! The [`Endpoint`] owns no socket and reads no clock or random source. A driver passes it the
-//! received datagrams and the time, and takes out datagrams to send and events. The driver can be
-//! tokio, a simulator or an interrupt handler; all run the same protocol code.
+//! The [`Endpoint`] owns no socket and reads no clock or random source. A driver, such as tokio, a
+//! simulator or an interrupt handler, passes it datagrams and the time, and takes out datagrams and
+//! events.
 //!
 //! ```text
 //! in:   datagram ─> codec ─> deduplication ─> pending request | exchange ─> event ─> application
 //! out:  application ─> exchange ─> peer (queue, IDs, controller) ─> outbox ─> codec ─> transmit
 //! ```
 //!
-//! ARCHITECTURE.md follows a request from function to function, and docs/modules.md lists the modules.
+//! ARCHITECTURE.md follows a request from function to function, and docs/modules.md lists the
+//! modules.
 #![no_std]
 #![forbid(unsafe_code)]
 

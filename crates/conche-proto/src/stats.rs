@@ -20,48 +20,43 @@ pub struct Stats {
     pub timeouts: u64,
     /// Requests passed to the application.
     pub requests_received: u64,
-    /// Duplicates received, answered from the deduplication table or ignored.
+    /// Duplicates received, answered or ignored.
     pub duplicates: u64,
     /// Datagrams that are not CoAP messages.
     pub malformed: u64,
     /// Responses, acknowledgements and resets that match nothing.
     pub unmatched: u64,
-    /// Requests refused on arrival, with 5.03 if Confirmable, because a needed resource was used up
-    /// or their source had used its share. Includes Non-confirmable requests of a peer that uses up
-    /// its message IDs.
+    /// Requests refused on arrival, with 5.03 if Confirmable, because a resource or the source's
+    /// share of it was used up. Includes Non-confirmable requests of a peer that uses up its
+    /// message IDs.
     pub overloaded: u64,
-    /// Group datagrams dropped: no group is served, or they are not Non-confirmable requests.
+    /// Group datagrams dropped: no group is served, or not a Non-confirmable request.
     pub multicast: u64,
     /// Group requests dropped beyond [`Limits::group_requests`](crate::Limits::group_requests) or
-    /// the share of their source.
+    /// their source's share.
     pub no_leisure: u64,
     /// Responses to own group requests dropped beyond
-    /// [`Limits::group_responses`](crate::Limits::group_responses) or the share of their sender.
+    /// [`Limits::group_responses`](crate::Limits::group_responses) or their sender's share.
     pub group_overflow: u64,
-    /// Requests dropped because their source exceeded the
-    /// [`ResponseLimit`](crate::config::ResponseLimit).
+    /// Requests dropped by the [`ResponseLimit`](crate::config::ResponseLimit).
     pub limited: u64,
-    /// Requests answered with 4.01 and an Echo value, because their source must be
-    /// [validated](crate::EndpointConfig::source_validation) first.
+    /// Requests answered with 4.01 and an Echo value for
+    /// [validation](crate::EndpointConfig::source_validation).
     pub challenged: u64,
     /// Pings sent for the same reason.
     pub validation_pings: u64,
     /// Non-confirmable responses never sent: all message IDs stayed in use while the client waited,
-    /// or [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages waited for one
-    /// already.
+    /// or [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) was reached.
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
-    /// Responses dropped without a Reset, because their sender had used its allowance of 16 Resets,
-    /// plus one per second.
+    /// Responses dropped without a Reset, whose sender had used its 16 Resets, plus one per second.
     pub resets_limited: u64,
     /// Messages dropped because they exceeded
-    /// [`Limits::message_bytes`](crate::Limits::message_bytes). Sizes are checked before a message
-    /// is queued, so that a value other than 0 is a bug of this crate; the exchange fails with
-    /// [`Failure::MessageTooLarge`](crate::Failure::MessageTooLarge).
+    /// [`Limits::message_bytes`](crate::Limits::message_bytes): a bug of this crate. The exchange
+    /// fails with [`Failure::MessageTooLarge`](crate::Failure::MessageTooLarge).
     pub oversized: u64,
-    /// Panics that the driver caught in code that serves one peer, such as a handler. Not changed
-    /// by the endpoint itself.
+    /// Panics that the driver caught in code that serves one peer.
     pub panics: u64,
 }
 
@@ -119,7 +114,7 @@ impl core::ops::AddAssign for Stats {
     }
 }
 
-/// The use of all resources limited by [`Limits`](crate::Limits).
+/// The use of the resources that [`Limits`](crate::Limits) bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Occupancy {
@@ -127,21 +122,19 @@ pub struct Occupancy {
     pub peers: usize,
     /// Live exchanges.
     pub exchanges: usize,
-    /// Exchanges that wait for admission. [`Limits::queue`](crate::Limits::queue) describes which
-    /// of them it limits.
+    /// Exchanges that wait for admission; see [`Limits::queue`](crate::Limits::queue).
     pub queued: usize,
     /// Exchanges that count on a [shared](crate::Endpoint::share_paths) path.
     pub over_paths: usize,
     /// Received requests that await a response.
     pub incoming: usize,
     /// Requests and responses held until their source has [proved its
-    /// address](crate::SourceValidation): at most 1 MiB, each counted with 256 bytes in addition to
-    /// its own, and at most 16 per source.
+    /// address](crate::SourceValidation): at most 16 per source and 1 MiB, counted with 256 bytes
+    /// each in addition.
     pub awaiting_validation: usize,
-    /// Exchanges that are separate responses; with `incoming` within
-    /// [`Limits::incoming`](crate::Limits).
+    /// Separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
     pub responses: usize,
-    /// Responses to group requests that wait for their time; also with `incoming` within
+    /// Waiting responses to group requests; with `incoming` within
     /// [`Limits::incoming`](crate::Limits).
     pub at_leisure: usize,
     /// Observers.
@@ -150,16 +143,15 @@ pub struct Occupancy {
     pub subscriptions: usize,
     /// Armed timers.
     pub timers: usize,
-    /// Own requests of more than one message, after the first answer.
+    /// Own requests of more than one message.
     pub transfers: usize,
     /// Request bodies being reassembled from blocks.
     pub assemblies: usize,
     /// Response bodies stored for requests for their blocks.
     pub representations: usize,
-    /// Received requests with a streamed request or response body.
+    /// Received requests with a streamed body in either direction.
     pub streams: usize,
-    /// Bytes of `assemblies` and `representations`, and of responses to this endpoint being
-    /// reassembled.
+    /// Bytes of `assemblies`, `representations`, and responses being reassembled.
     pub body_bytes: usize,
     /// Messages remembered for deduplication.
     pub deduplication_entries: usize,

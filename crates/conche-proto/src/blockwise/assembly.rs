@@ -1,10 +1,9 @@
 //! [`Assemblies`]: incomplete request bodies received in blocks (RFC 7959 §2.5).
 //!
-//! Blocks arrive in order, because a client waits for the response to each. An unexpected block
-//! gets 4.08, and the client restarts with block 0, which replaces the previous assembly.
+//! A client waits for the response to each block. An unexpected block gets 4.08, and the client
+//! restarts with block 0, which replaces the assembly.
 
-use super::contexts::{Bounds, Claim, Contexts, Full, Key};
-use super::cut::is_ours;
+use super::contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
 use crate::codec::{Block, BlockSize, Code, Content, Joined, OptionNumber};
 use crate::shares::Group;
 use conche_cc::Instant;
@@ -14,19 +13,25 @@ pub(crate) struct Assemblies {
     contexts: Contexts<Joined>,
 }
 
-/// The effect of a request block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestBlock<'a> {
+    pub(crate) key: Key,
+    pub(crate) group: Group,
+    pub(crate) content: &'a Content<'a>,
+    pub(crate) block: Block,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The block was stored; request the next one with 2.31 and this block size (RFC 7959 §2.3).
+    /// Stored; the next block is requested with 2.31 and this size (RFC 7959 §2.3).
     Kept(Block),
     /// The last block: it [completes](Assemblies::complete) the body.
     Last,
     /// The only block: the request is complete.
     Whole,
-    /// The block is refused with this code, as would be a duplicate.
+    /// Refused with this code, as would be a duplicate.
     Refused(Code),
-    /// The block makes the body too large. The assembly was dropped, so a duplicate would be
-    /// refused with another code.
+    /// The body is too large. The assembly was dropped, so that a duplicate gets another code.
     Outgrown,
 }
 
@@ -45,14 +50,11 @@ impl Assemblies {
         self.contexts.next_purge()
     }
 
-    /// Adds a block of a request. Further blocks should have at most the size `largest`.
+    /// Adds a block of a request. Blocks larger than `largest` are not requested.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        key: Key,
-        group: Group,
-        content: &Content<'_>,
-        block: Block,
+        RequestBlock { key, group, content, block }: RequestBlock<'_>,
         largest: BlockSize,
     ) -> Part {
         let (part, most) = (content.payload(), self.contexts.bounds().body_bytes);
@@ -68,7 +70,7 @@ impl Assemblies {
                 .use_of(now, key)
                 .is_some_and(|(_, joined)| joined.payload().len() == block.offset() && joined.code() == content.code());
             self.contexts.remove(key);
-            // If the assembly does not exist, the beginning is missing (RFC 7959 §2.9.2, §2.9.3).
+            // Without an assembly, the beginning is missing (RFC 7959 §2.9.2, §2.9.3).
             return match block.num == 0 || announced > most {
                 true => Part::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
                 false if is_next => Part::Outgrown,
@@ -76,7 +78,7 @@ impl Assemblies {
             };
         }
         if block.num == 0 {
-            return self.begin(now, key, group, content, block, largest);
+            return self.begin(now, RequestBlock { key, group, content, block }, largest);
         }
         let Some((index, joined)) = self.contexts.use_of(now, key) else {
             return Part::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
@@ -105,31 +107,28 @@ impl Assemblies {
         Part::Kept(Block { size: block.size.min(largest), ..block })
     }
 
-    /// Returns the whole body, after its [last](Part::Last) block was received.
+    /// Returns the body after its [last](Part::Last) block.
     pub(crate) fn complete(&mut self, key: Key, content: &Content<'_>) -> Option<Joined> {
         let mut joined = self.contexts.remove(key)?;
         joined.push(content.payload(), 0);
         Some(joined)
     }
 
-    /// Starts an assembly with its first block, replacing a previous one (RFC 7959 §2.5).
+    /// Starts an assembly, replacing a previous one (RFC 7959 §2.5).
     fn begin(
         &mut self,
         now: Instant,
-        key: Key,
-        group: Group,
-        content: &Content<'_>,
-        block: Block,
+        RequestBlock { key, group, content, block }: RequestBlock<'_>,
         largest: BlockSize,
     ) -> Part {
         if !block.more {
             self.contexts.remove(key);
             return Part::Whole;
         }
-        let mut joined = Joined::new(content, |number| !is_ours(number));
+        let mut joined = Joined::new(content, |number| !number.describes_blocks());
         joined.push(content.payload(), 0);
         let bytes = joined.capacity();
-        match self.contexts.insert(now, key, group, (joined, bytes), Claim::SHARE) {
+        match self.contexts.insert(now, NewContext { key, group, value: joined, bytes }, Claim::SHARE) {
             Ok(()) => Part::Kept(Block { size: block.size.min(largest), ..block }),
             Err(Full) => Part::Refused(Code::SERVICE_UNAVAILABLE),
         }

@@ -1,49 +1,40 @@
 //! [`Contexts`]: a table of block-wise transfers, bounded in number and bytes, per peer and in
 //! total.
 //!
-//! A context is dropped after its idle time. When a limit is reached, the following are evicted;
-//! otherwise the new context is refused:
+//! A context is dropped after its idle time. A full table evicts, or else refuses the new context:
 //!
 //! 1. a finished context: all of its blocks were sent;
-//! 2. the context idle longest among the stale ones, if it belongs to the new context's group of
-//!    sources or to a group that holds more. A context that its client has not used since its start
-//!    becomes stale sooner: a forged request is never followed by another one.
+//! 2. the stale context idle longest, of the same group of sources or one that holds more. A
+//!    context unused since its start becomes stale sooner: a forged request is never followed by
+//!    another one.
 //!
-//! A context in use is not evicted, so each admitted transfer can finish. A group of sources cannot
-//! evict the contexts of a smaller group, and beyond its [share](crate::shares) its new contexts
-//! are refused.
+//! A context in use is not evicted, so each admitted transfer can finish. A group beyond its
+//! [share](crate::shares) is refused.
 
 use core::cell::Cell;
 use core::time::Duration;
 
-use super::cut::PAYLOAD;
+use super::PAYLOAD;
 use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, Linked, Links, List};
 use conche_cc::Instant;
 
-/// Identifies a peer and its request, without block options but with the local address. Found only
-/// by keyed hashes; two keys coincide with a probability of 2^-64 unless an attacker knows the hash
-/// keys.
+/// Identifies a peer and its request, without block options but with the local address, by keyed
+/// hashes: two keys coincide with a probability of 2^-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Hash of the peer.
     pub(crate) from: u64,
-    /// Hash of the request.
     pub(crate) what: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Contexts per peer.
     pub(crate) per_peer: usize,
-    /// Contexts in total.
     pub(crate) total: usize,
     pub(crate) bytes: usize,
-    /// Maximum size of a body in bytes.
     pub(crate) body_bytes: usize,
     /// Idle time until a context is dropped.
     pub(crate) idle: Duration,
-    /// Maximum lifetime of a context, used or not.
     pub(crate) longest: Duration,
     /// Idle time until a context is stale and can be evicted.
     pub(crate) stale: Duration,
@@ -70,24 +61,38 @@ impl Bounds {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'a> {
-    /// A share of its group, in addition to [reserved](Contexts::reserve) places, given by source.
+    /// A share of its group, in addition to the [reserved](Contexts::reserve) places.
     Share(&'a Shares),
     /// A reserved place.
     Reserved,
-    /// A share; in addition, the oldest context of its group is evicted, in use or not, since the
-    /// new one cannot be created again.
+    /// A share; the oldest context of the group is evicted, even if in use, since the new one
+    /// cannot be created again.
     Irreplaceable(&'a Shares),
 }
 
 impl Claim<'static> {
-    /// A share of a table without reservations.
     pub(crate) const SHARE: Self = Self::Share(const { &Shares::new() });
 }
 
-/// Maximum number of contexts visited in a search for one to evict.
+/// Maximum number of contexts visited to find one to evict.
 const LOOKED_AT: usize = 256;
 
-/// No room for another context, or for the additional bytes.
+/// A context to be inserted.
+#[derive(Debug)]
+pub(crate) struct NewContext<T> {
+    pub(crate) key: Key,
+    pub(crate) group: Group,
+    pub(crate) value: T,
+    pub(crate) bytes: usize,
+}
+
+/// Contexts and bytes to make room for.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    contexts: usize,
+    bytes: usize,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -99,7 +104,6 @@ struct Context<T> {
     begun: Instant,
     used: Instant,
     value: T,
-    /// All blocks were sent: the context is in the list of finished ones.
     finished: bool,
     /// Used since its start.
     continued: bool,
@@ -120,7 +124,7 @@ pub(crate) struct Contexts<T> {
     slots: Arena<Context<T>>,
     by_key: Index,
     by_peer: Index,
-    /// Contexts in use, and finished ones, each in order of last use, which is the order of expiry.
+    /// In order of last use, which is the order of expiry.
     by_use: List<ByUse>,
     finished: List<ByUse>,
     /// Contexts and bytes per source.
@@ -156,10 +160,10 @@ impl<T> Contexts<T> {
         self.bytes
     }
 
-    /// Returns the context of a key and marks it as used. Drops it instead if it is too old.
+    /// Marks the context of a key as used, or drops it if it is too old.
     pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(u32, &mut T)> {
         let index = self.find(key)?;
-        // A difference, because a sum could saturate at the far future.
+        // A sum could saturate at the far future.
         if now - self.slots[index].begun >= self.bounds.longest {
             self.take(index);
             return None;
@@ -179,7 +183,6 @@ impl<T> Contexts<T> {
         self.slots[index].finished = true;
     }
 
-    /// Returns the context of a key without marking it as used.
     pub(crate) fn peek_mut(&mut self, key: Key) -> Option<&mut T> {
         let index = self.find(key)?;
         self.at_mut(index)
@@ -194,7 +197,6 @@ impl<T> Contexts<T> {
         self.slots.get_mut(index).map(|context| &mut context.value)
     }
 
-    /// Returns the key of a context of this peer that `is_it` accepts.
     pub(crate) fn of_peer_where(&self, from: u64, is_it: impl Fn(&T) -> bool) -> Option<Key> {
         let found = self
             .by_peer
@@ -203,14 +205,8 @@ impl<T> Contexts<T> {
     }
 
     /// Inserts a context, replacing one with the same key.
-    pub(crate) fn insert(
-        &mut self,
-        now: Instant,
-        key: Key,
-        group: Group,
-        (value, bytes): (T, usize),
-        claim: Claim<'_>,
-    ) -> Result<(), Full> {
+    pub(crate) fn insert(&mut self, now: Instant, new: NewContext<T>, claim: Claim<'_>) -> Result<(), Full> {
+        let NewContext { key, group, value, bytes } = new;
         self.remove(key);
         while let (count, oldest) = self.of_peer(key.from)
             && count >= self.bounds.per_peer
@@ -222,7 +218,7 @@ impl<T> Contexts<T> {
             }
             self.take(oldest);
         }
-        self.make_room(now, group, (1, bytes), claim, None)?;
+        self.make_room(now, group, Room { contexts: 1, bytes }, claim, None)?;
         let (finished, continued, by_use) = (false, false, Links::default());
         let context = Context { key, group, bytes, begun: now, used: now, value, finished, continued, by_use };
         let index = self.slots.insert(context).ok_or(Full)?;
@@ -235,8 +231,8 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// Makes room for a context to be inserted later as [`Claim::Reserved`], in addition to the
-    /// `reserved` places of others. The caller counts the new reservation. `bytes` is an estimate.
+    /// Makes room for a context to be inserted as [`Claim::Reserved`], beside the `reserved` places
+    /// of others. The caller counts the reservation. `bytes` is an estimate.
     pub(crate) fn reserve(
         &mut self,
         now: Instant,
@@ -245,24 +241,22 @@ impl<T> Contexts<T> {
         bytes: usize,
         reserved: &Shares,
     ) -> Result<(), Full> {
-        // The new context will replace the one with the same key.
         if self.find(key).is_some() {
             return Ok(());
         }
-        self.make_room(now, group, (1, bytes), Claim::Share(reserved), None)
+        self.make_room(now, group, Room { contexts: 1, bytes }, Claim::Share(reserved), None)
     }
 
-    /// Returns `true` if an empty table has room for a context of this size.
+    /// Returns `true` if an empty table has room for this size.
     pub(crate) const fn can_hold(&self, bytes: usize) -> bool {
         self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
     }
 
-    /// Increases the size of a context to `bytes`.
     pub(crate) fn grow(&mut self, now: Instant, index: u32, bytes: usize) -> Result<(), Full> {
         let context = self.slots.get(index).ok_or(Full)?;
         let (key, group, more) = (context.key, context.group, bytes.saturating_sub(context.bytes));
         if more > 0 {
-            self.make_room(now, group, (0, more), Claim::SHARE, Some(key))?;
+            self.make_room(now, group, Room { contexts: 0, bytes: more }, Claim::SHARE, Some(key))?;
             self.shares.take(group, more);
             self.bytes += more;
             self.slots[index].bytes = bytes;
@@ -270,7 +264,7 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// Returns the peer's most recently started context with a matching key.
+    /// Returns the peer's last started context with a matching key.
     pub(crate) fn last_begun(&self, from: u64, is_it: impl Fn(Key) -> bool) -> Option<Key> {
         let last = Cell::new(None);
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
@@ -284,8 +278,7 @@ impl<T> Contexts<T> {
     }
 
     /// For a FETCH without a payload, returns the key of the last FETCH that differs only in its
-    /// payload, because requests for further blocks need not repeat the payload (RFC 7959 §2.7,
-    /// RFC 8132 §2.5).
+    /// payload: requests for further blocks need not repeat it (RFC 7959 §2.7, RFC 8132 §2.5).
     pub(crate) fn fetched(&self, key: Key) -> Key {
         self.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
     }
@@ -304,7 +297,7 @@ impl<T> Contexts<T> {
         }
     }
 
-    /// Returns the key of the context in use that is idle longest, if it has expired.
+    /// Returns the longest idle context in use, if expired.
     pub(crate) fn expired(&self, now: Instant) -> Option<Key> {
         let index = self.by_use.first().filter(|&index| self.expiry(index) <= now)?;
         self.slots.get(index).map(|context| context.key)
@@ -327,11 +320,11 @@ impl<T> Contexts<T> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
-    /// Returns the number of contexts of a peer, and the one to evict first: a finished one, or
-    /// else the one least recently used.
+    /// Returns the number of contexts of a peer, and the one to evict first: a finished one, or the
+    /// least recently used.
     fn of_peer(&self, from: u64) -> (usize, Option<u32>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
-        // A search that matches nothing visits all of them.
+        // A search without a match visits all.
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
             if context.key.from == from {
                 count.set(count.get() + 1);
@@ -348,21 +341,21 @@ impl<T> Contexts<T> {
         (count.get(), index)
     }
 
-    /// Makes room for `count` contexts and `bytes` bytes of a group, without evicting `except`.
+    /// Makes room, without evicting `except`.
     fn make_room(
         &mut self,
         now: Instant,
         group: Group,
-        (count, bytes): (usize, usize),
+        Room { contexts, bytes }: Room,
         claim: Claim<'_>,
         except: Option<Key>,
     ) -> Result<(), Full> {
-        if bytes > self.bounds.bytes || count > self.bounds.total {
-            // Do not evict anything if the context cannot fit.
+        if bytes > self.bounds.bytes || contexts > self.bounds.total {
+            // Evict nothing if the context cannot fit.
             return Err(Full);
         }
         loop {
-            let counts = self.admits_count(group, count, claim);
+            let counts = self.admits_count(group, contexts, claim);
             if counts && self.admits_bytes(group, bytes, claim) {
                 return Ok(());
             }
@@ -409,8 +402,7 @@ impl<T> Contexts<T> {
         let left = self.bounds.bytes.saturating_sub(self.bytes);
         match claim {
             Claim::Reserved => bytes <= left,
-            // The sizes of bodies with reserved places are unknown: assume that each is as large as
-            // this one.
+            // Bodies with reserved places are assumed to be as large as this one.
             Claim::Share(reserved) | Claim::Irreplaceable(reserved) => {
                 let held = self.shares.held(group).saturating_add(reserved.held(group).saturating_mul(bytes));
                 held.saturating_add(bytes) <= left.saturating_sub(reserved.total().saturating_mul(bytes))
@@ -467,8 +459,12 @@ mod tests {
         Group::of((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
+    fn new<T>(key: Key, group: Group, value: T, bytes: usize) -> NewContext<T> {
+        NewContext { key, group, value, bytes }
+    }
+
     fn insert(contexts: &mut Contexts<u64>, now: u64, from: u64, what: u64) -> Result<(), Full> {
-        contexts.insert(at(now), key(from, what), group(from), (what, 10), Claim::SHARE)
+        contexts.insert(at(now), new(key(from, what), group(from), what, 10), Claim::SHARE)
     }
 
     #[test]
@@ -498,7 +494,7 @@ mod tests {
     fn a_group_cannot_take_all_and_growing_is_bounded() {
         let mut contexts = Contexts::new(BOUNDS);
         let taken =
-            (0..100).filter(|&n| contexts.insert(at(0), key(n, 1), group(7), (n, 0), Claim::SHARE).is_ok()).count();
+            (0..100).filter(|&n| contexts.insert(at(0), new(key(n, 1), group(7), n, 0), Claim::SHARE).is_ok()).count();
         assert_eq!(taken, BOUNDS.total / 2);
         assert_eq!(insert(&mut contexts, 0, 200, 1), Ok(()));
         let (index, _) = contexts.use_of(at(0), key(200, 1)).expect("just inserted");
@@ -506,7 +502,7 @@ mod tests {
         assert_eq!(contexts.bytes(), 500);
     }
 
-    /// Fills a table with one context for each of eight peers, each in its own group.
+    /// Fills a table with a context for each of eight peers in groups of their own.
     fn full() -> Contexts<u64> {
         let mut contexts = Contexts::new(BOUNDS);
         for from in 0..8 {
@@ -544,7 +540,8 @@ mod tests {
         let mut contexts = full();
         let mut taken = 0;
         for n in 0..100 {
-            taken += usize::from(contexts.insert(at(20), key(100 + n, 1), group(100), (n, 10), Claim::SHARE).is_ok());
+            taken +=
+                usize::from(contexts.insert(at(20), new(key(100 + n, 1), group(100), n, 10), Claim::SHARE).is_ok());
         }
         assert_eq!(taken, 1);
         assert_eq!((0..8).filter(|&from| contexts.use_of(at(20), key(from, 1)).is_some()).count(), 7);
@@ -553,7 +550,7 @@ mod tests {
     #[test]
     fn stale_places_of_the_largest_group_go_to_newcomers() {
         let mut contexts = Contexts::new(BOUNDS);
-        (0..4).for_each(|n| contexts.insert(at(0), key(n, 1), group(50), (n, 10), Claim::SHARE).expect("room"));
+        (0..4).for_each(|n| contexts.insert(at(0), new(key(n, 1), group(50), n, 10), Claim::SHARE).expect("room"));
         (4..8).for_each(|from| insert(&mut contexts, 1, from, 1).expect("room"));
         let newcomers = [(100, 1), (101, 1)].map(|(from, what)| insert(&mut contexts, 20, from, what));
         assert_eq!(newcomers, [Ok(()), Ok(())]);
@@ -569,10 +566,10 @@ mod tests {
             reserved.take(group(from), 1);
         }
         assert_eq!(contexts.reserve(at(0), key(8, 1), group(8), 10, &reserved), Err(Full));
-        let other = contexts.insert(at(0), key(9, 1), group(9), (9, 10), Claim::Share(&reserved));
+        let other = contexts.insert(at(0), new(key(9, 1), group(9), 9, 10), Claim::Share(&reserved));
         assert_eq!(other, Err(Full));
         for from in 0..8 {
-            assert_eq!(contexts.insert(at(0), key(from, 1), group(from), (from, 10), Claim::Reserved), Ok(()));
+            assert_eq!(contexts.insert(at(0), new(key(from, 1), group(from), from, 10), Claim::Reserved), Ok(()));
             reserved.give_back(group(from), 1);
         }
         assert_eq!(contexts.len(), 8);
@@ -582,10 +579,10 @@ mod tests {
     fn what_cannot_be_made_again_takes_the_oldest_place_of_its_own_group() {
         let mut contexts = full();
         let none = Shares::new();
-        let again = contexts.insert(at(1), key(200, 1), group(3), (1, 10), Claim::Irreplaceable(&none));
+        let again = contexts.insert(at(1), new(key(200, 1), group(3), 1, 10), Claim::Irreplaceable(&none));
         assert_eq!(again, Ok(()));
         assert!(contexts.use_of(at(1), key(3, 1)).is_none());
-        let stranger = contexts.insert(at(1), key(201, 1), group(201), (1, 10), Claim::Irreplaceable(&none));
+        let stranger = contexts.insert(at(1), new(key(201, 1), group(201), 1, 10), Claim::Irreplaceable(&none));
         assert_eq!(stranger, Err(Full), "no group has another one's place");
     }
 
@@ -594,7 +591,7 @@ mod tests {
         let mut contexts = Contexts::new(BOUNDS);
         insert(&mut contexts, 0, 1, 1).expect("room");
         let late = at(100);
-        assert_eq!(contexts.insert(late, key(2, 1), group(2), (2, BOUNDS.bytes + 1), Claim::SHARE), Err(Full));
+        assert_eq!(contexts.insert(late, new(key(2, 1), group(2), 2, BOUNDS.bytes + 1), Claim::SHARE), Err(Full));
         assert_eq!((contexts.len(), contexts.bytes()), (1, 10));
     }
 }

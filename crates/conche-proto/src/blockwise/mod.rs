@@ -8,40 +8,181 @@
 //!  server, Block2:  application ─> Representations ─first block─> …, and each requested block
 //! ```
 //!
-//! A client's transfer is one exchange, regardless of its number of messages. A server stores
-//! [`Assemblies`] and [`Representations`] (RFC 7959 §2.5 and §2.6) within
-//! [`Limits`](crate::Limits).
-//!
-//! Streamed bodies pause between two blocks, until the application has accepted the last one or
-//! supplies the next: [`Transfer`] and [`Representation`] use an `Outflow` for this, and
-//! `endpoint::streams` does the rest.
+//! A client's transfer is one exchange. A server stores [`Assemblies`] and [`Representations`] (RFC
+//! 7959 §2.5 and §2.6) within [`Limits`](crate::Limits). Streamed bodies use an `Outflow` to pause
+//! between two blocks.
 //!
 //! If both ends support Q-Block (RFC 9177), blocks are sent in [bursts](sets) of Non-confirmable
 //! messages.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `cut` | splits bodies into blocks |
-//! | `contexts` | a bounded table of transfers |
-//! | `outflow` | `Outflow`: an outgoing body, complete or supplied in parts |
-//! | `assembly` | [`Assemblies`]: incomplete request bodies |
-//! | `representations` | [`Representations`]: response bodies, for requests for their blocks |
-//! | `transfer` | [`Transfer`]: the client side |
-//! | `download` | a partially received response |
-//! | [`sets`] | Q-Block: one answer for many blocks |
 
 mod assembly;
 mod contexts;
-mod cut;
-mod download;
-mod outflow;
 mod representations;
 pub(crate) mod sets;
 mod transfer;
 
-pub(crate) use assembly::{Assemblies, Part};
-pub(crate) use contexts::{Bounds, Claim, Contexts, Full, Key};
-pub(crate) use cut::Asked;
-pub(crate) use outflow::Missing;
+pub(crate) use assembly::{Assemblies, Part, RequestBlock};
+pub(crate) use contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
 pub(crate) use representations::{Cut, Mark, NoBlock, Representation, Representations};
-pub(crate) use transfer::{Rules, Step, Transfer, Trouble};
+pub(crate) use transfer::{Missing, Rules, Step, Transfer, Trouble};
+
+use core::num::NonZeroU32;
+use core::ops::Range;
+
+use crate::codec::{Block, BlockSize, OptionNumber, Overhead, decode_uint, encode_uint};
+
+/// The part of a FETCH hash that depends on the payload.
+const PAYLOAD: u64 = u32::MAX as u64;
+
+/// The block options of a request that awaits its response.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// Hash of code and options, equal for requests for blocks of the same body.
+    pub(crate) what: u64,
+    block1: Packed,
+    block2: Packed,
+}
+
+impl Asked {
+    /// Adds the hash of a FETCH's payload, which is part of its identity (RFC 8132 §2.1); requests
+    /// for further blocks may omit it. A payload that arrives in blocks does not count.
+    pub(crate) fn fetches(&mut self, payload: Option<u64>) {
+        let payload = payload.filter(|_| self.block1.0.is_none()).map_or(0, |payload| payload >> 32 | 1);
+        self.what = self.what & !PAYLOAD | payload;
+    }
+
+    /// Sets Block1 or Block2, or their Q-Block variants.
+    pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {
+        let request = matches!(number, OptionNumber::BLOCK1 | OptionNumber::Q_BLOCK1);
+        let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
+        let of = if request { &mut self.block1 } else { &mut self.block2 };
+        *of = Packed::of(block, in_sets);
+    }
+
+    /// Returns `true` if this option would mix RFC 7959 and RFC 9177.
+    pub(crate) fn would_mix(&self, number: OptionNumber) -> bool {
+        let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
+        let before = [self.block1, self.block2];
+        before.into_iter().any(|block| block.0.is_some() && block.is_in_sets() != in_sets)
+    }
+
+    pub(crate) fn is_in_sets(&self) -> bool {
+        self.block1.is_in_sets() || self.block2.is_in_sets()
+    }
+
+    pub(crate) fn q_block1(&self) -> Option<Block> {
+        if self.block1.is_in_sets() { self.block1.get() } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn q_block2(&self) -> Option<Block> {
+        if self.block2.is_in_sets() { self.block2.get() } else { None }
+    }
+
+    /// Returns how the response may be sent in bursts: according to Q-Block2, or as a whole after
+    /// Q-Block1, whose sender supports both (RFC 9177 §4.1).
+    pub(crate) fn response_in_sets(&self) -> Option<Block> {
+        self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
+    }
+
+    pub(crate) fn block1(&self) -> Option<Block> {
+        self.block1.get().filter(|_| !self.block1.is_in_sets())
+    }
+
+    /// Removes Block1: the response refers to the whole request.
+    pub(crate) fn forget_block1(&mut self) {
+        self.block1 = Packed(None);
+    }
+
+    pub(crate) fn block2(&self) -> Option<Block> {
+        self.block2.get().filter(|_| !self.block2.is_in_sets())
+    }
+
+    /// Returns the block options for notifications, which start with the first block.
+    pub(crate) fn for_states(self) -> Self {
+        let in_sets = self.response_in_sets().map(|block| Packed::of(Block { num: 0, ..block }, true));
+        let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
+        let block2 = in_sets.or_else(in_blocks);
+        Self { block1: Packed(None), block2: block2.unwrap_or_default(), ..self }
+    }
+
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.block1.0.is_none() && self.block2.0.is_none()
+    }
+}
+
+/// The 24 bits of a block option and a flag for RFC 9177, inverted, so that zero represents a
+/// missing option.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packed(Option<NonZeroU32>);
+
+impl Packed {
+    const IN_SETS: u32 = 1 << 24;
+
+    fn of(block: Block, in_sets: bool) -> Self {
+        let flag = if in_sets { Self::IN_SETS } else { 0 };
+        Self(decode_uint(block.encode().as_slice()).and_then(|value| NonZeroU32::new(!(value | flag))))
+    }
+
+    #[inline]
+    fn get(self) -> Option<Block> {
+        Block::decode(encode_uint(!self.0?.get() & (Self::IN_SETS - 1)).as_slice()).ok()
+    }
+
+    #[inline]
+    fn is_in_sets(self) -> bool {
+        self.0.is_some_and(|value| !value.get() & Self::IN_SETS != 0)
+    }
+}
+
+/// Returns the block at `offset` and its byte range; `None` beyond the end. An empty body has one
+/// empty block.
+pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(Range<usize>, Block)> {
+    if offset > 0 && offset >= body_bytes {
+        return None;
+    }
+    let end = offset.saturating_add(size.bytes()).min(body_bytes);
+    Some((offset..end, Block::at(offset, end < body_bytes, size)?))
+}
+
+/// Returns the largest block size, at most `wanted`, in messages of `limit` bytes.
+pub(crate) fn largest_fitting(wanted: BlockSize, overhead: Overhead, limit: usize) -> Option<BlockSize> {
+    BlockSize::fitting(overhead.room(limit)?).map(|size| size.min(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_blocks_of_a_body_follow_one_another_and_are_the_body(bytes in 0..5_000_usize, szx in 0..7_u8) {
+            let size = BlockSize::of_szx(szx).expect("not reserved");
+            let mut offset = 0;
+            loop {
+                let (range, block) = cut(bytes, offset, size).expect("inside of the body");
+                prop_assert_eq!((range.start, block.offset()), (offset, offset));
+                offset = range.end;
+                if !block.more {
+                    break;
+                }
+                prop_assert_eq!(range.len(), size.bytes());
+            }
+            prop_assert_eq!(offset, bytes);
+            prop_assert!(cut(bytes, bytes.max(1).next_multiple_of(size.bytes()), size).is_none());
+        }
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_messages_allow() {
+        let fitting = |wanted, others, limit| {
+            largest_fitting(wanted, Overhead::of_token_length(0).with(others), limit).map(BlockSize::bytes)
+        };
+        assert_eq!(fitting(BlockSize::B1024, 96, 1152), Some(1024));
+        assert_eq!(fitting(BlockSize::B1024, 125, 1152), Some(512));
+        assert_eq!(fitting(BlockSize::B64, 0, 1152), Some(64));
+        assert_eq!([45, 61].map(|others| fitting(BlockSize::B1024, others, 64)), [None, None]);
+    }
+}

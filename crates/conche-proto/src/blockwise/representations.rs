@@ -1,29 +1,29 @@
 //! [`Representations`]: response bodies that exceed a message, for block-wise requests (RFC 7959
 //! §2.4).
 //!
-//! The table keeps the body of the first block, so that all blocks are of the same state of the
-//! resource. A request for a block of a missing body goes to the application, if the method is
-//! safe, and the block is taken from the new response.
+//! The table keeps the body of the first block, so that all blocks are of one state. A request for
+//! a block of a missing body goes to the application, if the method is safe, and gets the block of
+//! the new response.
 //!
 //! A body is kept until its last block was sent or its client has been silent for some time. A full
-//! table refuses new responses instead of evicting bodies in use: otherwise, with more clients than
-//! places, the downloads of all clients would fail. To refuse a request before its handler runs,
-//! the table remembers the size of the last response for each of 256 requests. A request whose last
-//! response was large [reserves](Representations::reserve) a place on arrival.
+//! table refuses new responses instead of evicting bodies in use, which would let all downloads
+//! fail. To refuse a request before its handler runs, the table remembers the size of the last
+//! response for each of 256 requests. A request whose last response was large
+//! [reserves](Representations::reserve) a place on arrival.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::contexts::{Bounds, Claim, Contexts, Full, Key};
-use super::cut::{cut, is_ours, largest_fitting};
-use super::outflow::{Missing, Outflow};
+use conche_cc::Instant;
+
+use super::contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
+use super::transfer::{Missing, Outflow};
+use super::{cut, largest_fitting};
 use crate::codec::{
     BLOCK_BYTES, Block, BlockSize, Body, Code, MARKER_BYTES, OptionNumber, Overhead, SIZE_BYTES, UintBytes, encode_uint,
 };
 use crate::shares::{Group, Shares};
-use conche_cc::Instant;
 
-/// A response with a body of any size.
 #[derive(Clone, Debug)]
 pub(crate) struct Representation {
     pub(crate) code: Code,
@@ -33,24 +33,21 @@ pub(crate) struct Representation {
 }
 
 impl Representation {
-    /// Creates the representation for an application's response.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
         Self::with(code, body, Outflow::whole(body.payload()))
     }
 
-    /// Creates a representation from the start of its body.
     pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
         Self::with(code, body, Outflow::beginning(body.payload(), announced))
     }
 
     fn with(code: Code, body: &Body, payload: Outflow) -> Self {
-        // In a 4.13, Size1 is the maximum size of the request body (RFC 7959 §4), set by the
-        // application.
-        let is_kept = |number| number == OptionNumber::SIZE1 || !is_ours(number);
+        // Size1 of a 4.13 is the application's maximum size of the request body (RFC 7959 §4).
+        let is_kept = |number: OptionNumber| number == OptionNumber::SIZE1 || !number.describes_blocks();
         Self { code, head: body.rewritten(is_kept, &[], b""), payload }
     }
 
-    /// Returns the kept part of the body: all of it unless the rest is supplied in parts.
+    /// Returns the body, or the kept part of a streamed one.
     pub(crate) fn payload(&self) -> &[u8] {
         self.payload.kept()
     }
@@ -59,8 +56,7 @@ impl Representation {
         &mut self.payload
     }
 
-    /// Adds an ETag if the application set none: it distinguishes blocks of different bodies
-    /// (RFC 7959 §2.4).
+    /// Adds an ETag if there is none, to distinguish blocks of different bodies (RFC 7959 §2.4).
     pub(crate) fn tag(&mut self, etag: impl FnOnce(&[u8]) -> [u8; 8]) {
         let tagged = self.head.content(self.code).is_some_and(|head| head.option(OptionNumber::ETAG).is_some());
         if !tagged {
@@ -68,10 +64,9 @@ impl Representation {
         }
     }
 
-    /// Returns the requested block, or the first one. `largest` is the maximum block size, and the
-    /// peer may request smaller blocks; without it, a body that fits into one message is not split.
-    /// `others` is the overhead of the message, `limit` the maximum message size, `block1` the
-    /// response's Block1 option.
+    /// Returns the requested block, or the first one. `largest` is the maximum block size; without
+    /// it, a body that fits is not split. `others` is the overhead, `limit` the maximum message
+    /// size, `block1` the response's Block1 option.
     pub(crate) fn block(
         &self,
         asked: Option<Block>,
@@ -111,13 +106,12 @@ impl Representation {
         mark
     }
 
-    /// Returns the whole response as one body.
     pub(crate) fn into_body(self) -> Body {
         self.head.rewritten(|_| true, &[], self.payload.kept())
     }
 
-    /// Returns block `number` of a Q-Block body (RFC 9177 §4.4), with Size2 in each block (§4.6).
-    /// `None` if the block does not exist, or does not fit beside the overhead.
+    /// Returns block `number` of a Q-Block body (RFC 9177 §4.4) with Size2 (§4.6). `None` if the
+    /// block does not exist or does not fit.
     pub(crate) fn block_of_set(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
         if self.size_in_sets(size, others, limit)? < size {
             return None;
@@ -129,7 +123,6 @@ impl Representation {
         Some(self.head.rewritten(|_| true, &added, payload.get(range)?))
     }
 
-    /// Returns the largest block size that fits, at most `wanted`.
     pub(crate) fn size_in_sets(&self, wanted: BlockSize, others: Overhead, limit: usize) -> Option<BlockSize> {
         let added = BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES;
         largest_fitting(wanted, others.with(self.head.len() + added), limit)
@@ -140,7 +133,7 @@ impl Representation {
     }
 }
 
-/// The mark of a response: code, length, and ETag with its length.
+/// Code, length, and ETag with its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     code: Code,
@@ -176,7 +169,7 @@ const REMEMBERED: usize = 256;
 struct Large {
     /// Half of the hash of the request.
     tag: u32,
-    /// Size of the response in bytes; 0 in an empty place.
+    /// 0 in an empty place.
     bytes: u32,
 }
 
@@ -189,7 +182,6 @@ impl Large {
     }
 }
 
-/// Response bodies kept for block-wise requests.
 #[derive(Debug)]
 pub(crate) struct Representations {
     contexts: Contexts<Representation>,
@@ -212,19 +204,16 @@ impl Representations {
         self.contexts.next_purge()
     }
 
-    /// Returns the kept response to this request.
     pub(crate) fn get(&mut self, now: Instant, key: Key) -> Option<&Representation> {
         self.contexts.use_of(now, key).map(|(_, representation)| &*representation)
     }
 
-    /// Returns the time since the response to this request was last used.
     pub(crate) fn idle(&mut self, now: Instant, key: Key) -> Option<Duration> {
         self.contexts.idle(now, key)
     }
 
-    /// Reserves a place for the response to a request if the last one was large. Returns
-    /// `Ok(false)` if it was not, or is not remembered. The caller counts reserved places per
-    /// source.
+    /// Reserves a place for the response to a request whose last response was large. Returns
+    /// `Ok(false)` for others. The caller counts reserved places.
     pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
         let (tag, place) = Large::place(key.what);
         let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
@@ -236,8 +225,7 @@ impl Representations {
         }
     }
 
-    /// Keeps a response that is sent block-wise. `Err(Full)`: the table is full, but would have
-    /// room with fewer entries.
+    /// Keeps a response that is sent block-wise. `Err(Full)`: a less full table would have room.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -252,16 +240,16 @@ impl Representations {
         if let Some(large) = large.get_mut(place) {
             *large = Large { tag, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
         }
-        let kept = self.contexts.insert(now, key, group, (representation, bytes), claim);
+        let kept = self.contexts.insert(now, NewContext { key, group, value: representation, bytes }, claim);
         if self.contexts.can_hold(bytes) { kept } else { Ok(()) }
     }
 
-    /// Marks a response as finished after its last block: its place can be reused.
+    /// The last block was sent: the place can be reused.
     pub(crate) fn finish(&mut self, key: Key) {
         self.contexts.finish(key);
     }
 
-    /// Forgets the response to this request, because the new one is sent whole.
+    /// The new response is sent whole.
     pub(crate) fn forget(&mut self, key: Key) {
         self.contexts.remove(key);
         let (tag, place) = Large::place(key.what);

@@ -1,25 +1,21 @@
 //! [`Transfer`]: a client's block-wise request, for its own body or that of its response (RFC 7959
-//! §2.4, §2.5, §2.7).
-//!
-//! It determines the next message after a response, independent of the transport.
+//! §2.4, §2.5, §2.7); [`Outflow`]: an outgoing body of either role.
+
+use alloc::vec::Vec;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::cut::{is_ours, largest_fitting};
-use super::download::Download;
-use super::outflow::{Missing, Outflow};
+use super::{cut, largest_fitting};
 use crate::codec::{
-    BLOCK_BYTES, Block, BlockSize, Body, Code, Header, MARKER_BYTES, Message, OptionNumber, Overhead, OwnedMessage,
-    SIZE_BYTES, UintBytes, encode_uint,
+    BLOCK_BYTES, Block, BlockSize, Body, Code, Header, Joined, MARKER_BYTES, Message, OptionNumber, Overhead,
+    OwnedMessage, SIZE_BYTES, UintBytes, encode_uint,
 };
 
-/// Limits of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// The maximum block size to send and to request.
     pub(crate) block_size: BlockSize,
-    /// The maximum message size, and the overhead of each message.
+    /// Maximum message size, and the overhead of each message.
     pub(crate) message_bytes: usize,
     pub(crate) overhead: Overhead,
     pub(crate) body_bytes: usize,
@@ -28,15 +24,13 @@ pub(crate) struct Rules {
 /// The next step of a transfer after a response.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Send this message with the same code and token.
+    /// Send this with the same code and token.
     Next(Body),
-    /// Restart the transfer with this message and a new token, so that late responses to the old
-    /// token match nothing.
+    /// Restart with this message and a new token, which late responses do not match.
     Anew(Body),
-    /// The response is a block for the application, which decides when to
-    /// [continue](Transfer::resume).
+    /// A block for the application, which decides when to [continue](Transfer::resume).
     Told,
-    /// The next block of the request is not available; [continue](Transfer::resume) when it is.
+    /// [Continue](Transfer::resume) when the next block of the request is available.
     Awaited,
     /// Complete, with this response.
     Done(OwnedMessage),
@@ -50,17 +44,16 @@ pub(crate) enum Step {
 pub(crate) enum Trouble {
     /// The resource changes too often.
     Changed,
-    /// The body is too large, or its block numbers are.
+    /// The body or its block numbers are too large.
     TooLarge,
     /// The blocks of the response are inconsistent.
     Unacceptable,
 }
 
-/// Maximum number of restarts of a download after changes of the body. An upload lost by the server
-/// is restarted once.
+/// Maximum number of restarts of a download after changes of the body. A lost upload is restarted
+/// once.
 pub(super) const FETCHED_AGAIN: u8 = 3;
 
-/// A request of more than one message.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     code: Code,
@@ -86,45 +79,41 @@ struct Upload {
     more: bool,
 }
 
-/// The step of a paused transfer.
 #[derive(Clone, Copy, Debug)]
 enum Paused {
     /// Send this block when it is available.
     Send(usize, BlockSize),
-    /// Request this block when the application has accepted the previous one.
+    /// Request this block when the application has accepted the one before.
     Ask(usize, BlockSize),
 }
 
 impl Transfer {
-    /// Creates a transfer for a request, which need not be block-wise yet.
+    /// Creates a transfer for a request, block-wise or not.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
         Self::with(code, body, Outflow::whole(body.payload()))
     }
 
-    /// Creates a transfer for a request with only the start of its body.
     pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
         Self::with(code, body, Outflow::beginning(body.payload(), announced))
     }
 
     fn with(code: Code, body: &Body, payload: Outflow) -> Self {
-        let head = body.rewritten(|number| !is_ours(number), &[], b"");
+        let head = body.rewritten(|number| !number.describes_blocks(), &[], b"");
         let (upload, download, paused) = (None, None, None);
         Self { code, head, payload, upload, download, tells: false, paused, fetched_again: 0, sent_again: false }
     }
 
-    /// Sets whether the application receives the response block by block.
     pub(crate) fn telling(self, tells: bool) -> Self {
         Self { tells, ..self }
     }
 
-    /// Starts a block-wise upload; returns its first message. `None` if no block fits into a
-    /// message, or the first block is not available.
+    /// Starts a block-wise upload; returns its first message. `None` if no block fits or the first
+    /// one is not available.
     pub(crate) fn begin(&mut self, rules: &Rules) -> Option<Body> {
         let size = self.largest_size(rules)?;
         self.send(0, size).ok()
     }
 
-    /// Returns the largest block size for the request's body.
     fn largest_size(&self, rules: &Rules) -> Option<BlockSize> {
         let others = rules.overhead.with(self.head.len() + BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES);
         largest_fitting(rules.block_size, others, rules.message_bytes)
@@ -135,24 +124,22 @@ impl Transfer {
         self.payload.supply(more, last)
     }
 
-    /// Returns the number of bytes needed from the application, if it was not asked yet.
+    /// Returns the number of bytes that the application was not yet asked for.
     pub(crate) fn wants(&mut self) -> Option<usize> {
         let (offset, size) = match self.paused {
             Some(Paused::Send(offset, size)) => (offset, size),
             Some(Paused::Ask(..)) => return None,
-            // The response has started, so the rest of the request is not needed.
+            // Not needed: the response has started.
             None if self.download.is_some() => return None,
             None => self.upload.filter(|upload| upload.more).map(|upload| (upload.end, upload.size))?,
         };
         self.payload.wants(offset, size)
     }
 
-    /// Returns `true` if the application must accept a block of the response.
     pub(crate) const fn is_told(&self) -> bool {
         matches!(self.paused, Some(Paused::Ask(..)))
     }
 
-    /// Returns `true` if the application must supply more of the request's body.
     pub(crate) const fn awaits_supply(&self) -> bool {
         matches!(self.paused, Some(Paused::Send(..)))
     }
@@ -166,16 +153,14 @@ impl Transfer {
         }
     }
 
-    /// Returns its memory in bytes, without shared memory.
     pub(crate) fn bytes(&self) -> usize {
         self.download.as_ref().map_or(0, Download::capacity)
     }
 
-    /// Returns `true` if the response concerns blocks, so that an ordinary request becomes a
-    /// transfer.
+    /// Returns `true` if the response makes an ordinary request a transfer.
     #[inline]
     pub(crate) fn is_begun_by(response: &Message<'_>) -> bool {
-        // The value is validated later: an invalid one must not pass for a whole body.
+        // An invalid value, found later, must not pass for a whole body.
         let has = |number| response.options().any(|option| option.number == number);
         match response.code() {
             Code::REQUEST_ENTITY_TOO_LARGE => has(OptionNumber::BLOCK1),
@@ -195,8 +180,7 @@ impl Transfer {
         }
         match response.block(OptionNumber::BLOCK2) {
             Err(_) => Step::Failed(Trouble::Unacceptable),
-            // An error during the transfer is the response, as is a body that no longer needs
-            // blocks.
+            // An error is the response, as is a body that no longer needs blocks.
             Ok(None) if !self.tells || self.download.is_none() || !response.code().is_success() => Step::AsItIs,
             // Blocks already delivered belong to another state.
             Ok(None) => Step::Failed(Trouble::Changed),
@@ -212,8 +196,8 @@ impl Transfer {
         };
         let upload = self.upload;
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            // A "smaller value for SZX" is a hint to try again with that size (RFC 7959 §2.9.3).
-            // Such a block need not fit if the body was sent unblocked before.
+            // A "smaller value for SZX" is a hint (RFC 7959 §2.9.3). The block need not fit if the
+            // body was sent unblocked.
             let hint = block1?.size.min(self.largest_size(rules)?);
             let smaller = upload.map_or(self.payload.kept().len() > hint.bytes(), |upload| hint < upload.size);
             return (smaller && self.begins()).then(|| self.begin_anew(hint));
@@ -223,20 +207,20 @@ impl Transfer {
             self.sent_again = true;
             return Some(self.begin_anew(upload.size));
         }
-        // Success without Block1 is the response to the request, regardless of the part sent; with
-        // Block1, this block was processed individually (RFC 7959 §2.3).
+        // Success without Block1 answers the request; with Block1, only this block was processed
+        // (RFC 7959 §2.3).
         let goes_on = code == Code::CONTINUE || (code.is_success() && block1.is_some());
         if !goes_on || !upload.more {
             return None;
         }
-        // The server may request smaller blocks from here on: late negotiation (RFC 7959 §2.3).
+        // Late negotiation of smaller blocks (RFC 7959 §2.3).
         let size = block1.map_or(upload.size, |block| block.size.min(upload.size));
         Some(self.next(upload.end, size))
     }
 
-    /// Returns `true` if this response answers an earlier message of this transfer with the same
-    /// token: it acknowledges another block than the outstanding one, or repeats a block. Errors
-    /// are never late, since the first error ends the transfer or restarts it with another token.
+    /// Returns `true` if this answers an earlier message with the same token: it acknowledges
+    /// another block than the outstanding one, or repeats a block. Errors are never late: the first
+    /// one ends or restarts the transfer.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         if let Some(download) = &self.download {
             let block = response.block(OptionNumber::BLOCK2).ok().flatten();
@@ -246,13 +230,12 @@ impl Transfer {
         }
         let Some(upload) = self.upload.filter(|_| response.code().is_success()) else { return false };
         let acknowledged = response.block(OptionNumber::BLOCK1).ok().flatten();
-        // A server that requests smaller blocks counts in the old or the new size.
+        // The server may count in the old or the new size.
         acknowledged.is_some_and(|block| {
             block.offset() != upload.offset && block.num as usize != upload.offset / upload.size.bytes()
         })
     }
 
-    /// Handles a block of the response.
     fn answer_download(&mut self, response: &Message<'_>, block: Block, rules: &Rules) -> Step {
         let payload = response.payload();
         if block.more && payload.len() != block.size.bytes() || payload.len() > block.size.bytes() {
@@ -265,8 +248,7 @@ impl Transfer {
             None if !block.more => return Step::AsItIs,
             None if announced > most => return Step::Failed(Trouble::TooLarge),
             None => self.download.insert(Download::new(response, self.tells)),
-            // An error is the response, as is another success if it is whole and no block was
-            // delivered.
+            // An error is the response, as is another whole success if no block was delivered.
             Some(download) if download.code() != response.code() => {
                 let whole = !response.code().is_success() || !self.tells && block.num == 0 && !block.more;
                 return if whole { Step::AsItIs } else { Step::Failed(Trouble::Changed) };
@@ -296,8 +278,8 @@ impl Transfer {
         whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
     }
 
-    /// Restarts a download whose body changed between two blocks, which must not be combined
-    /// (RFC 7959 §2.4), unless repeating the request could have another effect.
+    /// Restarts a download whose body changed (RFC 7959 §2.4), unless repeating the request could
+    /// have another effect.
     fn fetch_again(&mut self, rules: &Rules) -> Step {
         self.fetched_again += 1;
         if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() || self.tells {
@@ -307,7 +289,7 @@ impl Transfer {
         anew(self.ask(0, rules.block_size, rules))
     }
 
-    /// Returns `true` if the request's body can be sent from its start.
+    /// Returns `true` if the body is available from its start.
     fn begins(&self) -> bool {
         self.payload.is_whole() || self.upload.is_none_or(|upload| upload.offset == 0)
     }
@@ -325,7 +307,6 @@ impl Transfer {
         Ok(self.head.rewritten(|_| true, &added, &payload))
     }
 
-    /// Restarts the upload.
     fn begin_anew(&mut self, size: BlockSize) -> Step {
         anew(self.next(0, size))
     }
@@ -341,8 +322,8 @@ impl Transfer {
         }
     }
 
-    /// Requests a block of the response. The request's body is not repeated, because the server has
-    /// it. Only FETCH repeats its body, if it fits into one message.
+    /// Requests a block of the response. Only FETCH repeats its body, if that fits into one
+    /// message.
     fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
         let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { self.payload.kept() } else { &[] };
         let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
@@ -356,10 +337,221 @@ impl Transfer {
     }
 }
 
-/// Marks the next message as the first of a restarted transfer.
 fn anew(step: Step) -> Step {
     match step {
         Step::Next(body) => Step::Anew(body),
         step => step,
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Download {
+    code: Code,
+    /// Length of the received payload in bytes.
+    len: usize,
+    /// `None` if the application receives each block separately.
+    joined: Option<Joined>,
+    /// Common to all blocks.
+    marks: Marks,
+}
+
+/// Distinguish the blocks of different bodies: ETag and Content-Format (RFC 7959 §2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marks {
+    etag: Option<([u8; 8], usize)>,
+    format: Option<u32>,
+}
+
+impl Marks {
+    pub(super) fn of(response: &Message<'_>) -> Self {
+        let etag = response.option(OptionNumber::ETAG).map(|etag| {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(etag).for_each(|(byte, given)| *byte = *given);
+            (bytes, etag.len())
+        });
+        Self { etag, format: response.uint(OptionNumber::CONTENT_FORMAT) }
+    }
+}
+
+impl Download {
+    /// Starts with the first block. With `told` the application receives each block, and nothing is
+    /// reassembled.
+    pub(crate) fn new(response: &Message<'_>, told: bool) -> Self {
+        let joined = (!told).then(|| Joined::new(&response.content(), |number| !number.describes_blocks()));
+        Self { code: response.code(), len: 0, joined, marks: Marks::of(response) }
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.joined.as_ref().map_or(0, Joined::capacity)
+    }
+
+    /// Returns `true` if the response is a block of the same body. With an ETag, a later block may
+    /// omit the Content-Format, as node-coap does from the third on.
+    pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
+        let marks = Marks::of(response);
+        let omits_format = marks.etag.is_some() && marks.format.is_none();
+        marks.etag == self.marks.etag && (omits_format || marks.format == self.marks.format)
+    }
+
+    pub(crate) fn follows(&self, block: Block) -> bool {
+        block.offset() == self.len
+    }
+
+    pub(crate) fn push(&mut self, payload: &[u8], most: usize) {
+        self.len = self.len.saturating_add(payload.len());
+        if let Some(joined) = &mut self.joined {
+            joined.push(payload, most);
+        }
+    }
+
+    pub(crate) fn into_joined(self) -> Option<Joined> {
+        self.joined
+    }
+}
+
+/// The available part of a body, from the last sent block on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outflow {
+    kept: Bytes,
+    /// Offset of the kept part in the body.
+    start: usize,
+    /// The body ends with the kept part.
+    complete: bool,
+    announced: Option<u32>,
+    /// The application was asked for more.
+    told: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The offset is beyond the body, or the block number is too large.
+    BeyondTheEnd,
+    /// The block is no longer kept.
+    Gone,
+    /// The application must supply this many bytes, or the end.
+    Later(usize),
+}
+
+impl Outflow {
+    pub(crate) fn whole(payload: Bytes) -> Self {
+        let announced = Some(u32::try_from(payload.len()).unwrap_or(u32::MAX));
+        Self { kept: payload, start: 0, complete: true, announced, told: false }
+    }
+
+    /// The rest is [supplied](Self::supply) later.
+    pub(crate) fn beginning(payload: Bytes, announced: Option<u32>) -> Self {
+        Self { kept: payload, start: 0, complete: false, announced, told: false }
+    }
+
+    pub(crate) fn kept(&self) -> &Bytes {
+        &self.kept
+    }
+
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.complete && self.start == 0
+    }
+
+    pub(crate) const fn announced(&self) -> Option<u32> {
+        self.announced
+    }
+
+    /// Returns the block at `offset`. Whether more follow is known only with the next byte or the
+    /// end.
+    pub(crate) fn block(&self, offset: usize, size: BlockSize) -> Result<(Bytes, Block), Missing> {
+        let before = offset.checked_sub(self.start).ok_or(Missing::Gone)?;
+        let there = self.kept.len().saturating_sub(before);
+        if !self.complete && there <= size.bytes() {
+            return Err(Missing::Later(size.bytes() + 1 - there + before.saturating_sub(self.kept.len())));
+        }
+        let (range, block) =
+            cut(self.start.saturating_add(self.kept.len()), offset, size).ok_or(Missing::BeyondTheEnd)?;
+        Ok((self.kept.slice(range.start - self.start..range.end - self.start), block))
+    }
+
+    /// Drops bytes before `offset`, which have been delivered.
+    pub(crate) fn forget_before(&mut self, offset: usize) {
+        let gone = offset.saturating_sub(self.start).min(self.kept.len());
+        self.kept = self.kept.slice(gone..);
+        self.start += gone;
+    }
+
+    /// Appends a part of the body; returns `false` if it was complete.
+    pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
+        if self.complete {
+            return false;
+        }
+        if self.kept.is_empty() {
+            self.kept = more;
+        } else if !more.is_empty() {
+            let mut joined = Vec::with_capacity(self.kept.len() + more.len());
+            joined.extend_from_slice(&self.kept);
+            joined.extend_from_slice(&more);
+            self.kept = joined.into();
+        }
+        self.complete = last;
+        self.told = false;
+        true
+    }
+
+    /// Returns the bytes needed for the block at `offset`, once until more is supplied.
+    pub(crate) fn wants(&mut self, offset: usize, size: BlockSize) -> Option<usize> {
+        match self.block(offset, size) {
+            Err(Missing::Later(bytes)) if !self.told => {
+                self.told = true;
+                Some(bytes)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: BlockSize = BlockSize::B16;
+
+    fn block(flow: &Outflow, offset: usize) -> Result<(Vec<u8>, alloc::string::String), Missing> {
+        flow.block(offset, SIZE).map(|(bytes, block)| (bytes.to_vec(), alloc::format!("{block}")))
+    }
+
+    #[test]
+    fn a_block_can_leave_when_the_first_byte_after_it_is_there_or_the_end() {
+        let mut flow = Outflow::beginning(Bytes::from(alloc::vec![1; 15]), None);
+        assert_eq!((block(&flow, 0), flow.wants(0, SIZE)), (Err(Missing::Later(2)), Some(2)));
+        assert_eq!(flow.wants(0, SIZE), None, "it is told once");
+        assert!(flow.supply(Bytes::from_static(&[1]), false));
+        assert_eq!((block(&flow, 0), flow.wants(0, SIZE)), (Err(Missing::Later(1)), Some(1)));
+        assert!(flow.supply(Bytes::from_static(&[2]), false));
+        assert_eq!(block(&flow, 0), Ok((alloc::vec![1; 16], "0/1/16".into())));
+        assert_eq!(block(&flow, 16), Err(Missing::Later(16)));
+        assert!(flow.supply(Bytes::new(), true) && !flow.supply(Bytes::new(), true));
+        assert_eq!(block(&flow, 16), Ok((alloc::vec![2], "1/0/16".into())));
+        assert_eq!(block(&flow, 32), Err(Missing::BeyondTheEnd));
+    }
+
+    #[test]
+    fn what_has_arrived_is_gone_and_what_left_last_is_not() {
+        let mut flow = Outflow::beginning(Bytes::from(alloc::vec![7; 40]), None);
+        flow.forget_before(16);
+        assert_eq!((block(&flow, 0), flow.kept().len()), (Err(Missing::Gone), 24));
+        assert_eq!(block(&flow, 16), Ok((alloc::vec![7; 16], "1/1/16".into())));
+        flow.supply(Bytes::new(), true);
+        assert_eq!(block(&flow, 32), Ok((alloc::vec![7; 8], "2/0/16".into())));
+        assert!(!flow.is_whole());
+    }
+
+    #[test]
+    fn an_empty_body_has_one_empty_block() {
+        let flow = Outflow::whole(Bytes::new());
+        assert_eq!(block(&flow, 0), Ok((Vec::new(), "0/0/16".into())));
     }
 }

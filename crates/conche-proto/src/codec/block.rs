@@ -1,5 +1,7 @@
-//! [`Block`]: the value of the Block1 and Block2 options (RFC 7959 §2.2).
+//! [`Block`]: the value of Block1, Block2 and their Q-Block variants (RFC 7959 §2.2), and the list
+//! of missing blocks (RFC 9177 §5).
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use thiserror::Error;
@@ -21,7 +23,7 @@ pub enum BlockSize {
     B256,
     /// SZX 5.
     B512,
-    /// SZX 6: the largest size, and the default until a smaller one is negotiated.
+    /// SZX 6: the default until a smaller size is negotiated.
     #[default]
     B1024,
 }
@@ -31,7 +33,7 @@ impl BlockSize {
     pub const DESCENDING: [Self; 7] =
         [Self::B1024, Self::B512, Self::B256, Self::B128, Self::B64, Self::B32, Self::B16];
 
-    /// Returns the size for an exponent; `None` for the reserved exponent 7 and larger values.
+    /// Returns the size for an exponent; `None` from 7 on, which is reserved.
     #[must_use]
     pub const fn of_szx(szx: u8) -> Option<Self> {
         Some(match szx {
@@ -52,7 +54,7 @@ impl BlockSize {
         Self::DESCENDING.into_iter().find(|size| size.bytes() <= bytes)
     }
 
-    /// Returns the size exponent: the size is 2^(SZX + 4) bytes.
+    /// Returns the exponent: the size is 2^(SZX + 4) bytes.
     #[must_use]
     pub const fn szx(self) -> u8 {
         self as u8
@@ -65,14 +67,13 @@ impl BlockSize {
     }
 }
 
-/// The block of a body that a message carries or requests: the value of Block1 and Block2 (RFC 7959
-/// §2.2).
+/// A block of a body, carried or requested by a message (RFC 7959 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     /// NUM: the block number, from 0 to [`MAX_NUM`](Self::MAX_NUM).
     pub num: u32,
-    /// M: more blocks follow. In a message that only requests or acknowledges a block, the bit has
-    /// another meaning or none (§2.3).
+    /// M: more blocks follow. Has another meaning or none in a message without a block's payload
+    /// (§2.3).
     pub more: bool,
     /// SZX: the size of the blocks.
     pub size: BlockSize,
@@ -82,15 +83,15 @@ impl Block {
     /// The largest block number: 20 bits.
     pub const MAX_NUM: u32 = 0xf_ffff;
 
-    /// Returns the block that starts at `offset` bytes into the body; `None` if no block starts
-    /// there or if its number is too large.
+    /// Returns the block that starts at byte `offset` of the body; `None` if no block starts there
+    /// or its number is too large.
     #[must_use]
     pub fn at(offset: usize, more: bool, size: BlockSize) -> Option<Self> {
         let num = u32::try_from(offset / size.bytes()).ok().filter(|&num| num <= Self::MAX_NUM)?;
         offset.is_multiple_of(size.bytes()).then_some(Self { num, more, size })
     }
 
-    /// Returns the offset of the block in the body, in bytes; less than 2^30.
+    /// Returns the offset in the body, in bytes; less than 2^30.
     #[must_use]
     pub const fn offset(self) -> usize {
         self.num as usize * self.size.bytes()
@@ -107,8 +108,7 @@ impl Block {
         Ok(Self { num: value >> 4, more: value & 0b1000 != 0, size })
     }
 
-    /// Encodes the option value in its shortest form. Only the lower 20 bits of the number are
-    /// used.
+    /// Encodes the option value from the lower 20 bits of the number.
     #[must_use]
     pub const fn encode(self) -> UintBytes {
         encode_uint((self.num & Self::MAX_NUM) << 4 | (self.more as u32) << 3 | self.size.szx() as u32)
@@ -122,14 +122,13 @@ impl fmt::Display for Block {
     }
 }
 
-/// The value of Block1 or Block2 is malformed: the reserved size exponent 7, or more than three
-/// bytes (RFC 7959 §2.2).
+/// A malformed block option: exponent 7, or more than three bytes (RFC 7959 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the size exponent of a block is 7, which is reserved: 0 to 6 are allowed (RFC 7959 §2.2)")]
 pub struct BadBlock;
 
 impl Content<'_> {
-    /// Returns the value of Block1 or Block2; `None` if the message does not have the option.
+    /// Returns a block option; `None` if it is absent.
     ///
     /// # Errors
     ///
@@ -139,10 +138,45 @@ impl Content<'_> {
     }
 }
 
+/// Encodes the payload of a 4.08 response, a CBOR sequence of block numbers (RFC 9177 §5), as far
+/// as it fits into `room` bytes.
+pub(crate) fn encode_missing_blocks(numbers: &[u32], room: usize) -> Vec<u8> {
+    let mut sequence = Vec::new();
+    for &number in numbers {
+        let before = sequence.len();
+        // Writing to a vector cannot fail.
+        let _ = minicbor::Encoder::new(&mut sequence).u32(number);
+        if sequence.len() > room {
+            sequence.truncate(before);
+            break;
+        }
+    }
+    sequence
+}
+
+/// Decodes at most `most` block numbers; the peer requests others again. Returns `None` for a list
+/// that is malformed or does not ascend: the message is dropped (RFC 9177 §5).
+pub(crate) fn decode_missing_blocks(payload: &[u8], most: usize) -> Option<Vec<u32>> {
+    let mut decoder = minicbor::Decoder::new(payload);
+    let mut numbers: Vec<u32> = Vec::new();
+    while decoder.position() < payload.len() && numbers.len() < most {
+        let number = decoder.u32().ok().filter(|&number| number <= Block::MAX_NUM)?;
+        if numbers.last().is_some_and(|&last| last >= number) {
+            return None;
+        }
+        numbers.push(number);
+    }
+    (!numbers.is_empty()).then_some(numbers)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::string::ToString;
+    use alloc::vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     // RFC 7959 §2.2
     #[test]
@@ -180,5 +214,53 @@ mod tests {
     #[test]
     fn a_block_prints_as_the_rfc_writes_it() {
         assert_eq!(Block { num: 2, more: true, size: BlockSize::B64 }.to_string(), "2/1/64");
+    }
+
+    // RFC 9177 §5 (Q172)
+    #[test]
+    fn numbers_are_unsigned_integers_of_cbor_in_a_row_without_an_array() {
+        assert_eq!(
+            encode_missing_blocks(&[1, 23, 24, 256, 0xf_ffff], 64),
+            *b"\x01\x17\x18\x18\x19\x01\x00\x1a\x00\x0f\xff\xff"
+        );
+        assert_eq!(decode_missing_blocks(b"\x01\x09\x18\x18", 10), Some(vec![1, 9, 24]));
+    }
+
+    // RFC 9177 §5 (Q173)
+    #[test]
+    fn what_does_not_ascend_or_is_no_block_number_is_no_list() {
+        let refused: [&[u8]; 8] = [
+            b"",
+            b"\x02\x01",
+            b"\x02\x02",
+            b"\x20",
+            b"\x82\x01\x02",
+            b"\x01\x19\x01",
+            b"\x1a\x00\x10\x00\x00",
+            b"\xff",
+        ];
+        for payload in refused {
+            assert_eq!(decode_missing_blocks(payload, 10), None, "{payload:x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lists_come_back_as_far_as_there_is_room(
+            numbers in prop::collection::btree_set(0..=Block::MAX_NUM, 1..40),
+            room in 5..200_usize,
+        ) {
+            let numbers: Vec<u32> = numbers.into_iter().collect();
+            let encoded = encode_missing_blocks(&numbers, room);
+            prop_assert!(encoded.len() <= room);
+            let decoded = decode_missing_blocks(&encoded, 40).expect("at least one fits");
+            prop_assert!(numbers.starts_with(&decoded));
+            prop_assert!(encoded.len() + 5 > room || decoded.len() == numbers.len());
+        }
+
+        #[test]
+        fn no_payload_makes_reading_fail_or_run_away(payload in prop::collection::vec(any::<u8>(), 0..100)) {
+            prop_assert!(decode_missing_blocks(&payload, 7).is_none_or(|numbers| (1..=7).contains(&numbers.len())));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! [`Body`]: the encoded options and payload of an outgoing message.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Range, RangeInclusive};
 
@@ -7,11 +8,15 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use super::message::HEADER_LENGTH;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
-use super::{ContentFormat, MAX_OPTION_LENGTH, MessagePool, OptionNumber, Options, RawOption, encode_uint};
+use super::{
+    Code, Content, ContentFormat, Encoder, Header, MAX_OPTION_LENGTH, MessagePool, OptionNumber, Options, OwnedMessage,
+    RawOption, Token, UintBytes, encode_uint,
+};
 
-/// Encoded options, payload marker and payload of a message. The endpoint adds header and token to
-/// each transmission. Clones share the bytes.
+/// The encoded options and payload of a message. The endpoint adds header and token to each
+/// transmission. Clones share the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Body {
     bytes: Bytes,
@@ -21,7 +26,7 @@ impl Body {
     /// A body without options and payload.
     pub const EMPTY: Self = Self { bytes: Bytes::new() };
 
-    /// Creates a body from bytes that are well-formed options and payload.
+    /// Requires well-formed options and payload.
     pub(crate) const fn encoded(bytes: Bytes) -> Self {
         Self { bytes }
     }
@@ -32,8 +37,7 @@ impl Body {
         BodyBuilder::default()
     }
 
-    /// Encodes a payload and its content format, without other options, in memory of a
-    /// [`MessagePool`].
+    /// Encodes a payload and its content format in memory of a [`MessagePool`].
     #[must_use]
     pub fn pooled(format: Option<ContentFormat>, payload: &[u8], pool: &mut MessagePool) -> Self {
         let format = format.and_then(|format| {
@@ -60,7 +64,7 @@ impl Body {
         &self.bytes
     }
 
-    /// Returns the options in the order of the message.
+    /// Returns the options in order.
     #[must_use]
     pub fn options(&self) -> Options<'_> {
         // The iterator stops at the payload marker.
@@ -73,7 +77,7 @@ impl Body {
         self.options().find(|option| option.number == number).map(|option| option.value)
     }
 
-    /// Returns a builder with the same options and payload. The payload is shared.
+    /// Returns a builder with the same options, which shares the payload.
     #[must_use]
     pub fn to_builder(&self) -> BodyBuilder {
         BodyBuilder::new().options(self.options()).payload(self.payload())
@@ -92,7 +96,6 @@ impl Body {
     }
 }
 
-/// Number of options that a builder holds without allocating.
 const INLINE_OPTIONS: usize = 8;
 
 /// Collects options in any order, and a payload.
@@ -107,7 +110,7 @@ const INLINE_OPTIONS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct BodyBuilder {
     options: SmallVec<[Entry; INLINE_OPTIONS]>,
-    /// Option values, concatenated in the order of the calls.
+    /// Concatenated in the order of the calls.
     values: SmallVec<[u8; 64]>,
     payload: Bytes,
 }
@@ -115,7 +118,6 @@ pub struct BodyBuilder {
 #[derive(Clone, Debug)]
 struct Entry {
     number: OptionNumber,
-    /// Range of the option's value in `values`.
     value: Range<usize>,
 }
 
@@ -126,7 +128,7 @@ impl BodyBuilder {
         Self::default()
     }
 
-    /// Adds an option. Options of the same number keep the order of the calls.
+    /// Adds an option. Options of one number keep the order of the calls.
     #[must_use]
     pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
         let start = self.values.len();
@@ -141,7 +143,7 @@ impl BodyBuilder {
         options.into_iter().fold(self, |builder, option| builder.option(option.number, option.value))
     }
 
-    /// Adds an option of format uint, encoded in its shortest form.
+    /// Adds an option of format uint in its shortest form.
     #[must_use]
     pub fn uint(self, number: OptionNumber, value: u32) -> Self {
         self.option(number, encode_uint(value).as_slice())
@@ -153,8 +155,8 @@ impl BodyBuilder {
         self.uint(OptionNumber::CONTENT_FORMAT, format.0.into())
     }
 
-    /// Adds a Uri-Path option for each segment of an absolute path (RFC 7252 §6.4). `/` and the
-    /// empty path add none; a trailing slash adds an empty segment. Nothing is percent-decoded.
+    /// Adds a Uri-Path option for each segment of an absolute path (RFC 7252 §6.4): none for `/`,
+    /// an empty one after a trailing slash. Does not percent-decode.
     #[must_use]
     pub fn path(self, path: &str) -> Self {
         match path.strip_prefix('/').unwrap_or(path) {
@@ -189,7 +191,7 @@ impl BodyBuilder {
         self
     }
 
-    /// Returns `true` if there are neither options nor payload yet.
+    /// Returns `true` if there are neither options nor payload.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.options.is_empty() && self.payload.is_empty()
@@ -199,14 +201,14 @@ impl BodyBuilder {
     ///
     /// # Errors
     ///
-    /// If a recipient would reject or ignore an option according to [`OptionNumber::spec`]. For
-    /// options without a definition, only the length that an option header can encode is checked.
+    /// If [`OptionNumber::spec`] does not allow an option's value or repetition. For unknown
+    /// options, only the maximum length is checked.
     pub fn build(mut self) -> Result<Body, BuildError> {
         self.options.sort_by_key(|entry| entry.number);
         let headers = self.option_headers()?;
         let options = headers.iter().map(|header| usize::from(header.len())).sum::<usize>() + self.values.len();
         let marker = usize::from(!self.payload.is_empty());
-        // Exact capacity: `Bytes` reallocates a vector that has spare capacity.
+        // `Bytes` reallocates a vector with spare capacity.
         let mut bytes = Vec::with_capacity(options + marker + self.payload.len());
         for (header, Entry { value, .. }) in headers.into_iter().zip(self.options) {
             bytes.extend(header.bytes());
@@ -219,7 +221,6 @@ impl BodyBuilder {
         Ok(Body { bytes: bytes.into() })
     }
 
-    /// Checks the sorted options and returns their headers.
     fn option_headers(&self) -> Result<SmallVec<[OptionHeader; INLINE_OPTIONS]>, BuildError> {
         let mut previous = None;
         let headers = self.options.iter().map(|Entry { number, value }| {
@@ -247,11 +248,11 @@ fn check(number: OptionNumber, value: &[u8], repeated: bool) -> Result<(), Build
     Ok(())
 }
 
-/// AbandonReason a body cannot be built.
+/// Reason why a body cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The value's length is outside the range that the option's definition allows.
+    /// The value's length is outside the option's range.
     #[error("a value of {length} bytes for option {number}: {} to {} bytes are allowed", allowed.start(), allowed.end())]
     ValueLength {
         /// The option.
@@ -261,13 +262,13 @@ pub enum BuildError {
         /// Allowed lengths, in bytes.
         allowed: RangeInclusive<usize>,
     },
-    /// An option that is not repeatable was added more than once.
+    /// An option that is not repeatable was added again.
     #[error("option {number} was given more than once, but it is not repeatable")]
     Repeated {
         /// The option.
         number: OptionNumber,
     },
-    /// A path segment is `.` or `..`, which Uri-Path must not contain (RFC 7252 §5.10.1).
+    /// A path segment is `.` or `..` (RFC 7252 §5.10.1).
     #[error("a path segment is \".\" or \"..\": resolve the path first")]
     DotSegment,
 }
@@ -278,5 +279,256 @@ impl BuildError {
             .spec()
             .map_or(0..=MAX_OPTION_LENGTH, |spec| usize::from(*spec.length.start())..=usize::from(*spec.length.end()));
         Self::ValueLength { number, length: value.len(), allowed }
+    }
+}
+
+impl Body {
+    /// Returns the body as the content of a message with this code.
+    #[must_use]
+    pub fn content(&self, code: Code) -> Option<Content<'_>> {
+        // Always `Some`: a built body is well-formed.
+        Content::decode(code, 0, self.as_bytes()).ok()
+    }
+
+    /// Returns the payload without a copy.
+    #[must_use]
+    pub fn payload(&self) -> Bytes {
+        match self.payload_slice() {
+            [] => Bytes::new(),
+            payload => self.shared().slice_ref(payload),
+        }
+    }
+
+    pub(crate) fn payload_slice(&self) -> &[u8] {
+        self.content(Code::CONTENT).map_or(&[], |content| content.payload())
+    }
+
+    pub(crate) fn with_etag(&self, etag: &[u8]) -> Self {
+        self.with_options(&|_| true, &[RawOption { number: OptionNumber::ETAG, value: etag }], &self.payload())
+    }
+
+    /// Returns a copy with this Request-Tag (RFC 9175 §3).
+    pub(crate) fn with_request_tag(&self, tag: &[u8]) -> Self {
+        const NUMBER: OptionNumber = OptionNumber::REQUEST_TAG;
+        self.with_options(&|number| number != NUMBER, &[RawOption { number: NUMBER, value: tag }], &self.payload())
+    }
+
+    /// Returns a copy in which this option of format uint replaces others of its number.
+    #[must_use]
+    pub fn with_uint(&self, number: OptionNumber, value: u32) -> Self {
+        self.rewritten(|other| other != number, &[(number, encode_uint(value))], &self.payload())
+    }
+
+    /// Returns a copy with the options selected by `kept`, the options `added`, and this payload.
+    pub(crate) fn rewritten(
+        &self,
+        kept: impl Fn(OptionNumber) -> bool,
+        added: &[(OptionNumber, UintBytes)],
+        payload: &[u8],
+    ) -> Self {
+        self.with_uints(&kept, added, payload)
+    }
+
+    /// Not generic: compiled once.
+    fn with_uints(
+        &self,
+        kept: &dyn Fn(OptionNumber) -> bool,
+        added: &[(OptionNumber, UintBytes)],
+        payload: &[u8],
+    ) -> Self {
+        let added: SmallVec<[RawOption<'_>; 4]> =
+            added.iter().map(|(number, value)| RawOption { number: *number, value: value.as_slice() }).collect();
+        self.with_options(kept, &added, payload)
+    }
+
+    fn with_options(&self, kept: &dyn Fn(OptionNumber) -> bool, added: &[RawOption<'_>], payload: &[u8]) -> Self {
+        let mut options: SmallVec<[RawOption<'_>; 16]> = SmallVec::new();
+        if let Some(content) = self.content(Code::CONTENT) {
+            options.extend(content.options().filter(|option| kept(option.number)));
+        }
+        options.extend_from_slice(added);
+        options.sort_by_key(|option| option.number);
+        let mut bytes = Vec::with_capacity(content_length(&options, payload));
+        write_content(&mut bytes, &options, payload);
+        Self::encoded(bytes.into())
+    }
+}
+
+impl Content<'_> {
+    pub(crate) fn options_without(&self, left_out: impl Fn(OptionNumber) -> bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_options(&mut bytes, self.options().filter(|option| !left_out(option.number)));
+        bytes
+    }
+}
+
+/// Returns the encoded size of ascending options and a payload.
+pub(crate) fn content_length(options: &[RawOption<'_>], payload: &[u8]) -> usize {
+    encoded_length(options) + marked_length(payload)
+}
+
+pub(crate) fn write_content(bytes: &mut Vec<u8>, options: &[RawOption<'_>], payload: &[u8]) {
+    write_options(bytes, options.iter().copied());
+    if !payload.is_empty() {
+        bytes.push(PAYLOAD_MARKER);
+        bytes.extend_from_slice(payload);
+    }
+}
+
+fn marked_length(payload: &[u8]) -> usize {
+    payload.len() + usize::from(!payload.is_empty())
+}
+
+fn encoded_length(options: &[RawOption<'_>]) -> usize {
+    let mut before = 0;
+    let length = |option: &RawOption<'_>| {
+        let delta = option.number.0 - core::mem::replace(&mut before, option.number.0);
+        OptionHeader::new(delta, option.value.len()).map_or(0, |header| header.len().into()) + option.value.len()
+    };
+    options.iter().map(length).sum()
+}
+
+fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawOption<'a>>) {
+    let mut before = 0;
+    for option in options {
+        let Some(header) = OptionHeader::new(option.number.0 - before, option.value.len()) else { continue };
+        before = option.number.0;
+        bytes.extend(header.bytes());
+        bytes.extend_from_slice(option.value);
+    }
+}
+
+/// A message assembled from consecutive parts of its payload.
+///
+/// Header and token are known only with the last part. The buffer reserves room for the longest of
+/// them, so that nothing is moved.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    code: Code,
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+const FRONT: usize = HEADER_LENGTH + Token::MAX_LENGTH;
+
+impl Joined {
+    /// Starts with the options of `content` selected by `kept`, and an empty payload.
+    pub(crate) fn new(content: &Content<'_>, kept: impl Fn(OptionNumber) -> bool) -> Self {
+        let options: SmallVec<[RawOption<'_>; 16]> = content.options().filter(|option| kept(option.number)).collect();
+        let mut bytes = Vec::with_capacity(FRONT + encoded_length(&options) + 1 + content.payload().len());
+        bytes.resize(FRONT, 0);
+        write_options(&mut bytes, options);
+        bytes.push(PAYLOAD_MARKER);
+        let start = bytes.len();
+        Self { code: content.code(), bytes, start }
+    }
+
+    pub(crate) fn payload(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Returns the capacity for `more` further payload bytes. It grows by half each time, up to a
+    /// payload of `most` bytes, so that parts are copied twice on average.
+    pub(crate) fn capacity_with(&self, more: usize, most: usize) -> usize {
+        let needed = self.bytes.len().saturating_add(more);
+        if needed <= self.bytes.capacity() {
+            return self.bytes.capacity();
+        }
+        (self.bytes.capacity() / 2 * 3).min(self.start.saturating_add(most)).max(needed)
+    }
+
+    /// Appends a part of the payload; `most` as in [`capacity_with`](Self::capacity_with).
+    pub(crate) fn push(&mut self, part: &[u8], most: usize) {
+        let capacity = self.capacity_with(part.len(), most);
+        self.bytes.reserve_exact(capacity.saturating_sub(self.bytes.len()));
+        self.bytes.extend_from_slice(part);
+    }
+
+    /// Returns the message with header and token of the last part.
+    pub(crate) fn finish(mut self, header: Header, token: &Token) -> Option<OwnedMessage> {
+        if self.bytes.len() == self.start {
+            self.bytes.pop();
+        }
+        let header = Header { code: self.code, ..header }.to_bytes(token.tkl());
+        let Some(front) = FRONT.checked_sub(HEADER_LENGTH + token.encoded_len()) else {
+            // An extended token (RFC 8974) exceeds the reserved room.
+            let mut bytes = vec![0; HEADER_LENGTH + token.encoded_len()];
+            Encoder::framed(&mut bytes, &header, token).ok()?;
+            bytes.extend_from_slice(self.bytes.get(FRONT..)?);
+            return OwnedMessage::read(bytes.into(), Token::MAX_EXTENDED_LENGTH).ok();
+        };
+        Encoder::framed(self.bytes.get_mut(front..FRONT)?, &header, token).ok()?;
+        OwnedMessage::from_bytes(Bytes::from(self.bytes).slice(front..)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{ContentFormat, Message, MessageId, Type};
+
+    #[test]
+    fn a_body_is_rewritten_in_the_order_of_its_options() {
+        let body = Body::builder().path("/large").uint(OptionNumber::ACCEPT, 0).payload("0123456789").build();
+        let body = body.expect("legal options");
+        let size = (OptionNumber::BLOCK2, encode_uint(0x16));
+        let block = body.rewritten(|number| number != OptionNumber::ACCEPT, &[size], &body.payload()[2..4]);
+        assert_eq!(block.as_bytes(), b"\xb5large\xc1\x16\xff23");
+        assert_eq!(body.rewritten(|_| true, &[], b"").payload(), Bytes::new());
+        assert_eq!(body.rewritten(|_| true, &[], &body.payload()), body);
+    }
+
+    #[test]
+    fn parts_are_joined_behind_the_header_of_the_last_one() {
+        let content = Content::decode(Code::PUT, 0, b"\xb1a\xd1\x03\x08\xff01").expect("well-formed");
+        for token in [&b""[..], b"t", b"8 bytes!", b"9 bytes..", &[7; 13], &[7; 300]] {
+            let mut joined = Joined::new(&content, |number| number != OptionNumber::BLOCK1);
+            for part in [&b"0123"[..], b"45", b"6"] {
+                joined.push(part, 7);
+            }
+            assert_eq!(joined.payload(), b"0123456");
+            let header = Header { ty: Type::NonConfirmable, code: Code::EMPTY, id: MessageId(7) };
+            let whole = joined.finish(header, &Token::extended(token).expect("short")).expect("well-formed");
+            assert_eq!((whole.header().ty, whole.header().id, whole.code()), (header.ty, header.id, Code::PUT));
+            assert_eq!((whole.token().as_slice(), whole.payload()), (token, &b"0123456"[..]));
+            assert_eq!(whole.option(OptionNumber::URI_PATH), Some(&b"a"[..]));
+            assert_eq!(whole.option(OptionNumber::BLOCK1), None);
+            assert!(Message::decode_extended(whole.view().as_bytes()).is_ok());
+        }
+    }
+
+    #[test]
+    fn nothing_joined_has_no_payload_marker() {
+        let content = Content::decode(Code::CONTENT, 0, b"").expect("well-formed");
+        let header = Header { ty: Type::Acknowledgement, code: Code::CONTENT, id: MessageId(7) };
+        let whole = Joined::new(&content, |_| true).finish(header, &Token::EMPTY).expect("well-formed");
+        assert_eq!(whole.view().as_bytes(), b"\x60\x45\x00\x07");
+    }
+
+    #[test]
+    fn an_option_put_in_stands_where_a_builder_would_have_put_it() {
+        let with = |etag: &[u8], observe: Option<u32>, payload: &'static str| {
+            let mut body = Body::builder().option(OptionNumber::ETAG, etag).content_format(ContentFormat::JSON);
+            if let Some(value) = observe {
+                body = body.uint(OptionNumber::OBSERVE, value);
+            }
+            body.option(OptionNumber(2_000), b"far").payload(payload).build().expect("legal options")
+        };
+        for payload in ["", "21.5"] {
+            for value in [0, 1, 0x1234, 0xff_ffff] {
+                let wanted = with(b"tag", Some(value), payload);
+                assert_eq!(with(b"tag", None, payload).with_uint(OptionNumber::OBSERVE, value), wanted);
+                assert_eq!(with(b"tag", Some(77), payload).with_uint(OptionNumber::OBSERVE, value), wanted);
+            }
+        }
+        assert_eq!(Body::EMPTY.with_uint(OptionNumber::OBSERVE, 7).as_bytes(), b"\x61\x07");
     }
 }

@@ -2,14 +2,13 @@
 
 use core::fmt;
 
-/// A method code (`0.01`), a response code (`2.05`) or Empty (`0.00`): three bits of class, five
-/// bits of detail.
+/// A method (`0.01`), a response code (`2.05`) or Empty (`0.00`): three bits of class, five of
+/// detail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u8);
 
 impl Code {
-    /// Creates the code `class.detail` from the lower three bits of the class and the lower five of
-    /// the detail.
+    /// Creates the code from the lower three bits of the class and the lower five of the detail.
     #[must_use]
     pub const fn new(class: u8, detail: u8) -> Self {
         Self((class & 0b111) << 5 | (detail & 0b1_1111))
@@ -27,7 +26,7 @@ impl Code {
         self.0 & 0b1_1111
     }
 
-    /// Returns `true` for 0.00: the message carries neither a request nor a response.
+    /// Returns `true` for 0.00: neither request nor response.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -39,23 +38,20 @@ impl Code {
         self.class() == 0 && self.detail() > 0
     }
 
-    /// Returns `true` for a response of class 2, 4 or 5 (RFC 7252 §5.9). The registry also assigns
-    /// class 3 to responses, but no specification defines its meaning, so here such a code is
-    /// neither request nor response.
+    /// Returns `true` for a response of class 2, 4 or 5 (RFC 7252 §5.9). Class 3 has no defined
+    /// meaning: such a code is neither request nor response.
     #[must_use]
     pub const fn is_response(self) -> bool {
         matches!(self.class(), 2 | 4 | 5)
     }
 
-    /// Returns `true` for a reserved class. Messages with such a code are rejected (RFC 7252 §4.2,
-    /// §4.3).
+    /// Returns `true` for a reserved class, whose messages are rejected (RFC 7252 §4.2, §4.3).
     #[must_use]
     pub const fn is_reserved(self) -> bool {
         matches!(self.class(), 1 | 6 | 7)
     }
 
-    /// Returns `true` for the methods that only retrieve: GET (RFC 7252 §5.1) and FETCH (RFC 8132
-    /// §2).
+    /// Returns `true` for GET (RFC 7252 §5.1) and FETCH (RFC 8132 §2), which only retrieve.
     #[must_use]
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::GET | Self::FETCH)
@@ -74,13 +70,13 @@ impl Code {
         self.class() == 2
     }
 
-    /// Returns `true` for 4.xx. A client treats an unknown one as 4.00 (RFC 7252 §5.2).
+    /// Returns `true` for 4.xx. Unknown ones count as 4.00 (RFC 7252 §5.2).
     #[must_use]
     pub const fn is_client_error(self) -> bool {
         self.class() == 4
     }
 
-    /// Returns `true` for 5.xx. A client treats an unknown one as 5.00 (RFC 7252 §5.2).
+    /// Returns `true` for 5.xx. Unknown ones count as 5.00 (RFC 7252 §5.2).
     #[must_use]
     pub const fn is_server_error(self) -> bool {
         self.class() == 5
@@ -113,7 +109,7 @@ macro_rules! registry {
                 pub const $name: Self = Self::new($class, $detail);
             )*
 
-            /// Returns the code's name in the CoAP registries; `None` for an unassigned code.
+            /// Returns the registered name; `None` for an unassigned code.
             #[must_use]
             pub const fn description(self) -> Option<&'static str> {
                 match self {

@@ -1,9 +1,5 @@
-//! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3,
-//! RFC 8323 §3.2).
-//!
-//! CoAP over UDP precedes them with type and message ID, CoAP over TCP with a length. Decoding
-//! checks everything once, so that later accesses cannot fail and cost at most a walk over the
-//! options.
+//! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3, RFC
+//! 8323 §3.2). Decoding checks them once, so that later accesses cannot fail.
 
 use core::time::Duration;
 
@@ -26,26 +22,24 @@ use super::{Code, DecodeErrorKind, OptionNumber, OptionSpec, Token, decode_uint}
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Content<'a> {
-    /// Token, options, payload marker and payload.
     bytes: &'a [u8],
     layout: Layout,
 }
 
-/// The result of decoding; together with the bytes it forms a [`Content`].
+/// The result of decoding, without the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
     code: Code,
-    /// Length of the extended token length, which precedes the token, in bytes.
+    /// Size of the extended token length before the token, in bytes.
     token_start: u8,
     token_end: u32,
-    /// The options present, so that a lookup of an absent option needs no walk.
+    /// Lets a lookup of an absent option skip the walk.
     present: Present,
     /// Offset of the payload marker, or of the end.
     options_end: usize,
 }
 
-/// The set of option numbers in a message: one bit per number below 31, the last bit for all
-/// others.
+/// A set of option numbers: a bit for each number below 31, the last bit for all others.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Present(u32);
 
@@ -63,13 +57,13 @@ impl Present {
 }
 
 impl<'a> Content<'a> {
-    /// Decodes token, options and payload. `tkl` is the token length field of the message.
+    /// Decodes token, options and payload. `tkl` is the token length field.
     ///
     /// # Errors
     ///
-    /// The first violation of RFC 7252 §3, including a token longer than eight bytes. The rule that
-    /// an Empty message has no content belongs to CoAP over UDP;
-    /// [`Message::decode`](super::Message::decode) checks it.
+    /// The first violation of RFC 7252 §3, including a token longer than eight bytes. Only
+    /// [`Message::decode`](super::Message::decode) forbids content in an Empty message: that rule
+    /// belongs to CoAP over UDP.
     #[inline]
     pub fn decode(code: Code, tkl: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
         Self::read(code, tkl, bytes, Token::MAX_LENGTH)
@@ -96,7 +90,6 @@ impl<'a> Content<'a> {
         Ok(Self { bytes, layout })
     }
 
-    /// Restores the content from bytes that decoded to this layout.
     pub(super) const fn decoded(bytes: &'a [u8], layout: Layout) -> Self {
         Self { bytes, layout }
     }
@@ -126,12 +119,12 @@ impl<'a> Content<'a> {
         self.bytes.get(usize::from(token_start)..token_end as usize).unwrap_or_default()
     }
 
-    /// Returns the size of the token in the message, with its extended length, in bytes.
+    /// Returns the size of the token with its extended length, in bytes.
     pub(crate) const fn encoded_token_len(&self) -> usize {
         self.layout.token_end as usize
     }
 
-    /// Returns all options in the order of the message, including unknown and malformed ones.
+    /// Returns all options in order, including unknown and malformed ones.
     #[must_use]
     pub fn options(&self) -> Options<'a> {
         let options = self.layout.token_end as usize..self.layout.options_end;
@@ -142,24 +135,22 @@ impl<'a> Content<'a> {
         self.options().rest
     }
 
-    /// Returns the first value of an option. Like [`values`](Self::values), this skips values that
-    /// a recipient must ignore.
+    /// Returns the first of the option's [`values`](Self::values).
     #[must_use]
     #[inline]
     pub fn option(&self, number: OptionNumber) -> Option<&'a [u8]> {
         self.values(number).next()
     }
 
-    /// Returns the value of an option as a number; `None` if it is absent or does not fit 32 bits.
+    /// Returns an option as a number; `None` if absent or longer than 32 bits.
     #[must_use]
     #[inline]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {
         self.option(number).and_then(decode_uint)
     }
 
-    /// Returns the values of an option without those that count as unrecognised: values of a length
-    /// out of range (RFC 7252 §5.4.3), supernumerary occurrences (§5.4.5), options not defined for
-    /// this message (§5.4).
+    /// Returns the values of an option except unrecognised ones: of a length out of range (RFC 7252
+    /// §5.4.3), supernumerary (§5.4.5), or not defined for this message (§5.4).
     #[must_use]
     #[inline]
     pub fn values(&self, number: OptionNumber) -> Values<'a> {
@@ -169,8 +160,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Returns the freshness lifetime of the response: its Max-Age, or 60 s without one (RFC 7252
-    /// §5.10.5).
+    /// Returns Max-Age, or 60 s without one (RFC 7252 §5.10.5).
     #[must_use]
     pub fn max_age(&self) -> Duration {
         Duration::from_secs(self.uint(OptionNumber::MAX_AGE).unwrap_or(DEFAULT_MAX_AGE).into())
@@ -183,11 +173,10 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Default Max-Age in seconds.
 const DEFAULT_MAX_AGE: u32 = 60;
 
-/// Checks options and payload at the end of a content of `length` bytes. Returns the offset at
-/// which the options end, and the options present.
+/// Checks the options and payload that end a content of `length` bytes. Returns the offset of the
+/// options' end, and the options present.
 #[inline]
 fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, Present), DecodeErrorKind> {
     let (mut number, mut present) = (0_u32, Present::default());
@@ -221,13 +210,13 @@ pub struct RawOption<'a> {
 /// Iterator over the options of a message; see [`Content::options`].
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    /// Checked by [`Content::decode`]: every split succeeds and no number overflows.
+    /// Checked by [`Content::decode`].
     rest: &'a [u8],
     number: u16,
 }
 
 impl<'a> Options<'a> {
-    /// Iterates over well-formed options, with or without a payload after them.
+    /// Iterates over well-formed options, up to a payload marker.
     pub(super) const fn encoded(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, number: 0 }
     }
@@ -291,3 +280,46 @@ impl<'a> Iterator for Values<'a> {
 }
 
 impl core::iter::FusedIterator for Values<'_> {}
+
+impl<'a> Content<'a> {
+    /// Returns the first unrecognised critical option, for which the message is rejected or
+    /// answered with 4.02 (RFC 7252 §5.4.1). An option is unrecognised if
+    ///
+    /// - it is neither [recognised](super::OptionSpec::recognised) by the endpoint nor
+    ///   `also_known`,
+    /// - it is not defined for this code (§5.4),
+    /// - its length is out of range (§5.4.3),
+    /// - it is repeated but not repeatable (§5.4.5).
+    #[must_use]
+    pub fn unacceptable_option(&self, also_known: &[OptionNumber]) -> Option<OptionNumber> {
+        self.pass_acceptable(also_known, |_| ()).err()
+    }
+
+    /// As [`unacceptable_option`](Self::unacceptable_option); calls `pass` for each option up to
+    /// the one in error.
+    #[inline]
+    pub(crate) fn pass_acceptable(
+        &self,
+        also_known: &[OptionNumber],
+        mut pass: impl FnMut(RawOption<'a>),
+    ) -> Result<(), OptionNumber> {
+        let mut previous = OptionNumber(0);
+        for (position, option) in self.options().enumerate() {
+            let repeated = core::mem::replace(&mut previous, option.number) == option.number && position > 0;
+            pass(option);
+            if option.number.is_critical() && !self.recognised(option, repeated, also_known) {
+                return Err(option.number);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn recognised(&self, option: RawOption<'_>, repeated: bool, also_known: &[OptionNumber]) -> bool {
+        let Some(spec) = option.number.spec() else { return also_known.contains(&option.number) };
+        (spec.recognised || also_known.contains(&option.number))
+            && spec.used_in.includes(self.code())
+            && spec.allows_length(option.value.len())
+            && (spec.repeatable || !repeated)
+    }
+}

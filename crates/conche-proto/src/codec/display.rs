@@ -1,15 +1,14 @@
-//! Prints messages, such as `CON GET [0x1a2b] token=0a0b Uri-Path=a Uri-Path=b "payload"`, and text
-//! from peers.
+//! Prints messages, such as `CON GET [0x1a2b] token=0a0b Uri-Path=a "payload"`, and text from
+//! peers.
 
 use core::fmt::{self, Write as _};
 
 use super::{Block, Code, Content, Message, OptionFormat, OptionNumber, RawOption, decode_uint};
 
-/// Maximum number of payload bytes printed.
 const PRINTED: usize = 64;
 
-/// Text from a peer, made safe for logs and terminals: control characters and characters that
-/// reorder text are escaped as in Rust, such as `\n` and `\u{1b}`.
+/// Text from a peer, safe for logs and terminals: control characters and characters that reorder
+/// text are escaped as in Rust.
 ///
 /// ```
 /// use conche_proto::codec::Escaped;
@@ -44,8 +43,8 @@ impl fmt::Display for Hexadecimal<'_> {
     }
 }
 
-/// Returns `false` for control characters, line separators, and characters that change the writing
-/// direction (Unicode UAX #9).
+/// Returns `false` for control characters, line separators, and changes of the writing direction
+/// (Unicode UAX #9).
 fn is_harmless(character: char) -> bool {
     let separates = matches!(character, '\u{2028}' | '\u{2029}');
     let turns =
@@ -82,8 +81,7 @@ impl fmt::Debug for Content<'_> {
     }
 }
 
-/// Prints `Uri-Path=test` according to the option's format; hexadecimal if the value does not
-/// conform to it.
+/// Prints `Uri-Path=test`; hexadecimal if the value does not conform to the option's format.
 impl fmt::Display for RawOption<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
@@ -145,7 +143,7 @@ fn write_payload(f: &mut fmt::Formatter<'_>, payload: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// Returns the bytes as text if they are UTF-8 and cannot control a terminal.
+/// Returns UTF-8 text that cannot control a terminal.
 fn printable(bytes: &[u8]) -> Option<&str> {
     core::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_harmless))
 }

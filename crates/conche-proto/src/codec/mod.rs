@@ -26,51 +26,35 @@ mod block;
 mod body;
 mod code;
 mod content;
-mod decode;
 mod display;
-mod encode;
-mod header;
+mod encoder;
 pub mod link_format;
-mod missing_blocks;
-mod no_response;
+mod message;
 mod option;
-mod order;
-mod owned;
-mod parts;
-mod pool;
-mod recognition;
-mod size;
-mod spec;
 mod token;
-mod uint;
 mod uri;
+mod value;
 mod wire;
 
 pub use bytes::Bytes;
 
 pub use block::{BadBlock, Block, BlockSize};
+pub(crate) use block::{decode_missing_blocks, encode_missing_blocks};
+pub(crate) use body::Joined;
 pub use body::{Body, BodyBuilder, BuildError};
+#[cfg(feature = "oscore")]
+pub(crate) use body::{content_length, write_content};
 pub use code::Code;
 pub use content::{Content, Options, RawOption, Values};
-pub use decode::{DecodeError, DecodeErrorKind, Message};
 pub use display::{Escaped, Hexadecimal};
-pub(crate) use encode::encode_to_vec;
-pub use encode::{EncodeError, Encoder, encode_empty};
-pub use header::{Header, MessageId, Type};
-pub(crate) use missing_blocks::{decode_missing_blocks, encode_missing_blocks};
-pub use no_response::NoResponse;
-pub use option::{ContentFormat, OptionNumber};
-pub(crate) use order::{Order, REGISTER};
-pub use owned::OwnedMessage;
-pub(crate) use parts::Joined;
-#[cfg(feature = "oscore")]
-pub(crate) use parts::{content_length, write_content};
-pub use pool::MessagePool;
-pub(crate) use size::{BLOCK_BYTES, MARKER_BYTES, OBSERVE_BYTES, Overhead, SIZE_BYTES};
-pub use spec::{OptionDefault, OptionFormat, OptionSpec, OptionUse};
+pub(crate) use encoder::{BLOCK_BYTES, MARKER_BYTES, OBSERVE_BYTES, Overhead, SIZE_BYTES, encode_to_vec};
+pub use encoder::{EncodeError, Encoder, encode_empty};
+pub use message::{DecodeError, DecodeErrorKind, Header, Message, MessageId, MessagePool, OwnedMessage, Type};
+pub use option::{OptionDefault, OptionFormat, OptionNumber, OptionSpec, OptionUse, OscoreClass};
 pub use token::Token;
-pub use uint::{UintBytes, decode_uint, encode_uint};
 pub use uri::{encode_path, encode_query};
+pub use value::{ContentFormat, NoResponse, UintBytes, decode_uint, encode_uint};
+pub(crate) use value::{Order, REGISTER};
 pub use wire::MAX_OPTION_LENGTH;
 
 #[cfg(test)]

@@ -1,31 +1,58 @@
-//! Option numbers and content formats.
+//! Options: their numbers, and the table of their definitions.
 
 use core::fmt;
+use core::ops::RangeInclusive;
 
-/// An option number (RFC 7252 §5.10, §12.2). Its lowest bits encode the option's class (§5.4.6).
+use super::Code;
+
+/// An option number (RFC 7252 §5.10). Its lowest bits encode the option's class (§5.4.6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OptionNumber(pub u16);
 
 impl OptionNumber {
-    /// Returns `true` for a critical option: a recipient that does not know it must reject the
-    /// message, instead of ignoring the option (§5.4.1).
+    /// Returns `true` for a critical option: a recipient that does not know it rejects the message
+    /// instead of ignoring the option (§5.4.1).
     #[must_use]
     pub const fn is_critical(self) -> bool {
         self.0 & 0b1 != 0
     }
 
-    /// Returns `true` for an unsafe option: a proxy that does not know it must not forward the
+    /// Returns `true` for an unsafe option: a proxy that does not know it does not forward the
     /// message (§5.4.2).
     #[must_use]
     pub const fn is_unsafe(self) -> bool {
         self.0 & 0b10 != 0
     }
 
-    /// Returns `true` if the option is safe to forward and not part of the cache key (§5.4.2,
-    /// §5.4.6).
+    /// Returns `true` if the option is safe to forward and not part of the cache key (§5.4.6).
     #[must_use]
     pub const fn is_no_cache_key(self) -> bool {
         self.0 & 0b1_1110 == 0b1_1100
+    }
+
+    /// Returns `true` if requests for blocks of the same body may differ in this option.
+    #[inline]
+    pub(crate) const fn is_per_request(self) -> bool {
+        match self.spec() {
+            Some(spec) => spec.per_request,
+            None => self.is_no_cache_key(),
+        }
+    }
+
+    /// Returns `true` for options that describe blocks: each message of a transfer has its own, and
+    /// the reassembled message has none.
+    #[inline]
+    pub(crate) const fn describes_blocks(self) -> bool {
+        matches!(self.spec(), Some(OptionSpec { describes_blocks: true, .. }))
+    }
+
+    /// Returns the class of protection by OSCORE; unknown options are encrypted (RFC 8613 §4.1).
+    #[cfg(feature = "oscore")]
+    pub(crate) const fn oscore_class(self) -> OscoreClass {
+        match self.spec() {
+            Some(spec) => spec.oscore,
+            None => OscoreClass::Encrypted,
+        }
     }
 }
 
@@ -49,47 +76,239 @@ impl fmt::Debug for OptionNumber {
     }
 }
 
-/// The value of Content-Format and Accept: a media type with parameters and content coding (RFC
-/// 7252 §12.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ContentFormat(pub u16);
+/// The definition of an option: a row of the table below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OptionSpec {
+    /// The option number.
+    pub number: OptionNumber,
+    /// The number of the RFC that defines the option.
+    pub rfc: u16,
+    /// The name: `Uri-Path`.
+    pub name: &'static str,
+    /// The messages that may have the option.
+    pub used_in: OptionUse,
+    /// The format of the value.
+    pub format: OptionFormat,
+    /// The allowed lengths of the value, in bytes.
+    pub length: RangeInclusive<u16>,
+    /// The option may occur more than once.
+    pub repeatable: bool,
+    /// The value that applies if the option is absent.
+    pub default: OptionDefault,
+    /// The endpoint recognises this critical option in every message. It recognises others only if
+    /// they are in [`EndpointConfig::known_options`](crate::EndpointConfig::known_options).
+    pub recognised: bool,
+    /// Protection by OSCORE.
+    pub oscore: OscoreClass,
+    /// Requests for blocks of the same body may differ in this option: it is not part of the
+    /// cache key, or describes the blocks (RFC 7959 §2.4).
+    pub per_request: bool,
+    /// The option describes the blocks and not the body (RFC 7959, RFC 9177).
+    pub describes_blocks: bool,
+    /// The option concerns one client, its path or its cache, and does not select the
+    /// representation: observations that differ only in such options get the same notifications.
+    pub of_one_client: bool,
+}
 
-impl ContentFormat {
-    /// `text/plain; charset=utf-8` (RFC 7252 §12.3).
-    pub const TEXT_PLAIN: Self = Self(0);
-    /// `application/link-format` (RFC 6690).
-    pub const LINK_FORMAT: Self = Self(40);
-    /// `application/xml` (RFC 7252 §12.3).
-    pub const XML: Self = Self(41);
-    /// `application/octet-stream` (RFC 7252 §12.3).
-    pub const OCTET_STREAM: Self = Self(42);
-    /// `application/exi` (RFC 7252 §12.3).
-    pub const EXI: Self = Self(47);
-    /// `application/json` (RFC 7252 §12.3).
-    pub const JSON: Self = Self(50);
-    /// `application/json-patch+json` (RFC 8132 §8).
-    pub const JSON_PATCH: Self = Self(51);
-    /// `application/merge-patch+json` (RFC 8132 §8).
-    pub const MERGE_PATCH: Self = Self(52);
-    /// `application/cbor` (RFC 8949 §9.3).
-    pub const CBOR: Self = Self(60);
-    /// `application/concise-problem-details+cbor` (RFC 9290 §6.3).
-    pub const PROBLEM_DETAILS: Self = Self(257);
-    /// `application/missing-blocks+cbor-seq` (RFC 9177 §12.3).
-    pub const MISSING_BLOCKS: Self = Self(272);
-    /// `application/senml+json` (RFC 8428 §12.3.1).
-    pub const SENML_JSON: Self = Self(110);
-    /// `application/senml+cbor` (RFC 8428 §12.3.1).
-    pub const SENML_CBOR: Self = Self(112);
+impl OptionSpec {
+    /// Returns `true` if a value of `length` bytes is in the defined range (RFC 7252 §5.4.3).
+    #[must_use]
+    #[inline]
+    pub fn allows_length(&self, length: usize) -> bool {
+        (usize::from(*self.length.start())..=usize::from(*self.length.end())).contains(&length)
+    }
+}
+
+/// The attributes of the rows below.
+impl OptionSpec {
+    const fn repeatable(self) -> Self {
+        Self { repeatable: true, ..self }
+    }
+
+    const fn default(self, default: OptionDefault) -> Self {
+        Self { default, ..self }
+    }
+
+    const fn recognised(self) -> Self {
+        Self { recognised: true, ..self }
+    }
+
+    const fn oscore(self, oscore: OscoreClass) -> Self {
+        Self { oscore, ..self }
+    }
+
+    const fn per_request(self) -> Self {
+        Self { per_request: true, ..self }
+    }
+
+    const fn describes_blocks(self) -> Self {
+        Self { describes_blocks: true, ..self.per_request().of_one_client() }
+    }
+
+    const fn of_one_client(self) -> Self {
+        Self { of_one_client: true, ..self }
+    }
+}
+
+/// The format of an option value (RFC 7252 §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionFormat {
+    /// A zero-length sequence.
+    Empty,
+    /// An opaque sequence of bytes.
+    Opaque,
+    /// A non-negative integer, big-endian.
+    Uint,
+    /// UTF-8 in Net-Unicode form.
+    String,
+}
+
+/// The value that applies if an option is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionDefault {
+    /// No default.
+    None,
+    /// A number.
+    Uint(u32),
+    /// The address or port to which the request was sent (RFC 7252 §5.10.1).
+    Destination,
+}
+
+/// The messages that may have an option; in others it counts as unrecognised (RFC 7252 §5.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionUse {
+    /// Requests only.
+    Requests,
+    /// Responses only.
+    Responses,
+    /// Requests and responses.
+    Both,
+}
+
+impl OptionUse {
+    /// Returns `true` if the option is defined for this code, or if the code is neither request nor
+    /// response.
+    #[must_use]
+    pub const fn includes(self, code: Code) -> bool {
+        match self {
+            Self::Requests => !code.is_response(),
+            Self::Responses => !code.is_request(),
+            Self::Both => true,
+        }
+    }
+}
+
+/// Protection of an option by OSCORE (RFC 8613 §4.1, figure 5).
+///
+/// Max-Age, the block options and No-Response may also be outer options for proxies. An endpoint
+/// always encrypts its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OscoreClass {
+    /// Class E: encrypted.
+    Encrypted,
+    /// Class U: visible to proxies, not protected.
+    Visible,
+    /// Encrypted, and also visible to proxies.
+    Both,
+    /// Split into a visible and an encrypted part (RFC 8613 §4.1.3.3).
+    Divided,
+    /// Marks a protected message, which cannot be protected again (RFC 8613 §4.1.3.7).
+    Nested,
+}
+
+macro_rules! options {
+    ($($constant:ident = $number:literal, RFC $rfc:literal,
+        $name:literal, $used_in:ident, $format:ident $length:expr $(, $attribute:ident $(($argument:expr))?)*;)*) => {
+        impl OptionNumber {
+            $(
+                #[doc = concat!($name, " (RFC ", $rfc, ").")]
+                pub const $constant: Self = Self($number);
+            )*
+
+            /// Returns the definition of this option; `None` for an unknown number.
+            #[must_use]
+            #[inline]
+            pub const fn spec(self) -> Option<&'static OptionSpec> {
+                match self {
+                    $(Self::$constant => {
+                        const SPEC: &OptionSpec = &OptionSpec {
+                            number: OptionNumber::$constant,
+                            rfc: $rfc,
+                            name: $name,
+                            used_in: OptionUse::$used_in,
+                            format: OptionFormat::$format,
+                            length: $length,
+                            repeatable: false,
+                            default: OptionDefault::None,
+                            recognised: false,
+                            oscore: OscoreClass::Encrypted,
+                            per_request: OptionNumber::$constant.is_no_cache_key(),
+                            describes_blocks: false,
+                            of_one_client: false,
+                        }$(.$attribute($($argument)?))*;
+                        Some(SPEC)
+                    })*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+// Number, RFC, name, use, format and length; then the attributes in which the option differs from
+// most: those are not repeatable and have no default, are encrypted by OSCORE, identify the body
+// unless the number says NoCacheKey, and, if critical, are refused unless the application knows
+// them.
+options! {
+    IF_MATCH = 1, RFC 7252, "If-Match", Requests, Opaque 0..=8, repeatable, recognised, of_one_client;
+    URI_HOST = 3, RFC 7252, "Uri-Host", Requests, String 1..=255, default(OptionDefault::Destination), recognised,
+        oscore(OscoreClass::Visible);
+    ETAG = 4, RFC 7252, "ETag", Both, Opaque 1..=8, repeatable, of_one_client;
+    IF_NONE_MATCH = 5, RFC 7252, "If-None-Match", Requests, Empty 0..=0, recognised, of_one_client;
+    // The blocks of an observed state are requested without Observe (RFC 7959 §2.6).
+    OBSERVE = 6, RFC 7641, "Observe", Both, Uint 0..=3, oscore(OscoreClass::Both), per_request, of_one_client;
+    URI_PORT = 7, RFC 7252, "Uri-Port", Requests, Uint 0..=2, default(OptionDefault::Destination), recognised,
+        oscore(OscoreClass::Visible);
+    LOCATION_PATH = 8, RFC 7252, "Location-Path", Responses, String 0..=255, repeatable;
+    OSCORE = 9, RFC 8613, "OSCORE", Both, Opaque 0..=255, oscore(OscoreClass::Nested);
+    URI_PATH = 11, RFC 7252, "Uri-Path", Requests, String 0..=255, repeatable, recognised;
+    CONTENT_FORMAT = 12, RFC 7252, "Content-Format", Both, Uint 0..=2;
+    MAX_AGE = 14, RFC 7252, "Max-Age", Responses, Uint 0..=4, default(OptionDefault::Uint(60));
+    URI_QUERY = 15, RFC 7252, "Uri-Query", Requests, String 0..=255, repeatable, recognised;
+    // RFC 8768 §6.
+    HOP_LIMIT = 16, RFC 8768, "Hop-Limit", Requests, Uint 1..=1, default(OptionDefault::Uint(16)),
+        oscore(OscoreClass::Visible);
+    ACCEPT = 17, RFC 7252, "Accept", Requests, Uint 0..=2, recognised;
+    Q_BLOCK1 = 19, RFC 9177, "Q-Block1", Both, Uint 0..=3, describes_blocks;
+    LOCATION_QUERY = 20, RFC 7252, "Location-Query", Responses, String 0..=255, repeatable;
+    EDHOC = 21, RFC 9668, "EDHOC", Requests, Empty 0..=0;
+    BLOCK2 = 23, RFC 7959, "Block2", Both, Uint 0..=3, recognised, describes_blocks;
+    BLOCK1 = 27, RFC 7959, "Block1", Both, Uint 0..=3, recognised, describes_blocks;
+    SIZE2 = 28, RFC 7959, "Size2", Both, Uint 0..=4, describes_blocks;
+    Q_BLOCK2 = 31, RFC 9177, "Q-Block2", Both, Uint 0..=3, repeatable, describes_blocks;
+    PROXY_URI = 35, RFC 7252, "Proxy-Uri", Requests, String 1..=1034, recognised, oscore(OscoreClass::Divided);
+    PROXY_SCHEME = 39, RFC 7252, "Proxy-Scheme", Requests, String 1..=255, recognised, oscore(OscoreClass::Visible);
+    SIZE1 = 60, RFC 7252, "Size1", Both, Uint 0..=4, describes_blocks;
+    ECHO = 252, RFC 9175, "Echo", Both, Opaque 1..=40, of_one_client;
+    NO_RESPONSE = 258, RFC 7967, "No-Response", Requests, Uint 0..=1, default(OptionDefault::Uint(0)), of_one_client;
+    REQUEST_TAG = 292, RFC 9175, "Request-Tag", Requests, Opaque 0..=8, repeatable, of_one_client;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use OptionNumber as N;
+
+    fn all() -> impl Iterator<Item = &'static OptionSpec> {
+        (0..=u16::MAX).filter_map(|number| OptionNumber(number).spec())
+    }
 
     #[test]
     fn the_number_tells_the_classes_of_rfc_7252_table_4() {
-        use OptionNumber as N;
         // Columns C, U, N of the table; N applies only to options that are safe to forward.
         let table = [
             (N::IF_MATCH, true, false, false),
@@ -115,6 +334,38 @@ mod tests {
             assert_eq!(number.is_critical(), critical, "{number:?}");
             assert_eq!(number.is_unsafe(), is_unsafe, "{number:?}");
             assert_eq!(number.is_no_cache_key(), no_cache_key, "{number:?}");
+        }
+    }
+
+    #[test]
+    fn the_critical_options_of_rfc_7252_and_rfc_7959_are_recognised_everywhere() {
+        for spec in all() {
+            let expected = spec.number.is_critical() && matches!(spec.rfc, 7252 | 7959);
+            assert_eq!(spec.recognised, expected, "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn requests_for_blocks_of_a_body_differ_in_block_options_observe_and_options_outside_of_the_cache_key() {
+        let per_request = [N::OBSERVE, N::Q_BLOCK1, N::BLOCK2, N::BLOCK1, N::SIZE2, N::Q_BLOCK2, N::SIZE1, N::ECHO];
+        assert!(all().filter(|spec| spec.per_request).map(|spec| spec.number).eq(per_request));
+        let of_blocks = [N::Q_BLOCK1, N::BLOCK2, N::BLOCK1, N::SIZE2, N::Q_BLOCK2, N::SIZE1];
+        assert!(all().filter(|spec| spec.describes_blocks).map(|spec| spec.number).eq(of_blocks));
+        assert!(N(65_052).is_per_request() && !N(65_004).is_per_request(), "unknown options go by their number");
+    }
+
+    // RFC 8613 §4.1 (figure 5)
+    #[test]
+    fn oscore_encrypts_all_options_but_those_that_proxies_need() {
+        for spec in all() {
+            let expected = match spec.number {
+                N::OBSERVE => OscoreClass::Both,
+                N::OSCORE => OscoreClass::Nested,
+                N::PROXY_URI => OscoreClass::Divided,
+                N::URI_HOST | N::URI_PORT | N::PROXY_SCHEME | N::HOP_LIMIT => OscoreClass::Visible,
+                _ => OscoreClass::Encrypted,
+            };
+            assert_eq!(spec.oscore, expected, "{}", spec.name);
         }
     }
 }

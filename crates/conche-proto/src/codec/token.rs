@@ -7,10 +7,8 @@ use core::hash::{Hash, Hasher};
 use super::wire::{Field, extended};
 use super::{DecodeErrorKind, Hexadecimal};
 
-/// A token. A peer's token is opaque: it is only compared and echoed.
-///
-/// A token of at most eight bytes (RFC 7252) is stored inline; a longer one (RFC 8974) is
-/// allocated.
+/// A token of at most eight bytes (RFC 7252), stored inline, or a longer, allocated one (RFC 8974).
+/// A peer's token is only compared and echoed.
 #[derive(Clone)]
 pub struct Token(Bytes);
 
@@ -24,8 +22,8 @@ enum Bytes {
     Long(Box<Long>),
 }
 
-/// The length of a short token. Length and bytes fill one word each, so that a token is moved in
-/// two words: a load that spans several smaller stores would stall.
+/// The length of a short token. Length and bytes fill a word each: a load that spans smaller stores
+/// would stall.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 enum Length {
@@ -53,7 +51,7 @@ impl Length {
 #[repr(align(8))]
 struct Word([u8; Token::MAX_LENGTH]);
 
-/// Behind a single pointer, so that long tokens do not enlarge the type.
+/// Behind one pointer, so that it does not enlarge the type.
 #[derive(Clone)]
 struct Long {
     bytes: Box<[u8]>,
@@ -78,8 +76,7 @@ impl Token {
         Some(Self(Bytes::Short { length: *Length::ALL.get(token.len())?, bytes: Word(bytes) }))
     }
 
-    /// Creates a token; `None` for more than 65 804 bytes. Only peers that support RFC 8974 accept
-    /// more than eight.
+    /// Creates a token; `None` for more than 65 804 bytes. More than eight require RFC 8974.
     #[must_use]
     #[inline]
     pub fn extended(token: &[u8]) -> Option<Self> {
@@ -101,7 +98,7 @@ impl Token {
         }
     }
 
-    /// Returns the bytes of a short token, padded with zeros, and their number.
+    /// Returns a short token, padded with zeros, and its length.
     #[inline]
     pub(super) fn padded(&self) -> Option<([u8; Self::MAX_LENGTH], u8)> {
         match self.0 {
@@ -110,8 +107,7 @@ impl Token {
         }
     }
 
-    /// Returns the bytes of a short token, padded with zeros, as a number; for a long token its
-    /// first eight bytes.
+    /// Returns a short token, padded with zeros, or the first eight bytes of a long one.
     #[inline]
     pub(crate) fn as_u64(&self) -> u64 {
         match &self.0 {
@@ -121,7 +117,7 @@ impl Token {
     }
 
     /// Returns the token with `number` in its last two bytes. A token of fewer than six bytes is
-    /// unchanged, since the remaining bytes would be guessable.
+    /// unchanged: the rest would be guessable.
     pub(crate) fn numbered(mut self, number: u16) -> Self {
         let bytes = match &mut self.0 {
             Bytes::Short { length, bytes: Word(bytes) } if length.get() >= 6 => {
@@ -136,7 +132,6 @@ impl Token {
         self
     }
 
-    /// Returns the number in the last two bytes, if the token has at least two.
     pub(crate) fn number(&self) -> Option<u16> {
         self.as_slice().last_chunk().map(|number| u16::from_be_bytes(*number))
     }
@@ -157,15 +152,14 @@ impl Token {
         self.len() == 0
     }
 
-    /// Returns `true` for more than eight bytes: only peers that support RFC 8974 accept such a
-    /// token.
+    /// Returns `true` for more than eight bytes, which require RFC 8974.
     #[must_use]
     pub fn is_extended(&self) -> bool {
         matches!(self.0, Bytes::Long(_))
     }
 
-    /// Returns the size of the token in a message, in bytes: its own length, and one or two bytes
-    /// of extended length from 13 bytes on.
+    /// Returns the size of the token in a message, in bytes, with one or two bytes of extended
+    /// length from 13 bytes on.
     #[must_use]
     #[inline]
     pub fn encoded_len(&self) -> usize {
@@ -175,7 +169,6 @@ impl Token {
         }
     }
 
-    /// Returns the size of a token of `length` bytes in a message.
     #[inline]
     pub(crate) const fn encoded_len_of(length: usize) -> usize {
         length + (length >= 13) as usize + (length >= 269) as usize
@@ -196,14 +189,13 @@ impl Token {
         Field::new(u32::try_from(self.len()).ok()?)
     }
 
-    /// Returns the token's weight in limits that count units of 128 bytes: 1, plus one for each 128
-    /// bytes, or part thereof, that it allocates.
+    /// Returns the token's weight in limits: 1, plus one for each 128 bytes, or part thereof, that
+    /// it allocates.
     #[inline]
     pub(crate) fn places(&self) -> usize {
         Self::places_of(self.len())
     }
 
-    /// Returns the weight of a token of `length` bytes.
     #[inline]
     pub(crate) const fn places_of(length: usize) -> usize {
         if length <= Self::MAX_LENGTH { 1 } else { 1 + length.div_ceil(128) }
@@ -218,10 +210,8 @@ impl Token {
     }
 }
 
-/// Splits off the token length that the first byte of a message announces; returns it with the
-/// remaining bytes (RFC 8974 §2.1).
-///
-/// Each length has exactly one encoding, since the extended forms start at 13 and 269.
+/// Splits off the token length that the first byte announces (RFC 8974 §2.1). Each length has one
+/// encoding, since the extended forms start at 13 and 269.
 #[inline]
 pub(super) fn split_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match usize::from(nibble) {
@@ -231,7 +221,6 @@ pub(super) fn split_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32
     }
 }
 
-/// Splits off the length for a nibble above eight.
 #[cold]
 fn split_extended_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
     let (length, rest) = extended(nibble, bytes, DecodeErrorKind::TokenLength).map_err(|kind| match kind {

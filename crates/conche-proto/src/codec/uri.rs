@@ -11,24 +11,22 @@ use super::{Content, OptionNumber};
 const DEFAULT_PORT: u32 = 5683;
 
 impl<'a> Content<'a> {
-    /// Returns the path of the request's URI: `/` for the root, otherwise `/` before each segment
-    /// (RFC 7252 §6.5).
+    /// Returns the path of the request's URI (RFC 7252 §6.5): `/` for the root, otherwise `/`
+    /// before each segment.
     ///
-    /// Characters that are not allowed in a path segment are percent-encoded, so that different
-    /// sequences of segments give different paths: the single segment `a/b` gives `/a%2Fb`, not
-    /// `/a/b`.
+    /// Reserved characters are percent-encoded: the single segment `a/b` gives `/a%2Fb`.
     #[must_use]
     pub fn uri_path(&self) -> String {
         encode_path(self.values(OptionNumber::URI_PATH))
     }
 
-    /// Returns the URI of a request that was sent to `destination` (RFC 7252 §6.5). Uri-Host and
-    /// Uri-Port, if present, replace the destination's address and port.
+    /// Returns the URI of a request to `destination` (RFC 7252 §6.5). Uri-Host and Uri-Port replace
+    /// its address and port.
     #[must_use]
     pub fn request_uri(&self, destination: SocketAddr) -> String {
         let mut uri = String::from("coap://");
         match (self.option(OptionNumber::URI_HOST), destination.ip()) {
-            // Brackets enclose an IP literal; a name cannot contain them.
+            // Brackets enclose an IP literal.
             (Some(host @ [b'[', .., b']']), _) => push_encoded(&mut uri, host, is_literal_of_address),
             (Some(host), _) => push_encoded(&mut uri, host, is_host_literal),
             (None, IpAddr::V4(address)) => uri.push_str(&format!("{address}")),
@@ -47,8 +45,8 @@ impl<'a> Content<'a> {
         uri
     }
 
-    /// Returns the location of a created resource, as path and query of a relative URI reference
-    /// (RFC 7252 §5.10.7); `None` if the response has no location options.
+    /// Returns the location of a created resource, as path and query (RFC 7252 §5.10.7); `None`
+    /// without location options.
     #[must_use]
     pub fn location(&self) -> Option<String> {
         let segments = self.values(OptionNumber::LOCATION_PATH);
@@ -64,15 +62,15 @@ impl<'a> Content<'a> {
         Some(location)
     }
 
-    /// Returns the query arguments of the request's URI, each `key=value` or `key`, not
-    /// percent-encoded. Bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the query arguments, `key=value` or `key`, not percent-encoded. U+FFFD replaces
+    /// bytes that are not UTF-8.
     pub fn uri_queries(&self) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
         self.values(OptionNumber::URI_QUERY).map(String::from_utf8_lossy)
     }
 }
 
-/// Returns the absolute path of these segments as in a URI (RFC 7252 §6.5, steps 6 and 7): `/`
-/// before each segment, reserved characters percent-encoded. Without segments it is `/`.
+/// Returns the absolute path of these segments (RFC 7252 §6.5, steps 6 and 7), percent-encoded; `/`
+/// without segments.
 #[must_use]
 pub fn encode_path<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut path = String::new();
@@ -86,8 +84,8 @@ pub fn encode_path<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> String {
     path
 }
 
-/// Returns the query of these arguments as in a URI (RFC 7252 §6.5, steps 8 and 9): `&` between
-/// them, reserved characters percent-encoded. The leading question mark is not included.
+/// Returns the query of these arguments (RFC 7252 §6.5, steps 8 and 9), percent-encoded and joined
+/// by `&`.
 #[must_use]
 pub fn encode_query<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut query = String::new();
@@ -113,22 +111,22 @@ fn push_encoded(text: &mut String, bytes: &[u8], is_literal: fn(u8) -> bool) {
     }
 }
 
-/// The pchar of RFC 3986 without percent-encoding: unreserved, sub-delims, `:` and `@`.
+/// pchar of RFC 3986: unreserved, sub-delims, `:` and `@`.
 fn is_path_literal(byte: u8) -> bool {
     byte == b'&' || is_query_literal(byte) && !matches!(byte, b'/' | b'?')
 }
 
-/// The reg-name of RFC 3986 without percent-encoding: unreserved and sub-delims.
+/// reg-name of RFC 3986: unreserved and sub-delims.
 fn is_host_literal(byte: u8) -> bool {
     is_path_literal(byte) && !matches!(byte, b':' | b'@')
 }
 
-/// The characters of an IP literal, including the brackets.
+/// An IP literal with its brackets.
 fn is_literal_of_address(byte: u8) -> bool {
     is_host_literal(byte) || matches!(byte, b':' | b'[' | b']')
 }
 
-/// The characters of a query argument: pchar, `/` and `?`, except the separator `&`.
+/// pchar, `/` and `?`, without the separator `&`.
 fn is_query_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$'()*+,;=:@/?".contains(&byte)
 }

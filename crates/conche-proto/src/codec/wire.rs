@@ -1,4 +1,4 @@
-//! Encoding of option headers (RFC 7252 §3.1) and token lengths (RFC 8974 §2.1).
+//! Encodes option headers (RFC 7252 §3.1) and token lengths (RFC 8974 §2.1).
 //!
 //! A delta or length up to 12 is stored in its nibble; 13 announces one more byte (minus 13), 14
 //! two more (minus 269); 15 is reserved, except in the payload marker `0xff`.
@@ -16,17 +16,14 @@ const EXTENDED_8: u32 = 13;
 /// The smallest delta or length with two extension bytes.
 const EXTENDED_16: u32 = 269;
 
-/// An option split off the front of an option sequence.
 pub(super) struct Split<'a> {
-    /// Difference to the previous option's number; at most 65804, so that adding it cannot overflow
-    /// 32 bits.
+    /// Difference to the previous number; at most 65804.
     pub delta: u32,
     pub value: &'a [u8],
     pub rest: &'a [u8],
 }
 
-/// Splits off an option. `first` is its first byte, which is not the payload marker; `rest` is
-/// everything after it.
+/// Splits off an option. `first` is its first byte and not the payload marker; `rest` follows it.
 #[inline]
 pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeErrorKind> {
     let (delta, rest) = extended(first >> 4, rest, DecodeErrorKind::OptionDelta)?;
@@ -35,7 +32,7 @@ pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeEr
     Ok(Split { delta, value, rest })
 }
 
-/// Decodes a nibble with its extension bytes; returns the number and the remaining bytes.
+/// Decodes a nibble with its extension bytes; returns the remaining bytes, too.
 #[inline]
 pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match (nibble, rest) {
@@ -50,14 +47,14 @@ pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Re
 /// The one to five bytes before an option value.
 #[derive(Clone, Copy)]
 pub(super) struct OptionHeader {
-    /// The bytes, left-aligned. A number stays in a register, whereas an array filled byte by byte
-    /// would go through memory.
+    /// Left-aligned. A number stays in a register; an array filled byte by byte would go through
+    /// memory.
     packed: u64,
     length: u8,
 }
 
 impl OptionHeader {
-    /// Creates the header for a value of `length` bytes; `None` beyond [`MAX_OPTION_LENGTH`].
+    /// Returns the header for a value of `length` bytes; `None` beyond [`MAX_OPTION_LENGTH`].
     #[inline]
     pub(super) fn new(delta: u16, length: usize) -> Option<Self> {
         let delta = Field::new(delta.into())?;

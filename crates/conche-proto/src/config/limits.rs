@@ -27,104 +27,87 @@ use super::ConfigError;
 /// [`Stats::overloaded`](crate::Stats::overloaded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Peers with congestion state or message IDs: destinations of this endpoint's messages, and
-    /// senders of requests that need a separate response, for 255 s after their last use. A group
-    /// of sources creates at most as many as are free. A source that has neither answered a message
-    /// of this endpoint nor been [validated](crate::EndpointConfig::source_validation) is evicted
-    /// for others at any time.
+    /// Peers with congestion state or message IDs: destinations of this endpoint, and senders of
+    /// requests that need a separate response, for 255 s after their last use. A source that has
+    /// neither answered a message nor been [validated](crate::EndpointConfig::source_validation) is
+    /// evicted for others at any time.
     pub peers: usize,
-    /// Messages that wait for admission to one peer; further requests and pings to it are refused.
+    /// Messages that wait for admission to one peer; further requests and pings are refused.
     /// Messages that are never refused may wait in addition, as for `queue`.
     pub queue_per_peer: usize,
-    /// Requests and pings that wait for admission, over all peers; further ones are refused. A
-    /// request in progress is not refused when its next message must wait: the next block or burst
-    /// of its body or response, or its repetition with Block1 and Block2 or with a token that the
-    /// peer supports. It keeps its place in `exchanges`, which limits the total number of waiting
-    /// messages. Separate responses wait within `incoming`, and notifications within `observers`.
+    /// Requests and pings that wait for admission, over all peers; further ones are refused. Never
+    /// refused: the next block or burst of a request in progress, or its repetition with Block1 and
+    /// Block2 or another token, which keep their places in `exchanges`; separate responses within
+    /// `incoming`, and notifications within `observers`.
     pub queue: usize,
     /// Live requests and pings, including queued ones.
     pub exchanges: usize,
     /// Received requests that await a response, and separate responses not acknowledged yet. An
-    /// admitted request is always answered. When the table is full, new requests get 5.03 with
-    /// Max-Age. A group of sources holds at most as much as is free, so that a flood from one
-    /// prefix leaves half.
+    /// admitted request is always answered; beyond the limit, requests get 5.03 with Max-Age.
     pub incoming: usize,
-    /// Received group requests that await their response, and responses to them that wait for their
-    /// time. Further requests are ignored. A group of sources holds at most as much as is free.
+    /// Received group requests that await their response, and responses that wait for their time;
+    /// further requests are ignored.
     ///
     /// Each response takes its own leisure, 5 s by default, and groups of sources take turns: a
     /// response leaves within two leisures, plus one for each other group with waiting responses.
     /// The default of 16 thus limits the delay to 85 s.
     pub group_requests: usize,
     /// Delivered responses to one group request of this endpoint. A sender has at most as many as
-    /// are left, so that one that responds endlessly gets half.
+    /// are left.
     pub group_responses: usize,
-    /// Observers, over all topics (RFC 7641 §4.1). When the table is full, observers that have not
-    /// proven their presence ([`ObserverChecks`](crate::ObserverChecks)) are evicted; otherwise a
-    /// registration is answered like a plain GET. A group of sources holds at most as many as are
-    /// free.
+    /// Observers, over all topics (RFC 7641 §4.1). Beyond the limit, observers that have not
+    /// [proven their presence](crate::ObserverChecks) are evicted; otherwise a registration is
+    /// answered like a plain GET.
     pub observers: usize,
-    /// Observers of one host, over all its ports and all topics
-    /// ([`set_source_hosts`](crate::Endpoint::set_source_hosts)). The default is an eighth of
-    /// `observers`: enough for a site behind one address, and too few for one host to fill the
-    /// table.
+    /// Observers of one [host](crate::Endpoint::set_source_hosts), over all its ports and all
+    /// topics. The default, an eighth of `observers`, suffices for a site behind one address.
     pub observers_per_host: usize,
-    /// Observers of one peer, over all topics. An otherwise unmatched Reset is compared with each
-    /// of them.
+    /// Observers of one peer. An otherwise unmatched Reset is compared with each of them.
     pub observers_per_peer: usize,
-    /// Observed topics ([`observe`](crate::Endpoint::observe)). The application creates a state for
-    /// each of them after a change. When the table is full, a registration for another topic is
-    /// answered like a plain GET. A group of sources opens at most as many as are free: one prefix
-    /// at most half, 8192 by default; a server creates as many states within seconds.
+    /// Observed [topics](crate::Endpoint::observe), whose states the application creates after a
+    /// change. Beyond the limit, a registration for another topic is answered like a plain GET. A
+    /// group of sources opens at most as many as are free, by default at most 8192; a server
+    /// creates as many states within seconds.
     pub topics: usize,
     /// Bytes of the states stored for observers, one per topic: the newest notification, or the
-    /// size of the first response. A registration beyond this limit is answered like a plain GET,
-    /// and a larger state than there is room for is [refused](crate::NotifyError::StatesFull). A
-    /// group of sources has at most as many bytes stored as are free. A topic is charged to one of
-    /// the groups that observe it.
+    /// size of the first response. Beyond the limit, a registration is answered like a plain GET,
+    /// and a larger state is [refused](crate::NotifyError::StatesFull). A topic is charged to one
+    /// of the groups that observe it.
     pub state_bytes: usize,
     /// Subscriptions of this endpoint, including registrations in progress.
     pub subscriptions: usize,
-    /// Bytes of the deduplication table, including stored replies. Each Confirmable request that
-    /// awaits its response takes `message_bytes` of them; an entry takes 68 bytes, including a
-    /// reply of up to 14 bytes. 0: no request is remembered, and non-idempotent requests are
-    /// refused.
+    /// Bytes of the deduplication table, including stored replies. A Confirmable request that
+    /// awaits its response takes `message_bytes`; an entry takes 68 bytes, including a reply of up
+    /// to 14 bytes. 0: no request is remembered, and non-idempotent requests are refused.
     ///
-    /// An entry stays for EXCHANGE_LIFETIME, 247 s. The default of 64 MiB therefore sustains about
-    /// 4000 POSTs per second with short replies, and 1900 with replies of 60 bytes; beyond, they
-    /// are refused with 5.03. A group of sources holds at most as much as is free: a flood of
-    /// forged POSTs from one prefix takes at most half of these rates, one from n prefixes n / (n +
-    /// 1). Idempotent requests are always accepted: the oldest of them are evicted, and they use at
-    /// most three quarters of the table for entries, so that the rest is left for replies.
+    /// An entry stays for EXCHANGE_LIFETIME, 247 s: the default of 64 MiB sustains about 4000 POSTs
+    /// per second with short replies, and 1900 with replies of 60 bytes; beyond, they get 5.03.
+    /// Forged POSTs from n prefixes take at most n / (n + 1) of these rates. Idempotent requests
+    /// are always accepted: the oldest are evicted, and they use at most three quarters of the
+    /// table for entries.
     pub deduplication_bytes: usize,
-    /// Maximum message size sent or accepted, in bytes, at least 64 (RFC 7252 §4.6: 1152 for an
-    /// unknown path MTU).
+    /// Maximum message size in bytes, at least 64 (RFC 7252 §4.6: 1152 for an unknown path MTU).
     pub message_bytes: usize,
-    /// Maximum size in bytes of a body that is sent, received or reassembled from blocks (RFC
-    /// 7959), at most 2^30. Does not apply to bodies that fit into one message, nor to
-    /// [streamed](crate::Request::streamed) ones.
+    /// Maximum size in bytes of a body in blocks (RFC 7959), at most 2^30. Does not apply to
+    /// [streamed](crate::Request::streamed) bodies.
     pub body_bytes: usize,
-    /// Concurrent uploads of one peer, and the same number of downloads, and of streamed bodies. An
-    /// upload that the peer has left idle for 4.5 times ACK_TIMEOUT (9 s) is evicted for another
-    /// one; its oldest download is evicted at any time.
+    /// Concurrent uploads of one peer, and as many downloads and streamed bodies. For another one,
+    /// an upload is evicted after 4.5 times ACK_TIMEOUT (9 s) without use, the oldest download at
+    /// any time.
     pub transfers_per_peer: usize,
-    /// The same over all peers. A group of sources holds at most as many as are free.
+    /// The same over all peers.
     ///
-    /// A transfer in use is not evicted, so that each admitted one can finish. A response can be
-    /// evicted after its last block. A body can be evicted after its client has left it idle for
-    /// 4.5 times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT (4 s) if only the first block of a
-    /// response was requested, but only for its own group of sources or for one that holds less.
-    /// Otherwise the first block of an upload gets 5.03 with Max-Age, as does a safe request whose
-    /// last response was large, before the application receives it. If the size was unknown, the
-    /// response is replaced instead. Streamed bodies are not evicted before EXCHANGE_LIFETIME has
-    /// passed.
+    /// Evicted are responses after their last block, and, for the same group of sources or one that
+    /// holds less, bodies that were idle for 4.5 times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT
+    /// (4 s) if only the first block of a response was requested. Others are in use and can finish.
+    /// Otherwise an upload's first block gets 5.03 with Max-Age, as does a safe request whose last
+    /// response was large, before the application receives it; if the size was unknown, 5.03
+    /// replaces the response. Streamed bodies stay for EXCHANGE_LIFETIME.
     pub transfers: usize,
-    /// Bytes of all uploads of peers, of all downloads of peers, and of all block-wise responses to
-    /// this endpoint: the limit applies to each of the three. Uploads and downloads follow the
-    /// rules of `transfers`.
+    /// Bytes, each, of all uploads of peers, of all downloads of peers, and of all block-wise
+    /// responses to this endpoint. Uploads and downloads follow the rules of `transfers`.
     pub assembly_bytes: usize,
-    /// Paths with [shared](crate::Endpoint::share_paths) state. The one without news for longest is
-    /// evicted.
+    /// Paths with [shared](crate::Endpoint::share_paths) state.
     pub paths: usize,
     /// Outputs that wait to be polled.
     pub outputs: usize,
@@ -158,7 +141,7 @@ impl Default for Limits {
     }
 }
 
-/// Room for every error response of the endpoint, with a token of 8 bytes and a diagnostic payload.
+/// Room for every error response, with a token of 8 bytes and a diagnostic payload.
 const LEAST_MESSAGE: usize = 64;
 
 /// The largest UDP payload.
@@ -200,8 +183,7 @@ impl Limits {
         {
             return Err(ConfigError::Limit { limit, given, least, most });
         }
-        // The replies of a few Confirmable requests must fit; otherwise each would evict all
-        // others.
+        // Fewer than a few replies would evict one another.
         let least = 4 * (self.message_bytes + 128);
         if (1..least).contains(&self.deduplication_bytes) {
             let (limit, most) = ("deduplication_bytes, which is not 0,", u32::MAX as usize);

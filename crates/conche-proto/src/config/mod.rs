@@ -1,33 +1,24 @@
 //! Configuration of an endpoint: the parameters of the RFCs, the safety envelope, and limits.
-//!
-//! [`EndpointConfig::validate_with`] checks all settings, before an endpoint is created.
 
-mod envelope;
 mod limits;
-mod multicast;
-mod observer_checks;
-mod q_block;
-mod shared;
-mod source_validation;
 mod transmission;
 
-pub use envelope::Envelope;
 pub use limits::Limits;
-pub use multicast::Multicast;
-pub use observer_checks::ObserverChecks;
-pub use q_block::QBlock;
-pub use shared::SharedConfig;
-pub(crate) use shared::Times;
-pub use source_validation::SourceValidation;
 pub use transmission::{ParameterError, ParameterWarning, RandomFactor, TransmissionParameters};
 
 use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Deref;
 use core::time::Duration;
 
+use conche_cc::Controller;
 use thiserror::Error;
 
 use crate::codec::{BlockSize, Body, OptionNumber, Overhead, Token};
-use conche_cc::Controller;
+#[cfg(not(target_has_atomic = "ptr"))]
+use alloc::boxed::Box as Shared;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc as Shared;
 
 /// All settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
@@ -38,75 +29,70 @@ pub struct EndpointConfig {
     pub envelope: Envelope,
     /// Limits of memory.
     pub limits: Limits,
-    /// Maximum time that a request waits behind others. Then it fails with
-    /// [`Failure::QueueExpired`](crate::Failure::QueueExpired).
+    /// Maximum time that a request waits behind others; then it
+    /// [fails](crate::Failure::QueueExpired).
     pub queue_lifetime: Duration,
-    /// Maximum wait, from submission, of the request at the head of a queue while the controller or
-    /// PROBING_RATE delays it until a certain time, or while it waits for its turn on its
-    /// [path](crate::Endpoint::share_paths). `queue_lifetime` applies to the requests behind it.
-    /// `None`, the default: the sum of `queue_lifetime` and EXCHANGE_LIFETIME (307 s).
+    /// Maximum wait, from submission, of the request at the head of a queue while the controller,
+    /// PROBING_RATE or its [path](crate::Endpoint::share_paths) holds it back. `None`, the default:
+    /// the sum of `queue_lifetime` and EXCHANGE_LIFETIME (307 s).
     pub longest_pause: Option<Duration>,
     /// Maximum wait for a separate response after the acknowledgement of the request. `None`, the
     /// default: EXCHANGE_LIFETIME (247 s).
     pub response_timeout: Option<Duration>,
-    /// Maximum delay of a piggybacked response; after it, an Empty ACK is sent (RFC 7252 §5.2.2).
-    /// It must be well below the peers' ACK_TIMEOUT.
+    /// Maximum delay of a piggybacked response; then an Empty ACK is sent (RFC 7252 §5.2.2). It
+    /// must be well below the peers' ACK_TIMEOUT.
     pub separate_after: Duration,
     /// Length of the random tokens of requests in bytes, 0 to 8. Less than 4 is unsafe on the
-    /// Internet (RFC 7252 §5.3.1). 0 serves simulations of papers that sent no tokens, and permits
-    /// only one request at a time to each peer.
+    /// Internet (RFC 7252 §5.3.1). 0 permits one request at a time to each peer, as in papers that
+    /// sent no tokens.
     ///
-    /// Lengths above 8, up to `longest_token`, are for servers that support RFC 8974. A Confirmable
-    /// request discovers the support (§2.2.2): if it gets a Reset or 4.00, the endpoint repeats it
-    /// with 8 bytes, and uses 8 bytes for the next half hour. Non-confirmable requests and group
-    /// requests have 8 bytes while the support is unknown.
+    /// More than 8, up to `longest_token`, is for servers that support RFC 8974. If a Confirmable
+    /// request gets a Reset or 4.00 (§2.2.2), the endpoint repeats it with 8 bytes, and uses 8
+    /// bytes for half an hour. Non-confirmable requests and group requests have 8 bytes while the
+    /// support is unknown.
     pub token_length: usize,
     /// Maximum length of a peer's token in bytes: 8 to 65 804 (RFC 8974 §2.1), and at most half of
     /// [`Limits::message_bytes`]. With 8, the default, a message with a longer token is malformed
-    /// (RFC 7252 §3). With a larger value, a request with a token that is too long is refused with
-    /// 4.00 if the token leaves room for an answer.
+    /// (RFC 7252 §3). Otherwise, a request with a longer token gets 4.00 if the token leaves room
+    /// for an answer.
     ///
-    /// A long token counts as several requests in [`Limits::incoming`], and as several observers in
-    /// [`Limits::observers`]: 1, plus one for each 128 bytes or part thereof. The tokens of peers
-    /// therefore take at most 128 bytes for each of these places.
+    /// A long token counts several times in [`Limits::incoming`] and [`Limits::observers`]: 1, plus
+    /// one for each 128 bytes or part thereof.
     pub longest_token: usize,
-    /// Bytes counted per datagram in addition to its UDP payload, by byte-counting controllers and
+    /// Bytes per datagram in addition to its UDP payload, for byte-counting controllers and
     /// PROBING_RATE.
     pub datagram_overhead: u32,
     /// Maximum block size (RFC 7959 §2.2). With the default, 1024 bytes, only bodies that exceed a
-    /// message are split. A smaller size applies to all bodies and is requested in advance (early
-    /// negotiation, §2.4). A peer's request and [`Limits::message_bytes`] may reduce the block size
-    /// further.
+    /// message are split. A smaller size applies to all bodies and is requested in advance (§2.4).
+    /// A peer and [`Limits::message_bytes`] may reduce it further.
     pub block_size: BlockSize,
-    /// Transfer bodies with Q-Block1 and Q-Block2 (RFC 9177) if the peer supports them, otherwise
-    /// with Block1 and Block2, and serve requests with these options. Default: disabled.
+    /// Transfer bodies with Q-Block1 and Q-Block2 (RFC 9177) if the peer supports them, and serve
+    /// requests with these options. Default: disabled.
     pub q_block: Option<QBlock>,
-    /// Maximum time for all blocks of one body from a peer. A transfer that is unused for
-    /// EXCHANGE_LIFETIME is dropped earlier.
+    /// Maximum time for all blocks of a peer's body. A transfer unused for EXCHANGE_LIFETIME is
+    /// dropped earlier.
     pub transfer_lifetime: Duration,
-    /// Critical options that the application supports in addition to those of RFC 7252 and RFC
-    /// 7959.
+    /// Critical options that the application handles, in addition to those that the endpoint
+    /// [recognises](crate::codec::OptionSpec::recognised).
     pub known_options: Vec<OptionNumber>,
     /// Rate limit for the requests of one source (RFC 7252 §4.7). Default: none.
     pub response_limit: Option<ResponseLimit>,
     /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3).
-    /// Without the proof, each datagram of a source is answered with at most three times its UDP
-    /// payload.
+    /// Without it, each datagram of a source is answered with at most three times its UDP payload.
     ///
     /// Default: [`SourceValidation::Ping`]. Does not apply to group requests (see [`Multicast`]),
     /// nor to datagrams that the transport has [validated](crate::Datagram::validated).
     pub source_validation: SourceValidation,
     /// When an observer is checked by a Confirmable message, and whether the first notification to
     /// a client with an unknown RTT is Confirmable. Default: `Some` of [`ObserverChecks::default`].
-    /// With `None`, for simulations of servers that do neither, only notifications check an
-    /// observer: at least every fifth, and one more than 12 h after the last proof.
+    /// With `None`, for simulations, only notifications check an observer: at least every fifth,
+    /// and one more than 12 h after the last proof.
     pub observer_checks: Option<ObserverChecks>,
     /// Responses to group requests, as a member of groups (RFC 7252 §8). Default: none.
     pub multicast: Option<Multicast>,
-    /// Max-Age of a 5.03 for a request that cannot be accepted (RFC 7252 §5.9.3.4), in whole
-    /// seconds.
+    /// Max-Age of a 5.03 for a refused request (RFC 7252 §5.9.3.4), in whole seconds.
     pub retry_after: Duration,
-    /// Minimum time for which a peer's congestion state is kept after its last use (255 s:
+    /// Minimum time for which an unused peer's congestion state is kept (255 s:
     /// draft-ietf-core-cocoa-03 §4).
     pub idle_lifetime: Duration,
 }
@@ -138,13 +124,11 @@ impl Default for EndpointConfig {
     }
 }
 
-/// Rate limit for the requests of a source. Requests beyond it are dropped as if lost, so that a
-/// client that conforms to RFC 7252 backs off. There is no default, because the right rate depends
-/// on the application.
+/// Rate limit for the requests of a source. Further requests are dropped as if lost, so that the
+/// client backs off. The right rate depends on the application, so there is no default.
 ///
-/// A source below its limit is never refused because of others. The table takes 64 KiB and holds
-/// the 4096 most recent sources; with more sources, those closest to a full allowance get it back
-/// early.
+/// A source below its limit is never refused because of others. The table takes 64 KiB for the 4096
+/// most recent sources; with more, those closest to a full allowance get it back early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseLimit {
     /// Average requests per second; 0 counts as 1.
@@ -155,9 +139,7 @@ pub struct ResponseLimit {
 
 impl EndpointConfig {
     /// Checks all settings that do not depend on a controller. Returns warnings about legal but
-    /// unusual values.
-    ///
-    /// `controller_measures_rtt` as in [`TransmissionParameters::validate`].
+    /// unusual values. `controller_measures_rtt` as in [`TransmissionParameters::validate`].
     ///
     /// # Errors
     /// The first invalid setting, with the allowed values.
@@ -196,7 +178,7 @@ impl EndpointConfig {
         Ok(self.transmission.validate(controller_measures_rtt)?)
     }
 
-    /// Returns the maximum token length of an accepted request, in bytes: it leaves room for an
+    /// Returns the maximum token length of an accepted request, in bytes, which leaves room for an
     /// answer.
     #[inline]
     pub(crate) fn longest_accepted_token(&self) -> usize {
@@ -206,8 +188,7 @@ impl EndpointConfig {
         }
     }
 
-    /// Returns the maximum token length that is decoded, in bytes: that of a message with nothing
-    /// but a token.
+    /// Returns the maximum token length that is decoded, in bytes.
     pub(crate) fn longest_echoed_token(&self) -> usize {
         match self.longest_token {
             ..=Token::MAX_LENGTH => self.longest_token,
@@ -215,14 +196,12 @@ impl EndpointConfig {
         }
     }
 
-    /// Returns the overhead of a message with this token, or with a new one of any length that the
-    /// endpoint chooses, whichever is larger.
+    /// Returns the larger overhead: of this token, or of the longest new one.
     pub(crate) fn longest_overhead(&self, token: &Token) -> Overhead {
         Overhead::of(token).max(Overhead::of_token_length(self.longest_own_token()))
     }
 
-    /// Returns whether a message is sent uncut: it fits into a message, and no smaller blocks are
-    /// configured.
+    /// Returns `true` if a message is sent without blocks.
     pub(crate) fn goes_whole(&self, beside: Overhead, body: &Body) -> bool {
         let smallest_cut = match self.block_size {
             BlockSize::B1024 => usize::MAX,
@@ -237,7 +216,6 @@ impl EndpointConfig {
         Body::builder().uint(OptionNumber::MAX_AGE, seconds).build().unwrap_or_default()
     }
 
-    /// Returns the length of the longest token that the endpoint generates, in bytes.
     pub(crate) fn longest_own_token(&self) -> usize {
         self.token_length.max(Token::MAX_LENGTH)
     }
@@ -293,7 +271,7 @@ pub enum ConfigError {
         /// The setting's name in [`EndpointConfig`].
         setting: &'static str,
     },
-    /// Peers would retransmit every request that is not answered at once.
+    /// Peers would retransmit every request not answered at once.
     #[error(
         "separate_after is {separate_after:?}: it must stay below ack_timeout, which is {ack_timeout:?}, \
          or peers repeat what is being answered"
@@ -314,7 +292,7 @@ pub enum ConfigError {
         /// The maximum timeout.
         cap: Duration,
     },
-    /// Missing blocks would be requested before their sender could continue (RFC 9177 §7.2).
+    /// Missing blocks would be requested before their sender can continue (RFC 9177 §7.2).
     #[error("non_receive_timeout is {given:?}: it must be {least:?} at least, 1.5 times ack_timeout and a second")]
     NonReceiveTimeout {
         /// The given value.
@@ -333,11 +311,328 @@ pub enum ConfigError {
     TooManyControllers,
 }
 
+/// The minimum timeout: the finest timer of any controller.
+const FINEST: Duration = Duration::from_millis(1);
+
+/// The safety envelope: bounds that hold even for a broken controller.
+///
+/// Beyond these settings, retransmissions stay within MAX_TRANSMIT_SPAN, and an unresponsive peer
+/// gets Non-confirmable messages only at PROBING_RATE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Minimum initial timeout, even after a fast or forged acknowledgement. Default 100 ms.
+    pub timeout_floor: Duration,
+    /// Maximum timeout. Default 60 s.
+    pub timeout_cap: Duration,
+    /// Within an exchange, no timeout is shorter than the previous one; `true` by default. FASOR's
+    /// own series has shorter ones on purpose.
+    pub monotonic_backoff: bool,
+}
+
+impl Default for Envelope {
+    fn default() -> Self {
+        Self {
+            timeout_floor: Duration::from_millis(100),
+            timeout_cap: Duration::from_secs(60),
+            monotonic_backoff: true,
+        }
+    }
+}
+
+impl Envelope {
+    /// Creates an envelope without floor and order, for scenarios of papers that had no envelope.
+    #[must_use]
+    pub fn open(timeout_cap: Duration) -> Self {
+        Self { timeout_floor: Duration::ZERO, timeout_cap, monotonic_backoff: false }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let Self { timeout_floor: floor, timeout_cap: cap, .. } = *self;
+        if cap < floor.max(FINEST) { Err(ConfigError::Envelope { floor, cap }) } else { Ok(()) }
+    }
+
+    /// Returns the timeout to arm for a controller's `wanted`, after the timeout `previous` of this
+    /// exchange.
+    #[must_use]
+    #[inline]
+    pub fn hold(&self, wanted: Duration, previous: Option<Duration>) -> Duration {
+        let least = match previous {
+            None => self.timeout_floor,
+            Some(previous) if self.monotonic_backoff => previous,
+            Some(_) => Duration::ZERO,
+        };
+        wanted.max(least).max(FINEST).min(self.timeout_cap)
+    }
+}
+
+/// Responses of a group member to group requests.
+///
+/// Errors and successes without a payload are not sent, unless the request has No-Response (RFC
+/// 7967 §2.1) or the application sets [`Response::even_to_group`](crate::Response::even_to_group).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Multicast {
+    /// The period within which each response leaves at a random time; periods do not overlap
+    /// (§8.2). `None`, the default: DEFAULT_LEISURE of the transmission parameters (5 s).
+    pub leisure: Option<Duration>,
+}
+
+impl Multicast {
+    /// Creates the setting with this leisure; see [`leisure_for`](Self::leisure_for).
+    #[must_use]
+    pub const fn with_leisure(leisure: Duration) -> Self {
+        Self { leisure: Some(leisure) }
+    }
+
+    /// Returns the shortest leisure with which a group of `members` responds at no more than this
+    /// rate: S · G / R of RFC 7252 §8.2; [`Duration::MAX`] for a rate of 0.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use conche_proto::config::Multicast;
+    ///
+    /// // The RFC's example: 100 bytes, 100 members, 8 kbit/s.
+    /// assert_eq!(Multicast::leisure_for(100, 100, 1_000), Duration::from_secs(10));
+    /// ```
+    #[must_use]
+    pub fn leisure_for(response_bytes: u32, members: u32, bytes_per_second: u32) -> Duration {
+        if bytes_per_second == 0 {
+            return Duration::MAX;
+        }
+        let (bytes, rate) = (u64::from(response_bytes) * u64::from(members), u64::from(bytes_per_second));
+        let nanos = (bytes % rate) * 1_000_000_000 / rate;
+        // The remainder is below the rate: less than a second.
+        Duration::new(bytes / rate, u32::try_from(nanos).unwrap_or_default())
+    }
+}
+
+/// When an observer without notifications is sent a Confirmable message, to remove forged and
+/// departed ones (RFC 7641 §4.5): the newest state or, before the application's first notification,
+/// a ping (RFC 7252 §4.3). An observer that does not acknowledge within MAX_TRANSMIT_WAIT (93 s by
+/// default) is removed.
+///
+/// An observer has proven its presence when it has acknowledged a notification or its first
+/// response, when its peer has acknowledged any message or answered a request, or when it
+/// registered from a [validated](crate::EndpointConfig::source_validation) source. If the table of
+/// observers or of peers is full, the oldest unproven ones are evicted; they are checked at once
+/// when they take half of either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObserverChecks {
+    /// Time from the registration to the first check of an unproven observer. Default: 2 min, so
+    /// that the first change checks most observers without an extra message.
+    pub first: Duration,
+    /// Time from the last proof to the next check, at most 24 h (RFC 7641 §4.5). Default: 12 h,
+    /// because a failing check is given up only later.
+    pub every: Duration,
+}
+
+impl ObserverChecks {
+    /// The default of [`first`](Self::first).
+    pub const FIRST: Duration = Duration::from_secs(2 * 60);
+
+    /// The default of [`every`](Self::every).
+    pub const EVERY: Duration = Duration::from_secs(12 * 60 * 60);
+
+    /// RFC 7641 §4.5.
+    const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        if self.first.is_zero() {
+            return Err(ConfigError::NoTime { setting: "observer_checks.first" });
+        }
+        if self.every.is_zero() {
+            return Err(ConfigError::NoTime { setting: "observer_checks.every" });
+        }
+        if self.every > Self::LONGEST {
+            return Err(ConfigError::ObserverChecks { given: self.every });
+        }
+        Ok(())
+    }
+}
+
+impl Default for ObserverChecks {
+    fn default() -> Self {
+        Self { first: Self::FIRST, every: Self::EVERY }
+    }
+}
+
+/// Parameters of Q-Block1 and Q-Block2 (RFC 9177): bursts of Non-confirmable messages with one
+/// answer each, or Confirmable messages.
+///
+/// Both ends must use the same `max_payloads`. The rate within a burst depends on the controller,
+/// and on the delivered part of previous bursts.
+///
+/// NON_TIMEOUT, NON_MAX_RETRANSMIT and NON_PARTIAL_TIMEOUT are ACK_TIMEOUT, MAX_RETRANSMIT and
+/// EXCHANGE_LIFETIME of the [transmission parameters](super::TransmissionParameters) (RFC 9177
+/// §7.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QBlock {
+    /// MAX_PAYLOADS: the maximum number of messages in a burst, 1 to 1024; 10 by default. A path
+    /// with a long RTT needs more, because each burst waits for its answer.
+    pub max_payloads: u16,
+    /// NON_RECEIVE_TIMEOUT: the wait before missing blocks are requested; 4 s by default, at least
+    /// 1.5 times ACK_TIMEOUT plus a second. After the end of a burst, it is the time of two more
+    /// messages.
+    pub non_receive_timeout: Duration,
+    /// Send payloads as Confirmable messages (RFC 9177 §7.1); `false` by default. One is
+    /// outstanding at a time for each body, and missing blocks are never requested: slower than
+    /// bursts, but no slower than block-wise transfer. Peers may send either kind.
+    pub confirmable: bool,
+}
+
+impl Default for QBlock {
+    fn default() -> Self {
+        Self { max_payloads: 10, non_receive_timeout: Duration::from_secs(4), confirmable: false }
+    }
+}
+
+/// The missing blocks of a burst must fit into one burst, and their transfer into the application's
+/// timeout.
+const MOST_PAYLOADS: u16 = 1024;
+
+impl QBlock {
+    /// `non_timeout` is the maximum of NON_TIMEOUT_RANDOM.
+    fn validate(&self, non_timeout: Duration) -> Result<(), ConfigError> {
+        let Self { max_payloads, non_receive_timeout: given, .. } = *self;
+        if !(1..=MOST_PAYLOADS).contains(&max_payloads) {
+            let (given, most) = (max_payloads.into(), MOST_PAYLOADS.into());
+            return Err(ConfigError::Limit { limit: "max_payloads", given, least: 1, most });
+        }
+        let least = non_timeout.saturating_add(Duration::from_secs(1));
+        if given < least { Err(ConfigError::NonReceiveTimeout { given, least }) } else { Ok(()) }
+    }
+}
+
+/// The proof that a source receives at its address, required before it is sent more than three
+/// times its own bytes.
+///
+/// A small and prompt response needs no proof. Required are proofs for larger responses, for those
+/// after [`separate_after`](crate::EndpointConfig::separate_after), and before a request registers
+/// an observer, uses Q-Block or starts a body that the application streams. A source then counts as
+/// validated for 247 s, as does one that acknowledges a Confirmable response or notification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SourceValidation {
+    /// No proof: for closed networks.
+    Off,
+    /// An Echo value (RFC 9175): the request gets 4.01 with the value, and is repeated with it. A
+    /// non-idempotent request needs the proof before it reaches the application. Clients without
+    /// RFC 9175 get only small and prompt responses.
+    Echo,
+    /// The answer to a ping with a random message ID, which every endpoint must send (RFC 7252
+    /// §4.3). Request or response are held meanwhile: at most 12 s, 16 messages per source, and 1
+    /// MiB in total. Without an answer, a first block of 16 bytes is sent if three times the
+    /// source's bytes permit it, so that the client fetches the others. Otherwise, or without room
+    /// to hold the message, an Echo value is requested. A request with an Echo value needs no ping.
+    ///
+    /// A host that runs CoAP at the forged address answers the ping, and can be sent responses
+    /// while it counts as validated. Only [`Echo`](Self::Echo) protects such hosts.
+    #[default]
+    Ping,
+}
+
+// Targets without atomic pointers have a single endpoint.
+
+/// A configuration shared by all clones, for the endpoints of a simulation.
+///
+/// ```
+/// use conche_proto::cc::AnyController;
+/// use conche_proto::{Endpoint, EndpointConfig, SharedConfig};
+///
+/// let config = SharedConfig::from(EndpointConfig::default());
+/// let controller = AnyController::by_name("cocoa").expect("a known name");
+/// let [one, other] = [1, 2].map(|seed| {
+///     Endpoint::<u32, _>::new(config.clone(), controller.clone(), [seed; 32]).expect("legal parameters")
+/// });
+/// assert_eq!(one.transmission(), other.transmission());
+/// ```
+#[derive(Clone)]
+pub struct SharedConfig(Shared<Settings>);
+
+#[derive(Clone)]
+struct Settings {
+    config: EndpointConfig,
+    times: Times,
+}
+
+/// The times derived from a configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) max_transmit_span: Duration,
+    pub(crate) exchange_lifetime: Duration,
+    pub(crate) non_lifetime: Duration,
+    pub(crate) response_timeout: Duration,
+    /// Range of NON_TIMEOUT_RANDOM (RFC 9177 §7.2).
+    pub(crate) non_timeout: [Duration; 2],
+    /// NON_RECEIVE_TIMEOUT: the wait before missing blocks are requested.
+    pub(crate) non_receive_timeout: Duration,
+    /// Maximum wait at the head of a queue; see [`EndpointConfig::longest_pause`].
+    pub(crate) longest_pause: Duration,
+}
+
+impl Times {
+    /// Computes the times of RFC 7252 §4.8.2 and defaults.
+    fn of(config: &EndpointConfig) -> Self {
+        let transmission = &config.transmission;
+        let exchange_lifetime = transmission.exchange_lifetime();
+        Self {
+            max_transmit_span: transmission.max_transmit_span(),
+            exchange_lifetime,
+            non_lifetime: transmission.non_lifetime(),
+            non_timeout: [transmission.ack_timeout, transmission.ack_timeout.saturating_mul(3) / 2],
+            non_receive_timeout: config.q_block.map_or(Duration::ZERO, |q_block| q_block.non_receive_timeout),
+            response_timeout: config.response_timeout.unwrap_or(exchange_lifetime),
+            longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),
+        }
+    }
+}
+
+impl SharedConfig {
+    pub(crate) fn times(&self) -> &Times {
+        &self.0.times
+    }
+
+    /// Returns the maximum timeout of transmission `attempt`, sent `elapsed` after the first, with
+    /// which all retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth of it stays free, because
+    /// timers expire late.
+    pub(crate) fn room_for_retransmissions(&self, attempt: u8, elapsed: Duration) -> Duration {
+        let span = self.times().max_transmit_span;
+        let left = (span - span / 16).saturating_sub(elapsed);
+        left.checked_div(self.transmission.max_retransmit.saturating_sub(attempt).into()).unwrap_or(Duration::MAX)
+    }
+}
+
+impl From<EndpointConfig> for SharedConfig {
+    fn from(mut config: EndpointConfig) -> Self {
+        if config.q_block.is_some() {
+            config.known_options.extend([OptionNumber::Q_BLOCK1, OptionNumber::Q_BLOCK2]);
+        }
+        let times = Times::of(&config);
+        Self(Shared::new(Settings { config, times }))
+    }
+}
+
+impl Deref for SharedConfig {
+    type Target = EndpointConfig;
+
+    #[inline]
+    fn deref(&self) -> &EndpointConfig {
+        &self.0.config
+    }
+}
+
+impl fmt::Debug for SharedConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.config.fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use alloc::string::ToString;
+
     use conche_cc::AnyController;
+
+    use super::*;
 
     fn refusal(change: impl FnOnce(&mut EndpointConfig)) -> ConfigError {
         let mut config = EndpointConfig::default();
@@ -394,5 +689,26 @@ mod tests {
         assert_eq!(error, ConfigError::NoTime { setting: "observer_checks.first" });
         let error = refusal(|config| config.envelope.timeout_cap = Duration::from_millis(50));
         assert!(matches!(error, ConfigError::Envelope { .. }));
+    }
+
+    #[test]
+    fn the_envelope_holds_floor_cap_and_order() {
+        let envelope = Envelope::default();
+        let (ms, s) = (Duration::from_millis, Duration::from_secs);
+        assert_eq!(envelope.hold(ms(1), None), ms(100));
+        assert_eq!(envelope.hold(s(3), Some(s(5))), s(5));
+        assert_eq!(envelope.hold(s(300), Some(s(5))), s(60));
+        assert_eq!(Envelope::open(s(60)).hold(s(3), Some(s(5))), s(3));
+    }
+
+    // RFC 7252 §8.2 (Q89)
+    #[test]
+    fn the_leisure_is_size_times_members_by_rate() {
+        assert_eq!(Multicast::leisure_for(100, 100, 1_000), Duration::from_secs(10));
+        assert_eq!(Multicast::leisure_for(1, 1, 3), Duration::from_nanos(333_333_333));
+        assert_eq!(Multicast::leisure_for(u32::MAX, u32::MAX, 1), Duration::from_secs(u64::from(u32::MAX).pow(2)));
+        assert_eq!(Multicast::leisure_for(1, 1, 0), Duration::MAX);
+        assert_eq!(Multicast::default().leisure, None, "DEFAULT_LEISURE");
+        assert_eq!(crate::TransmissionParameters::default().default_leisure, Duration::from_secs(5));
     }
 }

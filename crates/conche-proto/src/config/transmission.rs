@@ -1,8 +1,7 @@
-//! Transmission parameters and the times derived from them (RFC 7252 §4.8).
+//! Transmission parameters and derived times (RFC 7252 §4.8).
 //!
-//! An application environment should use consistent values (§4.8.1). If enlarged values lengthen
-//! the derived times, all peers concerned must know them: a peer that forgets a message ID before
-//! the last retransmission takes a duplicate for a new request.
+//! An application environment should use consistent values (§4.8.1). A peer that forgets a message
+//! ID before the last retransmission takes a duplicate for a new request.
 //! [`TransmissionParameters::validate`] warns of both.
 
 use alloc::vec::Vec;
@@ -12,16 +11,13 @@ use core::time::Duration;
 use conche_cc::{Controller, Instant};
 use thiserror::Error;
 
-/// Parameters of retransmission and pacing, named as in the RFC. The defaults are those of RFC 7252
-/// (§4.8, Table 2).
+/// Parameters of retransmission and pacing; the defaults are those of RFC 7252 (§4.8, Table 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmissionParameters {
-    /// ACK_TIMEOUT: the base of all derived times. The controller arms the timers: a controller
-    /// with another initial RTO than the 2 s of RFC 7252 must be configured with this value as well
-    /// ([`validate_with`](Self::validate_with) compares both).
+    /// ACK_TIMEOUT: the base of all derived times. The controller arms the timers: its initial RTO
+    /// must equal this value ([`validate_with`](Self::validate_with)).
     pub ack_timeout: Duration,
-    /// ACK_RANDOM_FACTOR: the initial timeout is drawn between ACK_TIMEOUT and ACK_TIMEOUT times
-    /// this factor.
+    /// ACK_RANDOM_FACTOR: the initial timeout is drawn between ACK_TIMEOUT and this multiple of it.
     pub ack_random_factor: RandomFactor,
     /// MAX_RETRANSMIT: maximum number of retransmissions of a Confirmable message.
     pub max_retransmit: u8,
@@ -149,7 +145,6 @@ impl TransmissionParameters {
         self.validate(controller.measures_rtt())
     }
 
-    /// Checks that the controller's initial RTO equals a changed `ack_timeout`.
     pub(super) fn agree_with<C: Controller>(&self, controller: &C) -> Result<(), ParameterError> {
         let initial_rto = controller.base(&mut controller.peer(Instant::ZERO), Instant::ZERO);
         if self.ack_timeout != Self::RFC_7252.ack_timeout && self.ack_timeout != initial_rto {
@@ -195,8 +190,8 @@ pub struct RandomFactor {
 
 impl RandomFactor {
     const ONE: Self = Self { permille: 1000 };
-    /// From this factor on, retransmissions of peers that started together drift apart. RFC 7252
-    /// §4.8.1 requires a factor "sufficiently different from 1.0" without a number.
+    /// From this factor on, retransmissions of peers that started together drift apart; RFC 7252
+    /// §4.8.1 gives no number.
     const ENOUGH: Self = Self { permille: 1200 };
 }
 
@@ -212,7 +207,7 @@ impl fmt::Display for RandomFactor {
     }
 }
 
-/// AbandonReason parameters are refused.
+/// Reason why parameters are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParameterError {
@@ -222,21 +217,20 @@ pub enum ParameterError {
     /// No message could ever be sent.
     #[error("nstart is 0: at least 1 interaction must be possible")]
     NoNstart,
-    /// A peer that once did not respond would never be sent a message again.
+    /// An unresponsive peer would never be sent a message again.
     #[error("probing_rate is 0: it must be at least 1 byte/s")]
     NoProbingRate,
     /// RFC 7252 §4.8.1: "ACK_RANDOM_FACTOR MUST NOT be decreased below 1.0".
     #[error("ack_random_factor is {0}: it must be at least 1.0 and should be 1.5")]
     RandomFactorBelowOne(RandomFactor),
-    /// ACK_TIMEOUT is below 1 s without a congestion controller that measures RTTs (RFC 7252
-    /// §4.8.1, RFC 8085 §3.1.1).
+    /// ACK_TIMEOUT is below 1 s without a controller that measures RTTs (RFC 7252 §4.8.1, RFC 8085
+    /// §3.1.1).
     #[error("ack_timeout is {0:?}: below 1 s only with a congestion controller that measures RTTs")]
     ShortAckTimeout(Duration),
     /// RFC 7252 §4.7, §4.8.1.
     #[error("nstart is {0}: above 1 only with a congestion controller that measures RTTs")]
     HighNstart(u16),
-    /// The controller arms the timers: an `ack_timeout` that it does not use would change only the
-    /// derived times.
+    /// An `ack_timeout` that the controller does not use would change only the derived times.
     #[error(
         "ack_timeout is {ack_timeout:?}, but the controller's initial RTO is {initial_rto:?}: \
          give the controller's configuration the same value"
@@ -253,14 +247,12 @@ pub enum ParameterError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParameterWarning {
-    /// The parameters differ from the defaults. RFC 7252 §4.8.1 recommends consistent values in an
-    /// application environment.
+    /// The parameters differ from the defaults (RFC 7252 §4.8.1).
     NotDefault,
     /// Peers that keep message IDs for the default times would take late duplicates for new
-    /// messages; they must know this EXCHANGE_LIFETIME (§4.8.1).
+    /// messages (§4.8.1); the new EXCHANGE_LIFETIME.
     EnlargedLifetimes(Duration),
-    /// ACK_TIMEOUT is below the default, though not below the 1 s of RFC 8085, without a controller
-    /// that measures RTTs.
+    /// ACK_TIMEOUT is between 1 s and the default, without a controller that measures RTTs.
     ShortAckTimeout(Duration),
     /// ACK_RANDOM_FACTOR should be sufficiently above 1.0 to avoid synchronised peers (§4.8.1).
     LittleRandomness(RandomFactor),

@@ -1,5 +1,4 @@
-//! The cryptographic primitives of `lakers`, from the same crates as those of OSCORE. Nothing here
-//! panics.
+//! The cryptographic primitives of `lakers`, from the crates that OSCORE uses. Nothing here panics.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -15,23 +14,21 @@ use lakers::{
 };
 use sha2::{Digest, Sha256};
 
-use super::keys::{PrivateKey, PublicKey};
-use super::party::Own;
+use super::credential::{Own, PrivateKey, PublicKey};
 use super::wire::Plaintext3;
 
 type Aead = Ccm<Aes128Enc, U8, U13>;
 
-/// Placeholder for this end's static private key in `lakers`, which does not wipe its memory.
+/// Placeholder for this end's static private key: `lakers` does not wipe its memory.
 pub(super) const STATIC: BytesP256ElemLen = [1; 32];
 
-/// Placeholder for this end's ephemeral private key in `lakers`.
+/// Placeholder for this end's ephemeral private key.
 const EPHEMERAL: BytesP256ElemLen = [2; 32];
 
 /// The primitives of cipher suite 2 and the private keys of one exchange.
 ///
-/// `lakers` holds [`STATIC`] and [`EPHEMERAL`] instead of the keys: a private key never leaves
-/// [`PrivateKey`], which wipes it. The PRKs that `lakers` derives from Diffie-Hellman secrets
-/// (RFC 9528 §4.1) stay in its memory until that is reused.
+/// `lakers` holds [`STATIC`] and [`EPHEMERAL`] instead of the keys, which stay in [`PrivateKey`].
+/// The PRKs that `lakers` derives (RFC 9528 §4.1) are not wiped.
 pub(super) struct Backend {
     pub(super) own: Arc<Own>,
     pub(super) ephemeral: PrivateKey,
@@ -43,7 +40,7 @@ impl fmt::Debug for Backend {
     }
 }
 
-/// HKDF-Expand. Returns zeros for an invalid length, which does not occur here.
+/// HKDF-Expand; zeros for an invalid length, which does not occur.
 fn expand(prk: &BytesHashLen, info: &[u8], output: &mut [u8]) {
     if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(prk) {
         let _ = hkdf.expand(info, output);
@@ -101,7 +98,7 @@ impl CryptoTrait for Backend {
         let mut sealed = BufferCiphertext3::new();
         let mut text = plaintext.as_slice().to_vec();
         if let Ok(tag) = Aead::new(key.into()).encrypt_inout_detached(iv.into(), ad, text.as_mut_slice().into()) {
-            // The buffer is ten times as large as the text.
+            // Ten times as large as the text.
             let _ = sealed.extend_from_slice(&text).and_then(|()| sealed.extend_from_slice(&tag));
         }
         sealed
@@ -130,7 +127,7 @@ impl CryptoTrait for Backend {
         let private = if *private_key == STATIC { self.own.key() } else { &self.ephemeral };
         match PublicKey::new(public_key) {
             Some(public) => *private.agree(&public),
-            // Unreachable, because public keys are checked before. This value is secret as well.
+            // Unreachable: public keys are checked before. This value is secret as well.
             None => extract(public_key, &*private.to_bytes()),
         }
     }

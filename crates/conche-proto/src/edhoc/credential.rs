@@ -1,17 +1,23 @@
 //! [`Credential`]: a public key with its owner, as a CWT Claims Set (CCS; RFC 8392, RFC 9528
-//! §3.5.2).
+//! §3.5.2); the keys; and the credentials of this end and its peers.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::fmt;
 
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder};
+use p256::elliptic_curve::ecdh::diffie_hellman;
+use p256::elliptic_curve::point::{AffineCoordinates, DecompressPoint};
+use p256::elliptic_curve::subtle::Choice;
+use p256::{AffinePoint, FieldBytes, SecretKey};
 use thiserror::Error as Derive;
+use zeroize::Zeroizing;
 
 use super::Error;
-use super::keys::{KEY_LENGTH, PrivateKey, PublicKey};
 use crate::codec::Hexadecimal;
 
 /// Claims (RFC 8392 §4, RFC 8747 §3.1).
@@ -29,7 +35,7 @@ const EC2: i64 = 2;
 const P256: i64 = 1;
 
 /// A public key on P-256 with its ID (`kid`) and its subject, as a CWT Claims Set with the claim
-/// `cnf`. Both ends must have the same bytes, which are part of the authenticated data.
+/// `cnf`. Both ends must have the same bytes.
 ///
 /// ```
 /// use conche_proto::edhoc::{Credential, PrivateKey};
@@ -45,7 +51,6 @@ pub struct Credential {
     bytes: Vec<u8>,
     kid: Vec<u8>,
     subject: Option<String>,
-    /// The x coordinate of a point on the curve.
     x: [u8; KEY_LENGTH],
 }
 
@@ -96,7 +101,7 @@ impl Credential {
         &self.bytes
     }
 
-    /// Returns the key ID, by which messages refer to the credential.
+    /// Returns the key ID, which messages contain.
     #[must_use]
     pub fn kid(&self) -> &[u8] {
         &self.kid
@@ -133,7 +138,7 @@ impl fmt::Display for Credential {
     }
 }
 
-/// Prints the subject, and the key ID in hexadecimal digits.
+/// Prints the subject and the key ID.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = self.subject.as_deref().unwrap_or_default();
@@ -202,13 +207,12 @@ fn cose_key<'b>(decoder: &mut Decoder<'b>) -> Result<CoseKey<'b>, minicbor::deco
     Ok(key)
 }
 
-/// Returns the number of entries of a map. Deterministic encoding excludes maps of indefinite
-/// length (RFC 9528 §3.1).
+/// Deterministic encoding excludes maps of indefinite length (RFC 9528 §3.1).
 fn entries(decoder: &mut Decoder<'_>) -> Result<u64, minicbor::decode::Error> {
     decoder.map()?.ok_or_else(|| minicbor::decode::Error::message("a map of indefinite length"))
 }
 
-/// Returns a label that is a number; `None` for a text label.
+/// `None` for a text label.
 fn label(decoder: &mut Decoder<'_>) -> Result<Option<i64>, minicbor::decode::Error> {
     if decoder.datatype()? == Type::String {
         return decoder.skip().map(|()| None);
@@ -216,7 +220,7 @@ fn label(decoder: &mut Decoder<'_>) -> Result<Option<i64>, minicbor::decode::Err
     decoder.i64().map(Some)
 }
 
-/// AbandonReason a credential cannot be used.
+/// Reason why a credential cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Derive)]
 #[non_exhaustive]
 pub enum CredentialError {
@@ -247,10 +251,164 @@ pub enum CredentialError {
     /// No known credential has this ID.
     #[error("no known credential has this key ID (kid)")]
     UnknownKid,
-    /// A peer's credential has this end's own key, which would permit a reflection attack.
+    /// A peer's credential has this end's key, which permits reflection.
     #[error("the credential of a peer has this end's own key: each end has a key of its own")]
     OwnKey,
     /// The private key belongs to another credential.
     #[error("the private key does not belong to the credential")]
     OtherKey,
+}
+
+/// Length of a private key, and of each coordinate of a public key, in bytes.
+pub const KEY_LENGTH: usize = 32;
+
+/// A private key, wiped on drop and not in debug output.
+#[derive(Clone)]
+pub struct PrivateKey(SecretKey);
+
+impl PrivateKey {
+    /// Creates a key from secret random bytes. `None`, with a probability of 2^-32, if they are not
+    /// a valid key: draw others.
+    #[must_use]
+    pub fn new(bytes: &[u8; KEY_LENGTH]) -> Option<Self> {
+        SecretKey::from_slice(bytes).ok().map(Self)
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Zeroizing<[u8; KEY_LENGTH]> {
+        Zeroizing::new(self.0.to_bytes().into())
+    }
+
+    /// Returns the coordinates x and y of the public key.
+    #[must_use]
+    pub fn public(&self) -> [[u8; KEY_LENGTH]; 2] {
+        let key = self.0.public_key();
+        [key.as_affine().x().into(), key.as_affine().y().into()]
+    }
+
+    /// Computes a shared secret (G_XY, G_RX, G_IY).
+    pub(super) fn agree(&self, with: &PublicKey) -> Zeroizing<[u8; KEY_LENGTH]> {
+        let shared = diffie_hellman(self.0.to_nonzero_scalar(), with.0);
+        let mut bytes = Zeroizing::new([0; KEY_LENGTH]);
+        bytes.copy_from_slice(shared.raw_secret_bytes());
+        bytes
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKey(_)")
+    }
+}
+
+/// A point on the curve. Messages contain only its x coordinate, since the shared secret does not
+/// depend on the sign of y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PublicKey(AffinePoint);
+
+impl PublicKey {
+    /// `None` if no point on the curve has this x coordinate (RFC 9528 §9.2).
+    pub(super) fn new(x: &[u8]) -> Option<Self> {
+        let x = FieldBytes::try_from(x).ok()?;
+        AffinePoint::decompress(&x, Choice::from(0)).into_option().map(Self)
+    }
+
+    /// Returns `true` if y belongs to the point or its mirror image.
+    pub(super) fn has_y(&self, y: &[u8]) -> bool {
+        let mirrored = -self.0;
+        [self.0.y(), mirrored.y()].iter().any(|own| own.as_slice() == y)
+    }
+}
+
+/// The identity of this end: a credential with its private key.
+#[derive(Clone, Debug)]
+pub struct Own {
+    pub(super) key: PrivateKey,
+    credential: Credential,
+}
+
+impl Own {
+    /// Combines a credential with its private key.
+    ///
+    /// # Errors
+    /// [`CredentialError::OtherKey`] if the key is not the credential's.
+    pub fn new(key: PrivateKey, credential: Credential) -> Result<Self, CredentialError> {
+        if credential.is_of(&key) { Ok(Self { key, credential }) } else { Err(CredentialError::OtherKey) }
+    }
+
+    /// Returns the private key.
+    #[must_use]
+    pub fn key(&self) -> &PrivateKey {
+        &self.key
+    }
+
+    /// Returns the credential.
+    #[must_use]
+    pub fn credential(&self) -> &Credential {
+        &self.credential
+    }
+}
+
+/// The credentials of the accepted peers, by key ID.
+#[derive(Clone, Debug, Default)]
+pub struct Peers {
+    by_kid: BTreeMap<Vec<u8>, Arc<Credential>>,
+    /// Length of the longest credential in bytes.
+    longest: usize,
+}
+
+/// Maximum context (RFC 9528 §4.4.1) that `lakers` encodes correctly, in bytes.
+const LONGEST_CONTEXT: usize = 255;
+
+impl Peers {
+    /// Creates a set of these credentials.
+    ///
+    /// # Errors
+    /// [`CredentialError::SameKid`] if two of them have the same ID.
+    pub fn of(credentials: impl IntoIterator<Item = Credential>) -> Result<Self, CredentialError> {
+        let mut peers = Self::default();
+        credentials.into_iter().try_for_each(|credential| peers.add(credential))?;
+        Ok(peers)
+    }
+
+    /// Adds a credential.
+    ///
+    /// # Errors
+    /// [`CredentialError::SameKid`] if another credential has the same ID.
+    pub fn add(&mut self, credential: Credential) -> Result<(), CredentialError> {
+        let kid = credential.kid().to_vec();
+        if self.by_kid.get(&kid).is_some_and(|known| **known != credential) {
+            return Err(CredentialError::SameKid);
+        }
+        self.longest = self.longest.max(credential.as_slice().len());
+        self.by_kid.insert(kid, Arc::new(credential));
+        Ok(())
+    }
+
+    /// Returns the credentials in the order of key IDs.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Credential>> {
+        self.by_kid.values()
+    }
+
+    /// Returns an arbitrary credential of the set.
+    pub(super) fn any(&self) -> Option<&Arc<Credential>> {
+        self.by_kid.values().next()
+    }
+
+    /// Returns the credential with this key ID.
+    #[must_use]
+    pub fn get(&self, kid: &[u8]) -> Option<&Arc<Credential>> {
+        self.by_kid.get(kid)
+    }
+
+    /// Returns `true` if the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits the buffer of
+    /// `lakers`, which otherwise panics. `kid` is the length in bytes of the message's key ID,
+    /// known or not, and `ead` that of its external authorization data.
+    ///
+    /// Assumes the longest credential of the set: the limit must not reveal which key IDs exist.
+    pub(super) fn leave_room_for(&self, kid: usize, ead: usize) -> bool {
+        let (c_r, id_cred, transcript_hash) = (8, 3 + kid, 34);
+        c_r + id_cred + transcript_hash + self.longest + ead <= LONGEST_CONTEXT
+    }
 }

@@ -22,10 +22,10 @@ pub enum Error {
     /// A public key is not a point on the curve.
     #[error("an EDHOC message has a key that is no point on P-256")]
     NoPoint,
-    /// The other end requests another method than static Diffie-Hellman keys of both ends.
+    /// The other end requests another method.
     #[error("the other end asks for another method than 3, static Diffie-Hellman keys of both ends")]
     Method,
-    /// The other end selected another cipher suite, or one after the common one in its list.
+    /// The other end selected a cipher suite that this end lacks, or that follows the common one.
     #[error("the other end has selected another cipher suite than {}", super::SUITE)]
     Suite,
     /// The other end is unknown, or its credential is not identified by a key ID.
@@ -39,12 +39,11 @@ pub enum Error {
         /// The other end's credential.
         found: Arc<Credential>,
     },
-    /// The other end does not have the private key of its credential, has a different version of
-    /// our credential, or a message was modified.
+    /// The other end lacks the private key of its credential or has another version of ours, or a
+    /// message was modified.
     #[error("an EDHOC message is not authentic: the credentials are not those that both ends have, or it was changed")]
     NotAuthentic,
-    /// The other end sent critical external authorization data, which is not supported, or more
-    /// than fits.
+    /// The other end sent external authorization data that is critical or too long.
     #[error(
         "an EDHOC message has external authorization data (EAD) that is critical, which nobody here understands, or long"
     )]
@@ -52,7 +51,7 @@ pub enum Error {
     /// The other end chose this end's connection identifier for itself.
     #[error("the other end has chosen this end's own connection identifier for itself")]
     SameIds,
-    /// No exchange waits for this message: it arrived too late or twice.
+    /// No exchange waits for this message: it is late or a duplicate.
     #[error("no EDHOC exchange waits for this message")]
     NoExchange,
     /// The maximum number of exchanges is in progress.
@@ -61,13 +60,13 @@ pub enum Error {
     /// The rate limit of new exchanges is exceeded.
     #[error("too many EDHOC exchanges were begun lately: they are bounded by the second")]
     TooOften,
-    /// The computation panicked: a defect of this end.
+    /// The computation panicked.
     #[error("an EDHOC message could not be processed: internal error")]
     Internal,
     /// The random source failed.
     #[error("the operating system gives no random bytes")]
     NoRandomness,
-    /// The other end responded with this code, without an EDHOC error message.
+    /// The other end responded with this code.
     #[error("the other end has answered a message of EDHOC with {0:?}")]
     Refused(Code),
     /// The other end sent an EDHOC error message.
@@ -80,7 +79,7 @@ pub enum Error {
 pub enum Told {
     /// A text.
     Unspecified(String),
-    /// The other end does not support the selected cipher suite, or supports one before it.
+    /// The other end does not support the cipher suite, or prefers one before it.
     Suites,
     /// The other end does not know our credential.
     UnknownCredential,
@@ -92,15 +91,14 @@ pub enum Told {
 const LONGEST_DIAGNOSIS: usize = 128;
 
 impl Error {
-    /// Returns the error message for the other end (RFC 9528 §6), without further details.
+    /// Returns the error message for the other end (RFC 9528 §6).
     #[must_use]
     pub fn message(&self) -> Vec<u8> {
         // Writing to memory cannot fail.
         sequence(|encoder| {
             let _ = match self {
                 Self::Suite => encoder.i64(2).and_then(|encoder| encoder.i64(super::SUITE)),
-                // Do not reveal which peers are known (ERR_CODE 3 would): no one is authenticated
-                // yet.
+                // ERR_CODE 3 would reveal which peers are known, before authentication.
                 Self::UnknownCredential => {
                     encoder.i64(1).and_then(|encoder| encoder.str(&Self::NotAuthentic.to_string()))
                 }

@@ -1,5 +1,4 @@
-//! [`HalfOpen`]: exchanges that wait for message_3. Their peers are not authenticated yet, so
-//! number and lifetime are limited.
+//! [`HalfOpen`]: exchanges that wait for message_3, from unauthenticated peers.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
@@ -10,12 +9,11 @@ use super::{Error, Responder};
 use crate::oscore::EndId;
 use crate::shares::{Group, Shares};
 
-/// The exchanges of a responder that wait for message_3, by the connection identifier that it chose
-/// (C_R).
+/// The exchanges of a responder that wait for message_3, by its connection identifier (C_R).
 ///
-/// A group of sources holds at most half of them (see [`Shares`]), each until its deadline. Within
-/// a group, a host with a validated address holds at most a sixteenth of all. Exchanges from
-/// unvalidated addresses do not count for a host, because an attacker could use them against it.
+/// A group of sources holds at most half of them (see [`Shares`]), each until its deadline; a host
+/// with a validated address at most a sixteenth of all. Exchanges from unvalidated addresses do not
+/// count for a host, because an attacker could use them against it.
 #[derive(Debug)]
 pub struct HalfOpen {
     most: usize,
@@ -34,7 +32,7 @@ struct Waiting {
     host: Option<Group>,
 }
 
-/// Number of hosts that may use their whole share at the same time.
+/// Hosts that may use their whole share at the same time.
 const HOSTS: usize = 16;
 
 impl HalfOpen {
@@ -51,8 +49,8 @@ impl HalfOpen {
         }
     }
 
-    /// Returns `true` if there is room for another exchange with a source of this group, and with
-    /// this host if its address is validated. To be checked before any computation.
+    /// Returns `true` if there is room for another exchange of this group, and of this host if its
+    /// address is validated. To be checked before any computation.
     pub fn admits(&mut self, now: Instant, group: Group, host: Option<Group>) -> bool {
         self.expire(now);
         let of_host = (self.most / HOSTS).max(1);
@@ -65,7 +63,7 @@ impl HalfOpen {
         self.waiting.contains_key(&c_r)
     }
 
-    /// Returns the number of exchanges, including expired ones before [`expire`](Self::expire).
+    /// Returns the number of exchanges, expired ones included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
@@ -101,15 +99,15 @@ impl HalfOpen {
         Ok(())
     }
 
-    /// Takes out the exchange for a received message_3. If it fails, the exchange is over (RFC 9528
-    /// §6).
+    /// Takes out the exchange of a received message_3. If that fails, the exchange is over (RFC
+    /// 9528 §6).
     ///
     /// # Errors
     /// [`Error::NoExchange`] if there is none, or if it has expired.
     pub fn take(&mut self, now: Instant, c_r: EndId) -> Result<Responder, Error> {
         self.expire(now);
         let responder = self.remove(c_r).ok_or(Error::NoExchange)?;
-        // There are few, and the following computation takes a hundred times as long.
+        // The following computation takes a hundred times as long.
         self.deadlines.retain(|(_, other)| *other != c_r);
         Ok(responder)
     }

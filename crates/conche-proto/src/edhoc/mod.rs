@@ -46,27 +46,19 @@
 //! # Ok::<(), conche_proto::edhoc::Error>(())
 //! ```
 
-mod agreed;
 mod backend;
 mod credential;
 mod error;
+mod exchange;
 mod half_open;
-mod initiator;
-mod keys;
-mod party;
-mod responder;
 #[cfg(test)]
 mod tests;
 mod wire;
 
-pub use agreed::Agreed;
-pub use credential::{Credential, CredentialError};
+pub use credential::{Credential, CredentialError, KEY_LENGTH, Own, Peers, PrivateKey};
 pub use error::{Error, Told};
+pub use exchange::{Agreed, Initiator, Responder};
 pub use half_open::HalfOpen;
-pub use initiator::Initiator;
-pub use keys::{KEY_LENGTH, PrivateKey};
-pub use party::{Own, Peers};
-pub use responder::Responder;
 pub use wire::{split_id, with_id};
 
 /// Static Diffie-Hellman keys of both ends (RFC 9528 §3.2).

@@ -14,7 +14,7 @@ use conche_cc::Instant;
 use sha2::{Digest, Sha256};
 
 use super::backend::{extract, kdf};
-use super::keys::PublicKey;
+use super::credential::PublicKey;
 use super::*;
 use crate::oscore::EndId;
 use crate::shares::Group;

@@ -1,5 +1,4 @@
-//! Messages as sequences of CBOR items (RFC 9528 §5) in deterministic encoding (§3.1); other
-//! encodings are malformed.
+//! Messages as sequences of CBOR items (RFC 9528 §5) in deterministic encoding (§3.1).
 
 use alloc::vec::Vec;
 
@@ -7,7 +6,7 @@ use minicbor::data::Type;
 use minicbor::{Decoder, Encoder};
 
 use super::Error;
-use super::keys::KEY_LENGTH;
+use super::credential::KEY_LENGTH;
 use crate::oscore::EndId;
 
 /// Maximum length of a message in bytes: the buffer size of `lakers`.
@@ -44,7 +43,7 @@ pub(super) struct Plaintext2<'b> {
 /// The plaintext of ciphertext_3 (RFC 9528 §5.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plaintext3<'b> {
-    /// The sender's key ID. Credentials by value are not supported.
+    /// Credentials by value are not supported.
     pub(super) kid: &'b [u8],
     /// Length of external authorization data in bytes.
     pub(super) ead: usize,
@@ -67,7 +66,6 @@ pub(super) fn message_2(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     only_bytes(bytes)?.split_at_checked(KEY_LENGTH).ok_or(Error::Malformed)
 }
 
-/// Returns the byte string that forms a whole message.
 pub(super) fn only_bytes(bytes: &[u8]) -> Result<&[u8], Error> {
     let mut items = Items::new(bytes)?;
     let only = items.0.bytes()?;
@@ -95,7 +93,6 @@ pub(super) fn write_bytes(content: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Returns the `kid` in a COSE header map.
 pub(super) fn kid(id_cred: &[u8]) -> Result<&[u8], Error> {
     let mut items = Items::new(id_cred)?;
     match (items.0.map()?, items.0.i64()?) {
@@ -104,11 +101,10 @@ pub(super) fn kid(id_cred: &[u8]) -> Result<&[u8], Error> {
     }
 }
 
-/// Prepends a connection identifier to a message, as in CoAP requests (RFC 9528 appendix A.2).
+/// Prepends a connection identifier, as in CoAP requests (RFC 9528 appendix A.2).
 #[must_use]
 pub fn with_id(id: EndId, message: &[u8]) -> Vec<u8> {
-    // A byte string that equals the encoding of a one-byte number is written as that number
-    // (RFC 9528 §3.3.2).
+    // A one-byte number is not written as a byte string (RFC 9528 §3.3.2).
     let mut bytes = match id.as_slice() {
         [byte @ (0x00..=0x17 | 0x20..=0x37)] => alloc::vec![*byte],
         id => write_bytes(id),
@@ -117,8 +113,7 @@ pub fn with_id(id: EndId, message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Splits off the connection identifier that precedes a message in CoAP requests (RFC 9528 appendix
-/// A.2).
+/// Splits off the connection identifier of a CoAP request (RFC 9528 appendix A.2).
 ///
 /// # Errors
 /// [`Error::Malformed`] if it is missing, or too long for OSCORE.
@@ -145,9 +140,9 @@ impl<'b> Items<'b> {
         self.0.input().get(self.0.position()..).unwrap_or_default()
     }
 
-    /// Skips external authorization data up to the end; returns its length. It is not supported, so
-    /// it must not be critical (RFC 9528 §3.8). `lakers` takes all of it for one item, which is
-    /// harmless if it starts with a one-byte number.
+    /// Skips external authorization data; returns its length. It must not be critical (RFC 9528
+    /// §3.8). `lakers` takes all of it for one item, which is harmless if it starts with a one-byte
+    /// number.
     fn external(&mut self) -> Result<usize, Error> {
         let length = self.rest().len();
         let one_byte = matches!(self.rest(), [] | [0x00..=0x17, ..]);
@@ -162,7 +157,6 @@ impl<'b> Items<'b> {
         if one_byte { Ok(length) } else { Err(Error::Ead) }
     }
 
-    /// Reads one suite, or an array of at least two.
     fn suites(&mut self, ours: i64) -> Result<Suites, Error> {
         if self.0.datatype()? != Type::Array {
             return Ok(Suites { selected: self.0.i64()?, ours_before: false });
@@ -175,14 +169,14 @@ impl<'b> Items<'b> {
         Ok(Suites { selected: self.0.i64()?, ours_before })
     }
 
-    /// Reads a byte string, or a number that represents its own one-byte encoding.
+    /// Reads a byte string, or a number that represents its one-byte encoding.
     fn short(&mut self) -> Result<&'b [u8], Error> {
         if let Some((byte @ (0x00..=0x17 | 0x20..=0x37), _)) = self.rest().split_first() {
             self.0.i64()?;
             return Ok(core::slice::from_ref(byte));
         }
         match self.0.bytes()? {
-            // The byte would have to be encoded as a number.
+            // Must be encoded as a number.
             [0x00..=0x17 | 0x20..=0x37] => Err(Error::Malformed),
             id => Ok(id),
         }
@@ -193,7 +187,7 @@ impl<'b> Items<'b> {
     }
 
     fn plaintext_3(&mut self) -> Result<Plaintext3<'b>, Error> {
-        // A map would identify the credential by something other than a key ID.
+        // A map does not contain a key ID.
         if matches!(self.0.datatype()?, Type::Map | Type::MapIndef) {
             return Err(Error::UnknownCredential);
         }

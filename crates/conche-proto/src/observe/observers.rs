@@ -1,51 +1,49 @@
 //! [`Observers`]: the clients that observe resources of this endpoint (RFC 7641 §4).
 //!
-//! An observer has at most one notification in progress. A newer state supersedes or follows it, so
-//! that nothing queues up for a slow client. Bounded in total, per peer, and per group of sources
-//! by its [share](crate::shares).
+//! An observer has at most one notification in progress, which a newer state supersedes or follows.
+//! A change has constant cost: it increments the topic's version, and each observer stores the
+//! version that it was sent. Skipped states are not queued.
+//!
+//! Bounded in total, per peer, and per group of sources by its [share](crate::shares).
 
 use alloc::collections::BTreeMap;
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::entry::{Observer, ObservingPeer, OfPresence, Presence, Progress};
-use super::sequence::Sequence;
-use super::topics::{Topic, Walking};
+use conche_cc::Instant;
+use conche_cc::units::Stamp;
+
 use crate::blockwise::Asked;
-use crate::codec::{MessageId, Token};
+use crate::codec::{Body, Code, MessageId, OptionNumber, Token};
 use crate::config::{Limits, ObserverChecks, SharedConfig};
 use crate::hash::Keyed;
 use crate::security::Security;
 use crate::shares::{CANDIDATES, Group, Shares};
-use crate::store::{Arena, Index, Links, List, Seldom, Timers};
-use crate::transport::{Content, ExchangeId, Failure, Reliability, RequestId};
-use conche_cc::Instant;
-use conche_cc::units::Stamp;
+use crate::store::{Arena, Index, Linked, Links, List, Seldom, Timers};
+use crate::transport::{Content, ExchangeId, Failure, Reliability, RequestId, Response};
 
-/// Identifies an observer of a resource of this endpoint.
+/// Identifies an observer of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObserverId {
     index: u32,
     generation: u32,
 }
 
-/// AbandonReason an observation ended.
+/// Reason why an observation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObserverEnd {
     /// The client deregistered with Observe 1 (RFC 7641 §3.6).
     Deregistered,
-    /// The client registered again with the same token (RFC 7641 §4.1); that request follows.
+    /// The client registered again with the same token (RFC 7641 §4.1).
     Replaced,
-    /// The client had not proven its presence and was evicted for another one
-    /// ([`ObserverChecks`]).
+    /// Evicted for another client, without a [proof](ObserverChecks) of presence.
     Displaced,
-    /// The state has another Content-Format than the first response: the client was sent 4.06
-    /// (RFC 7641 §4.2).
+    /// The client was sent 4.06: the state has another Content-Format than the first response (RFC
+    /// 7641 §4.2).
     FormatChanged,
-    /// The client rejected a notification, or a notification could not be delivered (RFC 7641
-    /// §4.5).
+    /// A notification was rejected or not delivered (RFC 7641 §4.5).
     Failed(Failure),
 }
 
@@ -61,7 +59,7 @@ impl fmt::Display for ObserverEnd {
     }
 }
 
-/// The identity of an entry in the list of observers (RFC 7641 §4.1).
+/// The identity of an observer (RFC 7641 §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) peer: u32,
@@ -75,7 +73,7 @@ pub(crate) struct Registration {
     pub(crate) group: Group,
     pub(crate) host: Group,
     pub(crate) topic: u64,
-    /// The peer has proven that it receives at its address.
+    /// The peer receives at its address.
     pub(crate) proven: bool,
     pub(crate) measured: bool,
     pub(crate) request: RequestId,
@@ -106,23 +104,23 @@ pub(crate) struct Observers {
     by_peer: Index,
     pub(super) topics: Arena<Topic>,
     pub(super) by_name: Index,
-    /// Topics with a walk over their observers in progress, in turn.
+    /// Topics whose observers are being visited, in turn.
     pub(super) walking: List<Walking>,
     /// Timers for the newest state of each topic to settle.
     pub(super) settling: Timers,
     shares: Shares,
     hosts: Shares,
-    /// Topics opened by each group, and the bytes of their states.
+    /// Topics opened, and bytes of states, per group.
     topic_shares: Shares,
     state_shares: Shares,
-    /// Observers by [`Presence`], each list in the order of the last proof or registration.
+    /// In the order of the last proof or registration.
     unproven: List<OfPresence>,
     checked: List<OfPresence>,
     proven: List<OfPresence>,
-    /// Places of observers that have not proven their presence, checked or not.
+    /// Unproven observers per group, checked or not.
     unproven_shares: Shares,
-    /// Number of unproven observers without a check in progress, and the number above which they
-    /// are checked at once.
+    /// Unproven observers without a check in progress, and the number above which they are checked
+    /// at once.
     unproven_len: usize,
     crowded: usize,
     pub(super) checks: Option<ObserverChecks>,
@@ -130,7 +128,7 @@ pub(crate) struct Observers {
     generation: u32,
     /// Observers with an unanswered registration, by request.
     registering: BTreeMap<RequestId, u32>,
-    /// Highest number of any ended topic; no topic starts lower.
+    /// Highest number of any ended topic.
     sequence: Sequence,
 }
 
@@ -148,7 +146,7 @@ impl Seldom for Observers {
 }
 
 impl Observers {
-    /// Memory per observer in bytes, including its key but not the index entry.
+    /// Bytes per observer with its key, without the index.
     pub(crate) const BYTES: usize = Arena::<Observer>::PLACE_BYTES;
 
     const fn new(hash: Keyed, checks: Option<ObserverChecks>, crowded: usize) -> Self {
@@ -187,7 +185,7 @@ impl Observers {
         self.slots.len() == 0
     }
 
-    /// Returns the observer that this request registers, while the request awaits its response.
+    /// Returns the observer that this unanswered request registers.
     pub(crate) fn registered_by(&self, request: RequestId) -> Option<u32> {
         self.registering.get(&request).copied()
     }
@@ -199,8 +197,8 @@ impl Observers {
         }
     }
 
-    /// Sets the token of an observer to that of the next message of its registration (RFC 7959
-    /// §2.5): the response and the notifications have the token of the last message.
+    /// Sets the token to that of the registration's next message: response and notifications have
+    /// the token of the last one (RFC 7959 §2.5).
     pub(crate) fn continue_registration(&mut self, index: u32, token: Token, asked: Asked, security: Security) {
         let Observer { watcher, token: before, presence, .. } = &self.slots[index];
         let ObservingPeer { peer, group, .. } = self.watchers[*watcher];
@@ -222,14 +220,12 @@ impl Observers {
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
 
-    /// Returns `true` if the group may have another observer with this token, of `capacity` in
-    /// total.
+    /// Returns `true` if the group may have another observer with this token.
     pub(crate) fn admits(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, token.places(), capacity)
     }
 
-    /// Returns `true` if there is room for another observer of this peer and host, and for its
-    /// topic.
+    /// Returns `true` if peer, host and topic have room.
     pub(crate) fn admits_of(&mut self, registration: &Registration, limits: &Limits) -> bool {
         let &Registration { ref place, group, host, topic, .. } = registration;
         let of_peer = self.watcher(place.peer).map_or(0, |watcher| self.watchers[watcher].len as usize);
@@ -238,14 +234,13 @@ impl Observers {
             && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
     }
 
-    /// Returns `true` if there would be room for another observer without those that have not
-    /// proven their presence.
+    /// Returns `true` if there would be room without unproven observers.
     pub(crate) fn could_admit(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.could_admit(group, token.places(), capacity, &self.unproven_shares)
     }
 
-    /// Returns the observer to be evicted first, and its group: among the oldest that have not
-    /// proven their presence, one of the group that holds most.
+    /// Returns the observer to evict first, and its group: of the oldest unproven ones, one of the
+    /// group that holds most.
     pub(crate) fn displaceable(&mut self) -> Option<(u32, Group)> {
         let checked = self.checked.first_few(&mut self.slots, CANDIDATES);
         let oldest = match checked.is_empty() {
@@ -258,22 +253,21 @@ impl Observers {
         candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
     }
 
-    /// Returns `true` if an observer of `other` may be evicted for one of `group`, which holds
-    /// `besides` elsewhere.
+    /// Returns `true` if one of `other` may be evicted for `group`, which holds `besides`
+    /// elsewhere.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
         self.unproven_shares.may_displace(group, besides, other)
     }
 
-    /// Reserves bytes for the state of this observer's topic; returns `false` if they exceed
-    /// `capacity`.
+    /// Reserves bytes for the state of this observer's topic, within `capacity`.
     pub(crate) fn reserve(&mut self, index: u32, bytes: usize, capacity: usize) -> bool {
         let topic = self.slots[index].topic;
         bytes <= self.topics[topic].bytes || self.resize(topic, bytes, Some(capacity))
     }
 
-    /// Returns the group whose share of `capacity` has room for a state of this size: the group
-    /// that is charged for the topic, or else that of another observer. A group therefore cannot
-    /// end the observations of others by opening a topic first and then filling its share.
+    /// Returns the group whose share of `capacity` has room for a state of this size: the one
+    /// charged for the topic, or that of another observer. A group cannot end the observations of
+    /// others by opening a topic first and then filling its share.
     pub(super) fn payer(&mut self, topic: u32, bytes: usize, capacity: usize) -> Option<Group> {
         let Self { topics, slots, watchers, state_shares, .. } = self;
         let &Topic { group, bytes: before, ref observers, .. } = &topics[topic];
@@ -287,7 +281,7 @@ impl Observers {
         admitted.map(|observer| group_of(&slots[observer]))
     }
 
-    /// Sets the size of a topic's state; returns `false` if it exceeds `capacity`.
+    /// Sets the size of a topic's state, within `capacity`.
     pub(super) fn resize(&mut self, topic: u32, bytes: usize, capacity: Option<usize>) -> bool {
         let payer = match capacity {
             Some(capacity) => self.payer(topic, bytes, capacity),
@@ -434,24 +428,22 @@ impl Observers {
         self.watchers[watcher].observers.first()
     }
 
-    /// Returns the place of an observer that still exists.
+    /// Returns the place of an existing observer.
     pub(crate) fn live(&self, id: ObserverId) -> Option<u32> {
         self.slots.get(id.index).filter(|observer| observer.generation == id.generation).map(|_| id.index)
     }
 
-    /// Returns the ID, the peer and the topic's name of an observer.
+    /// Returns ID, peer and topic of an observer.
     pub(crate) fn named(&self, index: u32) -> (ObserverId, u32, u64) {
         let &Observer { generation, watcher, topic, .. } = &self.slots[index];
         (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
     }
 
-    /// Returns the identity of an observer.
     pub(crate) fn place(&self, index: u32) -> Place {
         let Observer { watcher, token, local, .. } = &self.slots[index];
         Place { peer: self.watchers[*watcher].peer, token: token.clone(), local: *local }
     }
 
-    /// Returns `true` if its registration was protected with the same context.
     pub(crate) fn is_secured_as(&self, index: u32, security: &Security) -> bool {
         self.slots[index].security.is_as(security)
     }
@@ -465,8 +457,7 @@ impl Observers {
         self.by_place.find(&self.slots, hash, is_it)
     }
 
-    /// Returns the observer whose last notification had this message ID, within the lifetime of the
-    /// ID.
+    /// Returns the observer whose last notification had this message ID, within the ID's lifetime.
     pub(crate) fn with_id(&mut self, now: Instant, peer: u32, id: MessageId, lifetime: Duration) -> Option<u32> {
         let watcher = self.watcher(peer)?;
         let lives = |left: Stamp| u128::from(left.age_ms(Stamp::at(now))) < lifetime.as_millis();
@@ -474,7 +465,7 @@ impl Observers {
         self.watchers[watcher].observers.find(&mut self.slots, is_it)
     }
 
-    /// Returns the observer whose first response was sent by this exchange.
+    /// Returns the observer whose first response this exchange sent.
     pub(crate) fn first_answered_by(&mut self, place: &Place, exchange: ExchangeId) -> Option<u32> {
         self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
@@ -528,5 +519,472 @@ impl Observers {
             self.by_name.remove(index);
         }
         self.topics.remove(index);
+    }
+}
+
+/// Maximum number of consecutive Non-confirmable notifications: limits traffic to a forged address,
+/// and detects departed clients.
+const NON_IN_A_ROW: u8 = 4;
+
+impl Observers {
+    pub(crate) fn progress(&self, index: u32) -> Progress {
+        self.slots[index].progress
+    }
+
+    /// Adds the Observe option to the first response, with the number of the state at registration.
+    pub(crate) fn first_response(&mut self, now: Instant, index: u32, response: &Response) -> Body {
+        let Response { code, body, .. } = response;
+        let observer = &mut self.slots[index];
+        observer.format = ContentFormat::of(*code, body);
+        let topic = &mut self.topics[observer.topic];
+        // Older than a state published since the registration.
+        let sequence = if observer.seen == topic.version { topic.sequence.at(now) } else { topic.sequence.before() };
+        body.with_uint(OptionNumber::OBSERVE, sequence)
+    }
+
+    /// Records the answer to the registration, by `exchange` if not piggybacked.
+    pub(crate) fn answered(&mut self, index: u32, exchange: Option<ExchangeId>) {
+        self.end_registration(index);
+        let observer = &mut self.slots[index];
+        (observer.progress, observer.first) = (Progress::Idle, exchange.map(|exchange| exchange.generation));
+    }
+
+    /// Records that the first response was sent as a NON with this ID.
+    pub(crate) fn answer_left(&mut self, now: Instant, index: u32, id: MessageId) {
+        let observer = &mut self.slots[index];
+        (observer.last, observer.left) = (Some(id), Stamp::at(now));
+    }
+
+    /// Returns the notification for a state of an observed topic.
+    pub(crate) fn notification(&mut self, now: Instant, name: u64, response: &Response) -> Option<Body> {
+        let topic = self.topic(name)?;
+        // An error ends the observation and has no number (RFC 7641 §4.2).
+        Some(match response.code.is_success() {
+            true => response.body.with_uint(OptionNumber::OBSERVE, self.topics[topic].sequence.next(now)),
+            false => response.body.clone(),
+        })
+    }
+
+    /// Returns `true` if this fits as the new state of a topic. An error always fits.
+    pub(crate) fn has_room(&mut self, name: u64, response: &Response, capacity: usize) -> bool {
+        let topic = self.topic(name).filter(|_| response.code.is_success());
+        topic.is_none_or(|topic| self.payer(topic, response.body.len(), capacity).is_some())
+    }
+
+    /// Sets the new state of a topic and starts to visit its observers.
+    ///
+    /// Returns their number; `None` if the state does not fit into `state_bytes`. An error, the
+    /// last state, always fits.
+    pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State, state_bytes: usize) -> Option<usize> {
+        let Some(index) = self.topic(name) else { return Some(0) };
+        let capacity = state.content.code.is_success().then_some(state_bytes);
+        if !self.resize(index, state.content.body.len(), capacity) {
+            return None;
+        }
+        let topic = &mut self.topics[index];
+        topic.version = topic.version.wrapping_add(1);
+        let settles = now + state.settles_after();
+        (topic.state, topic.settled) = (Some(state), false);
+        let (len, over) = (topic.len as usize, topic.is_over());
+        self.walk(index);
+        self.settling.set(index, settles);
+        if over {
+            // The last state is Confirmable by default, and need not settle.
+            self.settling.cancel(index);
+            self.topics[index].named = false;
+            self.by_name.remove(index);
+        }
+        Some(len)
+    }
+
+    fn walk(&mut self, index: u32) {
+        let topic = &mut self.topics[index];
+        topic.to_visit = topic.len;
+        if !core::mem::replace(&mut topic.walks, true) {
+            self.walking.push_back(&mut self.topics, index);
+        }
+    }
+
+    /// Returns when the next state settles or observer is checked.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.settling.next().into_iter().chain(self.next_check()).min()
+    }
+
+    pub(crate) fn timers(&self) -> usize {
+        self.settling.len()
+    }
+
+    /// Returns the next observer to notify or check; topics take turns.
+    pub(crate) fn visit(&mut self, now: Instant) -> Option<u32> {
+        if let Some(observer) = self.take_check(now) {
+            return Some(observer);
+        }
+        while let Some(settled) = self.settling.pop_due(now) {
+            self.topics[settled].settled = true;
+            self.walk(settled);
+        }
+        while let Some(index) = self.walking.first() {
+            self.walking.remove(&mut self.topics, index);
+            let topic = &mut self.topics[index];
+            let observer = topic.observers.first().filter(|_| topic.to_visit > 0);
+            topic.walks = observer.is_some();
+            let Some(observer) = observer else { continue };
+            topic.to_visit -= 1;
+            topic.observers.remove(&mut self.slots, observer);
+            topic.observers.push_back(&mut self.slots, observer);
+            self.walking.push_back(&mut self.topics, index);
+            if self.is_behind(observer) || self.is_doubtful(observer) {
+                return Some(observer);
+            }
+        }
+        None
+    }
+
+    /// Returns `true` if the newest state was not sent to the observer and can be.
+    pub(crate) fn is_behind(&self, index: u32) -> bool {
+        let observer = &self.slots[index];
+        let unanswered = matches!(observer.progress, Progress::Unanswered(_));
+        !unanswered && !observer.over && observer.seen != self.topics[observer.topic].version
+    }
+
+    /// Returns `true` if the newest state has settled, but was sent only in Non-confirmable
+    /// messages: it is repeated as a Confirmable one, for eventual consistency (RFC 7641 §1.3,
+    /// §4.5).
+    pub(crate) fn is_doubtful(&self, index: u32) -> bool {
+        let observer = &self.slots[index];
+        let topic = &self.topics[observer.topic];
+        let never = |state: &State| state.reliability == Some(Reliability::NeverConfirmable);
+        topic.settled && !observer.over && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
+    }
+
+    /// Returns `true` if the observer must prove its presence, and has no message to acknowledge.
+    pub(crate) fn is_in_question(&self, index: u32) -> bool {
+        let observer = &self.slots[index];
+        observer.presence == Presence::Checked && observer.progress == Progress::Idle
+    }
+
+    /// Returns `true` if the observer was sent the last state.
+    pub(crate) fn is_over(&self, index: u32) -> bool {
+        let topic = &self.topics[self.slots[index].topic];
+        topic.is_over() && !self.is_behind(index)
+    }
+
+    /// Returns `true` if the observer was sent 4.06 for another Content-Format (RFC 7641 §4.2).
+    pub(crate) fn has_other_format(&self, index: u32) -> bool {
+        self.slots[index].over
+    }
+
+    /// Returns the newest state as a notification, and records it as sent.
+    pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Notification> {
+        let observer = &mut self.slots[index];
+        let topic = &self.topics[observer.topic];
+        let State { content, reliability } = topic.state.as_ref()?;
+        observer.seen = topic.version;
+        let format = ContentFormat::of(content.code, &content.body);
+        observer.over = observer.format.is_some() && format.is_some() && observer.format != format;
+        observer.format = observer.format.or(format);
+        let content = match observer.over {
+            true => Content { code: Code::NOT_ACCEPTABLE, body: Body::EMPTY },
+            false => content.clone(),
+        };
+        // Without checks, a notification after half a day serves as one.
+        let overdue = observer.presence == Presence::Checked || now - observer.confirmed >= ObserverChecks::EVERY;
+        let first = self.checks.is_some() && !observer.acknowledged;
+        let doubtful = first || topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
+        let reliability = match reliability {
+            _ if overdue => Reliability::Confirmable,
+            None if topic.is_over() || observer.over => Reliability::Confirmable,
+            None | Some(Reliability::NonConfirmable) if doubtful => Reliability::Confirmable,
+            None => Reliability::NonConfirmable,
+            Some(reliability) => *reliability,
+        };
+        let &ObservingPeer { peer, group, .. } = &self.watchers[observer.watcher];
+        let place = Place { peer, token: observer.token.clone(), local: observer.local };
+        let (asked, security) = (observer.asked, observer.security.clone());
+        Some(Notification { place, group, asked, security, content, reliability })
+    }
+
+    /// Records a notification in progress.
+    pub(crate) fn sending(&mut self, index: u32, exchange: ExchangeId) {
+        self.slots[index].progress = Progress::Sending(exchange);
+    }
+
+    pub(crate) fn left(&mut self, now: Instant, index: u32, id: MessageId, confirmable: bool) {
+        let observer = &mut self.slots[index];
+        (observer.last, observer.left) = (Some(id), Stamp::at(now));
+        if !confirmable {
+            observer.unconfirmed = observer.unconfirmed.saturating_add(1);
+        }
+    }
+
+    /// Records a sent payload of a Q-Block notification.
+    pub(crate) fn payload_left(&mut self, now: Instant, index: u32, id: MessageId, begins: bool) {
+        let observer = &mut self.slots[index];
+        (observer.last, observer.left) = (Some(id), Stamp::at(now));
+        observer.unconfirmed = observer.unconfirmed.saturating_add(u8::from(begins));
+    }
+
+    pub(crate) fn idle(&mut self, index: u32) {
+        self.slots[index].progress = Progress::Idle;
+    }
+
+    /// Records an acknowledgement of a notification, a first response or a ping: a proof of
+    /// presence if message IDs from the peer are trusted.
+    pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, trusted: bool) {
+        let observer = &mut self.slots[index];
+        (observer.acknowledged, observer.unconfirmed) = (true, 0);
+        if trusted {
+            self.set_presence(now, index, Presence::Proven);
+        } else if observer.presence != Presence::Proven {
+            self.set_presence(now, index, Presence::Unproven);
+        }
+    }
+
+    /// Records that the notification was never sent.
+    pub(crate) fn missed(&mut self, index: u32) {
+        let observer = &mut self.slots[index];
+        (observer.seen, observer.over) = (observer.seen.wrapping_sub(1), false);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The registration awaits its response.
+    Unanswered(RequestId),
+    Idle,
+    /// A notification is in progress.
+    Sending(ExchangeId),
+}
+
+#[derive(Debug)]
+pub(super) struct Observer {
+    pub(super) generation: u32,
+    pub(super) watcher: u32,
+    pub(super) topic: u32,
+    /// Version that was sent to the observer.
+    pub(super) seen: u32,
+    pub(super) progress: Progress,
+    pub(super) token: Token,
+    pub(super) local: Option<IpAddr>,
+    pub(super) asked: Asked,
+    pub(super) security: Security,
+    /// Message ID of the last notification, to match a late Reset.
+    pub(super) last: Option<MessageId>,
+    pub(super) left: Stamp,
+    /// [Generation](crate::transport::ExchangeId) of a separate first response.
+    pub(super) first: Option<u32>,
+    /// Content-Format of the first representation, required of all notifications (RFC 7641 §4.2).
+    pub(super) format: Option<ContentFormat>,
+    /// The last notification is 4.06 for another Content-Format.
+    pub(super) over: bool,
+    /// Number of Non-confirmable notifications since the last acknowledgement.
+    pub(super) unconfirmed: u8,
+    /// A notification was acknowledged, or the RTT was known at registration.
+    pub(super) acknowledged: bool,
+    pub(super) presence: Presence,
+    /// Last proof of presence, or the registration.
+    pub(super) confirmed: Instant,
+    pub(super) of_presence: Links,
+    pub(super) of_topic: Links,
+    pub(super) of_watcher: Links,
+}
+
+/// The Content-Format of a representation, if any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContentFormat(Option<u16>);
+
+impl ContentFormat {
+    /// `None` for a response without a representation: an error, 2.03, or an empty payload without
+    /// the option.
+    pub(super) fn of(code: Code, body: &Body) -> Option<Self> {
+        let content = body.content(code).filter(|_| code.is_success() && code != Code::VALID)?;
+        let format = content.uint(OptionNumber::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok());
+        (format.is_some() || !body.payload().is_empty()).then_some(Self(format))
+    }
+}
+
+/// Whether an observer receives at its address; registrations can be forged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// Not proven, to be checked.
+    Unproven,
+    /// A Confirmable message was sent, or will be as soon as possible.
+    Checked,
+    Proven,
+}
+
+#[derive(Debug)]
+pub(super) struct ObservingPeer {
+    pub(super) peer: u32,
+    pub(super) len: u32,
+    pub(super) group: Group,
+    /// The host charged for its observers.
+    pub(super) host: Group,
+    pub(super) observers: List<OfWatcher>,
+}
+
+#[derive(Debug)]
+pub(super) struct OfWatcher;
+
+#[derive(Debug)]
+pub(super) struct OfPresence;
+
+impl Linked<OfPresence> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_presence
+    }
+}
+
+impl Linked<OfTopic> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_topic
+    }
+}
+
+impl Linked<OfWatcher> for Observer {
+    fn links(&mut self) -> &mut Links {
+        &mut self.of_watcher
+    }
+}
+
+/// Minimum and maximum time until a state has settled.
+const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
+
+/// Allowed delay of a resource that changes whenever its Max-Age expires: clients wait 5 s before
+/// they register again (RFC 7641 §3.3.1).
+const LATE: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(super) struct OfTopic;
+
+#[derive(Debug)]
+pub(super) struct Walking;
+
+/// A topic: observations that differ only in the client.
+#[derive(Debug)]
+pub(super) struct Topic {
+    /// The application's name.
+    pub(super) name: u64,
+    /// Counts states.
+    pub(super) version: u32,
+    /// Encoded once for all observers; `None` before the first change.
+    pub(super) state: Option<State>,
+    pub(super) sequence: Sequence,
+    /// A visited observer moves to the end.
+    pub(super) observers: List<OfTopic>,
+    pub(super) len: u32,
+    /// The charged group, initially the one that opened the topic, and the charged bytes.
+    pub(super) group: Group,
+    pub(super) bytes: usize,
+    /// The newest state is sent again to observers that may have missed it.
+    pub(super) settled: bool,
+    /// Number of observers still to be visited.
+    pub(super) to_visit: u32,
+    pub(super) walks: bool,
+    /// Has its name; `false` after its last state.
+    pub(super) named: bool,
+    pub(super) walking: Links,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) content: Content,
+    pub(crate) reliability: Option<Reliability>,
+}
+
+impl State {
+    /// Returns the time until the state is sent again to observers that may have missed it:
+    /// slightly more than its Max-Age. An earlier change makes this unnecessary; later, clients
+    /// would consider the state stale.
+    pub(super) fn settles_after(&self) -> Duration {
+        let content = self.content.body.content(self.content.code);
+        let max_age = content.map_or(SETTLED_AFTER.0, |content| content.max_age());
+        max_age.clamp(SETTLED_AFTER.0, SETTLED_AFTER.1) + LATE
+    }
+}
+
+impl Topic {
+    pub(super) fn new(name: u64, group: Group, sequence: Sequence) -> Self {
+        Self {
+            name,
+            version: 0,
+            state: None,
+            sequence,
+            observers: List::new(),
+            len: 0,
+            group,
+            bytes: 0,
+            settled: false,
+            to_visit: 0,
+            walks: false,
+            named: true,
+            walking: Links::default(),
+        }
+    }
+
+    /// Returns `true` for an error: the last notification (RFC 7641 §4.2).
+    pub(super) fn is_over(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| !state.content.code.is_success())
+    }
+}
+
+impl Linked<Walking> for Topic {
+    fn links(&mut self) -> &mut Links {
+        &mut self.walking
+    }
+}
+
+/// Numbers count 2^16 ns, 15 259 per second: half of the RFC's bound of 2^23 within 256 s.
+const TICK_BITS: u32 = 16;
+
+/// The sequence numbers of a topic (RFC 7641 §3.4, §4.4): never below the clock, so that they
+/// increase even after a topic was forgotten, and never equal for two states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sequence(u64);
+
+impl Sequence {
+    pub(super) const START: Self = Self(0);
+
+    pub(super) fn at(&mut self, now: Instant) -> u32 {
+        self.0 = self.0.max(now.as_nanos() >> TICK_BITS);
+        self.value()
+    }
+
+    pub(super) fn next(&mut self, now: Instant) -> u32 {
+        self.0 = (now.as_nanos() >> TICK_BITS).max(self.0 + 1);
+        self.value()
+    }
+
+    /// Returns a number below that of the newest state.
+    pub(super) const fn before(self) -> u32 {
+        Self(self.0.wrapping_sub(1)).value()
+    }
+
+    const fn value(self) -> u32 {
+        (self.0 & 0xff_ffff) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::codec::Order;
+
+    // RFC 7641 §4.4 (Q113)
+    #[test]
+    fn numbers_rise_with_every_state_and_less_than_half_their_range_in_256_seconds() {
+        let (mut sequence, mut now) = (Sequence::default(), Instant::from_millis(77_777));
+        let mut order = Order { sequence: sequence.at(now), received: now };
+        for n in 0..100_000_u64 {
+            now += Duration::from_millis(n % 3 * n % 7);
+            let next = Order { sequence: sequence.next(now), received: now };
+            assert!(order.is_before(&next) && !next.is_before(&order), "{order:?} {next:?}");
+            order = next;
+        }
+        let first = sequence.at(now);
+        let later = sequence.at(now + Duration::from_secs(256));
+        assert!(later.wrapping_sub(first) & 0xff_ffff < 1 << 23);
     }
 }

@@ -22,17 +22,17 @@ pub struct SubscriptionId {
     generation: u32,
 }
 
-/// AbandonReason a subscription ended.
+/// Reason why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscriptionEnd {
-    /// The server responded without the Observe option, so it does not notify (RFC 7641 §3.1).
+    /// The server does not notify (RFC 7641 §3.1).
     NotObserved,
     /// The server ended the observation with this error (RFC 7641 §3.2).
     Error(Code),
-    /// A registration failed, the first or a later one.
+    /// A registration failed.
     Failed(Failure),
-    /// The application cancelled the exchange of a repeated registration.
+    /// The application cancelled a repeated registration.
     Cancelled,
 }
 
@@ -54,7 +54,6 @@ pub(crate) struct Opened {
     /// The registration, for repetition.
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
-    /// The registration in progress.
     pub(crate) exchange: ExchangeId,
     /// Set if Q-Block notifications are accepted.
     pub(crate) in_sets: Option<InSets>,
@@ -78,7 +77,7 @@ pub(crate) struct Subscription {
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
     pub(crate) exchange: Option<ExchangeId>,
-    /// Order of the newest notification; `None` until the server accepts the registration.
+    /// Order of the newest notification; `None` before the server accepts.
     pub(crate) newest: Option<Order>,
     pub(crate) in_sets: Option<InSets>,
     /// The exchange that receives a newer state.
@@ -91,7 +90,6 @@ pub(crate) struct Subscription {
 pub(crate) struct Subscriptions {
     slots: Arena<Subscription>,
     by_token: Index,
-    /// Timers for subscriptions to become stale.
     timers: Timers,
     hash: Keyed,
     generation: u32,
@@ -162,7 +160,6 @@ impl Subscriptions {
         self.by_token.find(&self.slots, self.hash_of(peer, token), is_it)
     }
 
-    /// Marks a subscription as fresh until `at`.
     pub(crate) fn fresh_until(&mut self, index: u32, at: Instant) {
         self.timers.set(index, at);
     }

@@ -4,29 +4,25 @@
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
 
-use super::challenges::Challenges;
-use super::cose::{CommonIv, Key, Nonce};
-use super::derive::{Material, Output};
+use super::contexts::Challenges;
+use super::cose::{CommonIv, Key, Material, Nonce, Output};
 use super::renewal::Renewal;
-use super::sequence::Sequence;
 use super::window::Arrivals;
-use super::{Aead, Credentials, CredentialsError, EndId, PartialIv, ReplayWindow};
+use super::{Aead, ContextId, Credentials, CredentialsError, EndId, PartialIv, ProtectError, ReplayWindow};
 
 /// Earlier use of the same credentials by this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// The credentials were never used by this end, neither to protect nor to unprotect, on any
-    /// machine. If this is wrong, nonces repeat and all protection is lost.
+    /// The credentials were never used by this end, on any machine. If this is wrong, nonces repeat
+    /// and all protection is lost.
     First,
-    /// The credentials were used; this is the last stored
-    /// [`Reserve::up_to`](super::Reserve::up_to). The received requests are unknown: as a server,
+    /// This is the last stored [`Reserve::up_to`]. The received requests are unknown: as a server,
     /// this end accepts no request until one proves its freshness (RFC 8613 appendix B.1.2).
     Restarted {
-        /// The first number that was certainly not used.
+        /// The first certainly unused number.
         next: u64,
     },
-    /// The credentials were used; the state was stored at an orderly shutdown and since removed
-    /// from the store.
+    /// The state was stored at an orderly shutdown and since removed from the store.
     Resumed {
         /// The first unused number: [`Context::next_number`].
         next: u64,
@@ -34,17 +30,15 @@ pub enum Start {
         window: ReplayWindow,
     },
     /// Earlier use is unknown, and nothing will be stored: new keys are derived with random numbers
-    /// of both ends, which costs the first request an additional round trip (RFC 8613 appendix
-    /// B.2). The other end must do the same. The random numbers replace the ID context of the
-    /// credentials.
+    /// of both ends, which replace the ID context. This costs the first request a round trip, and
+    /// the other end must do the same (RFC 8613 appendix B.2).
     Anew,
 }
 
 /// A security context: Common, Sender and Recipient Context. Its keys are wiped on drop.
 ///
-/// It takes 232 bytes with 64-bit addresses, plus the ID context: it stores the keys themselves,
-/// not the ciphers' expanded keys. A context that is [renewed](Start::Anew) also stores its
-/// credentials.
+/// It takes 232 bytes with 64-bit addresses, plus the ID context, because it stores no expanded
+/// keys. A [renewed](Start::Anew) context also stores its credentials.
 #[derive(Debug)]
 pub struct Context {
     pub(super) sender_id: EndId,
@@ -57,13 +51,9 @@ pub struct Context {
     pub(super) sequence: Sequence,
     /// `None` until replayed requests can be detected.
     pub(super) arrivals: Option<Arrivals>,
-    /// Size of the replay window.
     pub(super) window_size: u16,
-    /// Challenges sent while `arrivals` is `None`.
     pub(super) challenges: Option<Box<Challenges>>,
-    /// State of key renewal, if enabled.
     pub(super) renewal: Option<Box<Renewal>>,
-    /// Number of key renewals.
     pub(super) epoch: u32,
 }
 
@@ -100,8 +90,8 @@ impl Context {
     }
 
     /// Derives the keys from credentials that both ends have just negotiated (RFC 9528) and will
-    /// forget at the end of the process or before. Sequence numbers need not be stored. If the
-    /// credentials are stored anywhere, nonces repeat after a restart and all protection is lost.
+    /// forget. Sequence numbers need not be stored. If the credentials are stored, nonces repeat
+    /// after a restart and all protection is lost.
     ///
     /// # Errors
     ///
@@ -140,27 +130,175 @@ impl Context {
         self.sequence.next()
     }
 
-    /// Returns the newest received requests; `None` while they are unknown after a restart.
+    /// Returns the newest received requests; `None` while unknown after a restart.
     #[must_use]
     pub fn window(&self) -> Option<ReplayWindow> {
         self.arrivals.as_ref().map(Arrivals::window)
     }
 
-    /// Hashes the sender's key material: equal for contexts that would use the same nonces with the
-    /// same key, and must not be in use at the same time anywhere. Hash state and result must not
-    /// be published, and the hash function must be keyed with a secret.
+    /// Hashes the sender's key material: contexts with equal hashes would use the same nonces with
+    /// the same key, and must not be in use at the same time. The hash function must be keyed with
+    /// a secret, and its state and result kept secret.
     pub fn hash_sender<H: Hasher>(&self, state: &mut H) {
         self.sender_key.0.hash(state);
         self.common_iv.0.hash(state);
     }
 
-    /// Returns `true` if this end would use the same key and nonces in both contexts.
+    /// Returns `true` if both contexts would send with the same key and nonces.
     pub(super) fn sends_as(&self, other: &Self) -> bool {
         self.sender_key.is(&other.sender_key) & self.common_iv.is(&other.common_iv)
     }
 
-    /// Returns the nonce for a number chosen by this end or the other.
     pub(super) fn nonce(&self, counted_by: EndId, number: PartialIv) -> Nonce {
         Nonce::new(&self.common_iv, counted_by, number)
+    }
+}
+
+/// A request to store that numbers below `up_to` may be used, confirmed with
+/// [`Contexts::reserved`](super::Contexts::reserved) once the value survives a power failure.
+/// Meanwhile the context uses the numbers reserved before, and then protects nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// The context of the numbers.
+    pub context: ContextId,
+    /// The value to store, for [`Start::Restarted`].
+    pub up_to: u64,
+}
+
+/// Numbers below `next` may have been used; the others below `reserved` may be used.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    next: u64,
+    reserved: u64,
+    /// The last requested value; above `reserved` while unanswered.
+    asked: u64,
+    /// Something was stored since the start.
+    is_stored: bool,
+    /// Numbers per reservation.
+    step: u32,
+}
+
+impl Sequence {
+    /// The largest number plus one (RFC 8613 §7.2.1).
+    pub(super) const END: u64 = 1 << 40;
+
+    /// With one restart per second, which loses the unused part, all numbers would last a century.
+    const FIRST_STEP: u32 = 256;
+
+    /// Reached if many numbers are used before the store answers. With one restart per minute, all
+    /// numbers would last 30 years.
+    const LONGEST_STEP: u32 = 65_536;
+
+    pub(super) fn new(next: u64) -> Self {
+        let next = next.min(Self::END);
+        Self { next, reserved: next, asked: next, is_stored: false, step: Self::FIRST_STEP }
+    }
+
+    /// Creates the numbers of keys that do not outlive the process.
+    pub(super) const fn volatile(next: u64) -> Self {
+        let end = Self::END;
+        Self { next, reserved: end, asked: end, is_stored: true, step: Self::FIRST_STEP }
+    }
+
+    pub(super) fn take(&mut self) -> Result<PartialIv, ProtectError> {
+        let number = PartialIv::new(self.next).ok_or(ProtectError::Exhausted)?;
+        if self.next >= self.reserved {
+            return Err(ProtectError::NotReserved);
+        }
+        self.next += 1;
+        Ok(number)
+    }
+
+    /// Returns `true` if all reserved numbers are used, but not all numbers.
+    pub(super) const fn waits(&self) -> bool {
+        self.next >= self.reserved && self.next < Self::END
+    }
+
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the value to store, if due and not pending.
+    pub(super) fn ask(&mut self) -> Option<u64> {
+        let wanted = self.next.saturating_add(self.step.into()).min(Self::END);
+        let is_time = self.reserved.saturating_sub(self.next) <= u64::from(self.step / 2) && wanted > self.reserved;
+        if !is_time || self.asked > self.reserved {
+            return None;
+        }
+        self.asked = wanted;
+        Some(wanted)
+    }
+
+    /// Records that numbers below `up_to` are stored as used.
+    pub(super) fn reserved(&mut self, up_to: u64) {
+        let reserved = up_to.min(self.asked);
+        // The request was made with half a step left. If more than half of that was used since, the
+        // next answer may be late.
+        let since = self.next.saturating_sub(self.asked.saturating_sub(self.step.into()));
+        if reserved > self.reserved && since > u64::from(self.step / 4) {
+            self.step = self.step.saturating_mul(2).min(Self::LONGEST_STEP);
+        }
+        self.is_stored |= reserved > self.reserved;
+        self.reserved = self.reserved.max(reserved);
+    }
+
+    pub(super) const fn is_stored(&self) -> bool {
+        self.is_stored
+    }
+
+    /// Records that the reservation must be requested again.
+    pub(super) fn not_reserved(&mut self) {
+        self.asked = self.reserved;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uses up to `wanted` numbers; returns how many there were.
+    fn use_up(sequence: &mut Sequence, wanted: u64) -> u64 {
+        (0..wanted).take_while(|_| sequence.take().is_ok()).fold(0, |taken, _| taken + 1)
+    }
+
+    #[test]
+    fn the_step_grows_until_numbers_last_while_the_store_is_at_work_and_no_further() {
+        for (while_storing, step) in [(10, 256), (200, 1024), (5000, 32_768)] {
+            let mut sequence = Sequence::new(0);
+            let first = sequence.ask().expect("there are none yet");
+            sequence.reserved(first);
+            let mut short = 0;
+            for round in 0..40 {
+                let asked = loop {
+                    match sequence.ask() {
+                        Some(asked) => break asked,
+                        None => assert!(sequence.take().is_ok(), "nothing is asked for, so there are some"),
+                    }
+                };
+                let taken = use_up(&mut sequence, while_storing);
+                short = if taken < while_storing { round } else { short };
+                sequence.reserved(asked);
+            }
+            assert!(short < 20, "after {short} rounds they did not last");
+            assert_eq!(sequence.step, step);
+        }
+    }
+
+    #[test]
+    fn the_step_is_bounded_and_what_is_told_twice_does_not_make_it_grow() {
+        let mut sequence = Sequence::new(0);
+        sequence.ask();
+        for _ in 0..40 {
+            sequence.reserved(sequence.asked);
+            let step = sequence.step;
+            // The next request comes with half of the numbers left; the store answers after all are
+            // used.
+            while sequence.take().is_ok() {
+                sequence.ask();
+            }
+            sequence.reserved(sequence.reserved);
+            assert_eq!(sequence.step, step);
+        }
+        assert_eq!(sequence.step, Sequence::LONGEST_STEP);
     }
 }

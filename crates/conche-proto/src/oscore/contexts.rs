@@ -1,30 +1,36 @@
-//! [`Contexts`]: all security contexts of an endpoint, found by ID or by the sender named in a
-//! request.
+//! [`Contexts`]: all security contexts of an endpoint, which protect and verify its messages (RFC
+//! 8613 §8).
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
+use conche_cc::Instant;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
+use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::unprotect::Workspace;
-use super::{Context, EndId, PartialIv, ProtectError, Reserve};
+use super::protect::{Divided, Key, Plain, Seal, Sealed, Workspace, merged};
+use super::renewal::unwrapped;
+use super::window::Arrivals;
+use super::{
+    Binding, Context, EndId, OptionValue, PartialIv, ProtectError, Protected, ProtectedResponse, Refused, ReplayWindow,
+    Reserve, Unprotected, UnprotectedResponse,
+};
+use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, encode_uint};
 use crate::echo::Freshness;
 use crate::hash::Keyed;
 use crate::store::{Arena, Index};
-use conche_cc::Instant;
 
-/// Lifetime of a challenge: the maximum duration of the client's Confirmable request
-/// (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
+/// Lifetime of a challenge: MAX_TRANSMIT_WAIT of the client's request (RFC 7252 §4.8.2).
 pub(super) const CHALLENGE_LIFETIME: Duration = Duration::from_secs(93);
 
 /// Identifies a context of an endpoint; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextId {
     place: u32,
-    /// Number of the insertion.
     generation: u32,
 }
 
@@ -72,31 +78,28 @@ pub struct Contexts {
     pub(super) arena: Arena<Entry>,
     /// By ID and ID context of the other end.
     by_names: Index,
-    /// By the other end's ID, which may be all that a request contains.
+    /// By the other end's ID, which may be all that a request names.
     by_id: Index,
-    /// By sender key material.
     by_sender: Index,
     hash: Keyed,
     pub(super) freshness: Freshness,
-    /// Time of the last offer of renewed keys. Each offer is later than the one before, even if the
-    /// clock stands still.
+    /// Time of the last offer of renewed keys; each is later than the one before, even if the clock
+    /// stands still.
     pub(super) last_offer: Instant,
     most: usize,
     inserted: u32,
-    /// Reservations not yet polled by the application: at most one per context.
+    /// Reservations not yet polled: at most one per context.
     asking: VecDeque<Reserve>,
     pub(super) workspace: Workspace,
     /// For renewed keys.
     pub(super) random: ChaCha8Rng,
 }
 
-/// The hashes by which a context is found.
 struct Hashes {
     names: u64,
     id: u64,
 }
 
-/// The sender key material of a context, for hashing.
 struct Sender<'a>(&'a Context);
 
 impl Hash for Sender<'_> {
@@ -112,15 +115,14 @@ pub(super) struct Entry {
 }
 
 impl ContextId {
-    /// Returns the place of the context in the arena.
     pub(super) const fn place(self) -> u32 {
         self.place
     }
 }
 
 impl Contexts {
-    /// Creates an empty set for at most `most` contexts. Challenges and hash keys are derived from
-    /// the secret `seed`, which real endpoints draw from the operating system.
+    /// Creates a set for at most `most` contexts. Challenges and hash keys are derived from the
+    /// secret `seed`, drawn from the operating system.
     #[must_use]
     pub fn new(most: usize, seed: [u8; 32]) -> Self {
         let mut random = ChaCha8Rng::from_seed(seed);
@@ -143,8 +145,8 @@ impl Contexts {
         }
     }
 
-    /// Adds a context. It protects nothing and accepts no request before numbers are reserved: see
-    /// [`poll_reserve`](Self::poll_reserve).
+    /// Adds a context, which protects and accepts nothing before numbers are
+    /// [reserved](Self::poll_reserve).
     ///
     /// # Errors
     ///
@@ -241,8 +243,8 @@ impl Contexts {
         self.len() == 0
     }
 
-    /// Returns the next reservation to store, each once. To be polled after each insertion and
-    /// after each operation that protects.
+    /// Returns the next reservation to store. To be polled after insertions and operations that
+    /// protect.
     pub fn poll_reserve(&mut self) -> Option<Reserve> {
         self.asking.pop_front()
     }
@@ -255,16 +257,16 @@ impl Contexts {
         }
     }
 
-    /// Reports that a reservation could not be stored: it is requested again when the context is
-    /// next used.
+    /// Reports that a reservation could not be stored; the next use of the context requests it
+    /// again.
     pub fn not_reserved(&mut self, context: ContextId) {
         if let Some(context) = self.get_mut(context) {
             context.sequence.not_reserved();
         }
     }
 
-    /// Returns `true` if nothing can be protected until a reservation is stored. Requests a failed
-    /// reservation again.
+    /// Returns `true` if nothing can be protected until a reservation is stored; requests a failed
+    /// one again.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         self.ask(context);
         self.get(context).is_some_and(|context| context.sequence.waits())
@@ -283,20 +285,312 @@ impl Contexts {
     }
 }
 
-/// AbandonReason a context was not added.
+/// Reason why a context was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InsertError {
     /// The maximum number of contexts is reached.
     #[error("there are as many security contexts as there may be")]
     Full,
-    /// Another context has the same ID and ID context of the other end.
+    /// Another context has the same IDs of the other end.
     #[error("there is a security context with the same recipient ID and ID context")]
     Duplicate,
-    /// Another context has the same sender key and Common IV. Each counts its own messages, so
-    /// nonces would repeat (RFC 8613 §3.3).
+    /// Another context has the same sender key and Common IV: nonces would repeat (RFC 8613 §3.3).
     #[error(
         "there is a security context with the same master secret, salt, ID context and sender ID: each needs another sender ID, or secret"
     )]
     SameSender,
+}
+
+/// Maximum number of contexts tried for a request without an ID context (RFC 8613 §3.3, §12.2).
+const MOST_TRIED: usize = 4;
+
+impl Contexts {
+    /// Protects a request (RFC 8613 §8.1). Retransmissions send the same outer message; a repeated
+    /// request is protected again.
+    ///
+    /// # Errors
+    ///
+    /// [`ProtectError`].
+    pub fn protect_request(&mut self, id: ContextId, code: Code, body: &Body) -> Result<Protected, ProtectError> {
+        let divided = Divided::of(body)?;
+        let plain = Plain::new(code, body, divided.as_ref())?;
+        self.propose(id);
+        let number = self.take_number(id)?;
+        let context = self.get(id).ok_or(ProtectError::UnknownContext)?;
+        let kid = context.sender_id();
+        let binding = Binding::new(id, context.epoch, kid, number, plain.observes()).proposing(context.is_proposal());
+        let code = plain.outer_code();
+        let kid_context = context.told_id_context();
+        let told = OptionValue { number: Some(number), kid_context: kid_context.as_deref(), kid: Some(kid.as_slice()) };
+        let body = context.seal(plain, Seal { request: (kid, number), counted: (kid, number), told })?;
+        Ok(Protected { code, body, binding })
+    }
+
+    /// Verifies and decrypts a request with an OSCORE option (RFC 8613 §8.2), reassembled from
+    /// outer blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]: the request has no effect but its [answer](Self::refusal).
+    pub fn unprotect_request(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        pool: &mut MessagePool,
+    ) -> Result<Unprotected, Refused> {
+        let sealed = Sealed::new(*message)?;
+        let OptionValue { number: Some(number), kid: Some(kid), kid_context } = sealed.option else {
+            return Err(Refused::Malformed);
+        };
+        let kid = EndId::new(kid).ok_or(Refused::UnknownContext)?;
+        let mut tried: SmallVec<[ContextId; MOST_TRIED]> = SmallVec::new();
+        let mut refused = None;
+        while tried.len() < MOST_TRIED
+            && let Some(id) = self.next_to_try(kid, kid_context, &tried)
+        {
+            match self.unprotect_with(id, now, &sealed, number, pool) {
+                Err(error @ (Refused::Forged | Refused::Replayed)) => refused = refused.or(Some(error)),
+                result => return result,
+            }
+            tried.push(id);
+        }
+        if let Some(told) = kid_context.and_then(unwrapped).filter(|_| tried.is_empty()) {
+            while tried.len() < MOST_TRIED
+                && let Some(id) = self.find_other(kid, &tried)
+            {
+                match self.renew(now, id, &sealed, number, told) {
+                    Ok(()) => return self.unprotect_with(id, now, &sealed, number, pool),
+                    Err(Refused::Forged | Refused::UnknownContext) => tried.push(id),
+                    Err(refused) => return Err(refused),
+                }
+            }
+        }
+        Err(refused.unwrap_or(Refused::UnknownContext))
+    }
+
+    /// Returns the next context to try: the one with the request's ID context or, if it names none,
+    /// first the context without one.
+    fn next_to_try(&self, kid: EndId, kid_context: Option<&[u8]>, tried: &[ContextId]) -> Option<ContextId> {
+        if tried.is_empty()
+            && let Some(exact) = self.find(kid, kid_context)
+        {
+            return Some(exact);
+        }
+        if kid_context.is_some() {
+            return None;
+        }
+        self.find_other(kid, tried)
+    }
+
+    fn unprotect_with(
+        &mut self,
+        id: ContextId,
+        now: Instant,
+        sealed: &Sealed<'_>,
+        number: PartialIv,
+        pool: &mut MessagePool,
+    ) -> Result<Unprotected, Refused> {
+        let Self { arena, workspace, freshness, .. } = self;
+        let Entry { context, .. } = arena.get_mut(id.place()).ok_or(Refused::UnknownContext)?;
+        if context.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_new(number.number())) {
+            return Err(Refused::Replayed);
+        }
+        if context.is_lost() {
+            return Err(Refused::UnknownContext);
+        }
+        let kid = context.recipient_id();
+        let inner =
+            context.open(sealed, Key { request: (kid, number), counted: (kid, number) }, &mut workspace.text)?;
+        if !inner.code().is_request() {
+            return Err(Refused::Forged);
+        }
+        let binding = Binding::new(id, context.epoch, kid, number, false);
+        context.confirm();
+        if !context.sequence.is_stored() {
+            // A power failure would restore the same window.
+            return Err(Refused::NotFresh(binding));
+        }
+        match &mut context.arrivals {
+            Some(arrivals) => arrivals.insert(number.number()),
+            None => {
+                let echo = inner.option(OptionNumber::ECHO).unwrap_or_default();
+                if freshness.check(now, &id, echo).is_err() {
+                    return Err(Refused::NotFresh(binding));
+                }
+                context.arrivals = Some(Arrivals::new(ReplayWindow::up_to(number.number()), context.window_size));
+                context.challenges = None;
+            }
+        }
+        let message = merged(sealed.message(), &inner, None, &mut workspace.message, pool).ok_or(Refused::Forged)?;
+        Ok(Unprotected { message, binding })
+    }
+
+    /// Returns the answer to a refused request (RFC 8613 §8.2, appendix B.1.2). `None` if nothing
+    /// can be protected now, or beyond the limit of challenges for old numbers: 32 at once, then
+    /// one per second.
+    pub fn refusal(&mut self, now: Instant, refused: &Refused) -> Option<(Code, Body)> {
+        let binding = match refused {
+            Refused::NotFresh(binding) => binding,
+            Refused::Proposed { binding, id_context } => return self.offer(now, binding, id_context),
+            refused => return refused.unprotected_answer(),
+        };
+        let (id, number) = (binding.context(), binding.number());
+        match Challenges::admit(self.get_mut(id)?.challenges.as_deref_mut(), now, number) {
+            Challenge::New => {}
+            Challenge::Repeated(code, body) => return Some((code, body)),
+            Challenge::None => return None,
+        }
+        let echo = self.freshness.challenge(now, &id);
+        let challenge = Body::builder().option(OptionNumber::ECHO, &echo).build().ok()?;
+        let response = self.protect_response(binding, Code::UNAUTHORIZED, &challenge).ok()?;
+        let context = self.get_mut(id)?;
+        let before = context.challenges.take().map(|before| *before);
+        context.challenges = Some(Box::new(Challenges::note(before, now, number, response.clone())));
+        Some((response.code, response.body))
+    }
+
+    /// Protects a response to the request of this binding (RFC 8613 §8.3). A body with Observe is a
+    /// notification.
+    ///
+    /// The first response uses the request's number, if the window still shows that none did; all
+    /// others use numbers of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`ProtectError`].
+    pub fn protect_response(
+        &mut self,
+        binding: &Binding,
+        code: Code,
+        body: &Body,
+    ) -> Result<ProtectedResponse, ProtectError> {
+        let plain = Plain::new(code, body, None)?;
+        let context = self.get_mut(binding.context()).ok_or(ProtectError::UnknownContext)?;
+        if context.epoch != binding.epoch() {
+            return Err(ProtectError::UnknownContext);
+        }
+        let (request, sender_id) = (binding.request(), context.sender_id());
+        if request.0 == sender_id {
+            return Err(ProtectError::OwnRequest);
+        }
+        let takes_number = context.arrivals.as_mut().is_some_and(|arrivals| arrivals.take(binding.number()));
+        let (counted, told) = if takes_number {
+            (request, OptionValue::default())
+        } else {
+            let number = self.take_number(binding.context())?;
+            ((sender_id, number), OptionValue { number: Some(number), ..OptionValue::default() })
+        };
+        let context = self.get(binding.context()).ok_or(ProtectError::UnknownContext)?;
+        let code = plain.outer_code();
+        let body = context.seal(plain, Seal { request, counted, told })?;
+        Ok(ProtectedResponse { code, body })
+    }
+
+    /// Verifies and decrypts a response to the request of this binding (RFC 8613 §8.4), reassembled
+    /// from outer blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]: the response must be ignored.
+    pub fn unprotect_response(
+        &mut self,
+        binding: &mut Binding,
+        message: &Message<'_>,
+        pool: &mut MessagePool,
+    ) -> Result<UnprotectedResponse, Refused> {
+        let sealed = Sealed::new(*message)?;
+        self.take_offer(binding, &sealed)?;
+        let context = self.get(binding.context()).ok_or(Refused::UnknownContext)?;
+        let number = sealed.option.number;
+        let counted = number.map_or(binding.request(), |number| (context.recipient_id(), number));
+        let Self { arena, workspace, .. } = self;
+        let Entry { context, .. } = arena.get_mut(binding.context().place()).ok_or(Refused::UnknownContext)?;
+        let inner = context.open(&sealed, Key { request: binding.request(), counted }, &mut workspace.text)?;
+        let is_notification = inner.options().any(|option| option.number == OptionNumber::OBSERVE);
+        if !inner.code().is_response() || is_notification && !binding.observes() {
+            return Err(Refused::Forged);
+        }
+        context.confirm();
+        let number = number.map(PartialIv::number);
+        binding.take(number)?;
+        let order = encode_uint(number.map_or(0, lower_24_bits));
+        let message = merged(message, &inner, Some(order.as_slice()), &mut workspace.message, pool);
+        Ok(UnprotectedResponse { message: message.ok_or(Refused::Forged)?, number })
+    }
+}
+
+/// The part of a number that fits Observe (RFC 8613 §4.1.3.5.2).
+fn lower_24_bits(number: u64) -> u32 {
+    let [low, middle, high, ..] = number.to_le_bytes();
+    u32::from_le_bytes([low, middle, high, 0])
+}
+
+/// Challenges for older requests: at once, then one per second.
+const OTHERS: u16 = 32;
+
+/// Half the lifetime of an Echo value.
+const REPEATED_FOR: Duration = Duration::from_secs(46);
+
+/// The Echo challenges of a context without a replay window (RFC 8613 appendix B.1.2), which any
+/// replayed request causes.
+///
+/// A request with a larger number than all before is challenged, because the client's next requests
+/// have larger numbers than all replayed ones. A duplicate of it gets the same bytes, which uses no
+/// number. Other requests share a rate limit.
+#[derive(Debug)]
+pub(super) struct Challenges {
+    newest: u64,
+    at: Instant,
+    answer: ProtectedResponse,
+    /// Remaining challenges for other requests.
+    others: u16,
+    counted: Instant,
+}
+
+/// The answer to a possibly replayed request.
+#[derive(Debug)]
+pub(super) enum Challenge {
+    /// A new challenge.
+    New,
+    /// The challenge that the original request got.
+    Repeated(Code, Body),
+    /// No answer.
+    None,
+}
+
+impl Challenges {
+    pub(super) fn admit(challenges: Option<&mut Self>, now: Instant, number: u64) -> Challenge {
+        let Some(challenges) = challenges else { return Challenge::New };
+        if number > challenges.newest {
+            return Challenge::New;
+        }
+        if number == challenges.newest && now.since(challenges.at) < REPEATED_FOR {
+            let ProtectedResponse { code, body } = challenges.answer.clone();
+            return Challenge::Repeated(code, body);
+        }
+        let seconds = now.since(challenges.counted).as_secs();
+        if seconds > 0 {
+            let more = u16::try_from(seconds).unwrap_or(OTHERS);
+            challenges.others = challenges.others.saturating_add(more).min(OTHERS);
+            challenges.counted = now;
+        }
+        match challenges.others.checked_sub(1) {
+            Some(left) => {
+                challenges.others = left;
+                Challenge::New
+            }
+            None => Challenge::None,
+        }
+    }
+
+    pub(super) fn note(before: Option<Self>, now: Instant, number: u64, answer: ProtectedResponse) -> Self {
+        match before {
+            Some(before) if number < before.newest => before,
+            before => {
+                let (others, counted) = before.map_or((OTHERS, now), |before| (before.others, before.counted));
+                Self { newest: number, at: now, answer, others, counted }
+            }
+        }
+    }
 }

@@ -1,24 +1,27 @@
-//! Protection of one message: nonce and additional data (RFC 8613 §5.2, §5.4), and encryption.
+//! Keys (RFC 8613 §3.2.1), nonces and additional data (§5.2, §5.4), and encryption.
 
+use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::fmt;
 
 use aes::{Aes128Enc, Aes256Enc};
 use ccm::aead::{AeadInOut, Key as RawKey, KeyInit, Nonce as RawNonce, Tag as RawTag};
 use ccm::consts::{U8, U13, U16};
 use ccm::{AeadCore, Ccm};
+use minicbor::Encoder;
+use sha2::{Sha256, Sha512};
 use smallvec::SmallVec;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-use super::{Aead, EndId, PartialIv};
+use super::{Aead, Credentials, EndId, Hkdf, PartialIv};
 
-/// Length of the longest key in bytes.
 const LONGEST_KEY: usize = 32;
 
 /// Length of a nonce and of the Common IV, in bytes.
 const NONCE_LENGTH: usize = 13;
 
-/// Secret derived bytes: wiped on drop, and omitted from debug output.
+/// Secret bytes: wiped on drop, not in debug output.
 #[derive(Clone)]
 pub(super) struct Hidden<const N: usize>(pub(super) [u8; N]);
 
@@ -50,12 +53,11 @@ impl<const N: usize> fmt::Debug for Hidden<N> {
     }
 }
 
-/// A nonce: with a given key it protects only one message.
+/// A nonce, which protects one message with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Nonce([u8; NONCE_LENGTH]);
 
 impl Nonce {
-    /// Creates the nonce of a message with this sender and number (RFC 8613 §5.2).
     pub(super) fn new(common_iv: &CommonIv, counted_by: EndId, number: PartialIv) -> Self {
         let id = counted_by.as_slice();
         let mut nonce = [0; NONCE_LENGTH];
@@ -74,9 +76,8 @@ impl Nonce {
     }
 }
 
-/// Returns the additional data of a request and of all responses to it: a COSE Enc_structure around
-/// the `aad_array` (RFC 8613 §5.4). All parts are short, so that CBOR encodes length and type in
-/// one byte.
+/// Returns the additional data of a request and its responses: a COSE Enc_structure around
+/// `aad_array` (RFC 8613 §5.4). CBOR encodes length and type of all parts in one byte.
 pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: PartialIv) -> SmallVec<[u8; 32]> {
     const BYTE_STRING: u8 = 0x40;
     let mut array: SmallVec<[u8; 24]> = SmallVec::from_slice(&[0x85, 1, 0x81]);
@@ -98,7 +99,6 @@ pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: Pa
 #[derive(Debug)]
 pub(super) struct Failed;
 
-/// Encrypts in place, and returns the tag.
 pub(super) fn seal(
     aead: Aead,
     key: &Key,
@@ -149,10 +149,82 @@ fn open_with<A: KeyInit + AeadInOut>(
     Ok(length)
 }
 
-/// Creates the cipher. A context stores only keys, because expanded keys are about ten times as
-/// large.
+/// A context stores only keys: expanded keys are about ten times as large.
 fn prepare<A: KeyInit + AeadCore>(Hidden(key): &Key, Nonce(nonce): &Nonce) -> Result<(A, RawNonce<A>), Failed> {
     let key = key.get(..size_of::<RawKey<A>>()).and_then(|key| <&RawKey<A>>::try_from(key).ok()).ok_or(Failed)?;
     let nonce = RawNonce::<A>::try_from(&nonce[..]).map_err(|_| Failed)?;
     Ok((A::new(key), nonce))
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Output {
+    /// The key of the end with this ID.
+    Key(EndId),
+    CommonIv,
+}
+
+/// The result of HKDF-Extract for a master secret.
+pub(super) struct Material<'a> {
+    credentials: &'a Credentials,
+    extracted: Extracted,
+}
+
+enum Extracted {
+    Sha256(hkdf::Hkdf<Sha256>),
+    Sha512(hkdf::Hkdf<Sha512>),
+}
+
+impl<'a> Material<'a> {
+    pub(super) fn extract(credentials: &'a Credentials) -> Self {
+        let (salt, secret) = (Some(credentials.master_salt.as_slice()), credentials.master_secret.as_slice());
+        let extracted = match credentials.hkdf {
+            Hkdf::Sha256 => Extracted::Sha256(hkdf::Hkdf::new(salt, secret)),
+            Hkdf::Sha512 => Extracted::Sha512(hkdf::Hkdf::new(salt, secret)),
+        };
+        Self { credentials, extracted }
+    }
+
+    /// Derives a value, padded with zeros.
+    pub(super) fn derive<const N: usize>(&self, output: Output) -> Hidden<N> {
+        let length = match output {
+            Output::Key(_) => self.credentials.aead.key_length(),
+            Output::CommonIv => self.credentials.aead.nonce_length(),
+        };
+        let info = info(self.credentials, output, length);
+        let mut derived = Hidden([0; N]);
+        if let Some(bytes) = derived.0.get_mut(..length) {
+            // The lengths are valid for all hash functions.
+            let _ = match &self.extracted {
+                Extracted::Sha256(extracted) => extracted.expand(&info, bytes),
+                Extracted::Sha512(extracted) => extracted.expand(&info, bytes),
+            };
+        }
+        derived
+    }
+}
+
+fn info(credentials: &Credentials, output: Output, length: usize) -> Vec<u8> {
+    let (id, name) = match output {
+        Output::Key(id) => (id, "Key"),
+        Output::CommonIv => (EndId::default(), "IV"),
+    };
+    let mut info = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = encode(&mut Encoder::new(&mut info), credentials, id, name, length);
+    info
+}
+
+fn encode(
+    encoder: &mut Encoder<&mut Vec<u8>>,
+    credentials: &Credentials,
+    id: EndId,
+    name: &str,
+    length: usize,
+) -> Result<(), minicbor::encode::Error<Infallible>> {
+    encoder.array(5)?.bytes(id.as_slice())?;
+    match &credentials.id_context {
+        Some(id_context) => encoder.bytes(id_context)?,
+        None => encoder.null()?,
+    };
+    encoder.i32(credentials.aead.number())?.str(name)?.u64(length as u64)?.ok()
 }

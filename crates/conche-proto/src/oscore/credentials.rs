@@ -7,14 +7,13 @@ use core::fmt;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::{Aead, Hkdf};
 use crate::codec::Hexadecimal;
 
 /// The input of a [`Context`](super::Context). The other end has the same, with both IDs exchanged.
 ///
-/// Master secret, master salt, ID context and sender ID determine the key with which this end
-/// sends. No two credentials may have all of them in common (RFC 8613 §3.3): with one secret for
-/// many peers, use another sender ID or ID context for each.
+/// Master secret, master salt, ID context and sender ID determine the sending key. No two
+/// credentials may have all of them in common (RFC 8613 §3.3): with one secret for many peers, use
+/// another sender ID or ID context for each.
 ///
 /// ```
 /// use conche_proto::oscore::{Context, Credentials, EndId, Start};
@@ -30,12 +29,11 @@ use crate::codec::Hexadecimal;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    /// Secret of at least [`SHORTEST_SECRET`](Self::SHORTEST_SECRET) random bytes (RFC 8613 §3.3,
-    /// §12.3).
+    /// At least [`SHORTEST_SECRET`](Self::SHORTEST_SECRET) random bytes (RFC 8613 §3.3, §12.3).
     pub master_secret: Secret,
-    /// Known to both ends, not necessarily secret; may be empty.
+    /// Not necessarily secret; may be empty.
     pub master_salt: Vec<u8>,
-    /// Distinguishes contexts with the same IDs, and is sent with each request if present. At most
+    /// Distinguishes contexts with the same IDs, and is sent with each request. At most
     /// [`LONGEST_ID_CONTEXT`](Self::LONGEST_ID_CONTEXT) bytes.
     pub id_context: Option<Box<[u8]>>,
     /// ID of this end.
@@ -46,31 +44,28 @@ pub struct Credentials {
     pub aead: Aead,
     /// Key derivation function.
     pub hkdf: Hkdf,
-    /// Size of the replay window: how far behind the newest request of the other end a number is
-    /// still accepted, once. 1 to [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), the default. The other
-    /// end need not know it.
+    /// Size of the replay window: how far behind the newest request a number is still accepted,
+    /// once. 1 to [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), the default. The other end need not
+    /// know it.
     ///
-    /// A lost request is retransmitted with the same number after the retransmission timeout, at
-    /// least 2 s. It fails if later requests have moved the window past it in the meantime, so the
-    /// window must cover everything that a peer sends in this time. The default of RFC 8613 §3.2.2
-    /// is 32, which suffices for NSTART 1. A larger window takes memory only while numbers are
-    /// missing: at most 16 bytes per 64 numbers.
+    /// A lost request is retransmitted with the same number after at least 2 s; the window must
+    /// cover everything that a peer sends in this time. The default of RFC 8613 §3.2.2, 32,
+    /// suffices for NSTART 1. Memory is only used while numbers are missing: at most 16 bytes per
+    /// 64 numbers.
     pub replay_window: u16,
 }
 
 impl Credentials {
-    /// Minimum length of a master secret in bytes: the length of the shortest key (RFC 8613 §3.2.1,
-    /// §12.3).
+    /// Minimum length of a master secret in bytes: the shortest key (RFC 8613 §3.2.1, §12.3).
     pub const SHORTEST_SECRET: usize = 16;
 
-    /// Maximum length of an ID context in bytes: the option encodes the length in one byte, and the
-    /// whole value has at most 255 (RFC 8613 §6.1).
+    /// Maximum length of an ID context in bytes: the option has at most 255 (RFC 8613 §6.1).
     pub const LONGEST_ID_CONTEXT: usize = 240;
 
     /// The largest [replay window](Self::replay_window).
     pub const LARGEST_WINDOW: u16 = 1024;
 
-    /// Creates credentials without salt and ID context, with the mandatory algorithms.
+    /// Creates credentials without salt and ID context, with the default algorithms.
     pub fn new(master_secret: impl Into<Secret>, sender_id: EndId, recipient_id: EndId) -> Self {
         Self {
             master_secret: master_secret.into(),
@@ -88,7 +83,7 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// The first applicable [`CredentialsError`].
+    /// The first [`CredentialsError`].
     pub fn check(&self) -> Result<(), CredentialsError> {
         match self.master_secret.as_slice().len() {
             Self::SHORTEST_SECRET.. => {}
@@ -113,7 +108,7 @@ impl Credentials {
     }
 }
 
-/// Secret bytes: wiped on drop, and omitted from debug output.
+/// Secret bytes: wiped on drop, not in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
@@ -125,7 +120,7 @@ impl Secret {
     }
 }
 
-/// Takes ownership of the bytes, without a copy that would not be wiped.
+/// Takes the bytes without a copy, which would not be wiped.
 impl From<Vec<u8>> for Secret {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
@@ -144,15 +139,13 @@ impl From<&[u8]> for Secret {
     }
 }
 
-/// Prints only the length.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secret({} bytes)", self.0.len())
     }
 }
 
-/// The ID of an end: its Sender ID, and the Recipient ID at the other end (RFC 8613 §3.1). Sent as
-/// `kid` in requests.
+/// The ID of an end (RFC 8613 §3.1), the `kid` of its requests.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndId {
     /// Padded with zeros after `length`.
@@ -186,11 +179,11 @@ impl fmt::Debug for EndId {
     }
 }
 
-/// AbandonReason no context can be derived.
+/// Reason why no context can be derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CredentialsError {
-    /// The master secret is short enough to be guessed.
+    /// The master secret is too short.
     #[error("the master secret has {length} bytes: it is to be {} random bytes or more", Credentials::SHORTEST_SECRET)]
     ShortSecret {
         /// Length in bytes.
@@ -219,4 +212,100 @@ pub enum CredentialsError {
         /// Length in bytes.
         length: usize,
     },
+}
+
+/// The encryption algorithm (RFC 9053 §4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Aead {
+    /// AES-CCM-16-64-128 (10), mandatory (RFC 8613 §3.2): 128-bit key, 64-bit tag.
+    #[default]
+    AesCcm16_64_128,
+    /// AES-CCM-16-64-256 (11): 256-bit key, 64-bit tag.
+    AesCcm16_64_256,
+    /// AES-CCM-16-128-128 (30): 128-bit key, 128-bit tag.
+    AesCcm16_128_128,
+    /// AES-CCM-16-128-256 (31): 256-bit key, 128-bit tag.
+    AesCcm16_128_256,
+}
+
+impl Aead {
+    /// All supported algorithms.
+    pub const ALL: [Self; 4] =
+        [Self::AesCcm16_64_128, Self::AesCcm16_64_256, Self::AesCcm16_128_128, Self::AesCcm16_128_256];
+
+    /// Returns the number in the COSE registry.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::AesCcm16_64_128 => 10,
+            Self::AesCcm16_64_256 => 11,
+            Self::AesCcm16_128_128 => 30,
+            Self::AesCcm16_128_256 => 31,
+        }
+    }
+
+    /// Returns the algorithm with this number; `None` if it is not supported.
+    #[must_use]
+    pub fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.number() == number)
+    }
+
+    /// Returns the length of a key in bytes.
+    #[must_use]
+    pub const fn key_length(self) -> usize {
+        match self {
+            Self::AesCcm16_64_128 | Self::AesCcm16_128_128 => 16,
+            Self::AesCcm16_64_256 | Self::AesCcm16_128_256 => 32,
+        }
+    }
+
+    /// Returns the length of a tag in bytes.
+    #[must_use]
+    pub const fn tag_length(self) -> usize {
+        match self {
+            Self::AesCcm16_64_128 | Self::AesCcm16_64_256 => 8,
+            Self::AesCcm16_128_128 | Self::AesCcm16_128_256 => 16,
+        }
+    }
+
+    /// Returns the length of a nonce in bytes.
+    #[must_use]
+    pub const fn nonce_length(self) -> usize {
+        13
+    }
+
+    /// Returns the maximum length of an ID in bytes: the nonce length minus six (RFC 8613 §3.3).
+    #[must_use]
+    pub const fn longest_id(self) -> usize {
+        self.nonce_length() - 6
+    }
+}
+
+/// The key derivation function (RFC 9053 §5.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Hkdf {
+    /// HKDF SHA-256 (-10), mandatory to implement (RFC 8613 §3.2).
+    #[default]
+    Sha256,
+    /// HKDF SHA-512 (-11).
+    Sha512,
+}
+
+impl Hkdf {
+    /// Returns the number in the COSE registry.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Sha256 => -10,
+            Self::Sha512 => -11,
+        }
+    }
+
+    /// Returns the algorithm with this number; `None` if it is not supported.
+    #[must_use]
+    pub fn from_number(number: i32) -> Option<Self> {
+        [Self::Sha256, Self::Sha512].into_iter().find(|algorithm| algorithm.number() == number)
+    }
 }

@@ -25,50 +25,34 @@
 //! If neither end can store anything, both derive new keys after each start ([`Start::Anew`],
 //! appendix B.2).
 
-mod algorithms;
-mod binding;
-mod challenges;
-mod classes;
 mod context;
 mod contexts;
 mod cose;
 mod credentials;
-mod derive;
-mod exchange;
 mod option;
 mod protect;
-mod proxy_uri;
-mod refused;
 mod renewal;
-mod sequence;
 #[cfg(test)]
 mod tests;
-mod unprotect;
 mod window;
 
-pub use algorithms::{Aead, Hkdf};
-pub use binding::Binding;
-pub use context::{Context, Start};
+pub use context::{Context, Reserve, Start};
 pub use contexts::{ContextId, Contexts, InsertError};
-pub use credentials::{Credentials, CredentialsError, EndId, Secret};
-pub use protect::{ProtectError, Protected, ProtectedResponse};
-pub use refused::Refused;
-pub use sequence::Reserve;
-pub use unprotect::{Unprotected, UnprotectedResponse};
+pub use credentials::{Aead, Credentials, CredentialsError, EndId, Hkdf, Secret};
+pub use protect::{Binding, ProtectError, Protected, ProtectedResponse, Refused, Unprotected, UnprotectedResponse};
 pub use window::ReplayWindow;
 
 use option::{OptionValue, PartialIv};
 
 use crate::codec::{Content, OptionNumber};
 
-/// Returns the claimed sender of a protected message: the `kid` of its OSCORE option.
+/// Returns the sender that a message claims: its `kid`.
 pub(crate) fn kid_of(message: &Content<'_>) -> Option<EndId> {
     let option = message.options().find(|option| option.number == OptionNumber::OSCORE)?;
     EndId::new(OptionValue::decode(option.value)?.kid?)
 }
 
-/// Returns `true` if a message has an OSCORE option and must be unprotected before processing
-/// (RFC 8613 §2).
+/// Returns `true` if a message has an OSCORE option and must be unprotected (RFC 8613 §2).
 #[must_use]
 pub fn is_protected(message: &Content<'_>) -> bool {
     message.options().any(|option| option.number == OptionNumber::OSCORE)

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::sequence::Sequence;
+use super::context::Sequence;
 
-/// A sequence number in its encoded form: without leading zeros, one byte for 0 (RFC 8613 §5).
+/// A sequence number without leading zeros, one byte for 0 (RFC 8613 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartialIv {
     /// Big-endian.
@@ -12,10 +12,8 @@ pub(super) struct PartialIv {
 }
 
 impl PartialIv {
-    /// Length of the largest number in bytes.
     pub(super) const LONGEST: usize = 5;
 
-    /// Creates a number; `None` beyond the largest one.
     pub(super) fn new(number: u64) -> Option<Self> {
         if number >= Sequence::END {
             return None;
@@ -24,8 +22,7 @@ impl PartialIv {
         Some(Self { padded })
     }
 
-    /// Decodes a number; `None` if it is empty, too long, or has a leading zero. The bytes are
-    /// authenticated, so each number must have a single encoding.
+    /// Each number has a single encoding, because the bytes are authenticated.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut padded = [0; Self::LONGEST];
         padded.get_mut(Self::LONGEST.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
@@ -60,7 +57,7 @@ const HAS_KID_CONTEXT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
 
 impl<'a> OptionValue<'a> {
-    /// Decodes an option value; `None` if it does not conform to RFC 8613 §6.1.
+    /// `None` if the value does not conform to RFC 8613 §6.1.
     pub(super) fn decode(value: &'a [u8]) -> Option<Self> {
         let Some((&flags, rest)) = value.split_first() else { return Some(Self::default()) };
         // Without flags, the value must be empty (§2).
@@ -90,8 +87,6 @@ impl<'a> OptionValue<'a> {
         Some(Self { number, kid_context, kid })
     }
 
-    /// Encodes the option value. A context of at most
-    /// [`LONGEST_ID_CONTEXT`](super::Credentials::LONGEST_ID_CONTEXT) bytes has a one-byte length.
     pub(super) fn encode(&self) -> SmallVec<[u8; 24]> {
         let number = self.number.as_ref().map_or(&[][..], PartialIv::as_slice);
         let flags = number.len().to_le_bytes()[0]

@@ -9,40 +9,35 @@
 //! ```
 //!
 //! The ID context takes these values in turn. During the renewal, the kid context is an encoded
-//! CBOR byte string; after the client has received an answer, it is R2 || R3 itself. R2 consists of
-//! a random number, the time and a MAC, so that the server can verify it without storing it. No two
-//! offers have the same time. After the server accepts one, it accepts neither that one nor an
-//! earlier one. Thus no keys are ever agreed on twice, and a replayed request only gets another
-//! offer, which is useless without the keys.
+//! CBOR byte string; after an answer, it is R2 || R3 itself. R2 consists of a random number, the
+//! time and a MAC, which the server verifies without storing it. No two offers have the same time,
+//! and none is accepted after a later one. No keys are thus ever agreed on twice, and a replayed
+//! request only gets another offer, useless without the keys.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use conche_cc::Instant;
 use rand_core::RngCore;
 
+use super::context::Sequence;
 use super::contexts::CHALLENGE_LIFETIME;
-use super::protect::{Plain, Seal};
-use super::sequence::Sequence;
-use super::unprotect::{Key, Sealed};
+use super::protect::{Key, Plain, Seal, Sealed};
 use super::{Binding, Context, ContextId, Contexts, Credentials, OptionValue, PartialIv, Refused, Start};
 use crate::codec::{Body, Code};
 use crate::echo::Freshness;
-use conche_cc::Instant;
 
-/// Length of a random number in bytes.
 const RANDOM: usize = 8;
-/// Length of our R2 in bytes.
 const OFFER: usize = RANDOM + Freshness::LENGTH;
-/// Maximum length of the other end's proposal or offer in bytes: two of our offers, with some room.
+/// Maximum length of a proposal or offer in bytes: two of our offers, with some room.
 const LONGEST: usize = 96;
 
-/// The state of key renewal.
 #[derive(Debug)]
 pub(super) struct Renewal {
     credentials: Credentials,
     state: State,
-    /// When the last accepted offer was made: offers up to this time are void.
+    /// Time of the last accepted offer: earlier ones are void.
     taken: Option<Instant>,
 }
 
@@ -50,17 +45,16 @@ pub(super) struct Renewal {
 enum State {
     /// No keys.
     Lost,
-    /// Keys proposed by this end, not accepted by the other. Each request carries them.
+    /// Proposed by this end, and carried by each request.
     Proposed,
-    /// Keys of an offer accepted by this end. Each request carries them until the other end proves
-    /// that it has them.
+    /// Offered and accepted by this end; carried by each request until the other end proves that it
+    /// has them.
     Offered,
     /// Both ends have the keys.
     Agreed,
 }
 
 impl State {
-    /// Returns `true` if the other end has not proved that it has the keys.
     const fn is_open(self) -> bool {
         matches!(self, Self::Proposed | Self::Offered)
     }
@@ -73,7 +67,7 @@ impl Renewal {
 }
 
 impl Context {
-    /// Maximum length of the ID context in a request during renewal, in bytes.
+    /// Maximum length of the ID context during renewal, in bytes.
     pub(crate) const LONGEST_RENEWED: usize = 3 + LONGEST + RANDOM;
 
     /// Returns `true` if the keys are renewed when either end has lost them.
@@ -86,32 +80,28 @@ impl Context {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Lost)
     }
 
-    /// Returns `true` if the current keys protected this request.
     pub(crate) fn has_keys_of(&self, binding: &Binding) -> bool {
         self.epoch == binding.epoch()
     }
 
-    /// Returns `true` if only this end knows the keys, so that no server can have accepted a
-    /// request.
     pub(super) fn is_proposal(&self) -> bool {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Proposed)
     }
 
-    /// Returns the ID context to be sent in a request.
+    /// Returns the ID context of requests.
     pub(super) fn told_id_context(&self) -> Option<Cow<'_, [u8]>> {
         let id_context = self.id_context()?;
         let is_open = self.renewal.as_ref().is_some_and(|renewal| renewal.state.is_open());
         Some(if is_open { wrapped(id_context).into() } else { id_context.into() })
     }
 
-    /// Records that the other end has proved to have these keys.
+    /// Records that the other end has these keys.
     pub(super) fn confirm(&mut self) {
         if let Some(renewal) = self.renewal.as_mut().filter(|renewal| renewal.state.is_open()) {
             renewal.state = State::Agreed;
         }
     }
 
-    /// Derives the keys for another ID context.
     fn with_id_context(&self, id_context: &[&[u8]]) -> Option<Self> {
         let Renewal { credentials, .. } = self.renewal.as_deref()?;
         let id_context = Some(id_context.concat().into_boxed_slice());
@@ -120,17 +110,16 @@ impl Context {
 }
 
 impl Contexts {
-    /// Proposes new keys if there are none.
     pub(super) fn propose(&mut self, id: ContextId) {
         if self.get(id).is_some_and(Context::is_lost) {
             let r1 = self.random_number();
             let derived = self.get(id).and_then(|context| context.with_id_context(&[&r1]));
-            self.adopt(id, derived, (State::Proposed, 0));
+            self.adopt(id, derived, State::Proposed, 0);
         }
     }
 
     /// Reports that the other end may have lost the keys of this request: the next request proposes
-    /// new keys, unless that has happened since. Returns `false` if keys cannot be renewed.
+    /// new keys, unless one has since. Returns `false` if keys cannot be renewed.
     pub fn lost(&mut self, binding: &Binding) -> bool {
         let Some(context) = self.get_mut(binding.context()) else { return false };
         let Some(renewal) = &mut context.renewal else { return false };
@@ -140,18 +129,19 @@ impl Contexts {
         true
     }
 
-    /// Handles a request with an unknown kid context: a proposal, or the acceptance of an offer.
+    /// Handles a request with an unknown kid context: a proposal or an accepted offer.
     pub(super) fn renew(
         &mut self,
         now: Instant,
         id: ContextId,
         sealed: &Sealed<'_>,
-        (number, told): (PartialIv, &[u8]),
+        number: PartialIv,
+        told: &[u8],
     ) -> Result<(), Refused> {
         let context = self.get(id).ok_or(Refused::UnknownContext)?;
         let agreed = context.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Agreed);
         if agreed && context.id_context() == Some(told) {
-            // The client does not know yet that both ends have these keys.
+            // The client does not know yet that both ends have the keys.
             return Ok(());
         }
         let derived = context.with_id_context(&[told]).ok_or(Refused::UnknownContext)?;
@@ -160,21 +150,20 @@ impl Contexts {
         if !derived.open(sealed, key, &mut self.workspace.text)?.code().is_request() {
             return Err(Refused::Forged);
         }
-        // The request is authentic.
         let Some(offered) = self.offered_at(now, id, told) else {
-            let binding = Binding::new((id, epoch), kid, number, false);
+            let binding = Binding::new(id, epoch, kid, number, false);
             return Err(Refused::Proposed { binding, id_context: told.into() });
         };
-        // The offer used number 0 of these keys, if the client repeats its random number.
-        self.adopt(id, Some(derived), (State::Agreed, 1));
+        // The offer used number 0, if the client repeats its random number.
+        self.adopt(id, Some(derived), State::Agreed, 1);
         if let Some(renewal) = self.get_mut(id).and_then(|context| context.renewal.as_mut()) {
             renewal.taken = Some(offered);
         }
         Ok(())
     }
 
-    /// Returns the answer to a request with proposed keys: an offer of other keys, half of which
-    /// this end contributes. Only its time is stored.
+    /// Returns the answer to a request with proposed keys: an offer of keys, half of which this end
+    /// contributes.
     pub(super) fn offer(&mut self, now: Instant, binding: &Binding, proposed: &[u8]) -> Option<(Code, Body)> {
         let random = self.random_number();
         self.last_offer = now.max(self.last_offer + Duration::from_nanos(1));
@@ -190,8 +179,8 @@ impl Contexts {
         Some((code, derived.seal(plain, seal).ok()?))
     }
 
-    /// Checks whether the response to a proposal is an offer: then the keys change, and the request
-    /// must be repeated with the new ones.
+    /// Adopts the keys if the response to a proposal is an offer; the request must then be
+    /// repeated.
     pub(super) fn take_offer(&mut self, binding: &Binding, sealed: &Sealed<'_>) -> Result<(), Refused> {
         let id = binding.context();
         let context = self.get(id).ok_or(Refused::UnknownContext)?;
@@ -209,11 +198,11 @@ impl Contexts {
         }
         let r3 = self.random_number();
         let derived = self.get(id).and_then(|context| context.with_id_context(&[offer, &r3]));
-        self.adopt(id, derived, (State::Offered, 0));
+        self.adopt(id, derived, State::Offered, 0);
         Err(Refused::Renewed)
     }
 
-    /// Returns when R2 was offered, if that was recently, and after the last accepted offer.
+    /// Returns the time of offer R2, if recent and after the last accepted offer.
     fn offered_at(&self, now: Instant, id: ContextId, told: &[u8]) -> Option<Instant> {
         let (offer, [_, ..]) = told.split_first_chunk::<OFFER>()? else { return None };
         let (random, challenge) = offer.split_first_chunk::<RANDOM>()?;
@@ -222,8 +211,8 @@ impl Contexts {
         (now.since(made) <= CHALLENGE_LIFETIME && taken.is_none_or(|taken| made > taken)).then_some(made)
     }
 
-    /// Replaces the keys; `first` is the first unused number. Exchanges with the previous keys end.
-    fn adopt(&mut self, id: ContextId, derived: Option<Context>, (state, first): (State, u64)) {
+    /// Replaces the keys. Exchanges with the previous keys end.
+    fn adopt(&mut self, id: ContextId, derived: Option<Context>, state: State, first: u64) {
         let (Some(context), Some(derived)) = (self.get_mut(id), derived) else { return };
         let mut renewal = context.renewal.take();
         if let Some(renewal) = &mut renewal {
@@ -239,7 +228,6 @@ impl Contexts {
     }
 }
 
-/// Encodes a CBOR byte string (RFC 8949 §3.1, major type 2).
 fn wrapped(bytes: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(2 + bytes.len());
     // Writing to memory cannot fail.
@@ -247,7 +235,7 @@ fn wrapped(bytes: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// Decodes a CBOR byte string; `None` if it is malformed, empty, or longer than the renewal needs.
+/// `None` for a byte string that is malformed, empty, or longer than the renewal needs.
 pub(super) fn unwrapped(encoded: &[u8]) -> Option<&[u8]> {
     let mut decoder = minicbor::Decoder::new(encoded);
     let bytes = decoder.bytes().ok()?;

@@ -4,9 +4,8 @@
 use alloc::vec::Vec;
 
 /// The stored part of a replay window: the largest received number, and which of the
-/// [`SIZE`](Self::SIZE) numbers up to it were received. All smaller numbers count as received. The
-/// window of an active context has another size:
-/// [`Credentials::replay_window`](super::Credentials::replay_window).
+/// [`SIZE`](Self::SIZE) numbers up to it were received. Smaller ones count as received. An active
+/// context's window has [another size](super::Credentials::replay_window).
 ///
 /// ```
 /// use conche_proto::oscore::ReplayWindow;
@@ -18,9 +17,7 @@ use alloc::vec::Vec;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayWindow {
-    /// The largest received number plus one; 0 if there is none.
     end: u64,
-    /// Bit `n`: the number `end - 1 - n` was received.
     seen: u32,
 }
 
@@ -37,7 +34,6 @@ impl ReplayWindow {
         Self { end, seen }
     }
 
-    /// Creates a window with all numbers up to this one received.
     pub(super) const fn up_to(number: u64) -> Self {
         Self { end: number.saturating_add(1), seen: u32::MAX }
     }
@@ -54,7 +50,7 @@ impl ReplayWindow {
         self.seen
     }
 
-    /// Returns `true` if this number is not known to be received.
+    /// Returns `true` if the number is not known to be received.
     #[must_use]
     pub const fn is_new(&self, number: u64) -> bool {
         match self.bit(number) {
@@ -87,9 +83,8 @@ impl ReplayWindow {
     }
 }
 
-/// The position of a number relative to the window.
 enum Place {
-    /// Ahead of the largest number, by this distance.
+    /// By this distance.
     Ahead(u64),
     /// Inside the window, at this bit.
     Inside(u32),
@@ -102,37 +97,32 @@ const fn shifted(bits: u32, distance: u64) -> u32 {
 }
 
 /// The replay window of a context (RFC 8613 §7.4): received requests, and request numbers used by a
-/// response. Each is used at most once, since the number forms the nonce (§5.2).
+/// response. Each is used once, because it forms the nonce (§5.2).
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    /// The largest received number plus one; 0 if there is none.
     end: u64,
-    /// Size of the window below `end`.
     size: u16,
     seen: Bits,
     answered: Bits,
 }
 
 impl Arrivals {
-    /// Restores a stored window. No response can use the number of a request received earlier.
+    /// No response can use the number of a request received earlier.
     pub(super) fn new(window: ReplayWindow, size: u16) -> Self {
         let mut seen = Bits(alloc::vec![u64::from(window.seen) | !u64::from(u32::MAX)]);
         seen.trim();
         Self { end: window.end, size, seen, answered: Bits::default() }
     }
 
-    /// Returns the newest numbers, for storing.
     pub(super) fn window(&self) -> ReplayWindow {
         let [b0, b1, b2, b3, ..] = self.seen.word(0).to_le_bytes();
         ReplayWindow { end: self.end, seen: u32::from_le_bytes([b0, b1, b2, b3]) }
     }
 
-    /// Returns `true` if this number is inside the window or ahead of it, and was not received.
     pub(super) fn is_new(&self, number: u64) -> bool {
         number >= self.end || self.place(number).is_some_and(|place| !self.seen.get(place))
     }
 
-    /// Records the number of an authentic request.
     pub(super) fn insert(&mut self, number: u64) {
         if number >= self.end {
             let end = number.saturating_add(1);
@@ -147,7 +137,7 @@ impl Arrivals {
         }
     }
 
-    /// Returns `true` if a response may use the number of this request, and records the use.
+    /// Records that a response uses the number of this request; `false` if it may not.
     pub(super) fn take(&mut self, number: u64) -> bool {
         let Some(place) = self.place(number) else { return false };
         let may = self.seen.get(place) && !self.answered.get(place);
@@ -155,7 +145,7 @@ impl Arrivals {
         may
     }
 
-    /// Returns the place of a number inside the window: 0 for the largest received one.
+    /// Returns the distance from the largest received number.
     fn place(&self, number: u64) -> Option<usize> {
         let behind = self.end.checked_sub(number)?.checked_sub(1)?;
         (behind < u64::from(self.size)).then(|| usize::try_from(behind).ok()).flatten()
@@ -164,8 +154,8 @@ impl Arrivals {
 
 const WORD: usize = u64::BITS as usize;
 
-/// Bits by distance from the end of a window. All bits beyond the stored words are set, so that
-/// memory is needed only up to the oldest cleared bit.
+/// Bits by distance from the end of a window. Bits beyond the stored words are set, so that memory
+/// is needed only up to the oldest cleared one.
 #[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
@@ -192,7 +182,7 @@ impl Bits {
         self.trim();
     }
 
-    /// Shifts all bits away from the end, and inserts cleared ones. Keeps at most `words` words.
+    /// Shifts all bits away from the end, inserts cleared ones, and keeps at most `words` words.
     fn shift(&mut self, distance: u64, words: usize) {
         let distance = usize::try_from(distance).unwrap_or(usize::MAX).min(words * WORD);
         let (whole, part) = (distance / WORD, distance % WORD);

@@ -12,7 +12,8 @@ use super::receive::{Arrival, RequestOptions};
 use crate::PeerKey;
 use crate::blockwise::sets::{Receiver, Reply, Shape};
 use crate::blockwise::{
-    Asked, Bounds, Claim, Contexts, Cut, Full, Key, Missing, NoBlock, Part, Representation, Representations,
+    Asked, Bounds, Claim, Contexts, Cut, Full, Key, Missing, NewContext, NoBlock, Part, Representation,
+    Representations, RequestBlock,
 };
 use crate::codec::{
     BLOCK_BYTES, Block, BlockSize, Body, Code, ContentFormat, MARKER_BYTES, Message, MessageId, OBSERVE_BYTES,
@@ -158,7 +159,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             let bytes = receiver.bytes_with(message.payload().len()) + token.heap_bytes();
             let (group, from) = (arrival.group, arrival.source);
             let upload = Upload { receiver, key, group, from, token, asked: None };
-            uploads.contexts.insert(now, key, group, (upload, bytes), Claim::SHARE)?;
+            uploads.contexts.insert(now, NewContext { key, group, value: upload, bytes }, Claim::SHARE)?;
         }
         let (index, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
         let token = message.token();
@@ -242,7 +243,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let key = self.key(layers, arrival.hash, arrival.source, asked);
         if let Some(block) = asked.block1() {
             let (content, largest) = (message.content(), layers.transport.config.block_size);
-            match self.parts.assemblies.receive(now, key, arrival.group, &content, block, largest) {
+            let received = RequestBlock { key, group: arrival.group, content: &content, block };
+            match self.parts.assemblies.receive(now, received, largest) {
                 Part::Whole => return Some(Delivery::AsItIs),
                 Part::Last => return Some(Delivery::Joined(key)),
                 Part::Kept(block) => {

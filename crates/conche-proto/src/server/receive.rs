@@ -328,14 +328,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         security.context().map_or(0, |context| layers.transport.hash.hash(&context))
     }
 
-    /// Hashes code and options, without those that are [apart](OptionsPass::apart): equal for requests
+    /// Hashes code and options, without those in which requests for blocks may [differ](OptionsPass::apart): equal for requests
     /// for blocks of the same body. Most requests have none of these, and their encoded options are
     /// hashed directly.
     #[inline]
     pub(crate) fn what(&self, layers: &Layers<P, C>, message: &Message<'_>, has_apart: bool) -> u64 {
         match has_apart {
             false => layers.transport.hash.digest(message.code().0, message.encoded_options()),
-            true => layers.transport.hash.digest(message.code().0, &message.options_without(is_apart)),
+            true => {
+                layers.transport.hash.digest(message.code().0, &message.options_without(OptionNumber::is_per_request))
+            }
         }
     }
 }
@@ -367,7 +369,7 @@ struct OptionsPass {
 impl OptionsPass {
     #[inline]
     fn pass(&mut self, option: RawOption<'_>) {
-        self.apart |= is_apart(option.number);
+        self.apart |= option.number.is_per_request();
         match option.number {
             OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
                 self.refusal = self.refusal.or(Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy")));
@@ -396,12 +398,4 @@ impl OptionsPass {
             Ok(block) => self.asked.set(number, block),
         }
     }
-}
-
-/// Returns `true` for options that do not identify the requested body: block options, options that
-/// are not part of the cache key (RFC 7252 §5.4.2), and Observe, because the blocks of an observed
-/// state are requested without it (RFC 7959 §2.6).
-const fn is_apart(number: OptionNumber) -> bool {
-    use OptionNumber as N;
-    matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2 | N::OBSERVE) || number.is_no_cache_key()
 }

@@ -15,7 +15,7 @@ use super::blockwise::{BEYOND, IN_ORDER, bounds};
 use super::pending_requests::{Came, Waiting};
 use super::receive::{Arrival, RequestOptions};
 use crate::PeerKey;
-use crate::blockwise::{Assemblies, Bounds, Claim, Contexts, Cut, Key, Missing, NoBlock, Representation};
+use crate::blockwise::{Assemblies, Bounds, Claim, Contexts, Cut, Key, Missing, NewContext, NoBlock, Representation};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage};
 use crate::config::SharedConfig;
 use crate::error::RespondError;
@@ -346,7 +346,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.incoming.protect(id, &arrival.security);
         let coming = Coming::begun(message.code(), message.payload().len(), digest);
         let stream = Stream { request: id, phase: Phase::Coming(coming) };
-        if self.parts.streams.contexts.insert(now, key, arrival.group, (stream, 0), Claim::SHARE).is_err() {
+        let new = NewContext { key, group: arrival.group, value: stream, bytes: 0 };
+        if self.parts.streams.contexts.insert(now, new, Claim::SHARE).is_err() {
             layers.transport.stats.overloaded += 1;
             let body = layers.transport.config.try_later();
             // The request waits, and the response fits.
@@ -410,8 +411,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 if before.is_some() {
                     self.end_stream(layers, now, key, StreamEnd::BegunAnew);
                 }
-                let stream = Stream { request, phase };
-                let entered = self.parts.streams.contexts.insert(now, key, waiting.group, (stream, 0), Claim::SHARE);
+                let new = NewContext { key, group: waiting.group, value: Stream { request, phase }, bytes: 0 };
+                let entered = self.parts.streams.contexts.insert(now, new, Claim::SHARE);
                 entered.map_err(|_| RespondError::TooManyStreams { limit })?;
                 self.incoming.keep_place(request);
             }

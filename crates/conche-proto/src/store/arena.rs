@@ -1,8 +1,8 @@
 //! [`Arena`]: values in numbered places, in chunks that do not move once full.
 //!
-//! A single vector would hold its old and new memory while it doubles, and copy everything at once.
-//! Here only the first chunk grows this way, from one place up to [`CHUNK`], so that few values
-//! cost little; further chunks are allocated whole.
+//! A single vector would copy everything while it doubles. Here only the first chunk grows this
+//! way, from one place up to [`CHUNK`], so that few values cost little; further chunks are
+//! allocated whole.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use core::ops::{Index, IndexMut};
 /// The number of no place.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The number of a place. An `Option` of it is not larger than the number.
+/// The number of a place; an `Option` of it is as large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(NonZeroU32);
 
@@ -37,7 +37,7 @@ pub(crate) struct Arena<T> {
     first: Vec<Place<T>>,
     /// Further chunks; their fixed length saves bounds checks.
     further: Vec<Box<[Place<T>; CHUNK]>>,
-    /// The first free place, or [`NIL`]. Places never taken do not count.
+    /// The first free place, or [`NIL`].
     free: u32,
     len: u32,
 }
@@ -68,7 +68,7 @@ impl<T> Arena<T> {
         self.first.capacity() + self.further.len() * CHUNK
     }
 
-    /// Returns the number of places that the next insertion will allocate; 0 while places are free.
+    /// Returns the number of places that the next insertion allocates.
     pub(crate) fn growth(&self) -> usize {
         match self.places() {
             places if self.len() < places => 0,
@@ -83,7 +83,7 @@ impl<T> Arena<T> {
         self.insert_with(|| value)
     }
 
-    /// Inserts a value that is constructed in place, so that a large one is not copied.
+    /// Constructs the value in place, without a copy.
     #[inline]
     pub(crate) fn insert_with(&mut self, value: impl FnOnce() -> T) -> Option<u32> {
         if self.free == NIL {
@@ -159,8 +159,7 @@ impl<T> Arena<T> {
         }
     }
 
-    /// Creates a place that was never taken. All existing places are taken, so their count is its
-    /// number.
+    /// All places are taken, so their count is the new number.
     fn new_place(&mut self) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;
         let growth = self.growth();
@@ -192,8 +191,7 @@ impl<T> IndexMut<u32> for Arena<T> {
     }
 }
 
-/// Returns a place outside the first chunk. Out of line, to keep the common path short in many
-/// callers.
+/// Out of line, to keep the common path short.
 #[cold]
 fn further<T>(chunks: &[Box<[Place<T>; CHUNK]>], index: u32) -> Option<&Place<T>> {
     chunks.get(chunk(index)).map(|chunk| &chunk[offset(index)])
@@ -204,12 +202,11 @@ fn further_mut<T>(chunks: &mut [Box<[Place<T>; CHUNK]>], index: u32) -> Option<&
     chunks.get_mut(chunk(index)).map(|chunk| &mut chunk[offset(index)])
 }
 
-/// Returns the index of the chunk of a place outside the first chunk.
+/// Returns the chunk of a place outside the first one.
 const fn chunk(index: u32) -> usize {
     (index as usize / CHUNK).wrapping_sub(1)
 }
 
-/// Returns the position in that chunk.
 const fn offset(index: u32) -> usize {
     index as usize % CHUNK
 }

@@ -1,13 +1,13 @@
 //! [`Index`]: finds values in an arena by a hash, and grows bucket by bucket (linear hashing,
 //! Litwin 1980).
 //!
-//! A table that doubles would pause to rehash all entries. This one splits two buckets per inserted
+//! A table that doubles would pause to rehash all entries; this one splits two buckets per inserted
 //! entry. The hash of an entry is stored, so that a split reads only the entries of one chain.
 //!
-//! There are two buckets per entry, so that most hold at most one, and one byte per bucket
-//! summarizes its content. Unsuccessful searches, which are the most frequent, and removals read
-//! little else: a million of these bytes fit a CPU cache, a million entries do not. For the same
-//! reason the chains are stored here, by place, and not in the entries.
+//! Two buckets per entry hold at most one each, mostly, and one byte per bucket summarizes its
+//! content. Unsuccessful searches, the most frequent ones, read little else: a million of these
+//! bytes fit a CPU cache, a million entries do not. For the same reason the chains are here, by
+//! place, and not in the entries.
 //!
 //! Chains stay short only if peers cannot choose hashes: they come from
 //! [`Keyed`](crate::hash::Keyed).
@@ -19,15 +19,13 @@ use core::hint::black_box;
 
 use super::{Arena, NIL};
 
-/// Buckets per entry.
 const BUCKETS: usize = 2;
 
-/// Buckets that an empty index keeps: 5 KiB, so that hundreds of short-lived entries do not make it
-/// grow each time.
+/// Buckets that an empty index keeps: 5 KiB, so that short-lived entries do not make it grow each
+/// time.
 const KEPT: usize = 1024;
 
-/// Content of a bucket: nothing, more than one entry, or, for any other value, a single entry whose
-/// hash has this byte.
+/// Content of a bucket: nothing, several entries, or otherwise one entry whose hash has this byte.
 const NOTHING: u8 = 0;
 const MANY: u8 = 1;
 
@@ -37,8 +35,8 @@ const fn byte_of(hash: u32) -> u8 {
     if byte > MANY { byte } else { MANY + 1 }
 }
 
-/// An index of the values in one arena. A single entry is stored inline: most client endpoints have
-/// one peer and one request in progress.
+/// An index of one arena. A single entry is stored inline: most clients have one peer and one
+/// request.
 pub(crate) struct Index {
     entries: Entries,
 }
@@ -57,12 +55,12 @@ enum Entries {
 struct Table {
     contents: Vec<u8>,
     firsts: Chunks<u32>,
-    /// Successor of each entry, by its place in the arena.
+    /// Successors by place in the arena.
     chains: Chunks<Chain>,
-    /// Hash bits that select a bucket; buckets at the upper end may not exist yet.
+    /// Hash bits that select a bucket; the upper buckets may not exist yet.
     mask: usize,
     len: usize,
-    /// Buckets and entries visited by all searches so far.
+    /// Buckets and entries visited so far.
     steps: u64,
 }
 
@@ -74,15 +72,15 @@ struct Chain {
 }
 
 impl Index {
-    /// Maximum bytes per entry, just after the bytes of buckets doubled.
+    /// Bytes per entry, just after the buckets doubled.
     pub(crate) const BYTES: usize = size_of::<Chain>() + BUCKETS * (size_of::<u32>() + 2 * size_of::<u8>());
 
     pub(crate) const fn new() -> Self {
         Self { entries: Entries::None }
     }
 
-    /// Returns the number of buckets and entries visited by all searches so far, from the second
-    /// entry on. An attack on the hash would drive it up.
+    /// Returns the number of visited buckets and entries, from the second entry on, which an attack
+    /// on the hash would drive up.
     pub(crate) fn steps(&self) -> u64 {
         match &self.entries {
             Entries::Many(table) => table.steps,
@@ -109,7 +107,7 @@ impl Index {
         }
     }
 
-    /// Prefetches the memory for finding or inserting an entry with this hash.
+    /// Prefetches memory for finding or inserting this hash.
     #[inline]
     pub(crate) fn glance(&self, hash: u64) {
         if let Entries::Many(table) = &self.entries
@@ -119,7 +117,7 @@ impl Index {
         }
     }
 
-    /// Prefetches the memory for removing the entry in this place.
+    /// Prefetches memory for removing this entry.
     #[inline]
     pub(crate) fn glance_at_end(&self, index: u32) {
         if let Entries::Many(table) = &self.entries
@@ -129,7 +127,7 @@ impl Index {
         }
     }
 
-    /// Inserts the arena's entry in this place, which must not be in the index.
+    /// The entry must not be in the index.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, index: u32) {
         match &mut self.entries {
@@ -144,7 +142,7 @@ impl Index {
         }
     }
 
-    /// Removes an entry, which must be in the index.
+    /// The entry must be in the index.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) {
         match &mut self.entries {
@@ -164,7 +162,6 @@ impl Index {
 }
 
 impl Table {
-    /// Returns the entry with this hash that `is_it` accepts, and counts the visits.
     #[inline]
     fn find<T>(&mut self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         let (found, steps) = self.search(arena, hash, is_it);
@@ -172,8 +169,8 @@ impl Table {
         found
     }
 
-    /// Returns the matching entry and the number of visited entries. A single entry whose byte
-    /// matches is compared directly, since its stored hash would be as far away in memory.
+    /// Returns the matching entry and the number of visits. A single entry whose byte matches is
+    /// compared directly: its hash would be as far away in memory.
     #[inline]
     fn search<T>(&self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
         let Some(bucket) = self.bucket(hash) else { return (None, 0) };
@@ -256,8 +253,7 @@ impl Table {
         self.chains.put(index as usize, Chain { hash, next });
     }
 
-    /// Returns the bucket of a hash: its lower bits, one fewer where that bucket does not exist
-    /// yet.
+    /// Returns the bucket of the hash's lower bits, one bit fewer where that does not exist.
     #[inline]
     fn bucket(&self, hash: u32) -> Option<usize> {
         let buckets = self.contents.len();
@@ -265,7 +261,7 @@ impl Table {
         (buckets > 0).then_some(if bucket < buckets { bucket } else { bucket & (self.mask >> 1) })
     }
 
-    /// Prefetches the chain to be split when this bucket is added.
+    /// Prefetches the chain to split when this bucket is added.
     #[inline]
     fn glance_at_split(&self, added: usize) {
         let split = added & (self.mask >> 1);
@@ -274,7 +270,7 @@ impl Table {
         }
     }
 
-    /// Adds missing buckets. Out of line, so that the common case stays short.
+    /// Out of line, so that the common case stays short.
     #[inline(never)]
     fn grow(&mut self) {
         while self.contents.len() < BUCKETS * self.len {
@@ -282,7 +278,7 @@ impl Table {
         }
     }
 
-    /// Adds a bucket and moves entries to it from the one that it splits.
+    /// Adds a bucket with entries from the one that it splits.
     fn split(&mut self) {
         let added = self.contents.len();
         self.glance_at_split(added + AHEAD);
@@ -294,7 +290,7 @@ impl Table {
         if added == 0 {
             return;
         }
-        // The bucket with the same bits except the highest.
+        // The same bits except the highest.
         let split = added & (self.mask >> 1);
         let content = self.contents[split];
         if content == NOTHING {
@@ -313,19 +309,16 @@ impl Table {
     }
 }
 
-/// Prefetch distance in splits: the memory of a split has arrived when it is needed.
 const AHEAD: usize = 8;
 
-/// Numbered values in chunks. Only the first chunk ever moves; empty chunks are not allocated.
+/// Numbered values in chunks, of which only the first moves.
 struct Chunks<T> {
     chunks: Vec<Vec<T>>,
 }
 
-/// Maximum values per chunk.
 const CHUNK: usize = 256;
 
 impl<T: Copy> Chunks<T> {
-    /// Stores a value under a number; creates its place if necessary.
     #[inline]
     fn put(&mut self, number: usize, value: T) {
         match self.chunks.get_mut(number / CHUNK).and_then(|chunk| chunk.get_mut(number % CHUNK)) {

@@ -1,4 +1,4 @@
-//! [`List`]: values in an arena, doubly linked, so that any of them is removed in O(1).
+//! [`List`]: values in an arena, doubly linked: any of them is removed in O(1).
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -50,7 +50,7 @@ impl<L> List<L> {
         *arena[index].links() = self.append(arena, index);
     }
 
-    /// Appends a value that the caller stores; returns the links for it.
+    /// Appends a value whose links the caller stores.
     #[inline]
     #[must_use]
     pub(crate) fn append<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) -> Links {
@@ -98,14 +98,13 @@ impl<L> List<L> {
         few
     }
 
-    /// Removes a value, which must be in this list.
+    /// The value must be in this list.
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         let links = core::mem::take(arena[index].links());
         self.unlink(arena, links);
     }
 
-    /// Removes a value that the caller stores, given its links.
     #[inline]
     pub(crate) fn unlink<T: Linked<L>>(&mut self, arena: &mut Arena<T>, Links { before, after }: Links) {
         match before {
@@ -131,7 +130,7 @@ impl<L> fmt::Debug for List<L> {
     }
 }
 
-/// An unordered [`List`] with insertion at the front, half as large.
+/// An unordered [`List`], half as large.
 pub(crate) struct Chain<L> {
     first: u32,
     kind: PhantomData<L>,
@@ -151,7 +150,7 @@ impl<L> Chain<L> {
         }
     }
 
-    /// Removes a value, which must be in this chain.
+    /// The value must be in this chain.
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
         let Links { before, after } = core::mem::take(arena[index].links());

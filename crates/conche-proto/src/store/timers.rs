@@ -1,14 +1,13 @@
 //! [`Timers`]: any number of timers.
 //!
-//! With many timers, those due within seconds are kept in a [`Wheel`], which sets and cancels in
-//! O(1). The timers of the next milliseconds and distant ones are in a heap, which orders them: a
-//! slot of the wheel is emptied into the heap before anything later is due.
+//! Of many timers, those due within seconds are in a [`Wheel`], which sets and cancels in O(1).
+//! Those of the next milliseconds and distant ones are in a heap: a slot of the wheel is emptied
+//! into the heap before anything later is due.
 //!
-//! The heap has four children per node. Siblings share a cache line, which is the cost of a step in
-//! a large heap. The owner numbers its timers, and the position of each is recorded, so that a
-//! cancelled timer is removed at once: the heap is never larger than the number of armed timers.
+//! The heap has four children per node: siblings share a cache line, the cost of a step in a large
+//! heap. The position of each timer is recorded, so that a cancelled one is removed at once.
 //!
-//! Timers with equal delays need none of this: a [`List`](super::List) keeps them in order.
+//! Timers with equal delays need only a [`List`](super::List).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,7 +17,6 @@ use core::ops::{Index, IndexMut};
 use conche_cc::Instant;
 
 use super::NIL;
-use super::wheel::{Wheel, tick};
 
 /// Minimum number of timers for the use of a wheel.
 const MANY: usize = 64;
@@ -29,7 +27,7 @@ const IN_WHEEL: u32 = NIL - 1;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Armed {
     pub(super) at: Instant,
-    /// Timers for the same instant fire in the order in which they were set.
+    /// Timers for one instant fire in the order in which they were set.
     pub(super) sequence: u32,
     pub(super) index: u32,
 }
@@ -61,13 +59,12 @@ impl Nodes {
         (node.div_ceil(CHILDREN), (node + CHILDREN - 1) % CHILDREN)
     }
 
-    /// Adds a node and returns its number.
     #[inline]
     fn grow(&mut self) -> usize {
         let node = self.len;
         if Self::place(node).0 == self.families.len() {
             if node == 0 {
-                // Exactly one: four families would dominate the memory of a small endpoint.
+                // Four families would dominate the memory of a small endpoint.
                 self.families.reserve_exact(1);
             }
             self.families.push(Siblings::default());
@@ -107,12 +104,11 @@ impl IndexMut<usize> for Nodes {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Nodes,
-    /// Position of each timer in the heap. Separate from the timers' data, since a move touches
-    /// many positions.
+    /// Positions in the heap. Separate from the timers, since a move touches many.
     positions: Vec<u32>,
     sequence: u32,
-    /// Created at [`MANY`] timers, dropped at none. All its ticks are after the tick of the heap's
-    /// first timer.
+    /// Created at [`MANY`] timers, dropped at none. All its ticks follow that of the heap's first
+    /// timer.
     wheel: Option<Box<Wheel>>,
 }
 
@@ -125,7 +121,7 @@ impl Timers {
         self.heap.len + self.wheel.as_ref().map_or(0, |wheel| wheel.len())
     }
 
-    /// Arms the timer `index` for `at`, replacing an earlier time.
+    /// Arms a timer, replacing an earlier time.
     #[inline]
     pub(crate) fn set(&mut self, index: u32, at: Instant) {
         self.sequence = self.sequence.wrapping_add(1);
@@ -139,7 +135,6 @@ impl Timers {
         self.enter(armed);
     }
 
-    /// Arms a timer when there is a wheel or should be one.
     #[inline(never)]
     fn set_among_many(&mut self, armed: Armed) {
         self.take_out(armed.index);
@@ -160,7 +155,6 @@ impl Timers {
         self.refill();
     }
 
-    /// Prefetches the memory for setting, cancelling or firing a timer when there are few.
     #[inline]
     pub(crate) fn glance(&self) {
         black_box((self.heap.first().copied(), self.positions.first().copied()));
@@ -180,7 +174,7 @@ impl Timers {
         })
     }
 
-    /// Moves wheel slots into the heap until the heap's first timer is the first of all.
+    /// Moves slots into the heap until its first timer is the first of all.
     #[inline]
     fn refill(&mut self) {
         if let Some(wheel) = &self.wheel {
@@ -205,7 +199,6 @@ impl Timers {
         }
     }
 
-    /// Inserts a timer into the heap, or moves it there.
     #[inline]
     fn enter(&mut self, armed: Armed) {
         let position = match self.positions[armed.index as usize] {
@@ -233,7 +226,7 @@ impl Timers {
         }
     }
 
-    /// Moves `armed` up or down from `position` to its place; the nodes on the way fill the hole.
+    /// Moves `armed` from `position` to its place; the nodes on the way fill the hole.
     #[inline]
     fn settle(&mut self, mut position: usize, armed: Armed) {
         while let Some(parent) = position.checked_sub(1).map(|before| before / CHILDREN) {
@@ -265,11 +258,145 @@ impl Timers {
     }
 }
 
+/// A slot is one tick: 2^20 ns.
+const TICK_BITS: u32 = 20;
+
+/// Slots, a power of two. They cover 4.3 s: an initial timeout with its dithering.
+const SLOTS: usize = 4096;
+
+const WORD: usize = u64::BITS as usize;
+
+pub(super) const fn tick(at: Instant) -> u64 {
+    at.as_nanos() >> TICK_BITS
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "less than the number of slots")]
+const fn slot_of(tick: u64) -> usize {
+    (tick % SLOTS as u64) as usize
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    at: Instant,
+    sequence: u32,
+    before: u32,
+    after: u32,
+}
+
+/// Near timers in slots, unordered within one (a hashed timing wheel: Varghese and Lauck, IEEE/ACM
+/// Transactions on Networking 5(6), 1997, scheme 6 without rounds). Insertion and removal touch the
+/// entry and two neighbours, where a heap touches an entry per level. Timers never move between
+/// slots, so that no instant pays for a long time before it.
+///
+/// Ticks are after `base`, by less than the number of slots.
+#[derive(Debug)]
+pub(super) struct Wheel {
+    base: u64,
+    len: usize,
+    firsts: Box<[u32; SLOTS]>,
+    /// Bitmap of the slots with timers, and of its words that are not zero.
+    occupied: [u64; SLOTS / WORD],
+    words: u64,
+    /// By timer number.
+    entries: Vec<Entry>,
+}
+
+impl Wheel {
+    pub(super) fn new() -> Self {
+        // Not copied from the stack.
+        let firsts: Box<[u32]> = alloc::vec![NIL; SLOTS].into();
+        let firsts = firsts.try_into().unwrap_or_else(|_| Box::new([NIL; SLOTS]));
+        Self { base: 0, len: 0, firsts, occupied: [0; SLOTS / WORD], words: 0, entries: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn start_at(&mut self, at: Instant) {
+        if self.len == 0 {
+            self.base = tick(at);
+        }
+    }
+
+    pub(super) fn covers(&self, at: Instant) -> bool {
+        tick(at).checked_sub(self.base).is_some_and(|ahead| (1..SLOTS as u64).contains(&ahead))
+    }
+
+    /// The time must be covered.
+    pub(super) fn insert(&mut self, Armed { at, sequence, index }: Armed) {
+        if self.entries.len() <= index as usize {
+            self.entries.resize(index as usize + 1, Entry::default());
+        }
+        let slot = slot_of(tick(at));
+        let after = core::mem::replace(&mut self.firsts[slot], index);
+        if let Some(after) = self.entries.get_mut(after as usize) {
+            after.before = index;
+        }
+        self.entries[index as usize] = Entry { at, sequence, before: NIL, after };
+        self.occupied[slot / WORD] |= 1 << (slot % WORD);
+        self.words |= 1 << (slot / WORD);
+        self.len += 1;
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Armed {
+        let Entry { at, sequence, before, after } = self.entries[index as usize];
+        if let Some(after) = self.entries.get_mut(after as usize) {
+            after.before = before;
+        }
+        match self.entries.get_mut(before as usize) {
+            Some(before) => before.after = after,
+            None => self.set_first(slot_of(tick(at)), after),
+        }
+        self.len -= 1;
+        Armed { at, sequence, index }
+    }
+
+    pub(super) fn first_tick(&self) -> Option<u64> {
+        let next = slot_of(self.base + 1);
+        let (word, bit) = (next / WORD, next % WORD);
+        let here = self.occupied[word] >> bit << bit;
+        let later = self.words & !1 << word;
+        let word = match (here, later) {
+            (0, 0) if self.words == 0 => return None,
+            (0, 0) => self.words.trailing_zeros() as usize,
+            (0, _) => later.trailing_zeros() as usize,
+            (_, _) => word,
+        };
+        let bits = if here == 0 { self.occupied[word] } else { here };
+        let slot = word * WORD + bits.trailing_zeros() as usize;
+        Some(self.base + 1 + ((slot + SLOTS - next) % SLOTS) as u64)
+    }
+
+    /// Removes a timer of the [first tick](Self::first_tick).
+    pub(super) fn pop(&mut self, tick: u64) -> Option<Armed> {
+        let first = self.firsts[slot_of(tick)];
+        (first != NIL).then(|| self.remove(first))
+    }
+
+    /// No earlier timers may be left.
+    pub(super) fn turn_to(&mut self, tick: u64) {
+        self.base = tick - 1;
+    }
+
+    fn set_first(&mut self, slot: usize, first: u32) {
+        self.firsts[slot] = first;
+        if first == NIL {
+            self.occupied[slot / WORD] &= !(1 << (slot % WORD));
+            if self.occupied[slot / WORD] == 0 {
+                self.words &= !(1 << (slot / WORD));
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     /// Times within a few ticks, within the wheel, around its end, distant, and infinite.
     fn time() -> impl Strategy<Value = u64> {

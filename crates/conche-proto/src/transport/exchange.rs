@@ -323,7 +323,7 @@ pub struct Course {
     pub timeout: Duration,
 }
 
-/// AbandonReason an exchange failed.
+/// Reason why an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {

@@ -3,7 +3,7 @@
 use conche_proto::codec::{DecodeErrorKind, Header, Message, OwnedMessage};
 use serde_json::Value;
 
-/// A datagram of the corpus and the expected result of decoding.
+/// A datagram of the corpus and the expected result.
 struct Entry {
     id: String,
     datagram: Vec<u8>,
@@ -85,7 +85,7 @@ fn kind(decode: &Value) -> DecodeErrorKind {
     }
 }
 
-/// Returns the CoAP datagrams of the corpus, including those in sequences.
+/// Returns the CoAP datagrams of the corpus.
 fn entries() -> Vec<Entry> {
     let corpus = include_str!("../data/malformed-datagrams.json");
     let corpus: Value = serde_json::from_str(corpus).expect("the corpus is JSON");

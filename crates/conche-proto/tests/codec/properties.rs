@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-// Two tests, because this one takes longer than all others together.
+// A test of its own, because it takes the longest.
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
@@ -105,8 +105,7 @@ fn every_option_sequence_of_three_bytes_decodes_as_the_reference_does() {
     let mut datagram = [0x40, 0x01, 0, 0, 0, 0, 0];
     for first in 0..=u8::MAX {
         for second in 0..=u8::MAX {
-            // The third byte matters by the kinds of its nibbles and as a low byte; these values
-            // cover all.
+            // The kinds of nibbles, and low bytes.
             for third in [0x00, 0x01, 0x0c, 0x0d, 0x0e, 0x0f, 0xc0, 0xd0, 0xe0, 0xf0, 0xf2, 0xf3, 0xfe, 0xff] {
                 datagram[4..].copy_from_slice(&[first, second, third]);
                 assert_agrees_with_reference(&datagram);
@@ -254,7 +253,7 @@ fn encode_body(body: &Body) -> Vec<u8> {
     buffer
 }
 
-/// Arbitrary bytes, and arbitrary bytes after a valid header, which are often a message.
+/// Arbitrary bytes, with or without a valid header.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let bytes = || vec(any::<u8>(), 0..48);
     prop_oneof![

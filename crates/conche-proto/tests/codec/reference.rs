@@ -1,5 +1,4 @@
-//! A second decoder for comparison, written after RFC 7252 §3 and RFC 8974 §2.1 for readability,
-//! not speed.
+//! A second decoder, written after RFC 7252 §3 and RFC 8974 §2.1 for readability.
 
 /// The fields of a well-formed message.
 #[derive(Debug, PartialEq, Eq)]

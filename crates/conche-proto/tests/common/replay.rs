@@ -9,7 +9,7 @@ pub fn replay(target: &str, least: usize, body: fn(&[u8])) {
     for entry in std::fs::read_dir(&directory).expect("the seeds are checked in") {
         let path = entry.expect("the seeds can be listed").path();
         let seed = std::fs::read(&path).expect("a seed can be read");
-        // Captured, and shown only if the seed fails.
+        // Captured; shown only if the seed fails.
         println!("{}", path.display());
         body(&seed);
         seeds += 1;

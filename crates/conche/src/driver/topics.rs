@@ -21,21 +21,6 @@ use crate::refusal;
 /// The Observe option of a registration (RFC 7641 §2).
 const REGISTER: u32 = 0;
 
-/// Options that do not select the representation, but concern the client, its path or its cache.
-const OF_ONE_CLIENT: [OptionNumber; 11] = [
-    OptionNumber::OBSERVE,
-    OptionNumber::ETAG,
-    OptionNumber::IF_MATCH,
-    OptionNumber::IF_NONE_MATCH,
-    OptionNumber::BLOCK1,
-    OptionNumber::BLOCK2,
-    OptionNumber::SIZE1,
-    OptionNumber::SIZE2,
-    OptionNumber::ECHO,
-    OptionNumber::REQUEST_TAG,
-    OptionNumber::NO_RESPONSE,
-];
-
 #[derive(Debug)]
 pub(super) struct Topics<R> {
     mailbox: Arc<Mailbox<R>>,
@@ -115,7 +100,8 @@ impl<R> Topics<R> {
 
     /// Returns the topic of a request, creating it if needed.
     fn open(&mut self, observable: &Arc<Observable<R>>, peer: Address, message: &OwnedMessage) -> Option<u64> {
-        let kept = message.content().options().filter(|option| !OF_ONE_CLIENT.contains(&option.number));
+        let kept =
+            message.content().options().filter(|option| option.number.spec().is_none_or(|spec| !spec.of_one_client));
         let body = Body::builder().options(kept).payload(message.payload_bytes()).build().ok()?;
         let key = Key { observable: observable.id(), method: message.code(), body };
         if let Some(&topic) = self.by_key.get(&key) {

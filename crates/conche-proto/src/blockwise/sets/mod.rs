@@ -11,16 +11,537 @@
 //! Both roles use a [`Sender`] for an outgoing body and a [`Receiver`] for an incoming one. Both
 //! handle numbers and times, independent of the transport.
 //!
-//! | module | contents |
-//! |---|---|
-//! | `sender` | [`Sender`]: selects the next block to send |
-//! | `receiver` | [`Receiver`]: tracks received and missing blocks, and when to report them |
-//! | `client` | [`SetTransfer`]: a client's Q-Block request |
+//! A client's first message is Confirmable: only then does a peer without Q-Block support respond
+//! with 4.02 (§4.1). It carries the first block of the request, or requests the first block of the
+//! response. All further messages are Non-confirmable, unless configured as Confirmable.
+//!
+//! A peer may refuse a message of a body with 4.02 or 4.00. If it refuses requests for single
+//! blocks of a response, or sends single blocks without Size2, the client requests the whole
+//! response (NUM 0 and M set). If the peer refuses that too, the client repeats the request with
+//! Block1 and Block2. It does the same for an upload that the peer refuses, or that succeeds before
+//! all blocks were sent: the peer took the first block for the whole body.
+//!
+//! Observed resources are always requested as a whole, because notifications arrive unrequested,
+//! each in bursts, with the sequence number in every payload (§4.5): a newer state replaces the
+//! parts of an older one.
 
-mod client;
 mod receiver;
 mod sender;
 
-pub(crate) use client::{RequestTag, SetRules, SetStep, SetTransfer, is_about_sets, lists_missing_blocks};
 pub(crate) use receiver::{Receiver, Reply, Shape};
 pub(crate) use sender::{Follows, Sender};
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::Bytes;
+use conche_cc::Instant;
+use receiver::{Patience, Taken};
+use smallvec::SmallVec;
+
+use crate::blockwise::transfer::{FETCHED_AGAIN, Marks, Rules, Trouble};
+use crate::blockwise::{cut, largest_fitting};
+use crate::codec::{
+    BLOCK_BYTES, Block, BlockSize, Body, Code, ContentFormat, Header, MARKER_BYTES, Message, OptionNumber, Order,
+    OwnedMessage, REGISTER, SIZE_BYTES, Token, UintBytes, decode_missing_blocks, decode_uint, encode_uint,
+};
+use crate::config::SharedConfig;
+
+/// Distinguishes the bodies of equal requests (RFC 9175 §3).
+pub(crate) type RequestTag = [u8; 4];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetRules {
+    pub(crate) max_payloads: u16,
+    pub(crate) patience: Patience,
+    pub(crate) non_max_retransmit: u8,
+    pub(crate) confirmable: bool,
+}
+
+impl SetRules {
+    /// Returns the rules of a configuration, if that enables Q-Block.
+    pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
+        let q_block = config.q_block?;
+        Some(Self {
+            max_payloads: q_block.max_payloads,
+            patience: Patience { non: q_block.non_receive_timeout, confirmable: config.times().max_transmit_span },
+            non_max_retransmit: config.transmission.max_retransmit,
+            confirmable: q_block.confirmable,
+        })
+    }
+}
+
+/// The next step of a transfer after a response.
+#[derive(Debug)]
+pub(crate) enum SetStep {
+    /// Send the burst that is due.
+    Set,
+    /// Send this immediately.
+    Say(Body),
+    /// Wait.
+    Wait,
+    /// Complete, with this response.
+    Done(OwnedMessage),
+    /// Complete; the received message is the response.
+    AsItIs,
+    /// Repeat the request with Block1 and Block2.
+    Fallback,
+    /// Request the whole response with this: the peer does not send single blocks by Q-Block2.
+    Whole(Box<(SetTransfer, Body)>),
+    /// Continue with Block2.
+    Blocks,
+    /// The transfer failed.
+    Failed(Trouble),
+}
+
+#[derive(Debug)]
+pub(crate) struct SetTransfer {
+    pub(crate) code: Code,
+    /// The request as submitted by the application.
+    pub(crate) whole: Body,
+    /// Its options, with a Request-Tag.
+    head: Body,
+    payload: Bytes,
+    pub(crate) sender: Option<Sender>,
+    receiver: Option<(Receiver, Marks)>,
+    /// The request's body was sent by Q-Block, and is not repeated.
+    uploaded: bool,
+    /// The request registers an observer, or a notification is received.
+    observes: bool,
+    /// The response arrives unrequested, burst by burst.
+    pushed: bool,
+    /// Newest sequence number of a notification's payloads.
+    newest: Option<Order>,
+    /// Only the first message was sent.
+    alone: bool,
+    /// Marks of the body before a change.
+    outdated: Option<Marks>,
+    fetched_again: u8,
+    /// Number of the last message, whose lower 16 bits are in the last two bytes of its token.
+    token: u32,
+    pub(crate) has_tokens: bool,
+}
+
+impl SetTransfer {
+    /// Starts an upload; returns it with its first message. `None` if no block fits.
+    pub(crate) fn upload(
+        code: Code,
+        whole: &Body,
+        tag: RequestTag,
+        rules: &Rules,
+        sets: &SetRules,
+    ) -> Option<(Self, Body)> {
+        let head = whole.rewritten(|number| !number.describes_blocks(), &[], b"").with_request_tag(&tag);
+        let payload = whole.payload();
+        let others = rules.overhead.with(head.len() + BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES);
+        let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
+        let sender = Sender::new(payload.len(), size, sets.max_payloads, 1);
+        let transfer = Self::new(code, whole, head, payload, Some(sender));
+        let transfer = Self { uploaded: true, pushed: true, ..transfer };
+        let first = transfer.block(0)?;
+        Some((transfer, first))
+    }
+
+    /// Starts a download; returns it with its first message, which requests the first block, or
+    /// whole states to be observed.
+    pub(crate) fn download(code: Code, whole: &Body, tag: RequestTag, size: BlockSize) -> (Self, Body) {
+        let head = whole.rewritten(|number| !number.describes_blocks(), &[], b"").with_request_tag(&tag);
+        let transfer = Self::new(code, whole, head, whole.payload(), None);
+        let transfer = Self { pushed: transfer.observes, ..transfer };
+        let first = Block { num: 0, more: transfer.pushed, size };
+        let body = transfer.asking(&[first]);
+        (transfer, body)
+    }
+
+    /// Creates the receiver of a notification for such a request.
+    pub(crate) fn state(code: Code, whole: &Body, tag: RequestTag, uploaded: bool) -> Self {
+        let (transfer, _) = Self::download(code, whole, tag, BlockSize::default());
+        Self { uploaded, alone: false, ..transfer }
+    }
+
+    fn new(code: Code, whole: &Body, head: Body, payload: Bytes, sender: Option<Sender>) -> Self {
+        let whole = whole.clone();
+        let observes = whole.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(REGISTER);
+        Self {
+            code,
+            whole,
+            head,
+            payload,
+            sender,
+            receiver: None,
+            uploaded: false,
+            observes,
+            pushed: false,
+            newest: None,
+            alone: true,
+            outdated: None,
+            fetched_again: 0,
+            token: 0,
+            has_tokens: false,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.receiver.as_ref().map_or(0, |(receiver, _)| receiver.bytes())
+    }
+
+    pub(crate) fn is_upload(&self) -> bool {
+        self.uploaded
+    }
+
+    /// Returns `true` if only the first message was sent.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    /// Returns `true` if this is the final response to an upload, and no report about blocks.
+    pub(crate) fn is_answered_by(&self, response: &Message<'_>) -> bool {
+        self.sender.is_some() && !is_about_sets(response)
+    }
+
+    /// Returns the token of the next payload. All payloads of a registration have the same one.
+    pub(crate) fn payload_token(&mut self, base: &Token) -> Token {
+        self.alone = false;
+        if self.observes { base.clone() } else { self.next_token(base) }
+    }
+
+    pub(crate) fn next_token(&mut self, base: &Token) -> Token {
+        self.alone = false;
+        if !self.has_tokens {
+            return base.clone();
+        }
+        self.token = self.token.saturating_add(1);
+        let [low, high, ..] = self.token.to_le_bytes();
+        base.clone().numbered(u16::from_le_bytes([low, high]))
+    }
+
+    /// Returns `true` if a message with this token was sent.
+    pub(crate) fn has_used(&self, base: &Token, token: &Token) -> bool {
+        let (Some(number), true) = (token.number(), self.has_tokens) else { return false };
+        base.clone().numbered(number) == *token && u32::from(number) <= self.token
+    }
+
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.receiver.as_ref().map(|(receiver, _)| receiver.due())
+    }
+
+    pub(crate) fn block(&self, number: u32) -> Option<Body> {
+        let size = self.sender.as_ref()?.size;
+        let (range, block) = cut(self.payload.len(), number as usize * size.bytes(), size)?;
+        let bytes = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
+        let added: [(OptionNumber, UintBytes); 2] =
+            [(OptionNumber::Q_BLOCK1, block.encode()), (OptionNumber::SIZE1, encode_uint(bytes))];
+        Some(self.head.rewritten(|_| true, &added, self.payload.get(range)?))
+    }
+
+    /// Handles the acknowledgement of the first message: the peer has the first block. Returns
+    /// `true` if a burst follows.
+    pub(crate) fn acknowledged(&mut self, round_trip: Option<Duration>) -> bool {
+        self.sender = self.sender.take().map(|sender| sender.after(round_trip));
+        self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_set())
+    }
+
+    pub(crate) fn next_payload(&mut self) -> Option<Body> {
+        let sender = self.sender.as_mut()?;
+        if sender.has_left() {
+            sender.begin_set();
+        }
+        let number = sender.pop()?;
+        self.block(number)
+    }
+
+    /// Handles a response; `first` if it answers the first message.
+    pub(crate) fn answer(
+        &mut self,
+        now: Instant,
+        response: &Message<'_>,
+        first: bool,
+        rules: &Rules,
+        sets: &SetRules,
+    ) -> SetStep {
+        let code = response.code();
+        if is_refusal(code) && self.may_begin_anew(first) {
+            return self.ask_otherwise(rules);
+        }
+        if self.uploaded && is_about_sets(response) {
+            return match self.told(now, response, sets) {
+                Follows::Set => SetStep::Set,
+                Follows::Nothing => SetStep::Wait,
+                Follows::TooMuch => SetStep::Failed(Trouble::Unacceptable),
+            };
+        }
+        if code.is_success() && self.sender.as_ref().is_some_and(|sender| !sender.is_at_end()) {
+            // The peer ignored a critical option: it cannot have the whole body (RFC 9177 §4.3).
+            return if self.code.is_idempotent() { SetStep::Fallback } else { SetStep::Failed(Trouble::Unacceptable) };
+        }
+        // The body has arrived, or the peer wants none of it.
+        self.sender = None;
+        if self.observes && !self.alone && self.receiver.is_some() && !code.is_success() {
+            // The missing payloads belonged to an older state. An error would arrive as a
+            // notification.
+            return SetStep::Wait;
+        }
+        match response.block(OptionNumber::Q_BLOCK2) {
+            Ok(Some(block)) if block.more || block.num > 0 || self.receiver.is_some() => {
+                self.receive(now, response, block, rules, sets)
+            }
+            // A late duplicate of the first block.
+            Ok(None) if self.receiver.is_none() => SetStep::Blocks,
+            Ok(_) => SetStep::AsItIs,
+            Err(_) => SetStep::Failed(Trouble::Unacceptable),
+        }
+    }
+
+    /// Returns `true` if the request may be repeated: not an upload whose response has started. A
+    /// refusal after a registration concerns an older state.
+    fn may_begin_anew(&self, first: bool) -> bool {
+        (first || !self.observes) && (self.receiver.is_none() || !self.uploaded)
+    }
+
+    /// Selects the next method after a refusal.
+    fn ask_otherwise(&self, rules: &Rules) -> SetStep {
+        if self.uploaded || self.pushed || self.alone {
+            return SetStep::Fallback;
+        }
+        self.ask_for_whole(rules)
+    }
+
+    fn ask_for_whole(&self, rules: &Rules) -> SetStep {
+        let whole =
+            Self { pushed: true, ..Self::new(self.code, &self.whole, self.head.clone(), self.payload.clone(), None) };
+        let first = whole.asking(&[Block { num: 0, more: true, size: rules.block_size }]);
+        SetStep::Whole(Box::new((whole, first)))
+    }
+
+    /// Handles a report about a burst, which may arrive late.
+    fn told(&mut self, now: Instant, response: &Message<'_>, sets: &SetRules) -> Follows {
+        let Some(sender) = &mut self.sender else { return Follows::Nothing };
+        if response.code() == Code::CONTINUE {
+            let block = response.block(OptionNumber::Q_BLOCK1).ok().flatten();
+            return block.map_or(Follows::Nothing, |block| sender.go_on(now, block.num.saturating_add(1)));
+        }
+        let numbers = decode_missing_blocks(response.payload(), sets.max_payloads.into());
+        numbers.map_or(Follows::Nothing, |numbers| match sets.confirmable {
+            true => sender.send_acknowledged_again(now, &numbers),
+            false => sender.send_again(now, &numbers),
+        })
+    }
+
+    fn receive(
+        &mut self,
+        now: Instant,
+        response: &Message<'_>,
+        block: Block,
+        rules: &Rules,
+        sets: &SetRules,
+    ) -> SetStep {
+        let marks = Marks::of(response);
+        let Some(bytes) = response.uint(OptionNumber::SIZE2).map(|size| size as usize) else {
+            // Only blocks of a whole body require Size2 and ETag (RFC 9177 §4.6).
+            return match (self.uploaded || self.observes, self.pushed) {
+                (true, _) => SetStep::Failed(Trouble::Unacceptable),
+                (false, true) => SetStep::Fallback,
+                (false, false) => self.ask_for_whole(rules),
+            };
+        };
+        if bytes > rules.body_bytes {
+            return SetStep::Failed(Trouble::TooLarge);
+        }
+        let sequence = response.uint(OptionNumber::OBSERVE).filter(|_| self.observes);
+        let order = sequence.map(|sequence| Order { sequence, received: now });
+        let newer = order.filter(|order| self.newest.is_none_or(|newest| newest.is_before(order)));
+        if self.outdated == Some(marks) && newer.is_none() {
+            return SetStep::Wait;
+        }
+        let max_payloads = u32::from(sets.max_payloads);
+        // A changed body is requested again, unless that could have another effect (RFC 9177 §4.4).
+        // A newer sequence number belongs to the next state, an older one is late.
+        let changed =
+            self.receiver.as_ref().filter(|(receiver, of)| *of != marks || receiver.code() != response.code());
+        let anew = changed.is_some() && sequence.is_none();
+        if let Some((_, of)) = changed {
+            if sequence.is_some() && newer.is_none() {
+                return SetStep::Wait;
+            }
+            (self.outdated, self.fetched_again) = (Some(*of), self.fetched_again.saturating_add(u8::from(anew)));
+            if anew && (self.fetched_again > FETCHED_AGAIN || !self.code.is_safe()) {
+                return SetStep::Failed(Trouble::Changed);
+            }
+            self.receiver = None;
+        }
+        self.newest = newer.or(self.newest);
+        let (receiver, _) = match &mut self.receiver {
+            Some(known) => known,
+            none => {
+                let shape = Shape { size: block.size, bytes, max_payloads };
+                let receiver = Receiver::new(now, &response.content(), shape, sets.patience);
+                none.insert((receiver, marks))
+            }
+        };
+        if bytes != receiver.shape().bytes || !receiver.shape().fits(block, response.payload().len()) {
+            return SetStep::Failed(Trouble::Unacceptable);
+        }
+        let taken = receiver.take(now, block.num, response.payload(), response.ty());
+        match receiver.reply(block.num, taken) {
+            Reply::Complete => {
+                let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
+                let whole = self.receiver.take().and_then(|(receiver, _)| receiver.finish(header, &response.token()));
+                let whole = whole.and_then(|whole| self.numbered(whole));
+                whole.map_or(SetStep::Failed(Trouble::Unacceptable), SetStep::Done)
+            }
+            _ if anew || !self.pushed && block.num == 0 && taken == Taken::New && bytes > block.size.bytes() => {
+                self.ask(rules)
+            }
+            Reply::Nothing => SetStep::Wait,
+            // Acknowledgements trigger the sender's next block.
+            Reply::Continue(_) if self.pushed && receiver.is_confirmable() => SetStep::Wait,
+            Reply::Continue(_) | Reply::Missing => self.ask(rules),
+        }
+    }
+
+    /// Sets the newest sequence number of any payload: retransmitted payloads have none (RFC 9177
+    /// §4.5).
+    fn numbered(&self, whole: OwnedMessage) -> Option<OwnedMessage> {
+        let Some(Order { sequence, .. }) = self.newest else { return Some(whole) };
+        if whole.uint(OptionNumber::OBSERVE) == Some(sequence) {
+            return Some(whole);
+        }
+        let content = whole.content();
+        let options = content.options().filter(|option| option.number != OptionNumber::OBSERVE);
+        let body = Body::builder().options(options).uint(OptionNumber::OBSERVE, sequence);
+        let body = body.payload(content.payload().to_vec()).build().ok()?;
+        let Header { ty, code, id } = whole.header();
+        OwnedMessage::encode(ty, code, id, &whole.token(), &body)
+    }
+
+    /// Returns the request for missing blocks after the timeout; `None` after too many.
+    pub(crate) fn overdue(&mut self, now: Instant, rules: &Rules, sets: &SetRules) -> Option<Body> {
+        let (receiver, _) = self.receiver.as_mut()?;
+        if !receiver.ask(now, sets.non_max_retransmit) {
+            return None;
+        }
+        match self.ask(rules) {
+            SetStep::Say(body) => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Requests missing blocks: an option per block, and one with the M bit for a missing tail of
+    /// the burst. If all are missing, this is the 'Continue' (RFC 9177 §4.4).
+    fn ask(&self, rules: &Rules) -> SetStep {
+        let Some((receiver, _)) = &self.receiver else { return SetStep::Wait };
+        let shape = receiver.shape();
+        let missing = receiver.missing(shape.max_payloads as usize);
+        let Some(&last) = missing.last() else { return SetStep::Wait };
+        let to_the_end = last + 1 == shape.end_of_set(last);
+        // The blocks after the last received one.
+        let tail =
+            missing.iter().rev().zip((0..=last).rev()).take_while(|(number, expected)| **number == *expected).count();
+        let single = if to_the_end && tail > 1 { missing.len() - tail } else { missing.len() };
+        let head = self.head.len() + self.sent_again().len();
+        // The first option may take one more byte; a payload has a marker.
+        let room =
+            rules.overhead.with(head + 1 + MARKER_BYTES).room(rules.message_bytes).unwrap_or_default() / ASKED_BYTES;
+        let one = |(n, &num): (usize, &u32)| Block { num, more: n == single, size: shape.size };
+        let mut blocks: Vec<Block> = missing.iter().take((single + 1).min(room)).enumerate().map(one).collect();
+        if let ([Block { num: 0, more, size }], true) = (&blocks[..], self.uploaded) {
+            // Block 0 alone would be a different request.
+            let (more, size) = (*more, *size);
+            blocks = alloc::vec![Block { num: 0, more: false, size }, Block { num: 1, more, size }];
+        }
+        if blocks.is_empty() { SetStep::Failed(Trouble::TooLarge) } else { SetStep::Say(self.asking(&blocks)) }
+    }
+
+    fn asking(&self, blocks: &[Block]) -> Body {
+        let added: SmallVec<[(OptionNumber, UintBytes); 4]> =
+            blocks.iter().map(|block| (OptionNumber::Q_BLOCK2, block.encode())).collect();
+        // ETag could cause a 2.03 without payload (RFC 9177 §4.4); Observe is not allowed (§4.5).
+        let first = self.receiver.is_none();
+        let kept = |number| first || !matches!(number, OptionNumber::ETAG | OptionNumber::OBSERVE);
+        self.head.rewritten(kept, &added, self.sent_again())
+    }
+
+    /// Only a FETCH repeats its body, unless sent by Q-Block.
+    fn sent_again(&self) -> &[u8] {
+        if self.code == Code::FETCH && !self.uploaded { &self.payload } else { &[] }
+    }
+}
+
+const fn is_refusal(code: Code) -> bool {
+    matches!(code, Code::BAD_OPTION | Code::BAD_REQUEST)
+}
+
+/// Returns `true` for reports about request blocks: 2.31, or 4.08 with missing ones.
+pub(crate) fn is_about_sets(response: &Message<'_>) -> bool {
+    response.code() == Code::CONTINUE || lists_missing_blocks(response)
+}
+
+/// Returns `true` for a 4.08 with a list (RFC 9177 §5).
+pub(crate) fn lists_missing_blocks(message: &Message<'_>) -> bool {
+    message.code() == Code::REQUEST_ENTITY_INCOMPLETE
+        && message.uint(OptionNumber::CONTENT_FORMAT) == Some(ContentFormat::MISSING_BLOCKS.0.into())
+}
+
+/// Header and value of an option that requests a block.
+const ASKED_BYTES: usize = 1 + 3;
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::{String, ToString};
+
+    use super::*;
+    use crate::codec::{Encoder, MessageId, Overhead, Type};
+
+    const RULES: Rules = Rules {
+        block_size: BlockSize::B16,
+        message_bytes: 1152,
+        overhead: Overhead::of_token_length(8),
+        body_bytes: 4096,
+    };
+    const SETS: SetRules = SetRules {
+        max_payloads: 10,
+        patience: Patience { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) },
+        non_max_retransmit: 4,
+        confirmable: false,
+    };
+
+    /// Delivers block `num` of a 64-byte body with this ETag; returns the blocks requested next, or
+    /// the outcome.
+    fn after(transfer: &mut SetTransfer, num: u32, etag: u8) -> String {
+        let block = Block { num, more: num < 3, size: BlockSize::B16 };
+        let body = Body::builder()
+            .option(OptionNumber::ETAG, &[etag])
+            .uint(OptionNumber::SIZE2, 64)
+            .option(OptionNumber::Q_BLOCK2, block.encode().as_slice())
+            .payload(alloc::vec![etag; 16])
+            .build()
+            .expect("legal options");
+        let mut datagram = [0; 128];
+        let encoder = Encoder::new(&mut datagram, Type::NonConfirmable, Code::CONTENT, MessageId(1), &Token::EMPTY);
+        let length = encoder.and_then(|mut encoder| encoder.body(&body).map(|encoder| encoder.finish())).expect("room");
+        let message = Message::decode(&datagram[..length]).expect("well-formed");
+        match transfer.answer(Instant::ZERO, &message, false, &RULES, &SETS) {
+            SetStep::Say(asked) => {
+                let blocks = asked.options().filter(|option| option.number == OptionNumber::Q_BLOCK2);
+                blocks.map(|option| Block::decode(option.value).expect("legal").to_string() + " ").collect()
+            }
+            SetStep::Done(whole) => String::from_utf8_lossy(whole.payload()).into(),
+            SetStep::Wait => "wait".into(),
+            step => alloc::format!("{step:?}"),
+        }
+    }
+
+    // RFC 9177 §4.4 (Q167)
+    #[test]
+    fn a_response_that_changes_is_fetched_anew_and_late_blocks_of_the_old_one_are_ignored() {
+        let get = Body::builder().path("/f").build().expect("legal");
+        let (mut transfer, _) = SetTransfer::download(Code::GET, &get, [0; 4], BlockSize::B16);
+        assert_eq!(after(&mut transfer, 0, b'a'), "1/1/16 ");
+        assert_eq!(after(&mut transfer, 1, b'a'), "wait");
+        assert_eq!(after(&mut transfer, 2, b'b'), "0/0/16 1/0/16 3/0/16 ");
+        assert_eq!(after(&mut transfer, 3, b'a'), "wait");
+        assert_eq!([1, 3].map(|num| after(&mut transfer, num, b'b')), ["wait", "wait"]);
+        assert_eq!(after(&mut transfer, 0, b'b'), "b".repeat(64));
+    }
+}

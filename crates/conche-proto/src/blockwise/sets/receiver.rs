@@ -1,26 +1,24 @@
 //! [`Receiver`]: tracks received and missing blocks of a body, and when to report them (RFC 9177
 //! §4.3, §4.4, §7.2).
 //!
-//! Blocks arrive in any order. Consecutive blocks from the first on are joined; early blocks are
-//! stored, from at most two bursts: a peer that sends large block numbers cannot use more memory
-//! than it sends.
+//! Blocks arrive in any order. Consecutive blocks from the first on are joined; early ones are
+//! stored, from at most two bursts: large block numbers use no more memory than was sent.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::blockwise::cut::is_ours;
 use crate::codec::{Block, BlockSize, Code, Content, Header, Joined, OwnedMessage, Token, Type};
 use conche_cc::Instant;
 
-/// Minimum wait for reordered payloads after the end of a burst has arrived.
+/// Minimum wait for reordered payloads after the end of a burst.
 const REORDERING: Duration = Duration::from_millis(10);
 
-/// Longer gaps are pauses of the sender and do not count as the spacing of messages.
+/// Longer gaps are pauses of the sender.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
 
-/// Memory of an early block in addition to its payload.
+/// Memory of an early block beside its payload.
 const EARLY_BYTES: usize = 64;
 
 /// The division of a body into blocks.
@@ -29,7 +27,6 @@ pub(crate) struct Shape {
     pub(crate) size: BlockSize,
     /// Size of the whole body, from Size1 or Size2; exact (RFC 9177 §4.6).
     pub(crate) bytes: usize,
-    /// MAX_PAYLOADS.
     pub(crate) max_payloads: u32,
 }
 
@@ -38,7 +35,7 @@ impl Shape {
         u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
     }
 
-    /// Returns `true` if a payload of this length can be this block of the body.
+    /// Returns `true` if this block can have a payload of this length.
     pub(crate) fn fits(&self, block: Block, length: usize) -> bool {
         let last = block.num + 1 == self.blocks();
         let expected = if last { self.bytes - block.offset().min(self.bytes) } else { self.size.bytes() };
@@ -56,49 +53,45 @@ impl Shape {
 pub(crate) struct Patience {
     /// For Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
     pub(crate) non: Duration,
-    /// For Confirmable blocks, while the sender retransmits them: MAX_TRANSMIT_SPAN (RFC 9177
-    /// §4.4).
+    /// MAX_TRANSMIT_SPAN: while the sender retransmits Confirmable blocks (RFC 9177 §4.4).
     pub(crate) confirmable: Duration,
 }
 
-/// Reassembles a body from bursts.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     shape: Shape,
     patience: Patience,
-    /// A block after the first arrived as a Confirmable message.
+    /// A block after the first was Confirmable.
     confirmable: bool,
-    /// A block arrived as a Non-confirmable message, which its sender does not retransmit.
+    /// A block was Non-confirmable.
     non: bool,
     joined: Joined,
     /// The first block not joined yet.
     next: u32,
     early: BTreeMap<u32, Box<[u8]>>,
     early_bytes: usize,
-    /// Missing blocks were requested when a block of this burst arrived.
+    /// Missing blocks were requested on arrival of this burst.
     asked_at_set: u32,
-    /// Number of requests for missing blocks without a result.
+    /// Requests for missing blocks without a result.
     asked: u8,
     last: Instant,
     /// Average gap between messages.
     gap: Duration,
 }
 
-/// The effect of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// The block was missing.
     New,
-    /// The block is a duplicate, or too far ahead.
+    /// A duplicate, or too far ahead.
     Ignored,
 }
 
-/// The report to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// None.
     Nothing,
-    /// All blocks before this one, the first of a burst, have arrived.
+    /// All blocks before this one, which starts a burst.
     Continue(u32),
     /// Some blocks are [missing](Receiver::missing).
     Missing,
@@ -107,14 +100,14 @@ pub(crate) enum Reply {
 }
 
 impl Receiver {
-    /// Creates a receiver for a body; `content` is a message with one of its blocks.
+    /// `content` is a message with a block of the body.
     pub(crate) fn new(now: Instant, content: &Content<'_>, shape: Shape, patience: Patience) -> Self {
         Self {
             shape,
             patience,
             confirmable: false,
             non: false,
-            joined: Joined::new(content, |number| !is_ours(number)),
+            joined: Joined::new(content, |number| !number.describes_blocks()),
             next: 0,
             early: BTreeMap::new(),
             early_bytes: 0,
@@ -133,25 +126,23 @@ impl Receiver {
         self.joined.code()
     }
 
-    /// Returns the allocated memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.joined.capacity() + self.early_bytes
     }
 
-    /// Returns an upper bound of the memory with a further block, in bytes.
+    /// Returns an upper bound of the memory with another block, in bytes.
     pub(crate) fn bytes_with(&self, length: usize) -> usize {
         let joined = self.joined.capacity_with(self.early_bytes + length, self.shape.bytes);
         joined + self.early_bytes + length + EARLY_BYTES
     }
 
-    /// Returns `true` if all blocks are Confirmable, so that their sender detects losses. The first
-    /// block does not count, because it is Confirmable only to discover the peer's support
-    /// (RFC 9177 §4.1).
+    /// Returns `true` if the sender detects losses, because all blocks are Confirmable. The first
+    /// always is (RFC 9177 §4.1).
     pub(crate) fn is_confirmable(&self) -> bool {
         self.confirmable && !self.non
     }
 
-    /// Adds a block, which must [fit](Shape::fits), from a message of this type.
+    /// Adds a block, which must [fit](Shape::fits).
     pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8], ty: Type) -> Taken {
         self.confirmable |= number > 0 && ty == Type::Confirmable;
         self.non |= ty == Type::NonConfirmable;
@@ -180,8 +171,7 @@ impl Receiver {
         Taken::New
     }
 
-    /// Returns the report after block `number`. A duplicate gets the same report as the original
-    /// (RFC 9177 §4.3).
+    /// Returns the report after block `number`; for a duplicate the original's (RFC 9177 §4.3).
     pub(crate) fn reply(&mut self, number: u32, taken: Taken) -> Reply {
         let max = self.shape.max_payloads;
         if self.next >= self.shape.blocks() {
@@ -190,7 +180,7 @@ impl Receiver {
         if self.next.is_multiple_of(max) && (taken == Taken::New && number < self.next || number + 1 == self.next) {
             return Reply::Continue(self.next);
         }
-        // The sender has started the next burst, so earlier missing blocks are lost.
+        // The sender has started the next burst: earlier missing blocks are lost.
         let set = number / max;
         if !self.is_confirmable() && set > self.next / max && set > self.asked_at_set {
             self.asked_at_set = set;
@@ -199,8 +189,7 @@ impl Receiver {
         Reply::Nothing
     }
 
-    /// Returns at most `most` missing blocks, up to the end of the burst of the last received one,
-    /// in ascending order.
+    /// Returns at most `most` missing blocks, up to the end of the last received one's burst.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
         let end = self.shape.end_of_set(behind.max(self.next));
@@ -209,23 +198,20 @@ impl Receiver {
 
     /// Returns when to request missing blocks if nothing else arrives.
     pub(crate) fn due(&self) -> Instant {
-        // The last message of the burst has arrived: only reordering can still bring the earlier
-        // ones.
+        // Only reordering can still bring earlier blocks.
         let end = self.shape.end_of_set(self.next);
         if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
             return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
         }
-        // The first block is carried by an acknowledgement, which is not retransmitted: if only
-        // later blocks have arrived, it is lost.
+        // If only later blocks have arrived, the first one was lost with its acknowledgement, which
+        // is not retransmitted.
         let repeated = self.is_confirmable() && self.next > 0;
         let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
-        // No message is retransmitted for longer than MAX_TRANSMIT_SPAN, regardless of the number
-        // of requests.
+        // No message is retransmitted for longer than MAX_TRANSMIT_SPAN.
         self.last + if repeated { patience.max(self.patience.confirmable) } else { patience }
     }
 
-    /// Records a request for missing blocks; returns `false` after `most` consecutive ones without
-    /// a result.
+    /// Records a request for missing blocks; `false` after `most` without a result.
     pub(crate) fn ask(&mut self, now: Instant, most: u8) -> bool {
         let more = self.asked < most;
         self.asked = self.asked.saturating_add(1);

@@ -9,10 +9,9 @@ use conche_cc::Instant;
 use conche_cc::train::{Answered, Train};
 
 /// Maximum number of requests for missing blocks per burst. Random loss does not reach it, even at
-/// a loss rate of one half; a receiver that continues to request is hostile.
+/// a rate of one half.
 const MOST_ROUNDS: u8 = 32;
 
-/// Sends a body in bursts.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) size: BlockSize,
@@ -20,15 +19,13 @@ pub(crate) struct Sender {
     max_payloads: u32,
     /// The first block not assigned to a burst.
     next: u32,
-    /// Blocks of the burst still to be sent, in ascending order.
+    /// In ascending order.
     due: VecDeque<u32>,
-    /// The last block sent.
     left: u32,
     /// The first block never sent.
     fresh: u32,
-    /// Messages sent since the train began.
     in_train: u32,
-    /// Number of requests for missing blocks of this burst.
+    /// Requests for missing blocks of this burst.
     rounds: u8,
     /// Part of the current train was sent.
     under_way: bool,
@@ -49,7 +46,7 @@ pub(crate) enum Follows {
 }
 
 impl Sender {
-    /// Creates the sender of a body of `bytes` bytes, from block `first` on.
+    /// Starts with block `first`.
     pub(crate) fn new(bytes: usize, size: BlockSize, max_payloads: u16, first: u32) -> Self {
         Self {
             size,
@@ -86,12 +83,10 @@ impl Sender {
         self.due.is_empty()
     }
 
-    /// Returns the number of blocks of the burst still to be sent.
     pub(crate) fn due(&self) -> usize {
         self.due.len()
     }
 
-    /// Takes the next block to send.
     pub(crate) fn pop(&mut self) -> Option<u32> {
         let number = self.due.pop_front()?;
         self.left = number;
@@ -109,27 +104,26 @@ impl Sender {
         self.fresh == 0
     }
 
-    /// Starts after the first block, which was sent alone; returns `false` if it is the only one.
+    /// Starts after the first block; returns `false` if there are no others.
     pub(crate) fn begin_behind_first(&mut self, round_trip: Option<Duration>) -> bool {
         self.due.clear();
         (self.next, self.fresh, self.train) = (1, 1, Train::new(round_trip));
         self.begin_set()
     }
 
-    /// Returns `true` if another body may replace the rest of this one in the current train, which
-    /// remains within two bursts.
+    /// Returns `true` if another body may replace the rest in the current train, which stays within
+    /// two bursts.
     pub(crate) fn may_restart(&self) -> bool {
         !self.due.is_empty() && self.in_train < self.max_payloads
     }
 
-    /// Replaces the rest of this body by another body, in the current train.
+    /// Replaces the rest of this body, in the current train.
     pub(crate) fn restart(&mut self, with: &Self) {
         (self.size, self.bytes, self.next, self.fresh) = (with.size, with.bytes, with.next, with.fresh);
         self.rounds = 0;
         self.due.clone_from(&with.due);
     }
 
-    /// Starts the next burst, if any.
     pub(crate) fn begin_set(&mut self) -> bool {
         let end = (self.next / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks());
         self.due.extend(self.next..end);
@@ -139,8 +133,7 @@ impl Sender {
         begun
     }
 
-    /// Handles a request for the next burst: the receiver has all blocks before `number` (2.31, or
-    /// a 'Continue' of Q-Block2).
+    /// Handles a request for the next burst: the receiver has all blocks before `number`.
     pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> Follows {
         if number != self.next || !self.due.is_empty() {
             return Follows::Nothing;
@@ -150,8 +143,7 @@ impl Sender {
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
     }
 
-    /// Handles missing blocks if each block is acknowledged: the outstanding one is not missing
-    /// yet.
+    /// Handles missing blocks if each is acknowledged: the outstanding one is not missing yet.
     pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
         let on_its_way = |number: u32| number == self.left && number < self.fresh;
         let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
@@ -160,7 +152,7 @@ impl Sender {
 
     /// Handles a report of missing blocks, in ascending order.
     pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
-        // Blocks of a burst not started cannot be missing: the receiver has all blocks before it.
+        // The receiver has all blocks before a burst not started.
         if numbers.first().is_some_and(|&first| first == self.next) {
             return self.go_on(now, self.next);
         }
@@ -180,7 +172,7 @@ impl Sender {
             self.train.answered(&Answered { now, lost, prompt: !numbers.contains(&self.left) });
             self.under_way = false;
         }
-        // Due blocks are not missing, and no block is sent twice (RFC 9177 §4.4).
+        // No block is sent twice (RFC 9177 §4.4).
         let due = core::mem::take(&mut self.due);
         known.retain(|number| due.binary_search(number).is_err());
         known.extend(due);
@@ -189,7 +181,7 @@ impl Sender {
         Follows::Set
     }
 
-    /// Handles a missing answer to the burst: the next one follows, unless `most` bursts had none.
+    /// Handles a missing answer: the next burst follows, unless `most` had none.
     pub(crate) fn unanswered(&mut self, most: u8) -> Follows {
         if self.unanswered >= most {
             return Follows::TooMuch;
@@ -203,13 +195,11 @@ impl Sender {
         !self.under_way
     }
 
-    /// Starts a train with a message of `bytes`.
     pub(crate) fn begin_train(&mut self, base: Duration, bytes: u32) {
         (self.under_way, self.in_train) = (true, 1);
         self.train.begin(base, bytes);
     }
 
-    /// Returns the duration of the train so far.
     pub(crate) fn span(&self) -> Duration {
         self.train.span().into()
     }

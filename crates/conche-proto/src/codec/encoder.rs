@@ -1,17 +1,17 @@
-//! [`Encoder`]: writes a message into the caller's buffer (RFC 7252 §3).
+//! [`Encoder`]: writes a message into the caller's buffer (RFC 7252 §3); [`Overhead`]: its size.
 
 use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::header::HEADER_LENGTH;
+use super::message::HEADER_LENGTH;
 use super::wire::{OptionHeader, PAYLOAD_MARKER};
-use super::{Body, Code, Header, MAX_OPTION_LENGTH, MessageId, OptionNumber, Overhead, Token, Type, encode_uint};
+use super::{Body, Code, Header, MAX_OPTION_LENGTH, Message, MessageId, OptionNumber, Token, Type, encode_uint};
 
-/// Writes one message: framing and token first, then options in ascending order, then the payload.
+/// Writes one message: framing and token, then options in ascending order, then the payload.
 ///
-/// After an error the buffer holds a truncated message, which must not be sent.
+/// After an error the buffer must not be sent.
 #[derive(Debug)]
 pub struct Encoder<'b> {
     buffer: &'b mut [u8],
@@ -23,9 +23,9 @@ pub struct Encoder<'b> {
 enum Stage {
     /// The message is Empty: nothing may follow.
     Empty,
-    /// Options with this number or a higher one may follow.
+    /// Options from this number on may follow.
     Options(OptionNumber),
-    /// The body or payload is complete: nothing may follow.
+    /// Nothing may follow.
     Payload,
 }
 
@@ -48,8 +48,8 @@ impl<'b> Encoder<'b> {
     }
 
     /// Writes the framing of another transport, then the token. `framing` must announce the code
-    /// and the [token length](Token::tkl). If it announces the length of options and payload, that
-    /// is the length of the [`Body`].
+    /// and the [token length](Token::tkl). The length of options and payload is that of the
+    /// [`Body`].
     ///
     /// # Errors
     ///
@@ -112,8 +112,8 @@ impl<'b> Encoder<'b> {
         Ok(self)
     }
 
-    /// Appends encoded options and payload. They must be everything that follows the token, since
-    /// the first option's delta counts from 0.
+    /// Appends encoded options and payload, directly after the token: the first delta counts from
+    /// 0.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl<'b> Encoder<'b> {
         Ok(self)
     }
 
-    /// Appends the payload marker and the payload; nothing for an empty payload.
+    /// Appends marker and payload; nothing for an empty payload.
     ///
     /// # Errors
     ///
@@ -152,13 +152,12 @@ impl<'b> Encoder<'b> {
         Ok(self)
     }
 
-    /// Returns the length of the message in bytes, from the start of the buffer.
+    /// Returns the length of the message in bytes.
     #[must_use]
     pub fn finish(&self) -> usize {
         self.length
     }
 
-    /// Writes the header of an option.
     #[inline]
     fn start_option(&mut self, number: OptionNumber, length: usize) -> Result<(), EncodeError> {
         let previous = match self.stage {
@@ -173,8 +172,8 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Writes the first `length` bytes of `padded`. If there is room, all of `padded` is stored
-    /// with one instruction instead of a loop; the next write overwrites the excess.
+    /// Writes the first `length` bytes of `padded`. If there is room, one instruction stores all of
+    /// them instead of a loop; the next write overwrites the excess.
     #[inline]
     fn write_padded<const N: usize>(&mut self, padded: [u8; N], length: u8) -> Result<(), EncodeError> {
         match self.buffer.get_mut(self.length..).and_then(|free| free.first_chunk_mut::<N>()) {
@@ -197,14 +196,13 @@ impl<'b> Encoder<'b> {
     }
 }
 
-/// Encodes an Empty message: a ping, an Empty ACK or a RST (RFC 7252 §4.1).
+/// Encodes a ping, an Empty ACK or a RST (RFC 7252 §4.1).
 #[must_use]
 pub fn encode_empty(ty: Type, id: MessageId) -> [u8; HEADER_LENGTH] {
     Header { ty, code: Code::EMPTY, id }.to_bytes(0)
 }
 
-/// Encodes the extended length of a token of at least 13 bytes, which stands between header and
-/// token (RFC 8974 §2.1).
+/// Encodes the extended length of a token of at least 13 bytes (RFC 8974 §2.1).
 fn length_extension(token: &Token) -> SmallVec<[u8; 8]> {
     token.length_field().map_or_else(SmallVec::new, |field| {
         let extension = field.extension.to_be_bytes();
@@ -213,8 +211,7 @@ fn length_extension(token: &Token) -> SmallVec<[u8; 8]> {
     })
 }
 
-/// Encodes a message into a new buffer without zeroing the buffer first. An Empty message consists
-/// of its header (RFC 7252 §4.1).
+/// Encodes a message into a new buffer, which is not zeroed first.
 #[inline]
 pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
     if code.is_empty() {
@@ -240,7 +237,7 @@ pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, 
     datagram
 }
 
-/// AbandonReason a message could not be encoded.
+/// Reason why a message could not be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -261,10 +258,118 @@ pub enum EncodeError {
         /// The option.
         number: OptionNumber,
     },
-    /// Options or a payload were written after the payload.
+    /// Something was written after the payload.
     #[error("nothing can follow the payload")]
     AfterPayload,
-    /// An Empty message must not have a token, options or a payload (RFC 7252 §4.1).
+    /// An Empty message has no token, options or payload (RFC 7252 §4.1).
     #[error("an Empty message carries neither token nor options nor payload")]
     EmptyWithContent,
+}
+
+/// Longest Block or Q-Block option, in bytes: header and value.
+pub(crate) const BLOCK_BYTES: usize = 2 + 3;
+/// Longest encoding of Size1 or Size2, in bytes.
+pub(crate) const SIZE_BYTES: usize = 2 + 4;
+
+/// Longest Observe option, in bytes: header and value.
+pub(crate) const OBSERVE_BYTES: usize = 1 + 3;
+
+pub(crate) const MARKER_BYTES: usize = 1;
+
+/// The size of a message beyond its [`Body`]: header, token, and options that are added later.
+/// Every size check uses this type, so that the checked size equals the sent size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Overhead(usize);
+
+impl Overhead {
+    #[inline]
+    pub(crate) fn of(token: &Token) -> Self {
+        Self(HEADER_LENGTH + token.encoded_len())
+    }
+
+    pub(crate) const fn of_token_length(length: usize) -> Self {
+        Self(HEADER_LENGTH + Token::encoded_len_of(length))
+    }
+
+    /// Returns the overhead of a response to this message: header and its token.
+    #[inline]
+    pub(crate) fn of_response_to(message: &Message<'_>) -> Self {
+        Self(HEADER_LENGTH + message.encoded_token_len())
+    }
+
+    #[inline]
+    pub(crate) const fn with(self, bytes: usize) -> Self {
+        Self(self.0.saturating_add(bytes))
+    }
+
+    #[inline]
+    pub(crate) const fn and(self, bytes: usize) -> usize {
+        self.0.saturating_add(bytes)
+    }
+
+    #[inline]
+    pub(crate) fn message(self, body: &Body) -> usize {
+        self.and(body.len())
+    }
+
+    #[inline]
+    pub(crate) fn fits(self, body: &Body, limit: usize) -> bool {
+        self.message(body) <= limit
+    }
+
+    /// Returns the room for a body in a message of `limit` bytes; `None` if the overhead exceeds
+    /// it.
+    #[inline]
+    pub(crate) const fn room(self, limit: usize) -> Option<usize> {
+        limit.checked_sub(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::codec::{Code, MessageId, OptionNumber, Type, encode_to_vec, encode_uint};
+
+    #[test]
+    fn an_encoded_message_has_the_computed_size_with_tokens_of_each_length() {
+        let body = Body::builder().path("/a").payload("payload").build().expect("legal options");
+        for length in [0, 1, 8, 9, 12, 13, 268, 269, 65_804] {
+            let token = Token::extended(&vec![7; length]).expect("no longer than RFC 8974 allows");
+            let datagram = encode_to_vec(Type::Confirmable, Code::PUT, MessageId(1), &token, &body);
+            assert_eq!(Overhead::of(&token).message(&body), datagram.len());
+            assert_eq!(Overhead::of_token_length(length), Overhead::of(&token));
+            let message = Message::decode_extended(&datagram).expect("well-formed");
+            assert_eq!(Overhead::of_response_to(&message), Overhead::of(&token));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn options_that_are_added_take_no_more_than_is_reserved_for_them(
+            numbers in prop::collection::btree_set(1..400_u16, 0..6), lengths in prop::collection::vec(0..300_usize, 6),
+        ) {
+            use OptionNumber as N;
+            let mut body = Body::builder();
+            for (number, length) in numbers.into_iter().zip(lengths) {
+                let with = body.clone().option(N(number), &vec![1; length]);
+                // Registered options have length bounds.
+                body = if with.clone().build().is_ok() { with } else { body };
+            }
+            let body = body.build().expect("each option was accepted");
+            let grown = |added: &[(N, u32)]| {
+                let added: vec::Vec<_> = added.iter().map(|(number, value)| (*number, encode_uint(*value))).collect();
+                body.rewritten(|_| true, &added, b"").len() - body.len()
+            };
+            for number in [N::BLOCK1, N::BLOCK2, N::Q_BLOCK1, N::Q_BLOCK2] {
+                prop_assert!(grown(&[(number, 0xff_ffff)]) <= BLOCK_BYTES);
+                prop_assert!(grown(&[(number, 0xff_ffff), (N::SIZE1, u32::MAX)]) <= BLOCK_BYTES + SIZE_BYTES);
+                prop_assert!(grown(&[(number, 0xff_ffff), (N::SIZE2, u32::MAX)]) <= BLOCK_BYTES + SIZE_BYTES);
+            }
+            prop_assert!(grown(&[(N::OBSERVE, 0xff_ffff)]) <= OBSERVE_BYTES);
+        }
+    }
 }
