@@ -508,13 +508,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Cuts a response to its first block of 16 bytes, and keeps the body for the others. `None` if
-    /// the response is not the beginning of a body.
+    /// the response is not the beginning of a body, or if the message would exceed `most` bytes.
     pub(super) fn smallest_first_block(
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
         waiting: &Waiting<P>,
         response: &Response,
+        most: usize,
     ) -> Option<Response> {
         const SMALLEST: BlockSize = BlockSize::B16;
         let code = response.code;
@@ -527,12 +528,22 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let cut = |whole: &Representation| whole.block(first, block1, Some(SMALLEST), to.beside, limit).ok();
         let body = match response.body.content(code)?.block(OptionNumber::BLOCK2).ok()? {
             // It was cut before, and the body is kept.
-            Some(block) if block.num == 0 => cut(self.representations.get(now, to.key)?)?.body,
+            Some(block) if block.num == 0 => {
+                let body = cut(self.representations.get(now, to.key)?)?.body;
+                if !to.beside.fits(&body, most) {
+                    self.representations.finish(to.key);
+                    return None;
+                }
+                body
+            }
             Some(_) => return None,
             None => {
                 let (hash, mut whole) = (layers.transport.hash, Representation::new(code, &response.body));
                 whole.tag(|payload| hash.hash(&payload).to_be_bytes());
                 let body = cut(&whole)?.body;
+                if !to.beside.fits(&body, most) {
+                    return None;
+                }
                 self.keep(layers, now, &to, whole).ok()?;
                 body
             }

@@ -33,7 +33,8 @@
 //! An Echo value of 16 bytes needs more room than three times the shortest requests, so those get
 //! one of 6 bytes. Its MAC of 32 bits could be guessed: after [`ECHO_GUESSES`] wrong ones no brief value
 //! is accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years. The
-//! message ID of a ping has 16 bits; wrong answers are counted by host.
+//! message ID of a ping has 16 bits; wrong answers are counted by host, and after 64 of all hosts a
+//! source must answer two pings in a row.
 //!
 //! A host that runs CoAP at the forged address and port answers the ping although it requested
 //! nothing. Only [`SourceValidation::Echo`] protects such hosts.
@@ -180,6 +181,12 @@ pub(crate) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool 
     confirmable || !allows(waiting.allowance, Overhead::of(&waiting.token).message(&response.body))
 }
 
+/// Returns an unpredictable message ID outside the range for group requests.
+fn ping_id(random: &mut impl RngCore) -> MessageId {
+    let id = random.next_u32() % u32::from(*GROUP_IDS.start());
+    MessageId(u16::try_from(id).unwrap_or_default())
+}
+
 /// The answer to a datagram from a source that is not validated may have at most this many times its
 /// bytes.
 const FACTOR: usize = 3;
@@ -296,7 +303,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             };
             self.give_up(layers, now, overdue);
         }
-        let id = self.ping_id(layers);
+        let id = ping_id(&mut layers.transport.random);
         if let Some(id) = self.validation_made(layers).pings.hold(now, origin, id, held)? {
             self.ping_source(layers, origin.source, id);
         }
@@ -306,12 +313,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn ping_source(&mut self, layers: &mut Layers<P, C>, to: Source<P>, id: MessageId) {
         layers.transport.stats.validation_pings += 1;
         layers.transport.push_empty(to, Type::Confirmable, id);
-    }
-
-    /// Returns an unpredictable message ID outside the range for group requests.
-    fn ping_id(&mut self, layers: &mut Layers<P, C>) -> MessageId {
-        let id = layers.transport.random.next_u32() % u32::from(*GROUP_IDS.start());
-        MessageId(u16::try_from(id).unwrap_or_default())
     }
 
     fn validation_made(&mut self, layers: &mut Layers<P, C>) -> &mut Validation<P> {
@@ -337,18 +338,19 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Handles an Empty ACK or a Reset. Returns whether it answers a ping, which validates the
-    /// source.
+    /// source or, after many wrong answers, is followed by a second ping.
     #[inline]
     pub(crate) fn validates(&mut self, layers: &mut Layers<P, C>, now: Instant, from: &P, id: MessageId) -> bool {
-        if self.validation.as_ref().is_none_or(|validation| validation.pings.is_empty()) {
+        let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
             return false;
-        }
+        };
         let hash = layers.transport.peers.hash(from);
-        let is_answer = self.validation_made(layers).pings.is_answered(now, hash, id);
-        if is_answer {
-            self.validate(layers, now, hash, now + LIFETIME);
+        match validation.pings.answered(now, hash, id, || ping_id(&mut layers.transport.random)) {
+            Answer::Wrong => return false,
+            Answer::First(to, next) => self.ping_source(layers, to, next),
+            Answer::Proof => self.validate(layers, now, hash, now + LIFETIME),
         }
-        is_answer
+        true
     }
 
     /// Marks a source as validated until then, and continues with its held messages.
@@ -437,13 +439,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 Held::Request(request) => self.challenge_at_once(layers, now, &request.0, &request.1.view()),
                 Held::Response(response) => {
                     let (waiting, security, response) = *response;
-                    let block =
-                        security.is_plain().then(|| self.smallest_first_block(layers, now, &waiting, &response));
-                    let bytes = |block: &Response| Overhead::of(&waiting.token).message(&block.body);
                     let allowance = waiting.allowance.map_or(0, |allowance| usize::from(allowance.get()));
-                    let response = match block.flatten().filter(|block| bytes(block) <= allowance + credit) {
+                    let most = allowance + credit;
+                    let block = match security.is_plain() {
+                        true => self.smallest_first_block(layers, now, &waiting, &response, most),
+                        false => None,
+                    };
+                    let response = match block {
                         Some(block) => {
-                            credit -= bytes(&block).saturating_sub(allowance);
+                            let bytes = Overhead::of(&waiting.token).message(&block.body);
+                            credit -= bytes.saturating_sub(allowance);
                             Response { reliability: Some(Reliability::NeverConfirmable), ..block }
                         }
                         None => self.in_place_of(layers, now, &waiting, &response),
@@ -559,6 +564,11 @@ const OVERHEAD: usize = 256;
 /// answers.
 const PING_GUESSES: usize = 64;
 
+/// Maximum number of wrong answers from all hosts in each [`LIFETIME`]. After that a source must
+/// answer two pings in a row, because a few guesses for each address of a network are soon right for
+/// one of them.
+const GUESSES_OF_ALL: u32 = 64;
+
 /// A message held until its source answers a ping.
 #[derive(Debug)]
 pub(crate) enum Held<P> {
@@ -605,6 +615,8 @@ pub(crate) struct Pinged<P> {
     group: Group,
     host: Group,
     id: MessageId,
+    /// The message ID of the ping before, if the source has answered the first of two.
+    answered: Option<MessageId>,
     due: Instant,
     pings: u8,
     intervals: u8,
@@ -646,6 +658,16 @@ impl<P> Linked<ByDue> for Pinged<P> {
     }
 }
 
+/// The meaning of an Empty ACK or a Reset for a pinged source.
+pub(in crate::server) enum Answer<P> {
+    /// It does not answer the ping.
+    Wrong,
+    /// It answers the first of two pings. Send the second.
+    First(Source<P>, MessageId),
+    /// It validates the source.
+    Proof,
+}
+
 /// The next action for a source.
 pub(crate) enum Due<P> {
     /// Send another ping.
@@ -680,6 +702,8 @@ pub(crate) struct Pings<P> {
     held: usize,
     /// Wrong answers in the period that ends at `guesses_until`, by host.
     guesses: Shares,
+    /// Wrong answers of all hosts in this period.
+    guesses_of_all: u32,
     guesses_until: Instant,
 }
 
@@ -693,6 +717,7 @@ impl<P> Pings<P> {
             shares: Shares::new(),
             held: 0,
             guesses: Shares::new(),
+            guesses_of_all: 0,
             guesses_until: Instant::ZERO,
         }
     }
@@ -768,6 +793,7 @@ impl<P> Pings<P> {
                     group: from.group,
                     host: from.host,
                     id,
+                    answered: None,
                     due: now + self.interval,
                     pings: 1,
                     intervals: 0,
@@ -805,16 +831,43 @@ impl<P> Pings<P> {
         self.shares.admits(group, held.bytes(), HELD_BYTES)
     }
 
-    /// Handles an Empty ACK or a Reset of a source. Returns whether it answers the source's ping. A
-    /// wrong message ID is counted.
-    pub(in crate::server) fn is_answered(&mut self, now: Instant, hash: u64, id: MessageId) -> bool {
-        let Some(index) = self.find(hash) else { return false };
-        let (host, is_right) = (self.pinged[index].host, self.pinged[index].id == id);
-        let believed = self.believes(now, host);
-        if believed && !is_right {
-            self.guesses.take(host, 1);
+    /// Handles an Empty ACK or a Reset of a source. A wrong message ID is counted, and voids the
+    /// answer to the first of two pings. `next` returns the message ID of the second one.
+    pub(in crate::server) fn answered(
+        &mut self,
+        now: Instant,
+        hash: u64,
+        id: MessageId,
+        next: impl FnOnce() -> MessageId,
+    ) -> Answer<P>
+    where
+        P: Copy,
+    {
+        let Some(index) = self.find(hash) else { return Answer::Wrong };
+        let Pinged { host, id: expected, answered, .. } = self.pinged[index];
+        if !self.believes(now, host) {
+            return Answer::Wrong;
         }
-        believed && is_right
+        if id != expected {
+            // A copy of the answer to the first ping changes nothing.
+            if answered != Some(id) {
+                self.guesses.take(host, 1);
+                self.guesses_of_all = self.guesses_of_all.saturating_add(1);
+                self.pinged[index].answered = None;
+            }
+            return Answer::Wrong;
+        }
+        if answered.is_some() || self.guesses_of_all < GUESSES_OF_ALL {
+            return Answer::Proof;
+        }
+        // The answer pays for the second ping.
+        self.order.remove(&mut self.pinged, index);
+        let pinged = &mut self.pinged[index];
+        (pinged.answered, pinged.id) = (Some(id), next());
+        (pinged.due, pinged.pings, pinged.intervals) = (now + self.interval, 1, 0);
+        let first = Answer::First(pinged.to, pinged.id);
+        self.order.push_back(&mut self.pinged, index);
+        first
     }
 
     /// Returns whether the unanswered ping of a source has this message ID.
@@ -852,7 +905,7 @@ impl<P> Pings<P> {
     /// that fall into its cells do not count.
     fn believes(&mut self, now: Instant, host: Group) -> bool {
         if now >= self.guesses_until {
-            (self.guesses, self.guesses_until) = (Shares::new(), now + LIFETIME);
+            (self.guesses, self.guesses_of_all, self.guesses_until) = (Shares::new(), 0, now + LIFETIME);
         }
         self.guesses.excess(host, PING_GUESSES) < PING_GUESSES
     }

@@ -1,10 +1,11 @@
 //! Source validation by ping: plain RFC 7252 clients get everything after one round trip, and
 //! forgers nothing.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use conche_proto::codec::{Block, BlockSize, Code, MessageId, OptionNumber, OwnedMessage, Type};
-use conche_proto::{Datagram, EndpointConfig, Input, QBlock, Response, SourceValidation};
+use conche_proto::{Datagram, EndpointConfig, Input, Limits, QBlock, Response, SourceValidation};
 
 use crate::model::Address;
 use crate::support::direct::{Given, ack_of, address, content, count_by_network};
@@ -249,6 +250,27 @@ fn a_source_that_does_not_answer_gets_what_fits_after_12_s() {
     }
 }
 
+#[test]
+fn a_response_of_which_no_block_may_be_sent_to_its_source_takes_no_place_of_others() {
+    let limits = Limits { transfers: 2, ..Limits::default() };
+    let mut server = Direct::validating(EndpointConfig { limits, ..EndpointConfig::default() });
+    let long: (u16, &[u8]) = (OptionNumber::URI_QUERY.0, &[b'q'; 40]);
+    for (from, size, kept) in [(1, 1_000, 0), (2, 3_000, 1)] {
+        let asked = server.receive(from, &get((Type::Confirmable, 1), &[])).request();
+        server.respond(asked, content(&"x".repeat(size)));
+        assert_eq!(server.run(s(12)).sent.last().expect("an answer").1.code(), Code::UNAUTHORIZED);
+        assert_eq!(server.endpoint.occupancy().representations, kept);
+    }
+    // The body of the larger one is evicted at once.
+    for from in 3..5 {
+        let asked = server.receive(from, &get((Type::Confirmable, 1), &[long])).request();
+        server.respond(asked, large());
+        assert_eq!(server.run(s(12)).sent.last().expect("a block").1.code(), Code::CONTENT);
+        server.run(s(3));
+    }
+    server.run_to_end();
+}
+
 /// A client without ping and Echo support, like CoAPthon3: it retransmits, and fetches one block
 /// after the other.
 // RFC 9175 §2.4, RFC 7959 §2.4
@@ -325,10 +347,15 @@ fn ask(server: &mut Direct, from: Address, id: u16) -> Given {
     server.respond(asked, large())
 }
 
-/// Asserts that a source that answers its ping gets its response.
+/// Returns whether a source that answers its ping, or two in a row, gets its response.
 fn is_validated(server: &mut Direct, from: Address, id: u16) -> bool {
-    let ping = ping_of(&ask(server, from, id));
-    let given = server.receive(from, &wire::reset(ping));
+    let mut given = ask(server, from, id);
+    for _ in 0..2 {
+        given = server.receive(from, &wire::reset(ping_of(&given)));
+        if given.sent.first().is_none_or(|(_, message)| !is_ping(message)) {
+            break;
+        }
+    }
     given.sent.first().is_some_and(|(_, message)| message.payload().len() == 1_000)
 }
 
@@ -349,6 +376,38 @@ fn after_64_wrong_guesses_no_answer_of_the_host_is_believed_until_247_s_are_over
     assert_eq!(given.message().code(), Code::UNAUTHORIZED, "it is asked for an Echo value instead");
     server.run(s(248));
     assert!(is_validated(&mut server, forged, 2));
+}
+
+/// Sends a wrong answer to the ping of each of these hosts of network 9.
+fn guess(server: &mut Direct, hosts: Range<u16>) {
+    for host in hosts {
+        let forged = address(9, host);
+        let ping = ping_of(&ask(server, forged, 1));
+        server.receive(forged, &wire::reset(MessageId(ping.0 ^ 1)));
+    }
+}
+
+#[test]
+fn forgers_who_guess_for_all_hosts_of_a_network_must_guess_two_pings_in_a_row_after_64_wrong_answers() {
+    let mut server = server();
+    guess(&mut server, 0..63);
+    let ping = ping_of(&ask(&mut server, 1, 1));
+    assert_eq!(server.receive(1, &wire::reset(ping)).message().payload().len(), 1_000);
+    guess(&mut server, 63..64);
+    let first = ping_of(&ask(&mut server, 2, 1));
+    let second = ping_of(&server.receive(2, &wire::reset(first)));
+    assert_ne!(first, second);
+    // A copy of an answer changes nothing, and a wrong one begins anew.
+    assert!(server.receive(2, &wire::reset(first)).sent.is_empty());
+    assert!(server.receive(2, &wire::reset(MessageId(second.0 ^ 1))).sent.is_empty());
+    let third = ping_of(&server.receive(2, &wire::reset(second)));
+    assert!(server.receive(2, &get((Type::Confirmable, 1), &[])).sent.is_empty());
+    assert_eq!(ping_of(&server.run(s(2))), third, "a retransmission of the request pays for another one");
+    assert_eq!(server.receive(2, &wire::empty_ack(third)).message().payload().len(), 1_000);
+    server.run(s(248));
+    let ping = ping_of(&ask(&mut server, 2, 2));
+    assert_eq!(server.receive(2, &wire::reset(ping)).message().payload().len(), 1_000);
+    server.run_to_end();
 }
 
 #[test]
