@@ -816,11 +816,13 @@ impl<P> Pings<P> {
     }
 
     /// Removes a source to make room for another one of this group, if the source has had half an
-    /// interval for its answer and its own group holds more bytes.
+    /// interval for its answer and its own group holds more bytes. Messages of forged sources that
+    /// fall into the cells of this group do not count.
     pub(in crate::server) fn make_room(&mut self, now: Instant, group: Group) -> Option<Pinged<P>> {
         let first = self.order.first()?;
         let pinged = &self.pinged[first];
-        if pinged.due > now + self.interval / 2 || self.shares.held(pinged.group) <= self.shares.held(group) {
+        let is_young = pinged.intervals == 0 && pinged.due > now + self.interval / 2;
+        if is_young || self.shares.held(pinged.group) <= self.shares.excess(group, OVERHEAD) {
             return None;
         }
         self.remove(first)

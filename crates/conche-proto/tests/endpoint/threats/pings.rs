@@ -454,6 +454,26 @@ fn forgers_of_one_network_leave_others_half_of_the_room_and_of_all_networks_the_
 }
 
 #[test]
+fn forged_registrations_of_65_536_networks_1000_a_second_leave_room_for_each_newcomer() {
+    let mut server = server();
+    count_by_network(&mut server);
+    let mut pinged = 0;
+    for number in 0..15_000_u32 {
+        server.run(ms(1));
+        // An odd factor permutes the networks.
+        let forged = number.wrapping_mul(40_503) << 16 | 1;
+        server.receive(forged, &get((Type::Confirmable, 1), &[OBSERVE]));
+        if number % 200 == 0 {
+            let newcomer = number.wrapping_mul(40_507) << 16 | 2;
+            let given = server.receive(newcomer, &get((Type::Confirmable, 1), &[OBSERVE]));
+            pinged += given.sent.iter().filter(|(sent, message)| sent.to == newcomer && is_ping(message)).count();
+        }
+    }
+    assert_eq!(pinged, 75);
+    assert!(server.endpoint.occupancy().awaiting_validation > 3_000, "the room is used up");
+}
+
+#[test]
 fn what_is_held_for_an_address_that_does_not_exist_is_dropped_with_the_error() {
     let mut server = server();
     let asked = server.receive(1, &get((Type::NonConfirmable, 1), &[])).request();
