@@ -1,5 +1,5 @@
-//! Passes the commit of the build to the command, for the manifests of results. Without a
-//! repository (as in a tarball) or without git, the commit is unknown and the build succeeds.
+//! Passes the commit to the command, for the manifests of results. Without a repository or git, the
+//! commit is unknown and the build succeeds.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,6 @@ fn main() {
     }
 }
 
-/// Returns the output of a git command that succeeds.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     // Keeps `git status` from writing to the index.
     let output = Command::new("git").current_dir(root).env("GIT_OPTIONAL_LOCKS", "0").args(arguments).output().ok()?;

@@ -1,8 +1,8 @@
-//! Fuzzing: runs every target of `fuzz/` for some seconds, prints a line for each, and shows how to
-//! reproduce failures.
+//! Fuzzing: runs the targets of `fuzz/`, prints a line for each, and shows how to reproduce
+//! failures.
 //!
-//! Runs of a target start from its checked-in seeds and from the corpus of earlier runs.
-//! libFuzzer's output goes to a file, and is shown only after a failure.
+//! Runs start from a target's checked-in seeds and the corpus of earlier runs. libFuzzer's output
+//! goes to a file, and is shown only after a failure.
 
 use std::path::Path;
 use std::process::{self, Stdio};
@@ -12,19 +12,18 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
 
-/// What to run, and for how long.
 #[derive(clap::Args)]
 pub struct Options {
-    /// How many seconds each target runs.
+    /// Seconds to run each target.
     seconds: u32,
-    /// Targets; without any, all of fuzz/.
+    /// Targets to run; by default all of fuzz/.
     targets: Vec<String>,
 }
 
 /// Runs the targets one after the other.
 ///
 /// # Errors
-/// If a tool is missing, a target does not exist or does not build, or a failure was found.
+/// If a tool is missing, a target does not exist or build, or a failure was found.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     let all = targets(&fs::read_to_string(project.root.join("fuzz/Cargo.toml"))?)?;
     let chosen = if options.targets.is_empty() { all.clone() } else { options.targets.clone() };
@@ -51,7 +50,7 @@ fn targets(manifest: &str) -> Result<Vec<String>> {
     Ok(bins.iter().filter_map(|bin| bin.get("name")?.as_str().map(str::to_owned)).collect())
 }
 
-/// Returns a target's seed directory: its own or, if it runs scripts under a focus, that of all
+/// Returns a target's seed directory: its own or, if it runs scripts under a focus, the one of all
 /// scripts.
 fn seeds(project: &Project, target: &str) -> String {
     let own = format!("fuzz/seeds/{target}");
@@ -105,7 +104,6 @@ fn artifact(output: &str) -> Option<String> {
     output.lines().find_map(|line| line.split_once("Test unit written to ")).map(|(_, path)| path.trim().to_owned())
 }
 
-/// Summarises executions, coverage and failures from libFuzzer's output.
 fn summary(output: &str, found: bool) -> String {
     let after = |line: &str, word: &str| {
         line.split_once(word).and_then(|(_, rest)| rest.split_whitespace().next()).map(str::to_owned)

@@ -1,17 +1,5 @@
 //! Project chores beyond plain cargo: `cargo xtask ci`, `tidy`, `compliance`, `interop`,
 //! `bench-peers`, `fuzz`, `papers`, `readme`.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`project`] | the text files of the checkout, and findings |
-//! | [`source`] | Rust files as tokens, without comments and without test code |
-//! | [`tidy`] | checks of headers, lengths, invariants, layers, links, origins, licences |
-//! | [`compliance`] | test coverage of RFC requirements |
-//! | [`tool`] | `interop` and `bench-peers`, which are programs of their own in `tools/` |
-//! | [`fuzz`] | the fuzz targets, for some seconds each |
-//! | [`papers`] | the papers' values, compared with recorded ones |
-//! | [`readme`] | the commands and code of README and guide, run and compared |
-//! | [`ci`] | all of that, and cargo, in order |
 
 mod ci;
 mod compliance;
@@ -21,11 +9,11 @@ mod project;
 mod readme;
 mod source;
 mod tidy;
-mod tool;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::process::{self, ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 use project::Project;
@@ -40,29 +28,27 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run everything that has to pass before a change is merged, and stop at the first failure.
+    /// Run everything that must pass before a change is merged; stop at the first failure.
     Ci(ci::Options),
-    /// Check what a compiler does not: headers, lengths, invariants, layers, links, origins of
-    /// data, licences.
+    /// Check headers, invariants, layers, links, origins of data, licences.
     Tidy,
-    /// Print which test covers which requirement of RFC 7252 and its extensions; fail if one has
+    /// Print the tests that cover each requirement of RFC 7252 and its extensions; fail if one has
     /// none and is not deferred.
     Compliance(compliance::Options),
     /// Run the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and
     /// node-coap, and write docs/interop.md.
     #[command(disable_help_flag = true)]
-    Interop(tool::Arguments),
-    /// Measure how fast conche and other implementations serve and ask on this machine, one beside
-    /// the other.
+    Interop(ToolArguments),
+    /// Compare the speed of conche and other implementations on this machine, as servers and
+    /// clients.
     #[command(disable_help_flag = true)]
-    BenchPeers(tool::Arguments),
-    /// Fuzz every target, or those named, for so many seconds; fail with how to reproduce what was
-    /// found.
+    BenchPeers(ToolArguments),
+    /// Run fuzz targets; after a failure, show how to reproduce it.
     Fuzz(fuzz::Options),
-    /// Run all papers for a first impression, and list the figures that are not as recorded.
+    /// Run all papers quickly, and list the values that differ from the recorded ones.
     Papers(papers::Options),
-    /// Run the commands of README.md and the guide that are marked for it, and compare the code
-    /// that README.md quotes.
+    /// Run the marked commands of README.md and the guide, and compare the code quoted by
+    /// README.md.
     Readme,
 }
 
@@ -76,10 +62,28 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Ci(options) => ci::run(&project, &options),
         Chore::Tidy => tidy::run(&project),
         Chore::Compliance(options) => compliance::run(&project, &options),
-        Chore::Interop(options) => tool::run(&project, "interop", &options),
-        Chore::BenchPeers(options) => tool::run(&project, "bench-peers", &options),
+        Chore::Interop(options) => run_tool(&project, "interop", &options),
+        Chore::BenchPeers(options) => run_tool(&project, "bench-peers", &options),
         Chore::Fuzz(options) => fuzz::run(&project, &options),
         Chore::Papers(options) => papers::run(&project, &options),
         Chore::Readme => readme::run(&project),
     }
+}
+
+/// Arguments of a tool, as documented by its `--help`.
+#[derive(clap::Args)]
+struct ToolArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    arguments: Vec<OsString>,
+}
+
+/// Runs a tool, and exits with its status if it fails, as it has printed the reason.
+fn run_tool(project: &Project, package: &str, arguments: &ToolArguments) -> Result<()> {
+    let mut command = process::Command::new("cargo");
+    command.args(["run", "--quiet", "--package", package, "--"]).args(&arguments.arguments);
+    let status = command.current_dir(&project.root).status().context("cannot start cargo")?;
+    if !status.success() {
+        process::exit(status.code().unwrap_or(1));
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The text files of the checkout, and findings of checks.
+//! Text files of the checkout, and findings of checks.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,6 @@ pub use tool_support::Project;
 
 use crate::source;
 
-/// Directories with generated files.
 const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
 
 /// Returns every text file of the checkout, sorted by path.
@@ -34,8 +33,7 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
         if entry.file_type()?.is_dir() {
             collect(root, &path, files)?;
         } else if let Ok(text) = fs::read_to_string(&path) {
-            // Files that are not UTF-8 are skipped; only their origin is checked, through a README
-            // beside them.
+            // Files that are not UTF-8 are skipped; a README beside them states their origin.
             let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             files.push(TextFile { path, text, in_test_module: false });
         }
@@ -43,12 +41,10 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
     Ok(())
 }
 
-/// A text file of the project.
 #[derive(Debug)]
 pub struct TextFile {
     /// Path from the root, with `/`.
     pub path: String,
-    /// Contents.
     pub text: String,
     /// Whether its parent declares it as `#[cfg(test)] mod …;`.
     in_test_module: bool,
@@ -75,17 +71,15 @@ fn mark_test_modules(files: &mut [TextFile]) {
 }
 
 impl TextFile {
-    /// Returns the part of the name after the last dot.
     pub fn extension(&self) -> &str {
         self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
-    /// Returns the name without directories.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Returns its directory; empty for the root.
+    /// Empty for the root.
     pub fn directory(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
@@ -102,16 +96,14 @@ impl TextFile {
 /// A problem at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Path of the file from the root.
     pub path: String,
-    /// Line, from 1; 0 for the whole file.
+    /// From 1; 0 for the whole file.
     pub line: usize,
     /// Problem and remedy.
     pub message: String,
 }
 
 impl Finding {
-    /// Creates a finding on a line of a file.
     pub fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into() }
     }

@@ -1,6 +1,5 @@
-//! Checks README.md and the chapters of the guide. Every fenced block of commands or Rust follows a
-//! comment with its rule, unless it is included from another file:
-//!
+//! Checks README.md and the guide. A comment with a rule precedes every fenced block of commands or
+//! Rust that is not included from another file:
 //! | comment | rule |
 //! |---|---|
 //! | `<!-- ci: test -->` | its one command is the test step of `cargo xtask ci` |
@@ -17,15 +16,12 @@ use anyhow::{Context, Result, bail};
 use crate::project::{Project, files};
 use tool_support::Command;
 
-/// The test command in README.md.
 pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
 
-/// The document that states the test command.
 const README: &str = "README.md";
 /// Directory of the guide's chapters.
 const GUIDE: &str = "docs/guide/src/";
 
-/// Runs and compares the blocks of README.md and the guide.
 pub fn run(project: &Project) -> Result<()> {
     let mut blocks = Vec::new();
     for file in files(project)? {
@@ -67,7 +63,7 @@ pub fn run(project: &Project) -> Result<()> {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
-    /// File and line of its opening fence.
+    /// File and line of the opening fence.
     place: String,
     rule: Rule,
     text: String,
@@ -120,7 +116,7 @@ fn rule(comment: &str) -> Result<Rule> {
     })
 }
 
-/// Ends background processes at the end, and waits until their ports are free.
+/// Ends background processes, and waits until their ports are free.
 const TIDY_UP: &str = "trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT\n";
 
 /// Builds a script that stops at the first failure.
@@ -155,7 +151,6 @@ fn unprinted<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     shown.lines().filter(|line| !line.starts_with("$ ") && !line.is_empty()).find(|line| !was_printed(line))
 }
 
-/// Returns a Rust file without its header.
 fn body(text: &str) -> &str {
     let header = text.split_inclusive('\n').take_while(|line| line.starts_with("//!")).map(str::len).sum();
     text[header..].trim()

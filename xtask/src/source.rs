@@ -1,30 +1,25 @@
-//! Rust files as flat lists of tokens with line numbers, without comments and optionally without
-//! test code.
+//! Rust files as lists of tokens with line numbers, optionally without test code.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A token of a Rust file: an identifier, a literal, one punctuation character or one bracket.
+/// An identifier, a literal, one punctuation character or one bracket.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Text.
     pub text: String,
     /// First line, from 1.
     pub line: usize,
-    /// Kind.
     pub kind: Kind,
 }
 
 /// The attribute of items that are compiled for tests only.
 const GATE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
 
-/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A name or keyword.
+    /// Or keyword.
     Identifier,
     /// A number, string or character.
     Literal,
-    /// Anything else.
     Punctuation,
 }
 
@@ -35,7 +30,7 @@ pub fn tokens(text: &str) -> Option<Vec<Token>> {
     Some(all)
 }
 
-/// Returns the tokens of `text` without items under `#[cfg(test)]`; `None` if it is not Rust.
+/// Returns the tokens without items under `#[cfg(test)]`; `None` if `text` is not Rust.
 pub fn tokens_outside_tests(text: &str) -> Option<Vec<Token>> {
     let all = tokens(text)?;
     if starts_with(&all, &["#", "!", "[", "cfg", "(", "test", ")", "]"]) {
@@ -62,7 +57,6 @@ pub fn test_modules(tokens: &[Token]) -> Vec<&str> {
     declarations.map(|window| window[GATE.len() + 1].text.as_str()).collect()
 }
 
-/// Whether `tokens` equals `pattern`.
 pub fn matches(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.len() == pattern.len() && tokens.iter().zip(pattern).all(|(token, text)| token.text == *text)
 }
@@ -70,7 +64,6 @@ pub fn matches(tokens: &[Token], pattern: &[&str]) -> bool {
 /// A test function of a Rust file, in a module or in a `proptest!` block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TestFunction {
-    /// Name.
     pub name: String,
     /// Line of its `#[test]`.
     pub first_line: usize,
@@ -78,12 +71,11 @@ pub struct TestFunction {
     pub last_line: usize,
 }
 
-/// Whether `tokens` begins with `pattern`.
 pub fn starts_with(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.get(..pattern.len()).is_some_and(|start| matches(start, pattern))
 }
 
-/// Returns the functions of `tokens` marked `#[test]`, `#[tokio::test]` or similar.
+/// Returns the functions marked `#[test]`, `#[tokio::test]` or similar.
 pub fn test_functions(tokens: &[Token]) -> Vec<TestFunction> {
     let mut functions = Vec::new();
     let mut at = 0;
@@ -110,7 +102,7 @@ fn test_attribute(tokens: &[Token]) -> Option<usize> {
 
 fn function_after(tokens: &[Token], after: usize) -> Option<TestFunction> {
     let keyword = after + tokens[after..].iter().position(|token| token.text == "fn")?;
-    // Only attributes and qualifiers may come between the attribute and its function.
+    // Only attributes and qualifiers may come between.
     if tokens[after..keyword].iter().any(|token| token.text == "{" || token.text == ";") {
         return None;
     }

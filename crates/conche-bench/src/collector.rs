@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use conche_proto::Stats;
+use cpu_time::ThreadTime;
+
+use crate::dtls::Counts;
 use crate::report;
-use crate::sample::Sample;
-use crate::tally::Interval;
+use crate::tally::{Interval, Tally};
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -122,6 +125,58 @@ impl Collector {
         let all = first..first + count(measured);
         all.map(|number| self.closed.remove(&number).unwrap_or_else(|| report::Interval::empty(span))).collect()
     }
+}
+
+/// A thread sends one at the end of each interval.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) thread: u32,
+    /// Number and counts; `None` if nothing happened.
+    pub(crate) interval: Option<(u64, Interval)>,
+    /// First interval with further samples.
+    pub(crate) next: u64,
+}
+
+/// The result of a thread.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) tally: Tally,
+    /// Duration of the measurement.
+    pub(crate) measured: Duration,
+    pub(crate) answered: u64,
+    pub(crate) traffic: Stats,
+    pub(crate) usage: Usage,
+    pub(crate) used_in: Duration,
+    /// For lack of message IDs.
+    pub(crate) renewed: u64,
+    pub(crate) dropped: u64,
+    pub(crate) handshakes: Option<Counts>,
+}
+
+/// CPU use of a thread, to show whether a test measures the server or itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) cpu: Duration,
+    /// Ready to run but waiting for a core; zero if not reported.
+    pub(crate) waiting: Duration,
+}
+
+impl Usage {
+    pub(crate) fn of_this_thread() -> Self {
+        let cpu = ThreadTime::try_now().map_or(Duration::ZERO, |time| time.as_duration());
+        Self { cpu, waiting: waiting() }
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self { cpu: self.cpu.saturating_sub(earlier.cpu), waiting: self.waiting.saturating_sub(earlier.waiting) }
+    }
+}
+
+/// Linux reports nanoseconds in this file's second field.
+fn waiting() -> Duration {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok());
+    nanos.map_or(Duration::ZERO, Duration::from_nanos)
 }
 
 #[cfg(test)]

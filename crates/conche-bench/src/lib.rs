@@ -17,22 +17,6 @@
 //! # }
 //! ```
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`plan`] | the server, the load and the duration |
-//! | [`kind`] | the requests |
-//! | `schedule` | due times of requests |
-//! | `source_ports` | source ports, without reuse of message IDs within EXCHANGE_LIFETIME |
-//! | `sockets` | datagrams in batches, and exact timers |
-//! | `protecting` | OSCORE contexts |
-//! | `secured` | DTLS sessions, one per lane |
-//! | `worker` | one thread: an endpoint, its sockets, its share of the load |
-//! | `collector` | samples of all threads per interval, and progress |
-//! | `tally` | counts and measurements |
-//! | `sample` | messages from a thread to the collector |
-//! | [`report`] | the result, serializable |
-//! | [`compare`] | ratios of two results with confidence intervals |
-//!
 //! # Limits of a source port
 //!
 //! A message ID must not be reused toward a destination for EXCHANGE_LIFETIME, 247 s (RFC 7252
@@ -42,19 +26,17 @@
 
 mod collector;
 pub mod compare;
+mod dtls;
 mod error;
 pub mod kind;
+mod oscore;
 pub mod plan;
-mod protecting;
 pub mod report;
 mod run;
-mod sample;
 mod schedule;
-mod secured;
 mod sockets;
 mod source_ports;
 mod tally;
-mod usage;
 mod worker;
 
 pub use collector::Live;

@@ -25,6 +25,16 @@ impl Share {
     }
 }
 
+/// The extent of a schedule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Requests due earlier do not count.
+    pub(crate) counts_from: Instant,
+    pub(crate) until: Instant,
+    /// Maximum number of counted requests.
+    pub(crate) count: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// `None` in a closed loop: due as soon as it can be sent.
@@ -48,14 +58,7 @@ struct Due {
 }
 
 impl Schedule {
-    /// Schedules at most `count` counted requests until `until`.
-    pub(crate) fn new(
-        load: Load,
-        share: Share,
-        (counts_from, until): (Instant, Instant),
-        count: u64,
-        random: Pcg64Mcg,
-    ) -> Self {
+    pub(crate) fn new(load: Load, share: Share, Span { counts_from, until, count }: Span, random: Pcg64Mcg) -> Self {
         let arrivals = match load {
             Load::Closed => None,
             Load::Open { rate, arrivals } => {
@@ -154,7 +157,8 @@ mod tests {
 
     fn schedule(arrivals: Arrivals, share: Share, until: Instant) -> Schedule {
         let load = Load::Open { rate: 1_000.0, arrivals };
-        Schedule::new(load, share, (Instant::ZERO, until), u64::MAX, Pcg64Mcg::new(0xdead_beef_cafe))
+        let span = Span { counts_from: Instant::ZERO, until, count: u64::MAX };
+        Schedule::new(load, share, span, Pcg64Mcg::new(0xdead_beef_cafe))
     }
 
     fn all(mut schedule: Schedule) -> Vec<Instant> {
@@ -206,8 +210,8 @@ mod tests {
         const ALL: u64 = 10_000_000_000_000_000_000;
         let load = Load::Open { rate: 1e9, arrivals: Arrivals::Constant };
         let (share, until) = (Share { index: 0, of: 1 }, Instant::from_nanos(ALL));
-        let times = (Instant::from_nanos(ALL / 2), until);
-        let schedule = |count| Schedule::new(load, share, times, count, Pcg64Mcg::new(0xdead_beef_cafe));
+        let span = |count| Span { counts_from: Instant::from_nanos(ALL / 2), until, count };
+        let schedule = |count| Schedule::new(load, share, span(count), Pcg64Mcg::new(0xdead_beef_cafe));
         assert_eq!(schedule(u64::MAX).stop(until), ALL / 2, "those of the warm-up do not count");
         assert_eq!(schedule(7).stop(until), 7);
     }

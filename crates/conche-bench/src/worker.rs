@@ -9,33 +9,31 @@
 //! A slot is a request in flight, of a seat: one of the plan's endpoints, whose lane is a source
 //! port with message IDs left.
 
-mod ending;
-mod events;
-mod freshness;
-mod observing;
 mod sessions;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use conche_proto::cc::AnyController;
-use conche_proto::{Endpoint, Event, Input, Instant, Output, Request, Stats, SubscriptionId};
+use conche_proto::codec::OwnedMessage;
+use conche_proto::{
+    Course, Endpoint, Event, ExchangeId, Failure, Input, Instant, Output, Request, RequestError, Stats, SubscriptionId,
+};
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
+use crate::collector::{Done, Sample, Usage};
+use crate::dtls::{Counts, DtlsLanes};
 use crate::error::Error;
 use crate::kind::Draw;
+use crate::oscore::OscoreContexts;
 use crate::plan::{Load, Plan, Until};
-use crate::protecting::Protecting;
-use crate::sample::{Done, Sample};
-use crate::schedule::{Schedule, Share};
-use crate::secured::Secured;
+use crate::schedule::{Schedule, Share, Span};
 use crate::sockets::Sockets;
 use crate::source_ports::SourcePorts;
-use crate::tally::{Interval, Tally, nanos};
-use crate::usage::Usage;
+use crate::tally::{Interval, Loss, Tally, nanos};
 
 const AT_ONCE: usize = 32;
 
@@ -92,8 +90,8 @@ pub(crate) struct Worker<'a> {
     endpoint: Endpoint<u32, AnyController>,
     sockets: Sockets,
     /// DTLS, between endpoint and sockets.
-    secured: Option<Secured>,
-    protecting: Protecting,
+    dtls: Option<DtlsLanes>,
+    oscore: OscoreContexts,
     source_ports: SourcePorts,
     schedule: Schedule,
     draw: Draw,
@@ -135,14 +133,14 @@ impl<'a> Worker<'a> {
         let mut stream = || Pcg64Mcg::new(u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()));
         let config = plan.config();
         let lifetime = config.transmission.exchange_lifetime();
-        let secured = match &plan.credentials {
+        let dtls = match &plan.credentials {
             Some(credentials) => {
-                Some(Secured::new(credentials.clone(), self::seed()?).map_err(crate::PlanError::from)?)
+                Some(DtlsLanes::new(credentials.clone(), self::seed()?).map_err(crate::PlanError::from)?)
             }
             None => None,
         };
         let message_bytes = config.limits.message_bytes;
-        let longest = if secured.is_some() { Secured::longest_datagram(message_bytes) } else { message_bytes };
+        let longest = if dtls.is_some() { DtlsLanes::longest_datagram(message_bytes) } else { message_bytes };
         let mut sockets = Sockets::new(plan.target, plan.local, longest).map_err(Error::Socket)?;
         let mut source_ports = SourcePorts::new(lifetime, plan.in_flight);
         let seats = u32::try_from(share.of(plan.endpoints.into())).unwrap_or(u32::MAX);
@@ -153,14 +151,14 @@ impl<'a> Worker<'a> {
             Until::Elapsed(span) => (counts_from + span, u64::MAX),
             Until::Count(count) => (Instant::FAR_FUTURE, share.of(count)),
         };
-        let schedule = Schedule::new(plan.load, share, (counts_from, until), count, stream());
+        let schedule = Schedule::new(plan.load, share, Span { counts_from, until, count }, stream());
         // Measuring begins at an interval's end.
         let before = plan.warm_up.as_nanos() % common.interval.as_nanos().max(1);
         let interval_end = Instant::from_nanos(u64::try_from(before).unwrap_or_default());
         let controller = plan.controller.clone();
         let mut endpoint = Endpoint::new(config, controller, self::seed()?).map_err(crate::PlanError::from)?;
         Ok(Self {
-            protecting: Protecting::open(&plan.oscore, share, &mut endpoint)?,
+            oscore: OscoreContexts::open(&plan.oscore, share, &mut endpoint)?,
             endpoint,
             draw: Draw::new(&plan.kinds, stream()),
             free: (0..u32::try_from(slots.len()).unwrap_or(u32::MAX)).collect(),
@@ -185,7 +183,7 @@ impl<'a> Worker<'a> {
             common,
             samples,
             sockets,
-            secured,
+            dtls,
             source_ports,
             schedule,
             seats,
@@ -272,7 +270,7 @@ impl<'a> Worker<'a> {
         let kind = &plan.kinds[kind];
         let mut request = Request::new(kind.code, kind.body.clone()).with_reliability(kind.reliability);
         request.timeout = plan.timeout;
-        if let Some(context) = self.protecting.of(self.slots[number as usize].seat) {
+        if let Some(context) = self.oscore.of(self.slots[number as usize].seat) {
             request = request.protected(context);
         }
         let exchange =
@@ -313,7 +311,7 @@ impl<'a> Worker<'a> {
         loop {
             match self.endpoint.poll(self.now, self.sockets.buffer()) {
                 Output::Transmit(transmit) => self.send(transmit),
-                Output::Event(Event::Reserve(reserve)) => self.protecting.keep(&mut self.endpoint, reserve)?,
+                Output::Event(Event::Reserve(reserve)) => self.oscore.keep(&mut self.endpoint, reserve)?,
                 Output::Event(event) => self.handle_event(event),
                 Output::Wait(_) if !has_asked && self.issue()? => has_asked = true,
                 Output::Wait(due) => {
@@ -349,7 +347,7 @@ impl<'a> Worker<'a> {
             Phase::Measuring => Some(self.until),
             Phase::Ending(deadline) => Some(deadline),
         };
-        let sessions = self.secured.as_ref().and_then(Secured::due);
+        let sessions = self.dtls.as_ref().and_then(DtlsLanes::due);
         let next = [wake, paused, phase, sessions, Some(self.interval_end)].into_iter().flatten().min();
         let request = self.schedule.peek(self.now).filter(|_| !self.free.is_empty());
         let exact = request.is_some_and(|due| next.is_none_or(|next| due < next));
@@ -420,11 +418,224 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn take(&mut self, lane: u32, number: usize) -> Result<(), conche_proto::Undrained> {
-        if self.secured.is_some() {
+        if self.dtls.is_some() {
             self.take_record(lane, number);
             return Ok(());
         }
         self.endpoint.handle(self.now, Input::datagram(lane, self.sockets.received(number)))
+    }
+
+    #[inline]
+    fn handle_event(&mut self, event: Event<u32>) {
+        match event {
+            Event::Response { exchange, message, course, .. } => self.answered(exchange, &message, course),
+            Event::Failed { exchange, reason, course, .. } => self.failed(exchange, reason, course),
+            // Expected with a No-Response option.
+            Event::Unanswered { exchange, course, .. } => self.failed(exchange, Failure::NoResponse, course),
+            event => self.handle_observation_event(event),
+        }
+    }
+
+    #[inline]
+    fn answered(&mut self, exchange: ExchangeId, message: &OwnedMessage, course: Course) {
+        self.has_answer = true;
+        let Some((number, slot)) = self.over(exchange, &course) else { return };
+        let end = slot.submitted + course.queued + course.elapsed;
+        let latency = nanos(end - slot.due);
+        self.ends(end);
+        self.interval.answered += 1;
+        self.interval.latency.saturating_record(latency);
+        if self.phase != Phase::WarmingUp && self.at_end.is_none() {
+            self.answered += 1;
+        }
+        if slot.counts {
+            self.tally.answer(slot.kind as usize, message.code(), &course, latency);
+        }
+        // A registration keeps its slot.
+        if !self.common.plan.observe {
+            self.free.push_back(number);
+        }
+    }
+
+    fn failed(&mut self, exchange: ExchangeId, reason: Failure, course: Course) {
+        let Some((number, slot)) = self.over(exchange, &course) else { return };
+        self.ends(slot.submitted + course.queued + course.elapsed);
+        self.interval.lost += 1;
+        if slot.counts {
+            self.tally.lose(reason.into(), &course);
+        }
+        match Loss::from(reason) {
+            Loss::TimedOut => {
+                self.free.push_back(number);
+                self.close_unanswered_session(slot.lane);
+            }
+            // A retry would fail at once.
+            _ => self.pausing.push_back((self.now + PAUSE, number)),
+        }
+    }
+
+    #[inline]
+    fn over(&mut self, exchange: ExchangeId, course: &Course) -> Option<(u32, Slot)> {
+        let place = self.places.get_mut(exchange.place() as usize)?;
+        let number = std::mem::replace(place, NO_SLOT);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let slot = self.slots.get_mut(number as usize)?;
+        slot.open = false;
+        let slot = *slot;
+        self.source_ports.ends(slot.lane, course.messages);
+        self.close_session(slot.lane);
+        Some((number, slot))
+    }
+
+    #[inline]
+    fn ends(&mut self, at: Instant) {
+        self.last_end = self.last_end.max(at);
+    }
+
+    fn observe(&mut self, lane: u32, request: Request) -> Result<ExchangeId, RequestError> {
+        let (exchange, subscription) = self.endpoint.subscribe(self.now, lane, request)?;
+        self.subscriptions.insert(subscription, self.now);
+        Ok(exchange)
+    }
+
+    fn handle_observation_event(&mut self, event: Event<u32>) {
+        match event {
+            Event::Notification { subscription, .. } => self.notified(subscription),
+            Event::Stale { subscription, .. } => {
+                // Otherwise the observation ends with an event.
+                let _ = self.endpoint.reregister(self.now, subscription);
+            }
+            Event::SubscriptionOver { subscription, .. } => {
+                self.subscriptions.remove(&subscription);
+                self.tally.not_observed += 1;
+            }
+            // No other event matters.
+            _ => {}
+        }
+    }
+
+    fn notified(&mut self, subscription: SubscriptionId) {
+        self.interval.notifications += 1;
+        let Some(heard) = self.subscriptions.get_mut(&subscription) else { return };
+        let gap = self.now - std::mem::replace(heard, self.now);
+        if self.phase == Phase::Measuring {
+            self.tally.notifications += 1;
+            self.tally.gaps.saturating_record(nanos(gap));
+        }
+    }
+
+    fn end_observations(&mut self) {
+        for subscription in std::mem::take(&mut self.subscriptions).into_keys() {
+            if let Ok(exchange) = self.endpoint.unsubscribe(self.now, subscription) {
+                self.record_slot(exchange.place(), NO_SLOT);
+                self.in_flight += 1;
+            }
+        }
+    }
+
+    fn run_timers(&mut self) -> Result<(), Error> {
+        while let Some(&(until, slot)) = self.pausing.front()
+            && until <= self.now
+        {
+            self.pausing.pop_front();
+            self.free.push_back(slot);
+        }
+        if self.now >= self.interval_end {
+            self.close_interval();
+        }
+        if self.phase == Phase::WarmingUp && self.now >= self.counts_from {
+            self.phase = Phase::Measuring;
+            self.at_start = self.mark();
+            // With `handshakes`, earlier ones do not count.
+            if let Some(dtls) = self.dtls.as_mut().filter(|_| self.common.plan.handshakes) {
+                dtls.counts = Counts::new();
+            }
+        }
+        let interrupted = self.common.stop.load(Ordering::Relaxed);
+        let counted = self.schedule.left == 0;
+        if !matches!(self.phase, Phase::Ending(_)) && (interrupted || counted || self.now >= self.until) {
+            // Requests due in time, if only this thread is late.
+            while !interrupted && self.issue()? {}
+            self.end();
+        }
+        if interrupted {
+            self.phase = Phase::Ending(self.now);
+        }
+        Ok(())
+    }
+
+    /// Closes the current interval, and missed ones.
+    fn close_interval(&mut self) {
+        let number = self.number;
+        while self.now >= self.interval_end {
+            self.number += 1;
+            self.interval_end += self.common.interval;
+        }
+        self.send_sample(number, self.number);
+    }
+
+    /// Nothing before `next` follows.
+    fn send_sample(&mut self, number: u64, next: u64) {
+        // Events after the end belong to no interval.
+        let has_counts = !self.interval.is_empty() && self.at_end.is_none();
+        let interval = has_counts.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
+        // Without a receiver the test is over.
+        let _ = self.samples.send(Sample { thread: self.thread, interval, next });
+    }
+
+    fn end(&mut self) {
+        self.tally.unsent = self.schedule.stop(self.now);
+        let deadline = match self.common.plan.until {
+            // As long as the protocol waits.
+            Until::Count(_) => Instant::FAR_FUTURE,
+            Until::Elapsed(_) => {
+                self.at_end = Some(self.mark());
+                if let Some(dtls) = &mut self.dtls {
+                    dtls.is_counting = false;
+                }
+                self.now + GRACE
+            }
+        };
+        self.phase = Phase::Ending(deadline);
+        self.end_observations();
+    }
+
+    fn mark(&self) -> (Instant, Stats, Usage) {
+        let stats = *self.endpoint.stats();
+        let stats = self.dtls.as_ref().map_or(stats, |dtls| dtls.on_the_wire(stats));
+        (self.now, stats, Usage::of_this_thread())
+    }
+
+    fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Ending(deadline) => self.in_flight == 0 || self.now >= deadline,
+            _ => false,
+        }
+    }
+
+    fn finish(mut self) -> Done {
+        let (ended, stats, usage) = self.at_end.unwrap_or_else(|| self.mark());
+        let (started, before, used) = self.at_start;
+        let open = self.slots.iter().filter(|slot| slot.open && slot.counts).count();
+        self.tally.unfinished = u64::try_from(open).unwrap_or(u64::MAX);
+        let measured = match self.common.plan.until {
+            Until::Elapsed(_) => ended.min(self.until) - self.counts_from,
+            Until::Count(_) => self.last_end - self.counts_from,
+        };
+        self.send_sample(self.number, u64::MAX);
+        self.close_sessions();
+        self.oscore.close(&mut self.endpoint);
+        Done {
+            tally: self.tally,
+            measured,
+            answered: self.answered,
+            traffic: difference(stats, before),
+            usage: usage.since(used),
+            used_in: ended - started,
+            renewed: self.renewed,
+            dropped: self.sockets.dropped,
+            handshakes: self.dtls.map(|dtls| dtls.counts),
+        }
     }
 }
 
@@ -448,4 +659,13 @@ fn slots(plan: &Plan, seats: usize) -> Vec<Slot> {
         Load::Closed => (0..seats).flat_map(|seat| (0..each).map(move |_| slot(seat))).collect(),
         Load::Open { .. } => (0..each).flat_map(|_| (0..seats).map(slot)).collect(),
     }
+}
+
+fn difference(now: Stats, before: Stats) -> Stats {
+    let mut difference = now;
+    difference.datagrams_sent -= before.datagrams_sent;
+    difference.datagrams_received -= before.datagrams_received;
+    difference.bytes_sent -= before.bytes_sent;
+    difference.bytes_received -= before.bytes_received;
+    difference
 }

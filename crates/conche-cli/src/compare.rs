@@ -1,4 +1,4 @@
-//! `conche compare [PAPER|SCENARIO.toml]...`: every controller over every cell, and a ranking by
+//! `conche compare [PAPER|SCENARIO.toml]...`: runs controllers over all cells and ranks them by
 //! regret.
 
 use std::io::{self, Write};
@@ -10,11 +10,9 @@ use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::{Row, to_ndjson};
 
 use crate::Global;
-use crate::completed_experiment::CompletedExperiment;
 use crate::error::UsageError;
-use crate::experiment_options::Options;
+use crate::experiment::{self, CompletedExperiment, Options};
 use crate::names::{self, Source};
-use crate::output_dir;
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -31,13 +29,14 @@ Examples:
     mut_arg("controllers", |arg| arg.help("These controllers only, of `conche controllers`, or schemes of the scenario; by default all controllers"))
 )]
 pub struct Args {
-    /// Papers and scenario files; without any all papers. A first impression, unless --full or --runs is given.
+    /// Papers and scenario files; by default all papers. A quick run, unless --full or --runs is
+    /// given.
     #[arg(value_name = "PAPER|SCENARIO.toml", value_parser = names::Sources, hide_possible_values = true)]
     sources: Vec<Source>,
-    /// Ratios to this controller, instead of to the best one of each cell.
+    /// Show ratios to this controller instead of to the best one of each cell.
     #[arg(long, value_name = "NAME", value_parser = names::Schemes, hide_possible_values = true)]
     baseline: Option<String>,
-    /// As often and as long as the papers and scenarios say.
+    /// Use the replications and durations of the papers and scenarios.
     #[arg(long, conflicts_with_all = ["quick", "runs"])]
     full: bool,
     #[command(flatten)]
@@ -61,17 +60,16 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let rows = comparison::rows(&cells, baseline.as_deref());
     let lines = to_ndjson(&rows)?;
     if let Some(store) = &store {
-        output_dir::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)))?;
+        experiment::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)))?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
     // Failed runs are no error here: under some controllers runs do not end, and the ranking shows
-    // where.
+    // them.
     let failed = options.close(&done, store, global)?.filter(|_| !global.quiet);
     failed.iter().for_each(|failed| show::note(format_args!("{}", show::escape_lines(failed))));
     Ok(())
 }
 
-/// Returns the experiments to compare, without duplicates.
 fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
     let paper = |paper: &Paper| paper.experiment();
     let mut experiments: Vec<Experiment> = Vec::new();
@@ -94,12 +92,10 @@ fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
     Ok(experiments)
 }
 
-/// Returns the first repeated name.
 fn first_duplicate(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)).map(|(_, name)| name)
 }
 
-/// Lists the experiments, with replications and seeds.
 fn origins(done: &[CompletedExperiment]) -> String {
     done.iter().map(|done| format!("{}\n", done.origin())).collect()
 }

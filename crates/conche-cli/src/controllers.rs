@@ -1,4 +1,4 @@
-//! `conche controllers [NAME]`: the feature table of all controllers, or the details of one.
+//! `conche controllers [NAME]`: the features of all controllers, or of one.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ remembers nothing of a peer. `conche controllers NAME` tells more.";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only this controller, with its source and what was published of it.
+    /// Show this controller only, with its source and published properties.
     #[arg(value_parser = names::Name)]
     name: Option<&'static Named>,
 }

@@ -12,7 +12,7 @@ use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
 use serde::Serialize;
 
 use crate::Global;
-use crate::credentials::Protecting;
+use crate::credentials::RequestSecurity;
 use crate::error::Interrupted;
 use crate::formats;
 use crate::json;
@@ -27,15 +27,16 @@ use crate::show;
 pub struct Args {
     /// coap://HOST[:PORT], or with the path of another directory than /.well-known/core
     uri: String,
-    /// Only resources with this attribute, as in rt=temperature, if=sensor, ct=50 or href=/sensors/*. A * at the end
-    /// stands for any. Several must all be met; servers need not support more than one.
+    /// Select resources by attribute, as in rt=temperature, if=sensor, ct=50 or href=/sensors/*,
+    /// where a final * matches any ending. Resources must match all filters; servers need not
+    /// support more than one.
     #[arg(value_name = "NAME=VALUE")]
     filters: Vec<String>,
-    /// Give up after so many seconds, all retransmissions included.
+    /// Give up after this many seconds, retransmissions included.
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
     #[command(flatten)]
-    credentials: Protecting,
+    credentials: RequestSecurity,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
@@ -87,11 +88,11 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Attributes with their own column, and its heading.
+/// Attributes with their own column, and their headings.
 const COLUMNS: &[(&str, &str)] =
     &[("title", "title"), ("rt", "type (rt)"), ("if", "interface (if)"), ("ct", "format (ct)"), ("sz", "size (sz)")];
 
-/// Returns a row per resource. Columns without any value are left out.
+/// Returns a row per resource, without empty columns.
 fn table(links: &[Link<'_>]) -> Table {
     let has = |name: &str| links.iter().any(|link| link.attribute(name).is_some());
     let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();

@@ -1,79 +1,77 @@
-//! Errors of the command, beside those of the library.
+//! Errors of the command, beside the library's.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use conche::Error;
 
 /// An error in the arguments or the configuration, found after parsing.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct UsageError(pub String);
 
 impl UsageError {
-    /// Turns any error about the user's input into one.
     pub fn of(error: impl fmt::Display) -> Self {
         Self(error.to_string())
     }
 }
 
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
-
-/// The user interrupted the command with Ctrl-C.
-#[derive(Debug)]
+/// The user interrupted the command.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
 pub struct Interrupted;
 
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Interrupted {}
-
-/// No message of several was answered.
-#[derive(Debug)]
+/// None of several messages was answered.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer from {0}")]
 pub struct NoAnswer(pub String);
 
-impl fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no answer from {}", self.0)
-    }
-}
-
-impl std::error::Error for NoAnswer {}
-
 /// All responses of a load test were errors.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("no request succeeded: most responses were {code}")]
 pub struct NoSuccess {
-    /// The most frequent code.
+    /// Most frequent response code.
     pub code: String,
 }
 
-impl fmt::Display for NoSuccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no request succeeded: most responses were {}", self.code)
-    }
-}
-
-impl std::error::Error for NoSuccess {}
-
 /// An error that standard output already shows as an object, such as a response 4.04.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub struct Reported(pub Error);
 
-impl fmt::Display for Reported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Reported {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source()
-    }
+/// An invalid value of an argument.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentError {
+    #[error("{0:?} is no option number: 0 to 65535 are")]
+    OptionNumber(String),
+    #[error("{0:?}: an even number of hexadecimal digits must follow 0x")]
+    Hexadecimal(String),
+    #[error("a token of {length} bytes: at most {max} are allowed")]
+    TokenLength { length: usize, max: usize },
+    #[error("blocks have 16, 32, 64, 128, 256, 512 or 1024 bytes")]
+    BlockSize,
+    #[error("a number of seconds above 0 was expected, as in 5, or a time, as in 500ms")]
+    Seconds,
+    #[error("an address with a port was expected, as in 192.0.2.1:5683, 0.0.0.0:0 or [::]:0")]
+    LocalAddress,
+    #[error("no content format is called so: give a number from 0 to 65535, a media type, or {}", .0.join(", "))]
+    ContentFormat(Vec<&'static str>),
+    #[error("the port is missing: write {0}")]
+    PortMissing(SocketAddr),
+    #[error("the port {0:?} is not a number from 0 to 65535")]
+    Port(String),
+    #[error("an address with a port was expected, as in 127.0.0.1:5683 or [::]:5683")]
+    Address,
+    #[error("a whole number from 1 on was expected")]
+    Threads,
+    #[error("between commas a label is missing; write it as in `{0}`")]
+    Label(&'static str),
+    #[error("it has to be a name, `=` and a value, as in `{0}`")]
+    Assignment(&'static str),
+    #[error("a share from 0% to 100% was expected, as in 10%")]
+    Share,
+    #[error("a number of requests a second above 0 was expected")]
+    Rate,
+    #[error("methods are get, post, put, delete, fetch, patch and ipatch")]
+    Method,
 }

@@ -6,18 +6,17 @@ use std::process::ExitCode;
 use conche::{Error, Failure};
 use serde::Serialize;
 
-use crate::credentials::is_of_the_machine;
+use crate::credentials::is_not_about_credentials;
 use crate::error::{Interrupted, NoAnswer, NoSuccess, Reported, UsageError};
 use crate::json;
 use crate::runtime::{self, INTERRUPTED};
 use crate::show;
 
-/// The end of `conche --help`.
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
                         4 response 4.xx; 5 response 5.xx; 6 security; 130 interrupted.";
 
-/// Prints the error, if any, and returns the exit status. With `json`, standard output gets an
-/// object too.
+/// Prints the error, if any, and returns the exit status. With `json`, standard output also gets an
+/// object.
 pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -27,8 +26,8 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     }
 }
 
-/// Makes Ctrl-C and SIGTERM end a computation at once, after `clear` has removed the progress
-/// display. If `is_kept`, the message says that the command can continue later.
+/// Makes Ctrl-C and SIGTERM end a computation, after `clear` has removed the progress display.
+/// `is_kept`: the command can continue later.
 pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
         // Without a handler the signals end the process without a message.
@@ -44,7 +43,6 @@ pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'st
     });
 }
 
-/// Prints an error and returns its exit status.
 fn print_error(error: &anyhow::Error, json: bool) -> u8 {
     let (status, hint) = (status(error), hint(error));
     if json && !error.is::<Reported>() {
@@ -57,7 +55,7 @@ fn print_error(error: &anyhow::Error, json: bool) -> u8 {
     status
 }
 
-/// Prints a usage error, or the requested help or version, and ends the process.
+/// Prints a usage error, help or version, and exits.
 pub fn usage(error: &clap::Error) -> ! {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.to_string();
@@ -86,16 +84,15 @@ fn print_object(status: u8, error: &str, hint: Option<&str>) {
         INTERRUPTED => "interrupted",
         _ => "failure",
     };
-    // A failed write to standard output is ignored; standard error gets the text anyway.
+    // A failed write is ignored: standard error gets the text anyway.
     let _ = json::print(&Object { schema: 1, error, kind, status, hint });
 }
 
-/// Returns the library error inside, if any.
 fn library(error: &anyhow::Error) -> Option<&Error> {
     error.downcast_ref().or_else(|| error.downcast_ref().map(|Reported(error)| error))
 }
 
-/// Returns the usual cause of an error, where the error itself cannot know it.
+/// Returns the usual cause of an error, if the error itself does not state it.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     match library(error)? {
         Error::Failed { failure: Failure::Unreachable, .. } => Some(
@@ -124,8 +121,7 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     }
 }
 
-/// Returns the usual cause for which a server ends a handshake with this alert (RFC 5246 §7.2, RFC
-/// 4279 §2).
+/// Returns the usual cause of a server's alert during the handshake (RFC 5246 §7.2, RFC 4279 §2).
 fn of_alert(alert: u8) -> Option<&'static str> {
     match alert {
         51 | 115 => Some("does the server's file have this identity, with the same key as --psk-key-file?"),
@@ -158,7 +154,7 @@ fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         Some(conche_bench::Error::Plan(_) | conche_bench::Error::Request { .. }) => return 2,
         Some(conche_bench::Error::Refused { .. }) => return 3,
-        Some(conche_bench::Error::Keys(error)) => return if is_of_the_machine(error) { 1 } else { 2 },
+        Some(conche_bench::Error::Keys(error)) => return if is_not_about_credentials(error) { 1 } else { 2 },
         Some(conche_bench::Error::Context { .. }) => return 2,
         Some(
             conche_bench::Error::Handshake { is_silent, .. } | conche_bench::Error::NotProtected { is_silent, .. },

@@ -2,9 +2,9 @@
 
 use conche::ContentFormat;
 
-use crate::argument::ArgumentError;
+use crate::error::ArgumentError;
 
-/// Number, media type in the CoAP registry, and short name for the command line.
+/// Number, registered media type, and short name.
 const FORMATS: &[(u16, &str, &str)] = &[
     (0, "text/plain; charset=utf-8", "text"),
     (40, "application/link-format", "link-format"),
@@ -24,7 +24,7 @@ const FORMATS: &[(u16, &str, &str)] = &[
     (11544, "application/vnd.oma.lwm2m+cbor", "lwm2m+cbor"),
 ];
 
-/// Reads a number, a media type or a short name.
+/// Parses a number, a media type or a short name.
 pub fn parse(text: &str) -> Result<ContentFormat, ArgumentError> {
     if let Ok(number) = text.parse() {
         return Ok(ContentFormat(number));
@@ -43,12 +43,11 @@ pub fn name(format: u32) -> Option<&'static str> {
     FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(_, media, _)| *media)
 }
 
-/// Returns the short name of a format, which [`parse`] reads.
 pub fn short_name(format: u32) -> Option<&'static str> {
     FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(.., short)| *short)
 }
 
-/// The syntax of a payload, as far as it can be pretty-printed.
+/// Syntax that can be pretty-printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     Json,
@@ -57,7 +56,6 @@ pub enum Syntax {
     Other,
 }
 
-/// Returns the syntax of a format.
 pub fn syntax(format: ContentFormat) -> Syntax {
     match name(format.0.into()) {
         Some(name) if name.contains("json") => Syntax::Json,
@@ -67,7 +65,6 @@ pub fn syntax(format: ContentFormat) -> Syntax {
     }
 }
 
-/// Returns the format of a file by its extension.
 pub fn of_extension(extension: &str) -> Option<ContentFormat> {
     let number = match extension.to_ascii_lowercase().as_str() {
         "txt" | "md" | "csv" | "log" => 0,

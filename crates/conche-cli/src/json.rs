@@ -1,4 +1,4 @@
-//! JSON on standard output: one object per line, for all subcommands.
+//! Prints JSON on standard output: one object per line.
 
 use std::io::{self, Write};
 

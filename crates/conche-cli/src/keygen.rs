@@ -15,14 +15,15 @@ use crate::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Write the key to this file, which only its owner may read, instead of standard output. A file that is there stays as it is.
+    /// Write the key to this new file, readable by its owner only, instead of standard output. An
+    /// existing file is an error.
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["oscore", "edhoc"])]
     output: Option<PathBuf>,
-    /// Write credentials for OSCORE, as libcoap reads them, too: NAME-client.conf for the client, NAME-server.conf for the server.
+    /// Write OSCORE credentials in libcoap's format: NAME-client.conf and NAME-server.conf.
     #[arg(long, value_name = "NAME", conflicts_with = "edhoc")]
     oscore: Option<PathBuf>,
-    /// Write keys with which client and server agree on those of OSCORE (EDHOC), too: NAME-client.toml for the client, NAME-server.toml
-    /// for the server.
+    /// Write credentials for EDHOC, which derives OSCORE keys: NAME-client.toml and
+    /// NAME-server.toml.
     #[arg(long, value_name = "NAME")]
     edhoc: Option<PathBuf>,
 }
@@ -48,12 +49,11 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
     }
 }
 
-/// Writes the EDHOC keys of both ends, each with the other end's credential.
 fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
     let subject = name.file_name().unwrap_or_default().to_string_lossy();
     let [client, server] = ["client", "server"].map(|end| -> anyhow::Result<Own> {
         let key = generate()?;
-        // A key ID of one byte would probably collide among some twenty; four bytes do not.
+        // Four bytes, as key IDs of one byte would probably collide among some twenty.
         let mut kid = [0; 4];
         getrandom::fill(&mut kid).map_err(io::Error::other).context("the operating system has no random numbers")?;
         let credential = Credential::of(&key, &kid, &format!("{subject}-{end}"));
@@ -75,8 +75,7 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
 }
 
 fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
-    // Random IDs, as a server distinguishes its many clients by their IDs, and a client its
-    // servers.
+    // Random IDs: a server distinguishes its clients by them, and a client its servers.
     let ids = (random::<4>()?, random::<4>()?);
     let credentials = |sender: &str, recipient: &str| {
         let [secret, sender, recipient] =
@@ -87,7 +86,7 @@ fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
     both(name, "conf", [&credentials(&ids.0, &ids.1), &credentials(&ids.1, &ids.0)], global)
 }
 
-/// Writes the files of client and server, and prints their names.
+/// Writes and names both files.
 fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Made {
@@ -112,14 +111,12 @@ fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> a
     Ok(writeln!(io::stdout(), "{}\n{}", client.display(), server.display())?)
 }
 
-/// Returns random bytes as hexadecimal digits.
 fn random<const BYTES: usize>() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other).context("the operating system has no random numbers")?;
     Ok(Hexadecimal(&bytes).to_string())
 }
 
-/// Writes a secret to a new file that only its owner may read.
 fn write_new(file: &Path, secret: &str) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,6 +1,5 @@
-//! The `conche` command: parses arguments and renders results, without protocol logic. It is a
-//! library so that a program of three lines can add its own congestion controller to the whole
-//! command.
+//! The `conche` command: parses arguments and renders results, without protocol logic. As a library
+//! it lets a short program add its own congestion controller to the command.
 //!
 //! ```no_run
 //! # use conche::cc::cocoa::Cocoa as MyController;
@@ -14,19 +13,17 @@
 //!
 //! `conche new-controller NAME` writes such a program.
 //!
-//! Each subcommand is a module with `Args` and `run`. Failures return an error, which `exit` turns
-//! into a message on standard error and an exit status.
+//! Each subcommand is a module with `Args` and `run`. `exit` turns an error into a message on
+//! standard error and an exit status.
 
-mod argument;
 mod bench;
 mod compare;
-mod completed_experiment;
 mod controllers;
 mod credentials;
 mod discover;
 mod error;
 mod exit;
-mod experiment_options;
+mod experiment;
 mod formats;
 mod hexadecimal;
 mod json;
@@ -34,8 +31,6 @@ mod keygen;
 mod logging;
 mod names;
 mod new_controller;
-mod observe;
-mod output_dir;
 mod ping;
 mod reader_stream;
 mod recording;
@@ -67,25 +62,24 @@ struct Cli {
     command: Command,
 }
 
-/// Display order that puts global options last in the help of a subcommand.
+/// Puts global options last in the help of a subcommand.
 const LAST: usize = 900;
 
-/// What every subcommand takes.
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Show on standard error every message sent and received, and what was known of the path; twice for what the client does, too.
+    /// Print each message sent and received on standard error, and stored path state; -vv also
+    /// prints the client's actions.
     #[arg(short, long, global = true, display_order = LAST, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
-    /// Say nothing on standard error but errors.
+    /// Print only errors on standard error.
     #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
-    /// Print JSON on standard output, one object a line, each with a "schema" version.
+    /// Print JSON on standard output: one object per line, each with a "schema" version.
     #[arg(long, global = true, display_order = LAST)]
     json: bool,
 }
 
 impl Global {
-    /// Whether a user is likely to watch standard error.
     fn shows_progress(&self) -> bool {
         !self.quiet && (self.verbose > 0 || std::io::stderr().is_terminal())
     }
@@ -95,55 +89,53 @@ impl Global {
 enum Command {
     /// Read a resource.
     Get(request::Reading),
-    /// Have a resource process a payload.
+    /// Send a payload for a resource to process.
     Post(request::Args),
-    /// Make or replace a resource.
+    /// Create or replace a resource.
     Put(request::Args),
-    /// Remove a resource.
+    /// Delete a resource.
     Delete(request::Args),
-    /// Read a part of a resource that the payload describes.
+    /// Read the part of a resource that the payload selects.
     Fetch(request::Reading),
-    /// Change a part of a resource.
+    /// Change part of a resource.
     Patch(request::Args),
-    /// Change a part of a resource, idempotently.
+    /// Change part of a resource, idempotently.
     Ipatch(request::Args),
-    /// Read a resource, and be told of its changes.
-    Observe(observe::Args),
-    /// Ask whether a CoAP endpoint is there, and how far away.
+    /// Read a resource and receive its changes.
+    Observe(request::observation::Args),
+    /// Measure whether a CoAP endpoint answers, and its round-trip time.
     Ping(ping::Args),
-    /// Load a server: requests a second, latency by percentiles, losses.
+    /// Load-test a server: requests per second, latency percentiles, losses.
     Bench(bench::Args),
-    /// List what resources a server has.
+    /// List a server's resources.
     Discover(discover::Args),
     /// Serve a directory, or demonstration resources.
     Serve(serve::Args),
     /// Relay between clients and a server, losing and delaying datagrams.
     Relay(relay::Args),
-    /// Regenerate the tables and figures of a paper.
+    /// Reproduce the tables and figures of a paper.
     Reproduce(reproduce::Args),
-    /// Run an experiment of your own from a scenario file.
+    /// Run an experiment from a scenario file.
     Run(run::Args),
-    /// Compare controllers over all cells of papers and scenarios: who loses least, and where.
+    /// Compare controllers over all cells of papers and scenarios, ranked by regret.
     Compare(compare::Args),
-    /// Make one HTML file of results: figures, tables, claims, schemes compared.
+    /// Write one HTML report of results: figures, tables, claims, comparison of schemes.
     Report(report::Args),
     /// Make a random key, or a pair of credential files.
     Keygen(keygen::Args),
-    /// List the congestion controllers and what each of them does.
+    /// List the congestion controllers and their features.
     Controllers(controllers::Args),
-    /// Write a crate with a congestion controller of your own, and all of this command with it.
+    /// Create a crate with a new congestion controller, and this command with it.
     NewController(new_controller::Args),
     /// Print a completion script for a shell.
     Completions(shell::Completions),
-    /// Print the manual page, or write a page for each subcommand.
+    /// Print the manual page, or write one page per subcommand.
     Man(shell::Manual),
 }
 
-/// Runs the whole command: parses the process's arguments, executes the subcommand and returns the
-/// exit status. The given controllers are available beside conche's own wherever one is chosen or
-/// compared.
-///
-/// Errors, such as a duplicate controller name, go to standard error.
+/// Parses the process's arguments, runs the subcommand and returns the exit status. The given
+/// controllers are available wherever one is chosen or compared. Errors, such as a duplicate
+/// controller name, go to standard error.
 pub fn main(own: impl IntoIterator<Item = Named>) -> ExitCode {
     if let Err(taken) = conche_lab::controllers::know(own.into_iter().collect()) {
         show::note(format_args!("error: two congestion controllers are called {taken}; give yours another name"));
@@ -164,7 +156,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<()> {
         Command::Fetch(args) => request::read(Code::FETCH, args, global, &progress),
         Command::Patch(args) => request::run(Code::PATCH, args, None, global, &progress),
         Command::Ipatch(args) => request::run(Code::IPATCH, args, None, global, &progress),
-        Command::Observe(args) => observe::run(args, global, &progress),
+        Command::Observe(args) => request::observation::run(args, global, &progress),
         Command::Ping(args) => ping::run(args, global),
         Command::Bench(args) => bench::run(args, global),
         Command::Discover(args) => discover::run(args, global),

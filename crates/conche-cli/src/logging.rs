@@ -1,4 +1,4 @@
-//! `tracing` events on standard error, as selected by `-v`.
+//! Prints `tracing` events on standard error, as selected by `-v`.
 
 use std::env;
 use std::io;
@@ -13,9 +13,9 @@ use crate::error::UsageError;
 use crate::request::Progress;
 use crate::trace::{self, Trace};
 
-/// Sends events to standard error: warnings by default, with `-v` every message, with `-vv` also
-/// the client's actions. `CONCHE_LOG` overrides this with a filter in the syntax of [`Targets`].
-/// `progress` receives the events that it needs for reporting long exchanges.
+/// Prints warnings by default, with `-v` every message, with `-vv` also the client's actions.
+/// `CONCHE_LOG` overrides this with a filter in the syntax of [`Targets`]. `progress` receives the
+/// events of long exchanges.
 ///
 /// # Errors
 /// If `CONCHE_LOG` is not a valid filter.
@@ -23,7 +23,6 @@ pub fn start(global: &Global, progress: Option<Progress>) -> Result<(), UsageErr
     let printed = match (global.quiet, global.verbose) {
         (true, _) => only(LevelFilter::ERROR),
         (_, 0 | 1) => only(LevelFilter::WARN),
-        // Messages and paths are printed by [`Trace`].
         (_, 2) => untraced(only(LevelFilter::WARN).with_target("conche", LevelFilter::DEBUG)),
         _ => untraced(only(LevelFilter::TRACE)),
     };

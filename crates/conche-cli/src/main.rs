@@ -1,4 +1,4 @@
-//! The `conche` command. The library beside this file implements it.
+//! The `conche` command, implemented by the library.
 
 fn main() -> std::process::ExitCode {
     conche_cli::main([])

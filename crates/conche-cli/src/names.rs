@@ -1,5 +1,4 @@
-//! Parsers of controller and paper names, which completions offer, and the arguments of congestion
-//! control.
+//! Congestion control arguments, and parsers of controller and paper names with completions.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,11 +11,10 @@ use conche::{AnyController, Builder};
 use conche_lab::controllers::known;
 use conche_lab::papers::{PAPERS, Paper};
 
-/// Which congestion control, as an argument.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Congestion control")]
 pub struct Controller {
-    /// Congestion control: when a message is sent again; `conche controllers` lists the names.
+    /// Congestion control algorithm; `conche controllers` lists the names.
     #[arg(
         long,
         value_name = "NAME",
@@ -28,16 +26,15 @@ pub struct Controller {
     pub cc: AnyController,
 }
 
-/// The arguments of congestion control.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Congestion control")]
 pub struct Control {
     #[command(flatten)]
     controller: Controller,
-    /// Begin with what earlier commands have found out of the path, as this file tells, and write to it what this one finds out.
+    /// Load path state (RTT, loss) from this file at start, and save it at exit.
     #[arg(long, value_name = "FILE", env = "CONCHE_PATH_STORE", conflicts_with = "no_shared_paths")]
     path_store: Option<PathBuf>,
-    /// Have each peer find out everything by itself, whatever others of its address or IPv6 /64 have.
+    /// Do not share path state between peers with the same address or IPv6 /64.
     #[arg(long)]
     no_shared_paths: bool,
 }
@@ -53,8 +50,7 @@ impl Control {
     }
 }
 
-/// Parses a controller by name, as tolerantly as [`AnyController::by_name`] and with its
-/// suggestions.
+/// Parses a controller, as tolerantly as [`AnyController::by_name`] and with its suggestions.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice;
 
@@ -70,7 +66,7 @@ impl TypedValueParser for Choice {
     }
 }
 
-/// Parses a controller name for a description of the controller.
+/// Parses a controller name.
 #[derive(Clone, Copy, Debug)]
 pub struct Name;
 
@@ -86,7 +82,7 @@ impl TypedValueParser for Name {
     }
 }
 
-/// Accepts any name, since scenarios define schemes, and offers controller names in completions.
+/// Accepts any name, since scenarios define schemes. Completions offer controllers.
 #[derive(Clone, Copy, Debug)]
 pub struct Schemes;
 
@@ -102,15 +98,15 @@ impl TypedValueParser for Schemes {
     }
 }
 
-/// A source of cells to compare: a paper, or a scenario file.
+/// Cells to compare.
 #[derive(Clone, Debug)]
 pub enum Source {
     Paper(&'static Paper),
     File(PathBuf),
 }
 
-/// Parses the name of a paper or file. A name without a dot or slash means a paper, unless such a
-/// file exists.
+/// Parses a paper or file name. A name without a dot or slash means a paper, unless such a file
+/// exists.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources;
 
@@ -131,7 +127,6 @@ impl TypedValueParser for Sources {
     }
 }
 
-/// Parses the name of a paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Papers;
 
@@ -141,7 +136,7 @@ impl TypedValueParser for Papers {
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Paper, Error> {
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
         Paper::by_name(&name).ok_or_else(|| {
-            // The user may expect files here, as other commands accept both.
+            // Other commands accept files too.
             let file = match Path::new(&name).exists() {
                 true => "; it is a file: `conche run` takes scenarios",
                 false => "",

@@ -1,7 +1,6 @@
-//! `conche ping URI`: CoAP pings (RFC 7252 §4.3), reported as by ping(8).
+//! `conche ping URI`: CoAP pings (RFC 7252 §4.3), reported like ping(8).
 
-mod statistics;
-
+use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -12,30 +11,29 @@ use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
 use crate::Global;
-use crate::credentials::Asking;
+use crate::credentials::ClientSecurity;
 use crate::error::{Interrupted, NoAnswer};
 use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
 use crate::request::parse_seconds;
 use crate::runtime;
-use statistics::Statistics;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// coap://HOST[:PORT]
     uri: String,
-    /// Stop after so many pings; without it, with Ctrl-C.
+    /// Stop after N pings; by default at Ctrl-C.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Seconds from one ping to the next. The next one waits for the answer to the one before, or for its end.
+    /// Seconds between pings. A ping is sent after the previous one has ended.
     #[arg(short, long, value_name = "SECS", value_parser = parse_seconds, default_value = "1", allow_negative_numbers = true)]
     interval: Duration,
-    /// Give a ping up after so many seconds, its retransmissions included.
+    /// Give up a ping after this many seconds, retransmissions included.
     #[arg(short = 'W', long, value_name = "SECS", value_parser = parse_seconds, default_value = "10", allow_negative_numbers = true)]
     timeout: Duration,
     #[command(flatten)]
-    credentials: Asking,
+    credentials: ClientSecurity,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
@@ -73,7 +71,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if statistics.answered() > 0 { Ok(()) } else { Err(NoAnswer(args.uri).into()) }
 }
 
-/// Refuses a group address: members of a group answer no ping (RFC 7252 §4.3, §8.1).
+/// Refuses a group address: group members do not answer pings (RFC 7252 §4.3, §8.1).
 fn one_host(uri: &str) -> Result<(), Error> {
     let uri: Uri = uri.parse()?;
     let address = match uri.host() {
@@ -96,7 +94,7 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
         let outcome = match timeout(args.timeout, client.ping(&args.uri)).await {
             Ok(Ok(course)) => Ok(course),
             Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(Lost::Failed(error)),
-            // Such an error would repeat with every ping.
+            // Would repeat with every ping.
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => Err(Lost::Late(args.timeout)),
         };
@@ -107,7 +105,6 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
     Ok(())
 }
 
-/// Why a ping has no answer.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
     #[error(transparent)]
@@ -150,4 +147,133 @@ fn print_ping(number: u64, outcome: Result<Course, Lost>, global: &Global) -> io
         Err(error) => writeln!(out, "{number}: {error}")?,
     }
     out.flush()
+}
+
+/// Counts of pings, and RTTs of pings without retransmission, as others are ambiguous (Karn's
+/// algorithm).
+#[derive(Debug, Default)]
+struct Statistics {
+    first: Option<Instant>,
+    last: Option<Instant>,
+    sent: u64,
+    answered: u64,
+    repeated: u64,
+    /// Milliseconds.
+    least: f64,
+    most: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Statistics {
+    fn start(&mut self, now: Instant) {
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        self.sent += 1;
+    }
+
+    fn end(&mut self, answer: Option<Course>) {
+        let Some(course) = answer else { return };
+        self.answered += 1;
+        if course.transmissions > 1 {
+            self.repeated += 1;
+            return;
+        }
+        let rtt = course.elapsed.as_secs_f64() * 1e3;
+        self.least = if self.measured() == 1 { rtt } else { self.least.min(rtt) };
+        self.most = self.most.max(rtt);
+        self.sum += rtt;
+        self.squares += rtt * rtt;
+    }
+
+    fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Returns the time since the last ping was sent.
+    fn since_last(&self) -> Duration {
+        self.last.map(|last| last.elapsed()).unwrap_or_default()
+    }
+
+    fn measured(&self) -> u64 {
+        self.answered - self.repeated
+    }
+
+    fn summary(&self) -> Summary {
+        let count = self.measured() as f64;
+        let mean = self.sum / count;
+        let rtt_ms = (self.measured() > 0).then(|| Rtt {
+            min: self.least,
+            avg: mean,
+            max: self.most,
+            mdev: (self.squares / count - mean * mean).max(0.0).sqrt(),
+        });
+        Summary { schema: 1, sent: self.sent, answered: self.answered, repeated: self.repeated, rtt_ms }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    schema: u32,
+    sent: u64,
+    answered: u64,
+    repeated: u64,
+    /// RTTs of pings without retransmission; `mdev` is the standard deviation, as in ping(8).
+    rtt_ms: Option<Rtt>,
+}
+
+#[derive(Debug, Serialize)]
+struct Rtt {
+    min: f64,
+    avg: f64,
+    max: f64,
+    mdev: f64,
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { sent, answered, repeated, rtt_ms, .. } = self.summary();
+        let lost = if sent == 0 { 0.0 } else { 100.0 * (sent - answered) as f64 / sent as f64 };
+        let elapsed = self.first.map(|first| first.elapsed()).unwrap_or_default();
+        let pings = if sent == 1 { "ping" } else { "pings" };
+        write!(f, "{sent} {pings}, {answered} answered, {lost:.0} % not, {:.1} s", elapsed.as_secs_f64())?;
+        if let Some(Rtt { min, avg, max, mdev }) = rtt_ms {
+            write!(f, "\nRTT min/avg/max/mdev = {min:.3}/{avg:.3}/{max:.3}/{mdev:.3} ms")?;
+        }
+        match repeated {
+            0 => Ok(()),
+            repeated => write!(f, "\n{repeated} answered after a retransmission, and so without a definite RTT"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course(milliseconds: u64, transmissions: u32) -> Course {
+        Course { transmissions, elapsed: Duration::from_millis(milliseconds), ..Course::default() }
+    }
+
+    #[test]
+    fn repeated_pings_count_as_answered_but_have_no_rtt() {
+        let mut statistics = Statistics::default();
+        for answer in [Some(course(10, 1)), None, Some(course(2500, 2)), Some(course(20, 1)), Some(course(30, 1))] {
+            statistics.start(Instant::now());
+            statistics.end(answer);
+        }
+        let text = statistics.to_string();
+        for part in ["5 pings, 4 answered, 20 % not", "= 10.000/20.000/30.000/8.165 ms", "\n1 answered after"] {
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
+    }
+
+    #[test]
+    fn without_answers_there_is_no_rtt() {
+        let mut statistics = Statistics::default();
+        statistics.start(Instant::now());
+        statistics.end(None);
+        assert!(statistics.to_string().starts_with("1 ping, 0 answered, 100 % not"));
+        assert!(statistics.summary().rtt_ms.is_none());
+    }
 }

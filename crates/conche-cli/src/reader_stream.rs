@@ -1,4 +1,4 @@
-//! Reads files, pipes and standard input in a separate thread, as a stream of pieces.
+//! [`ReaderStream`]: reads files, pipes and standard input in a thread.
 
 use std::io::{self, Read};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ pub struct ReaderStream(mpsc::Receiver<io::Result<Bytes>>);
 
 impl ReaderStream {
     /// Reads at most two pieces ahead. The thread ends with the reader, or after a piece without a
-    /// receiver. Process exit does not wait for it.
+    /// receiver; process exit does not wait for it.
     pub fn of(mut reader: impl Read + Send + 'static) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(1);
         let read = move || {

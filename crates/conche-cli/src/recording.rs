@@ -1,4 +1,4 @@
-//! `--event-log FILE` and `--capture FILE`: recordings of socket events.
+//! `--event-log FILE` and `--capture FILE`.
 
 use std::fs::File;
 use std::io;
@@ -10,11 +10,11 @@ use conche::{Builder, SharedController};
 
 use crate::error::UsageError;
 
-/// The arguments that ask for records.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Records")]
 pub struct Recording {
-    /// Write an event log to this file: messages, and what congestion control makes of them, as qlog without payloads.
+    /// Write an event log to this file: messages and congestion control events in qlog, without
+    /// payloads.
     #[arg(long, value_name = "FILE")]
     event_log: Option<PathBuf>,
     /// Write all datagrams to this file, as pcapng for Wireshark.
@@ -22,7 +22,7 @@ pub struct Recording {
     capture: Option<PathBuf>,
 }
 
-/// The open recordings.
+/// Open recordings.
 #[derive(Debug, Default)]
 #[must_use = "the end of a record may be lost if it is not finished"]
 pub struct Records(Vec<(PathBuf, Recorder)>);
@@ -51,7 +51,6 @@ impl Records {
         Ok(())
     }
 
-    /// Attaches the recordings to a client or server.
     pub fn watch<R, C: SharedController>(&self, builder: Builder<R, C>) -> Builder<R, C> {
         self.0.iter().fold(builder, |builder, (_, recorder)| builder.watch(recorder.clone()))
     }
@@ -61,7 +60,7 @@ impl Records {
         self.0.iter().map(|(_, recorder)| recorder.clone()).collect()
     }
 
-    /// Completes the files whatever `outcome` is. If it is an error, it takes precedence.
+    /// Completes the files. An error in `outcome` takes precedence.
     pub async fn finish<T>(self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
         let mut finished = Ok(());
         for (path, recorder) in self.0 {

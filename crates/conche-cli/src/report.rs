@@ -10,10 +10,10 @@ use crate::error::UsageError;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A directory that `conche reproduce --output` or `conche run --output` has written.
+    /// Directory written by `conche reproduce --output` or `conche run --output`.
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// The file to write [default: report.html in the first directory].
+    /// File to write [default: report.html in the first directory].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

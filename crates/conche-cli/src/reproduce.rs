@@ -1,4 +1,4 @@
-//! `conche reproduce [PAPER...]`: reproduces the tables and figures of some or all papers.
+//! `conche reproduce [PAPER...]`: reproduces the tables and figures of papers.
 
 use std::io::{self, Write};
 
@@ -6,16 +6,16 @@ use anyhow::Context;
 use conche_lab::papers::{PAPERS, Paper, Summary, misses, overview};
 
 use crate::Global;
-use crate::experiment_options::Options;
+use crate::experiment::Options;
 use crate::names;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The papers; without any all of them, for a first impression unless --full or --runs is given.
+    /// Papers to reproduce; by default all, in a quick run unless --full or --runs is given.
     #[arg(value_name = "PAPER", value_parser = names::Papers)]
     papers: Vec<&'static Paper>,
-    /// All papers with their own replications and durations.
+    /// Run all papers with their own replications and durations.
     #[arg(long, conflicts_with_all = ["quick", "runs"])]
     full: bool,
     #[command(flatten)]
@@ -43,8 +43,8 @@ fn distinct(papers: Vec<&'static Paper>) -> Vec<&'static Paper> {
     distinct
 }
 
-/// Reproduces papers one after the other, each on all cores, and prints a summary. `--output`
-/// receives the tables.
+/// Reproduces papers one after the other, each on all cores, and prints a summary; the tables go to
+/// `--output`.
 fn all(papers: &[&Paper], options: &Options, global: &Global) -> anyhow::Result<()> {
     let (done, store) = options.execute_all(papers.iter().map(|paper| paper.experiment()), global)?;
     let summaries: Vec<(&str, Summary)> =

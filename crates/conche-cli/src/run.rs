@@ -10,12 +10,12 @@ use conche_lab::scenario::{FileError, ScenarioError};
 
 use crate::Global;
 use crate::error::UsageError;
-use crate::experiment_options::Options;
+use crate::experiment::Options;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The scenario; start from a copy of one of those in `scenarios/`.
+    /// Scenario file; start from a copy of one in `scenarios/`.
     #[arg(value_name = "SCENARIO.toml")]
     file: PathBuf,
     #[command(flatten)]
@@ -26,7 +26,6 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     args.options.execute(read(&args.file)?, global).with_context(|| format!("scenario {}", args.file.display()))
 }
 
-/// Reads the experiment of a scenario file.
 pub fn read(file: &Path) -> anyhow::Result<Experiment> {
     let text = std::fs::read_to_string(file).map_err(|error| UsageError(unread(file, &error)))?;
     Ok(Experiment::read(&text, &|name| beside(file, name)).map_err(|error| diagnosis(file, &text, &error))?)
@@ -46,7 +45,6 @@ fn beside(scenario: &Path, name: &str) -> Result<String, FileError> {
     std::fs::read_to_string(&path).map_err(|error| FileError::Unreadable { path, error })
 }
 
-/// Formats an error with its place in the file.
 fn diagnosis(file: &Path, text: &str, error: &ScenarioError) -> UsageError {
     let name = file.display();
     match error.span() {

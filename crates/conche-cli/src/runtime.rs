@@ -1,4 +1,4 @@
-//! The runtime of the command's clients and servers, and the signals that end them.
+//! The runtime of clients and servers, and the signals that end them.
 
 use std::pin::{Pin, pin};
 use std::process::exit;
@@ -50,8 +50,7 @@ pub fn wait_for_stop(grace: Duration) -> anyhow::Result<()> {
     })
 }
 
-/// Returns a future that resolves at Ctrl-C or SIGTERM, which service managers and containers send.
-/// The signals are caught from the call on.
+/// Returns a future that resolves at Ctrl-C or SIGTERM, which are caught from this call on.
 ///
 /// A graceful stop can hang, for example on output that is not read. So the process exits once
 /// `grace` has passed, and at once on a second signal, unless this function was called again in
@@ -90,7 +89,7 @@ struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Catches the signals from now on. Must be called in a runtime.
+    /// Must be called in a runtime.
     fn caught() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let problem = "signals that end this cannot be caught";
@@ -118,7 +117,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Without a handler a graceful stop is impossible, but the program works otherwise.
+        // Without a handler a graceful stop is impossible, but the program works.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -13,14 +13,14 @@ use crate::Cli;
 
 #[derive(Debug, clap::Args)]
 pub struct Completions {
-    /// The shell.
+    /// Shell to generate for.
     shell: Shell,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct Manual {
-    /// Write conche.1 and a page for each subcommand, such as conche-get.1, into this directory instead of one page to
-    /// standard output.
+    /// Write conche.1 and one page per subcommand, such as conche-get.1, into this directory
+    /// instead of one page to standard output.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -31,7 +31,8 @@ pub fn completions(args: &Completions) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(&script)?)
 }
 
-/// Writes all pages, or a single one with all subcommands for `conche man | man -l -`.
+/// Writes all pages, or a single one with all subcommands for `conche man
+/// man -l -`.
 pub fn man(args: &Manual) -> anyhow::Result<()> {
     match &args.dir {
         Some(directory) => {
@@ -41,14 +42,13 @@ pub fn man(args: &Manual) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a page for the command, which refers to the others, and one per subcommand.
 fn pages(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     // `conche help get` prints the contents of conche-get(1), so it needs no page.
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory)
 }
 
-/// Renders everything in one page, without references to others.
+/// Renders everything in one page.
 fn page() -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let mut command = Cli::command().disable_help_subcommand(true);

@@ -1,4 +1,4 @@
-//! `-v`: known path state, and every message sent and received, as text on standard error.
+//! `-v`: path state, and every message sent and received, as text on standard error.
 //!
 //! ```text
 //! * known of the path to 127.0.0.1:5683, 12 s ago: a round trip takes 1.204ms ± 310µs, …
@@ -24,10 +24,9 @@ use crate::show::{option_value, payload_summary};
 /// Target of message events.
 pub const TARGET: &str = "conche::message";
 
-/// Target of events with the path state known before the first message.
+/// Target of events with the path state before the first message.
 pub const PATHS: &str = "conche::path";
 
-/// A layer that prints the messages in the library's events.
 #[derive(Debug)]
 pub struct Trace {
     start: Instant,
@@ -43,7 +42,7 @@ impl Trace {
 impl<S: Subscriber> Layer<S> for Trace {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let text = match event.metadata().target() {
-            PATHS => Known::of(event).describe(),
+            PATHS => PathState::of(event).describe(),
             _ => Traced::of(event).describe(self.start.elapsed()),
         };
         // A failed write to standard error is ignored.
@@ -52,7 +51,7 @@ impl<S: Subscriber> Layer<S> for Trace {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct PathState {
     peer: String,
     srtt: String,
     rttvar: String,
@@ -60,7 +59,7 @@ struct Known {
     age_s: u64,
 }
 
-impl Visit for Known {
+impl Visit for PathState {
     fn record_f64(&mut self, _: &Field, value: f64) {
         self.copies = value;
     }
@@ -80,11 +79,11 @@ impl Visit for Known {
     }
 }
 
-impl Known {
+impl PathState {
     fn of(event: &Event<'_>) -> Self {
-        let mut known = Self::default();
-        event.record(&mut known);
-        known
+        let mut state = Self::default();
+        event.record(&mut state);
+        state
     }
 
     fn describe(&self) -> String {
@@ -95,7 +94,6 @@ impl Known {
     }
 }
 
-/// The fields of a [`TARGET`] event about a datagram.
 #[derive(Debug, Default)]
 pub struct Traced {
     pub sent: bool,
@@ -168,7 +166,6 @@ impl Traced {
     }
 }
 
-/// Formats type, code, message ID and token.
 fn opening(message: &Message<'_>) -> String {
     let code = match (message.code(), message.ty()) {
         (Code::EMPTY, Type::Confirmable) => "Empty (a ping)".to_owned(),

@@ -1,14 +1,12 @@
-//! Interoperability with libcoap's command-line client and server, in both directions: Confirmable
-//! and Non-confirmable requests, piggybacked and separate responses, directly and through a relay
-//! that loses 10, 20 and 30 % each way.
+//! Interoperability with the client and server of Debian's libcoap3-bin, in both directions:
+//! Confirmable and Non-confirmable requests, piggybacked and separate responses, directly and
+//! through a relay that loses 10, 20 and 30 % each way.
 //!
 //! The relay loses at most 2 transmissions of the same datagram in each direction, so every
-//! Confirmable exchange must succeed (see [`Impairment::most_losses_per_datagram`]): a failure is a
-//! defect, not bad luck. Non-confirmable requests have no such guarantee; a new client repeats each
-//! until it succeeds, at most 40 times. At 30 % loss each way one try fails with probability 0.51,
-//! and 40 of them with probability 2·10⁻¹².
-//!
-//! The tools come from Debian's libcoap3-bin.
+//! Confirmable exchange must succeed (see [`Impairment::most_losses_per_datagram`]).
+//! Non-confirmable requests have no such guarantee; a new client repeats each until it succeeds, at
+//! most 40 times. At 30 % loss each way one try fails with probability 0.51, and 40 of them with
+//! probability 2·10⁻¹².
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -112,8 +110,7 @@ fn a_libcoap_client_talks_to_our_server() {
     assert_eq!(ask(&["-m", "get", "-N", "-B", "20"], "/separate"), "separate");
 }
 
-/// Runs one case per loss and seed, all concurrently. Each returns its relay, whose counts show
-/// that datagrams were lost.
+/// Runs one case per loss and seed, all concurrently. Each returns its relay, for its counts.
 async fn for_each_loss_and_seed<F: Future<Output = Relay> + Send + 'static>(case: impl Fn(f64, u64) -> F) {
     let mut cases = tokio::task::JoinSet::new();
     for loss in LOSSES {

@@ -1,11 +1,10 @@
 //! Malformed and unusual datagrams against the real server process over loopback UDP.
 //!
-//! Each entry of the corpus starts a new server, for fresh state. A reaction is complete when two
-//! consecutive pings have been answered. The loopback keeps datagrams in order. The server may
-//! answer the first ping before a request read together with it, but it finishes both before it
-//! reads the second. So silence needs no waiting, and the test also shows that the process is
-//! alive. Entries whose reaction takes time (EXCHANGE_LIFETIME, NON_LIFETIME) are left to
-//! conche-proto, whose clock is virtual.
+//! Each entry of the corpus starts a new server. A reaction is complete when two consecutive pings
+//! have been answered: the server may answer the first ping before a request read together with it,
+//! but it finishes both before it reads the second. So silence needs no waiting, and the process is
+//! known to be alive. Entries whose reaction takes time (EXCHANGE_LIFETIME, NON_LIFETIME) are
+//! tested in conche-proto, with a virtual clock.
 
 #![allow(missing_docs, reason = "a test")]
 

@@ -1,8 +1,8 @@
 //! A model endpoint that drives any controller with arbitrary legal events and checks every result.
 //!
-//! It guarantees what a real endpoint guarantees: at most NSTART exchanges, at most
-//! `MAX_RETRANSMIT` retransmissions, a monotonic clock, and acknowledgements of open exchanges
-//! only. The [`Plan`] determines the behaviour of network, application and clock.
+//! Like a real endpoint, it has at most NSTART exchanges, at most `MAX_RETRANSMIT` retransmissions,
+//! a monotonic clock, and acknowledgements of open exchanges only. The [`Plan`] determines network,
+//! application and clock.
 
 use core::fmt::Write;
 use core::time::Duration;
@@ -322,7 +322,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     }
 
     fn transmit(&mut self, mut exchange: Exchange<C::Flight>) {
-        // A fixed sequence of draws: Weyl's, whose steps cover the range evenly.
+        // Weyl's sequence covers the range evenly.
         self.draws = self.draws.wrapping_add(0x9E37_79B9);
         let sent = Sent {
             now: self.now,

@@ -1,5 +1,5 @@
-//! Properties of every controller. Each function is a test: it returns if the property holds, and
-//! otherwise panics with the shortest plan of events that violates it.
+//! Properties of every controller. Each function panics with the shortest plan of events that
+//! violates its property.
 
 use core::fmt::Debug;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-"""The client that `cargo xtask bench-peers` has aiocoap be; its arguments and its answer are in ../README.md."""
+"""aiocoap client of `cargo xtask bench-peers`; arguments and output: ../README.md."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ async def main(port, destinations, warm_up, seconds):
     before = answered
     await asyncio.sleep(seconds)
     print("answered", answered - before, flush=True)
-    # It would complain of each response that comes for a request that is given up.
+    # aiocoap would log each response to an abandoned request.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The server that `cargo xtask bench-peers` has aiocoap be; its arguments and resources are in ../README.md."""
+"""aiocoap server of `cargo xtask bench-peers`; arguments and resources: ../README.md."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ class Tick(resource.ObservableResource):
 
 
 def protected(site, directory):
-    # Its modules are there only if aiocoap was installed with them.
+    # Present only if aiocoap was installed with OSCORE.
     from aiocoap.credentials import CredentialsMap
     from aiocoap.oscore_sitewrapper import OscoreSiteWrapper
 

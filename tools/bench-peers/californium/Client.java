@@ -10,7 +10,7 @@ import org.eclipse.californium.core.network.CoapEndpoint;
 import org.eclipse.californium.elements.config.Configuration;
 import org.eclipse.californium.elements.config.UdpConfig;
 
-/** The client that `cargo xtask bench-peers` has Californium be; its arguments and its answer are in ../README.md. */
+/** Californium client of `cargo xtask bench-peers`; arguments and output: ../README.md. */
 public final class Client {
     private static final AtomicLong ANSWERED = new AtomicLong();
 
@@ -55,7 +55,7 @@ public final class Client {
         long before = ANSWERED.get();
         sleep(arguments[3]);
         System.out.println("answered " + (ANSWERED.get() - before));
-        // Its threads would go on.
+        // Californium's threads would keep the process alive.
         Runtime.getRuntime().halt(0);
     }
 

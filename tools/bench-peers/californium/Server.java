@@ -24,7 +24,7 @@ import org.eclipse.californium.scandium.config.DtlsConfig;
 import org.eclipse.californium.scandium.config.DtlsConnectorConfig;
 import org.eclipse.californium.scandium.dtls.pskstore.AdvancedSinglePskStore;
 
-/** The server that `cargo xtask bench-peers` has Californium be; its arguments and resources are in ../README.md. */
+/** Californium server of `cargo xtask bench-peers`; arguments and resources: ../README.md. */
 public final class Server {
     private static final int LARGE = 65536;
 
@@ -51,7 +51,7 @@ public final class Server {
         DtlsConfig.register();
         Configuration configuration = Configuration.createStandardWithoutFile();
         configuration.set(CoapConfig.MAX_RESOURCE_BODY_SIZE, LARGE);
-        // As others have it: room for blocks of 1024 bytes.
+        // Like the other servers: blocks of 1024 bytes.
         configuration.set(CoapConfig.MAX_MESSAGE_SIZE, 1024);
         configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);
         CoapServer server = new CoapServer(configuration);

@@ -1,4 +1,4 @@
-//! The client that `cargo xtask bench-peers` has coap-rs be; its arguments and its answer are in ../README.md.
+//! coap-rs client of `cargo xtask bench-peers`; arguments and output: ../README.md.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let answered = Arc::clone(&answered);
         tokio::spawn(async move {
             for token in 0u32.. {
-                // It sends no token by itself, and would take one response for another's.
+                // coap-rs sends no token by itself, and would confuse responses.
                 let token = token.to_be_bytes().to_vec();
                 let request = RequestBuilder::new("/test", RequestType::Get).token(Some(token)).build();
                 match client.send(request).await {

@@ -1,4 +1,4 @@
-//! The server that `cargo xtask bench-peers` has coap-rs be; its arguments and resources are in ../README.md.
+//! coap-rs server of `cargo xtask bench-peers`; arguments and resources: ../README.md.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     Ok(server.run(serve).await?)
 }
 
-/// It notifies observers of what a PUT changes, so that changes have to come as one.
+/// coap-rs notifies observers of changes by PUT only.
 fn tick(server: SocketAddr, interval: Duration) -> std::io::Result<()> {
     let socket = UdpSocket::bind(("127.0.0.1", 0))?;
     let mut id = 0u16;

@@ -1,4 +1,4 @@
-/* The client that `cargo xtask bench-peers` has libcoap be; its arguments and its answer are in ../README.md. */
+/* libcoap client of `cargo xtask bench-peers`; arguments and output: ../README.md. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ static void on_failure(coap_session_t *session, const coap_pdu_t *sent, coap_nac
   ask(session);
 }
 
-/* Works for so long; how many responses came in that time. It may take longer: the library goes on for as long as ten sockets have
-   something to be read. */
+/* Runs for this time and returns the number of responses, scaled to it: libcoap continues while ten
+   sockets are readable. */
 static double answers_in(coap_context_t *context, double seconds) {
   unsigned long before = answered;
   coap_tick_t start, now, time = (coap_tick_t)(seconds * COAP_TICKS_PER_SECOND);

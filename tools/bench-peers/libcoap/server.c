@@ -1,4 +1,4 @@
-/* The server that `cargo xtask bench-peers` has libcoap be; its arguments and resources are in ../README.md. */
+/* libcoap server of `cargo xtask bench-peers`; arguments and resources: ../README.md. */
 
 #include <stdint.h>
 #include <stdio.h>

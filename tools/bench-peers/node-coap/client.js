@@ -1,4 +1,4 @@
-// The client that `cargo xtask bench-peers` has node-coap be; its arguments and its answer are in ../README.md.
+// node-coap client of `cargo xtask bench-peers`; arguments and output: ../README.md.
 'use strict'
 
 const coap = require('coap')
@@ -7,7 +7,7 @@ const dgram = require('dgram')
 const [port, destinations, warmUp, seconds] = process.argv.slice(2).map(Number)
 let answered = 0
 
-// The default agent closes its socket whenever nothing is under way for a moment.
+// The default agent closes its socket when idle for a moment.
 const socket = dgram.createSocket('udp4')
 socket.bind(0, '127.0.0.1')
 const agent = new coap.Agent({ socket })

@@ -1,4 +1,4 @@
-// The server that `cargo xtask bench-peers` has node-coap be; its arguments and resources are in ../README.md.
+// node-coap server of `cargo xtask bench-peers`; arguments and resources: ../README.md.
 'use strict'
 
 const coap = require('coap')

@@ -1,6 +1,6 @@
-/* The floor that clients are compared with: no CoAP, only its shape. Datagrams that look like a Confirmable GET of /test go to so many
-   destinations, one at a time to each; whatever comes back is an answer, and whoever sent it is asked again at once. In batches
-   as large as have come, and nothing is remembered or sent again. Its arguments and its answer are in ../README.md. */
+/* Baseline for clients, without a CoAP implementation: sends datagrams that look like a Confirmable
+   GET of /test, one at a time per destination, and the next on any datagram from there. Sends and
+   receives in batches, without state or retransmission. Arguments and output: ../README.md. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ static double now(void) {
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Makes a request in the place of this number. */
+/* Writes a request into the buffer of this number. */
 static void request(int place) {
   static uint16_t id;
   id++;
@@ -36,17 +36,17 @@ static void request(int place) {
   parts[place].iov_len = 11;
 }
 
-/* Asks those in the first places. */
+/* Sends the requests in the first buffers. */
 static void ask(int socket, int count) {
   for (int i = 0; i < count; i++)
     request(i);
   for (int sent = 0; sent < count;) {
     int more = sendmmsg(socket, messages + sent, (unsigned)(count - sent), 0);
-    sent += more > 0 ? more : 1; /* One that cannot be sent is given up. */
+    sent += more > 0 ? more : 1; /* A failed send is given up. */
   }
 }
 
-/* Takes what has come, and asks those who sent it again; how many these were. */
+/* Receives responses and sends a request for each; returns their number. */
 static int answers(int socket) {
   for (int i = 0; i < BATCH; i++) {
     parts[i] = (struct iovec){.iov_base = buffers[i], .iov_len = ROOM};
@@ -59,7 +59,7 @@ static int answers(int socket) {
   return came > 0 ? came : 0;
 }
 
-/* Works for so long; how many responses came. */
+/* Runs for this time; returns the number of responses. */
 static unsigned long answers_in(int socket, int poll, double seconds) {
   unsigned long answered = 0;
   for (double end = now() + seconds; now() < end;) {

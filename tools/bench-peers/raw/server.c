@@ -1,8 +1,8 @@
-/* The floor that `cargo xtask bench-peers` compares with: no CoAP, only its shape. What looks like a request is sent back as a
-   piggybacked 2.05 with its own message ID and token and 60 bytes of payload, in batches as large as have come.
+/* Baseline for servers, without a CoAP implementation: answers datagrams that look like requests with a
+   piggybacked 2.05, the same message ID and token, and 60 bytes of payload, in batches.
 
-   server PORT [PORTS]: on so many ports of 127.0.0.1 from this one on. With several, a client has one request under way to each, so that
-   nothing comes in batches, and the calls for one datagram cost a fifth less. */
+   server PORT [PORTS]: the number of ports of 127.0.0.1, from PORT on. With several, a client has one
+   open request per port, so nothing arrives in batches, and calls for one datagram cost a fifth less. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ static struct iovec parts[BATCH];
 static struct sockaddr_in peers[BATCH];
 static uint8_t buffers[BATCH][ROOM];
 
-/* Makes an answer of a request where it lies; its length, or 0 if it is none. */
+/* Turns a request into a response in place; returns its length, or 0 if it is no request. */
 static size_t answer(uint8_t *datagram, size_t length) {
   size_t head = 4 + (datagram[0] & 15);
   if (length < head || head > 12 || datagram[0] >> 6 != 1 || datagram[1] == 0 || datagram[1] > 31)
@@ -37,7 +37,7 @@ static size_t answer(uint8_t *datagram, size_t length) {
   return head + 1 + PAYLOAD;
 }
 
-/* Answers what has come on a socket; whether there may be more. */
+/* Answers the datagrams of a socket; returns whether there may be more. */
 static int serve(int socket) {
   for (int i = 0; i < BATCH; i++) {
     parts[i] = (struct iovec){.iov_base = buffers[i], .iov_len = ROOM};
@@ -55,12 +55,12 @@ static int serve(int socket) {
     if (more > 0)
       sent += more;
     else if (errno != EINTR && errno != EAGAIN)
-      sent++; /* It cannot be sent. */
+      sent++; /* A failed send is given up. */
   }
   return came == BATCH;
 }
 
-/* The same for a datagram of a socket on which no more are expected; epoll tells of others. */
+/* Same for one datagram of a socket without further ones; epoll reports later ones. */
 static void serve_one(int socket) {
   socklen_t length = sizeof(peers[0]);
   ssize_t came = recvfrom(socket, buffers[0], ROOM, MSG_DONTWAIT, (struct sockaddr *)&peers[0], &length);

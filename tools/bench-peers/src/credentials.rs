@@ -1,5 +1,4 @@
-//! Credentials of secured loads, written for the generator and the servers. They are test keys, not
-//! secrets.
+//! Test credentials of secured loads, for the generator and the servers.
 
 use std::fs;
 use std::io::Write;
@@ -14,21 +13,20 @@ const KEY: &str = "conche bench key";
 
 const IDENTITY: &str = "bench";
 
-/// Number of sockets with their own OSCORE keys.
+/// Sockets with their own OSCORE keys.
 const SOCKETS: u8 = 16;
 
-/// Bit that distinguishes servers' sender IDs from clients'.
+/// Distinguishes servers' sender IDs from clients'.
 const SERVERS: u8 = 0x80;
 
-/// The credentials of one measurement.
+/// Credentials of one measurement.
 pub struct Credentials {
     protection: Protection,
     directory: PathBuf,
 }
 
 impl Credentials {
-    /// Writes the credentials below this directory. OSCORE contexts are new, so both ends start at
-    /// sequence number 0.
+    /// Writes the credentials. OSCORE contexts are new, so both ends start at sequence number 0.
     pub fn write(protection: Protection, below: &Path) -> Result<Self> {
         let directory = below.join("credentials");
         let credentials = Self { protection, directory };
@@ -38,7 +36,7 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// Returns the additional arguments of a server.
+    /// Additional arguments of a server.
     pub fn of_server(&self) -> Vec<String> {
         match self.protection {
             Protection::Plain => Vec::new(),
@@ -47,7 +45,7 @@ impl Credentials {
         }
     }
 
-    /// Returns the arguments of `conche get` that open a session.
+    /// Arguments of `conche get` that open a session.
     pub fn of_session(&self) -> Vec<String> {
         match self.protection {
             Protection::Psk => {
@@ -58,7 +56,7 @@ impl Credentials {
         }
     }
 
-    /// Returns the arguments of `conche bench`.
+    /// Arguments of `conche bench`.
     pub fn of_generator(&self) -> Vec<String> {
         match self.protection {
             Protection::Plain | Protection::Psk => self.of_session(),
@@ -92,9 +90,8 @@ fn name(socket: u8) -> String {
     format!("{socket:02x}")
 }
 
-/// Encodes a context in the format of aiocoap, which conche reads too.
+/// A context in aiocoap's format, which conche reads too.
 fn secret(socket: u8, is_client: bool) -> String {
-    // The recipient ID distinguishes an end's contexts.
     let (client, server) = (name(socket), name(SERVERS | socket));
     let [sender, recipient] = if is_client { [client, server] } else { [server, client] };
     let items = serde_json::json!({
@@ -107,7 +104,6 @@ fn secret(socket: u8, is_client: bool) -> String {
     format!("{items:#}\n")
 }
 
-/// Writes a file that only its owner may read.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     fs::File::options().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_bytes())
 }

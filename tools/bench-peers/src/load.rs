@@ -1,4 +1,4 @@
-//! The measured loads of servers and clients.
+//! The measured loads.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,11 @@ use serde::{Deserialize, Serialize};
 /// Bytes of `/big`.
 pub const BIG: f64 = 65536.0;
 
-/// Number of destinations of a client in [`Load::ManyServers`].
+/// Destinations of a client in [`Load::ManyServers`].
 pub const DESTINATIONS: u32 = 64;
 
-/// How messages are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Not at all.
     Plain,
     /// DTLS with a pre-shared key.
     Psk,
@@ -24,51 +22,34 @@ pub enum Protection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
-    /// 16 sockets with 8 requests at a time each.
+    /// 16 sockets with 8 concurrent requests each.
     Many,
-    /// 1000 sockets with one at a time each.
+    /// 1000 sockets with one request at a time.
     Wide,
-    /// One socket with one at a time.
+    /// One socket with one request at a time.
     Single,
-    /// As `Many`, once the server knows many peers.
+    /// Like `Many`, once the server knows many peers.
     Known,
-    /// One resource with 1000 observers.
+    /// 1000 observers of one resource.
     Observed,
-    /// One with 10 000.
+    /// 10 000 observers of one resource.
     Crowd,
     /// 64 KiB in blocks.
     Blocks,
-    /// As `Many`, over DTLS with a pre-shared key.
+    /// Like `Many`, over DTLS with a pre-shared key.
     Dtls,
-    /// As `Many`, protected by OSCORE.
+    /// Like `Many`, protected by OSCORE.
     Oscore,
-    /// 16 sockets, each with a DTLS session of its own for each request; and before that, many idle
-    /// sessions.
+    /// 16 sockets with a DTLS session per request; first, many idle sessions for their memory.
     Handshakes,
     /// A client with one destination.
     OneServer,
-    /// A client with 64 of them.
+    /// A client with 64 destinations.
     ManyServers,
 }
 
 impl Load {
-    /// All loads, in the order of measurement.
-    pub const ALL: [Self; 12] = [
-        Self::Many,
-        Self::Wide,
-        Self::Single,
-        Self::Known,
-        Self::Observed,
-        Self::Crowd,
-        Self::Blocks,
-        Self::Dtls,
-        Self::Oscore,
-        Self::Handshakes,
-        Self::OneServer,
-        Self::ManyServers,
-    ];
-
-    /// Returns the heading of its table.
+    /// Heading of its table.
     pub fn title(self) -> String {
         match self {
             Self::Many => "16 sockets, 8 requests at a time each".to_owned(),
@@ -92,7 +73,7 @@ impl Load {
         }
     }
 
-    /// Returns its name in progress messages.
+    /// Name in progress messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Many => "16 x 8",
@@ -110,7 +91,7 @@ impl Load {
         }
     }
 
-    /// Returns its arguments of `conche bench`; none for a client.
+    /// Arguments of `conche bench`; none for a client.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Many | Self::Known | Self::Dtls | Self::Oscore => &["--endpoints", "16", "--in-flight", "8"],
@@ -124,7 +105,6 @@ impl Load {
         }
     }
 
-    /// Returns the requested path.
     pub fn path(self) -> &'static str {
         match self {
             Self::Observed | Self::Crowd => "/tick",
@@ -133,7 +113,6 @@ impl Load {
         }
     }
 
-    /// Returns the protection of its messages.
     pub fn protection(self) -> Protection {
         match self {
             Self::Dtls | Self::Handshakes => Protection::Psk,
@@ -142,7 +121,6 @@ impl Load {
         }
     }
 
-    /// Whether notifications are counted instead of responses.
     pub fn is_observed(self) -> bool {
         matches!(self, Self::Observed | Self::Crowd)
     }
@@ -152,7 +130,7 @@ impl Load {
         matches!(self, Self::Known | Self::Dtls | Self::Oscore)
     }
 
-    /// Returns the number of servers that a client uses; `None` if a server is measured.
+    /// Number of servers that a client uses; `None` if a server is measured.
     pub fn destinations(self) -> Option<u32> {
         match self {
             Self::OneServer => Some(1),

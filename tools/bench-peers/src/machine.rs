@@ -1,4 +1,4 @@
-//! The machine, and the CPU and memory use of its processes, from Linux's `/proc`.
+//! The machine, and the CPU time and memory of processes, from Linux's `/proc`.
 
 use std::fs;
 use std::time::Instant;
@@ -11,26 +11,18 @@ pub const SERVER_CORE: &str = "0";
 /// Core of the generator, and of a measured client.
 pub const CLIENT_CORE: &str = "1";
 
-/// `/proc` counts time in these fractions of a second, on every Linux that Rust's standard library
-/// supports.
+/// Unit of `/proc` times on every Linux that Rust's standard library supports.
 const TICKS_PER_S: f64 = 100.0;
 
-/// The machine of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// Available cores.
     pub cores: usize,
-    /// Processor model.
     pub processor: String,
-    /// Kernel version.
     pub kernel: String,
 }
 
 impl Machine {
-    /// Returns this machine.
-    ///
-    /// # Errors
-    /// With fewer than two cores, or on a system other than Linux.
+    /// Fails with fewer than two cores, or on a system other than Linux.
     pub fn this() -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
@@ -44,7 +36,7 @@ impl Machine {
     }
 }
 
-/// CPU time used so far, in seconds.
+/// CPU time so far, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     at: Instant,
@@ -67,17 +59,15 @@ impl Used {
         Ok(Self { at: Instant::now(), all, server: of(server)?, load })
     }
 
-    /// Returns the server's CPU time since `earlier`.
     pub fn by_server_since(&self, earlier: &Self) -> f64 {
         self.server - earlier.server
     }
 
-    /// Returns the load's CPU time since `earlier`.
     pub fn by_load_since(&self, earlier: &Self) -> f64 {
         self.load - earlier.load
     }
 
-    /// Returns the share of one core that other processes have used since `earlier`.
+    /// Share of one core that other processes have used since `earlier`.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let ours = self.by_server_since(earlier) + self.by_load_since(earlier);
@@ -86,7 +76,7 @@ impl Used {
     }
 }
 
-/// Returns the resident memory of a process in bytes.
+/// Resident memory of a process in bytes.
 pub fn resident(process: u32) -> Result<f64> {
     let status = read(&format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the process has ended")?;
@@ -98,8 +88,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {path}; this chore needs Linux"))
 }
 
-/// Sums the busy time of all cores in seconds: user, nice, system, irq, softirq, steal; not idle,
-/// iowait.
+/// Busy seconds of all cores: user, nice, system, irq, softirq, steal; not idle, iowait.
 fn all_busy(stat: &str) -> Option<f64> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -107,9 +96,9 @@ fn all_busy(stat: &str) -> Option<f64> {
     busy.sum::<Option<f64>>().map(|ticks| ticks / TICKS_PER_S)
 }
 
-/// Returns the CPU time of a process in seconds.
+/// CPU time of a process in seconds.
 fn time(stat: &str) -> Option<f64> {
-    // The name is in parentheses, and may itself contain parentheses.
+    // The name, in parentheses, may itself contain parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |at: usize| fields.split_whitespace().nth(at)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_S)

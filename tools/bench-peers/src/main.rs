@@ -1,21 +1,5 @@
 //! `cargo xtask bench-peers`: compares the speed of conche and other implementations, as servers
 //! and clients on this machine.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`peer`] | the measured implementations |
-//! | [`load`] | the loads |
-//! | [`setup`] | installation and builds |
-//! | [`credentials`] | credentials of secured loads |
-//! | [`machine`] | the machine, and the resources that processes use |
-//! | [`server`] | a measured server |
-//! | [`measure`] | one measurement |
-//! | [`memory`] | memory per peer and per session |
-//! | [`sample`] | the result of one measurement |
-//! | [`progress`] | the remaining time |
-//! | [`results`] | medians, ratios and doubts |
-//! | [`table`] | terminal, JSON, docs/performance.md |
-//! | [`page`] | merging new tables into a page |
 
 mod credentials;
 mod load;
@@ -24,78 +8,66 @@ mod measure;
 mod memory;
 mod page;
 mod peer;
-mod progress;
 mod results;
-mod sample;
 mod server;
 mod setup;
 mod table;
 
 use std::fs;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use load::Load;
 use machine::Machine;
 use measure::Extent;
 use page::Page;
 use peer::Peer;
-use progress::Progress;
 use results::Results;
 use setup::Setup;
 use table::About;
-use tool_support::Command;
-use tool_support::Project;
 use tool_support::block::PEERS;
+use tool_support::{Command, Project};
 
 const DOCUMENT: &str = "docs/performance.md";
 
-/// Measure how fast conche and other implementations serve and ask on this machine, one beside the
-/// other.
+fn main() -> ExitCode {
+    tool_support::exit_code(Project::find().and_then(|project| run(&project, &Options::parse())))
+}
+
+/// Compare the speed of conche and other implementations on this machine, as servers and clients.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask bench-peers", version)]
-struct Arguments {
-    #[command(flatten)]
-    options: Options,
-}
-
-fn main() -> ExitCode {
-    tool_support::exit_code(Project::find().and_then(|project| run(&project, &Arguments::parse().options)))
-}
-
-/// What to measure, and what to do with the results.
-#[derive(clap::Args)]
 struct Options {
-    /// Measure these only, by commas; all by default.
+    /// Peers to measure, separated by commas; all by default.
     #[arg(long, value_name = "PEER", value_delimiter = ',', value_enum)]
     peers: Vec<Peer>,
-    /// Load them so only, by commas. What `known`, `dtls` and `oscore` are compared with is `many`.
+    /// Loads to measure, separated by commas; all by default. `known`, `dtls` and `oscore` are
+    /// compared with `many`.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum)]
     loads: Vec<Load>,
-    /// How often each measurement is made; the medians are told. One round of all takes twenty
-    /// minutes and some.
+    /// Repetitions of each measurement, of which the tables show medians. One round of all takes
+    /// over twenty minutes.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// How long each measures, in seconds.
+    /// Duration of each measurement in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
-    /// A first impression: one round, 2 s each, and 2000 known peers instead of 100 000.
+    /// Measure one round, 2 s each, with 2000 known peers instead of 100 000.
     #[arg(long, conflicts_with_all = ["rounds", "seconds", "write"])]
     quick: bool,
     /// Print JSON: an object with "schema", "about" and "rows".
     #[arg(long)]
     json: bool,
-    /// Put the tables into docs/performance.md, after each round. Those of loads that are not
-    /// measured stay, and say when they were; a table that is measured has only those peers that
-    /// are, and what it had more is named.
+    /// Write the tables into docs/performance.md after each round. Tables of other loads stay, with
+    /// their date. A measured table has the measured peers only; rows that it loses are listed.
     #[arg(long)]
     write: bool,
 }
 
-/// Whether `one` is chosen; without a choice, all are.
+/// Without a choice, all are chosen.
 fn is_chosen<T: PartialEq>(chosen: &[T], one: &T) -> bool {
     chosen.is_empty() || chosen.contains(one)
 }
@@ -123,10 +95,8 @@ impl Options {
     }
 }
 
-/// Runs the measurements, prints the results, and writes them if requested.
-///
-/// # Errors
-/// If an implementation cannot be built or measured. The others are reported all the same.
+/// Runs the measurements and prints the results. Fails in the end if an implementation could not be
+/// built or measured.
 fn run(project: &Project, options: &Options) -> Result<()> {
     options.check()?;
     let (machine, extent) = (Machine::this()?, options.extent());
@@ -138,7 +108,7 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         left_out.push(message);
     };
     let mut peers = Vec::new();
-    for peer in Peer::ALL.into_iter().filter(|peer| is_chosen(&options.peers, peer)) {
+    for peer in Peer::value_variants().iter().copied().filter(|peer| is_chosen(&options.peers, peer)) {
         eprintln!("building {}", peer.name());
         match setup.build(peer) {
             Ok(()) => peers.push(peer),
@@ -155,7 +125,7 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         versions: versions.clone(),
     };
 
-    let loads: Vec<_> = Load::ALL.into_iter().filter(|load| is_chosen(&options.loads, load)).collect();
+    let loads: Vec<_> = Load::value_variants().iter().copied().filter(|load| is_chosen(&options.loads, load)).collect();
     let takes = |load| peers.iter().copied().filter(move |peer| peer.takes(load));
     let round: Vec<_> = loads.into_iter().flat_map(|load| takes(load).map(move |peer| (load, peer))).collect();
     let all = (0..extent.rounds).flat_map(|_| round.iter().map(|(load, _)| *load));
@@ -209,18 +179,50 @@ fn write(project: &Project, page: &Page) -> Result<()> {
     fs::write(project.root.join(DOCUMENT), document).with_context(|| format!("cannot write {DOCUMENT}"))
 }
 
+/// Overhead of a measurement: start, end, and requests in flight.
+const AROUND_S: f64 = 2.0;
+
+/// Duration of measuring the memory per session.
+const SESSIONS_S: f64 = 7.0;
+
+/// Measurements in order, with their expected durations in seconds.
+struct Progress {
+    expected: Vec<f64>,
+    done: usize,
+}
+
+impl Progress {
+    fn new(loads: impl IntoIterator<Item = Load>, extent: Extent) -> Self {
+        let expected = loads.into_iter().map(|load| {
+            let extra = match load {
+                // The maximum: slow servers reach it, most are faster.
+                Load::Known => extent.introducing,
+                Load::Handshakes => SESSIONS_S,
+                _ => 0.0,
+            };
+            extent.warm_up + extent.seconds + AROUND_S + extra
+        });
+        Self { expected: expected.collect(), done: 0 }
+    }
+
+    /// Starts the next measurement, `elapsed` after the first. Returns its number and the remaining
+    /// time.
+    fn next(&mut self, elapsed: Duration) -> String {
+        let (done, left) = self.expected.split_at(self.done.min(self.expected.len()));
+        let (was_expected, left): (f64, f64) = (done.iter().sum(), left.iter().sum());
+        // Completed measurements calibrate the expectation.
+        let pace = if was_expected > 0.0 { elapsed.as_secs_f64() / was_expected } else { 1.0 };
+        self.done += 1;
+        format!("{} of {}, {:.0} min to go", self.done, self.expected.len(), (left * pace / 60.0).ceil())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
     fn options(arguments: &str) -> Options {
-        Line::parse_from(arguments.split(' ')).options
+        Options::parse_from(arguments.split(' '))
     }
 
     #[test]
@@ -230,5 +232,15 @@ mod tests {
         }
         let error = options("x --write --loads blocks,dtls").check().expect_err("no ratios").to_string();
         assert!(error.contains("16 x 8, DTLS") && error.contains("`many`"), "{error}");
+    }
+
+    #[test]
+    fn what_remains_follows_the_pace_of_what_is_done() {
+        let extent = Extent { rounds: 1, seconds: 10.0, warm_up: 5.0, known: 100_000, introducing: 20.0 };
+        // 17 s each, and 37 s.
+        let mut progress = Progress::new([Load::Many, Load::Wide, Load::Known], extent);
+        assert_eq!(progress.next(Duration::ZERO), "1 of 3, 2 min to go");
+        assert_eq!(progress.next(Duration::from_secs(17)), "2 of 3, 1 min to go");
+        assert_eq!(progress.next(Duration::from_secs(340)), "3 of 3, 7 min to go");
     }
 }

@@ -11,7 +11,7 @@ use crate::load::{Load, Protection};
 use crate::machine::{CLIENT_CORE, Used};
 use crate::memory;
 use crate::peer::Peer;
-use crate::sample::{Report, Sample};
+use crate::results::{Report, Sample};
 use crate::server::Server;
 use crate::setup::{self, Setup};
 use tool_support::peers::Process;
@@ -19,7 +19,7 @@ use tool_support::peers::Process;
 /// Interval of changes of `/tick`, in milliseconds.
 const TICK_MS: u32 = 5;
 
-/// The extent of the measurements.
+/// Extent of the measurements.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Extent {
     /// Repetitions of each measurement.
@@ -28,7 +28,7 @@ pub struct Extent {
     pub seconds: f64,
     /// Load before the measurement, in seconds.
     pub warm_up: f64,
-    /// Number of peers to create in [`Load::Known`].
+    /// Peers to create in [`Load::Known`].
     pub known: u32,
     /// Maximum time to create them, in seconds.
     pub introducing: f64,
@@ -66,8 +66,8 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     })
 }
 
-/// Runs the generator with these arguments, and measures CPU time for `seconds`. The generator may
-/// end later, as it waits for requests in flight; that time is not measured.
+/// Runs the generator, and measures CPU time for `seconds`, without its wait for requests in flight
+/// at the end.
 pub fn generate(
     setup: &Setup<'_>,
     server: &Server,
@@ -79,7 +79,7 @@ pub fn generate(
     Ok((report(&mut generator).with_context(|| format!("`conche bench … {}`", arguments.join(" ")))?, watched))
 }
 
-/// Starts the generator with these arguments after those common to all loads of this server.
+/// Starts the generator; `arguments` follow those common to all loads of this server.
 pub fn generator(setup: &Setup<'_>, server: &Server, load: Load, arguments: &[&str]) -> Result<Process> {
     let common = ["bench", &server.uri(load.path()), "--json", "--quiet"].map(str::to_owned);
     let arguments = arguments.iter().map(|&argument| argument.to_owned());
@@ -121,7 +121,7 @@ pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     })
 }
 
-/// CPU use of a server and of other processes during a load.
+/// CPU use during a load.
 pub struct Watched {
     /// CPU seconds of the server.
     server_s: f64,
@@ -138,7 +138,7 @@ fn watch(server: &Server, seconds: f64, start: impl FnOnce() -> Result<Process>)
     Ok((process, Watched { server_s: after.by_server_since(&before), foreign: after.foreign_since(&before) }))
 }
 
-/// Returns the output of a program once it has ended by itself.
+/// Returns the output of a program once it has ended.
 fn printed(process: &mut Process) -> Result<String> {
     let mut text = String::new();
     process.0.stdout.take().context("it is piped")?.read_to_string(&mut text)?;

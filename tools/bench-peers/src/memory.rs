@@ -26,17 +26,15 @@ const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 const IDLE: Duration = Duration::from_secs(4);
 const READ_BEFORE_END: [Duration; 2] = [Duration::from_millis(500), Duration::from_millis(3000)];
 
-/// Interval between memory readings.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// A number of peers or sessions, and the memory of each.
 pub struct MemoryUse {
     pub count: f64,
     pub bytes_each: f64,
 }
 
-/// Sends one request from each of many peers, within a time limit: some servers take longer per
-/// peer, the more they know.
+/// Sends one request from each of many peers, within a time limit, as some servers slow down with
+/// the number of peers.
 pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<MemoryUse> {
     let before = machine::resident(server.id())?;
     let deadline = Instant::now() + Duration::from_secs_f64(extent.introducing);
@@ -47,8 +45,7 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Memor
         }
         // Separate addresses, so that no two peers share a port.
         let from = Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + group).to_string();
-        // A request without a timely response does not count as a peer, and does not delay the
-        // others.
+        // A late peer is not counted and does not delay the others.
         let arguments = ["--endpoints", &each, "--requests", &each, "--bind", &from, "--timeout", "10s"];
         answered += measure::generate(setup, server, Load::Known, &arguments, 0.0)?.0.answered;
     }
@@ -80,8 +77,7 @@ pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<MemoryUse> {
     }
 }
 
-/// Returns the memory of a server in bytes: resident or, with a garbage collector, live in the
-/// heap.
+/// Memory of a server in bytes: resident or, with a garbage collector, live in the heap.
 fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
     if server.peer != Peer::Californium {
         return machine::resident(server.id());
@@ -93,7 +89,7 @@ fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
         .context("jcmd does not say how many bytes are alive; its log in target/bench-peers may")
 }
 
-/// Returns the bytes in the last line of a histogram.
+/// Bytes in the last line of a histogram.
 fn alive(histogram: &str) -> Option<f64> {
     let total = histogram.lines().rev().find_map(|line| line.trim().strip_prefix("Total"))?;
     total.split_whitespace().nth(1)?.parse().ok()

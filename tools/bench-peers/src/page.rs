@@ -1,6 +1,8 @@
-//! [`Page`]: tables with titles and conditions, and their merge with an earlier page.
+//! [`Page`]: tables with titles and conditions, merged with an earlier page.
 
 use std::fmt::{self, Display, Formatter};
+
+use clap::ValueEnum;
 
 use crate::load::Load;
 use crate::results::Doubt;
@@ -11,7 +13,6 @@ const TITLE: &str = "\n### ";
 /// Start of the conditions of a table.
 const CONDITIONS: &str = "Measured on ";
 
-/// Tables and the conditions of their measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Conditions of the tables without their own.
@@ -65,7 +66,8 @@ impl Page {
     pub fn over(mut self, earlier: &Self) -> Self {
         let own: Vec<_> = self.sections.iter().map(|section| section.title.clone()).collect();
         self.sections.extend(earlier.sections.iter().filter(|section| !own.contains(&section.title)).cloned());
-        let place = |section: &Section| Load::ALL.into_iter().position(|load| load.title() == section.title);
+        let place =
+            |section: &Section| Load::value_variants().iter().copied().position(|load| load.title() == section.title);
         // Drops tables of loads that no longer exist.
         self.sections.retain(|section| place(section).is_some());
         self.sections.sort_by_key(place);
@@ -84,11 +86,11 @@ impl Page {
         lost.map(|(title, name)| format!("{name} in “{title}”")).collect()
     }
 
-    /// Returns title and name of each row.
+    /// Title and name of each row.
     fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
         self.sections.iter().flat_map(|section| {
             let rows = section.text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-            // The first two rows are the header and its rule.
+            // Header and rule.
             rows.skip(2).map(|name| (section.title.as_str(), name.trim()))
         })
     }
@@ -109,7 +111,6 @@ impl Display for Page {
     }
 }
 
-/// Formats a mark with its meaning.
 fn explained(doubt: Doubt) -> String {
     format!("{} {}", doubt.mark(), doubt.meaning())
 }

@@ -10,41 +10,20 @@ use tool_support::peers::{AIOCOAP, CALIFORNIUM};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peer {
-    /// The floor: datagrams that look like CoAP's responses, and no protocol.
+    /// Baseline: datagrams that look like CoAP responses, without a protocol.
     Raw,
-    /// Ourselves.
     Conche,
-    /// Our client, looking for answers without sleeping.
+    /// conche's client with busy polling.
     ConcheBusyPoll,
-    /// Debian's libcoap.
     Libcoap,
-    /// Californium of Maven Central.
     Californium,
-    /// go-coap of the Go proxy.
     GoCoap,
-    /// coap-rs of crates.io.
     CoapRs,
-    /// node-coap of npm.
     NodeCoap,
-    /// aiocoap of PyPI.
     Aiocoap,
 }
 
 impl Peer {
-    /// All peers, in the order of the tables.
-    pub const ALL: [Self; 9] = [
-        Self::Raw,
-        Self::Conche,
-        Self::ConcheBusyPoll,
-        Self::Libcoap,
-        Self::Californium,
-        Self::GoCoap,
-        Self::CoapRs,
-        Self::NodeCoap,
-        Self::Aiocoap,
-    ];
-
-    /// Returns its name, as its authors write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw UDP",
@@ -59,7 +38,7 @@ impl Peer {
         }
     }
 
-    /// Returns the directory of its programs in `tools/bench-peers`, also its name in arguments.
+    /// Directory of its programs in `tools/bench-peers`, and name in arguments.
     pub fn word(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -69,7 +48,7 @@ impl Peer {
         }
     }
 
-    /// Returns the pinned version; `None` for Debian's packages and the baseline.
+    /// Pinned version; `None` for Debian's packages and the baseline.
     pub fn version(self) -> Option<&'static str> {
         match self {
             Self::Conche | Self::ConcheBusyPoll => Some(env!("CARGO_PKG_VERSION")),
@@ -82,7 +61,7 @@ impl Peer {
         }
     }
 
-    /// Returns additional arguments of its client.
+    /// Additional arguments of its client.
     pub fn of_client(self) -> &'static [&'static str] {
         match self {
             Self::ConcheBusyPoll => &["100"],

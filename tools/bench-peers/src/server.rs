@@ -1,4 +1,4 @@
-//! A measured server, and its start.
+//! A measured server.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Stdio;
@@ -27,8 +27,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server, and waits until it responds. `number` is the second argument of its
-    /// program: the number of ports for the baseline, the interval of `/tick` for others.
+    /// Starts a server, and waits until it responds. `number` is the program's second argument: the
+    /// number of ports for the baseline, the interval of `/tick` for others.
     pub fn start(setup: &Setup<'_>, peer: Peer, number: u32, protection: Protection) -> Result<Self> {
         let program = setup.server(peer, protection)?;
         let credentials = setup.credentials(protection)?;
@@ -50,13 +50,12 @@ impl Server {
         self.process.0.id()
     }
 
-    /// Returns the URI of a path.
     pub fn uri(&self, path: &str) -> String {
         let scheme = if self.protection == Protection::Psk { "coaps" } else { "coap" };
         format!("{scheme}://{}{path}", self.address)
     }
 
-    /// Sends requests over DTLS until it responds.
+    /// Sends requests over DTLS until the server responds.
     fn wait_for_sessions(&mut self, setup: &Setup<'_>) -> Result<()> {
         let asked = ["get", &self.uri("/test"), "--quiet", "--timeout", "1"].map(str::to_owned);
         let arguments = [asked.to_vec(), self.credentials.of_session()].concat();
@@ -79,7 +78,7 @@ impl Server {
         }
     }
 
-    /// Sends requests until it responds.
+    /// Sends requests until the server responds.
     fn wait(&mut self) -> Result<()> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.set_read_timeout(Some(Duration::from_millis(100)))?;
@@ -96,7 +95,8 @@ impl Server {
             let came = socket.send_to(&request, self.address).and_then(|_| socket.recv(&mut answer));
             match came {
                 Ok(length) if length > 60 && answer[1] == 0x45 => return Ok(()),
-                // A ping validates the source (RFC 7252 §4.3); a Reset with its message ID answers it.
+                // A ping validates the source (RFC 7252 §4.3); a Reset with its message ID answers
+                // it.
                 Ok(4) if answer[..2] == [0x40, 0] => {
                     socket.send_to(&[0x70, 0, answer[2], answer[3]], self.address)?;
                 }
@@ -108,10 +108,8 @@ impl Server {
     }
 }
 
-/// Returns the first of `ports` consecutive ports that are free.
-///
-/// They lie below the ephemeral range, so that no client socket takes one before the server binds
-/// it.
+/// Returns the first of `ports` consecutive free ports, below the ephemeral range, so that no
+/// client socket takes one before the server binds it.
 fn free_port(ports: u32) -> Result<u16> {
     const LOWEST: u32 = 10_000;
     const SPAN: u32 = 22_000;

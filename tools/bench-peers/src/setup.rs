@@ -1,5 +1,4 @@
-//! Builds the programs in `tools/bench-peers` for each implementation into `target/bench-peers`, and
-//! fetches missing dependencies.
+//! Builds the programs in `tools/bench-peers` into `target/bench-peers`, and fetches dependencies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,10 +17,8 @@ use tool_support::peers;
 
 const OURS: &str = "build --release -p conche-cli -p conche --bin conche --example bench_server --example bench_client";
 
-/// The command line of a program.
 pub type Program = Vec<String>;
 
-/// The built programs.
 pub struct Setup<'a> {
     project: &'a Project,
     directory: PathBuf,
@@ -40,7 +37,6 @@ impl<'a> Setup<'a> {
         Ok(setup)
     }
 
-    /// Returns the path of the load generator.
     pub fn generator(&self) -> String {
         self.ours("conche")
     }
@@ -50,7 +46,6 @@ impl<'a> Setup<'a> {
         Credentials::write(protection, &self.directory)
     }
 
-    /// Builds the programs of an implementation.
     pub fn build(&mut self, peer: Peer) -> Result<()> {
         let programs = match peer {
             Peer::Raw | Peer::Libcoap => self.c(peer)?,
@@ -67,7 +62,6 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    /// Returns the server of a built implementation.
     pub fn server(&self, peer: Peer, protection: Protection) -> Result<Program> {
         let [server, _] = self.programs(peer)?;
         Ok(match (peer, protection) {
@@ -80,7 +74,6 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Returns the client of a built implementation.
     pub fn client(&self, peer: Peer) -> Result<&Program> {
         self.programs(peer).map(|[_, client]| client)
     }
@@ -163,7 +156,6 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// Returns the measured version of an implementation.
 pub fn version(project: &Project, peer: Peer) -> Result<String> {
     match (peer, peer.version()) {
         (_, Some(version)) => Ok(version.to_owned()),
@@ -174,7 +166,7 @@ pub fn version(project: &Project, peer: Peer) -> Result<String> {
     }
 }
 
-/// Starts a program on one core, without standard input; standard error goes to `errors`.
+/// Starts a program on one core, without standard input.
 pub fn start(
     program: &[String],
     core: &str,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::load::Load;
@@ -10,14 +11,13 @@ use crate::measure::Extent;
 use crate::memory::SESSIONS;
 use crate::page::Page;
 use crate::peer::Peer;
-use crate::results::{Doubt, Of, Results};
-use crate::sample::Sample;
+use crate::results::{Doubt, Of, Results, Sample};
 
-/// The conditions of the measurements.
+/// Conditions of the measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     pub machine: Machine,
-    /// Date, such as 2026-01-31.
+    /// As in 2026-01-31.
     pub date: String,
     pub extent: Extent,
     /// Version of each measured implementation.
@@ -46,7 +46,7 @@ enum Column {
 const CPU: Of = |sample| sample.cpu_us;
 const RATE: Of = |sample| Some(sample.per_s);
 
-/// Returns the columns of a load's table, ratios first.
+/// Columns of a load's table, ratios first.
 fn columns(load: Load) -> &'static [Column] {
     use Column::{
         Cpu, CpuOver, CpuOverPlain, Known, P50, P99, PeerBytes, Rate, RateOver, RateOverFresh, RateOverPlain,
@@ -68,7 +68,7 @@ fn columns(load: Load) -> &'static [Column] {
     }
 }
 
-/// Returns the counted unit, singular and per second.
+/// Counted unit, singular and per second.
 fn unit(load: Load) -> [&'static str; 2] {
     match load {
         Load::Observed | Load::Crowd => ["notification", "notifications/s"],
@@ -98,14 +98,13 @@ impl Column {
     }
 
     fn cell(self, results: &Results, load: Load, peer: Peer) -> String {
-        let here = (load, peer);
         let of = |of: Of| results.median(load, peer, of);
         match self {
-            Self::CpuOver(other) => ratio(results.ratio(here, (load, other), CPU)),
-            Self::RateOver(other) => ratio(results.ratio(here, (load, other), RATE)),
-            Self::RateOverFresh => ratio(results.ratio(here, (Load::Many, peer), RATE)),
-            Self::CpuOverPlain => ratio(results.ratio(here, (Load::Many, peer), CPU)),
-            Self::RateOverPlain => ratio(results.ratio(here, (Load::Many, peer), RATE)),
+            Self::CpuOver(other) => ratio(results.peer_ratio(load, peer, other, CPU)),
+            Self::RateOver(other) => ratio(results.peer_ratio(load, peer, other, RATE)),
+            Self::RateOverFresh => ratio(results.load_ratio(peer, load, Load::Many, RATE)),
+            Self::CpuOverPlain => ratio(results.load_ratio(peer, load, Load::Many, CPU)),
+            Self::RateOverPlain => ratio(results.load_ratio(peer, load, Load::Many, RATE)),
             Self::Rate if load == Load::Blocks => digits(of(|sample| Some(sample.per_s / 1e6))),
             Self::Rate => digits(of(RATE)),
             Self::Cpu => digits(of(CPU)),
@@ -135,7 +134,7 @@ fn digits(number: Option<f64>) -> String {
     })
 }
 
-/// Returns the note on a table's columns.
+/// Note on a table's columns.
 fn note(load: Load, extent: Extent) -> Option<String> {
     match load {
         Load::Known => Some(format!(
@@ -151,7 +150,7 @@ fn note(load: Load, extent: Extent) -> Option<String> {
 
 /// Lays out all results for the terminal or a page.
 pub fn page(results: &Results, about: &About) -> Page {
-    let measured = Load::ALL.into_iter().filter(|&load| results.measured(load).next().is_some());
+    let measured = Load::value_variants().iter().copied().filter(|&load| results.measured(load).next().is_some());
     let text = |load| match note(load, about.extent) {
         Some(note) => format!("{}\n{note}", table(results, load)),
         None => table(results, load),
@@ -159,7 +158,6 @@ pub fn page(results: &Results, about: &About) -> Page {
     Page::new(conditions(about), measured.map(|load| (load, text(load))))
 }
 
-/// Describes the conditions of the measurements.
 fn conditions(about: &About) -> String {
     let Machine { cores, processor, kernel } = &about.machine;
     let Extent { rounds, seconds, warm_up, .. } = about.extent;
@@ -213,7 +211,6 @@ fn render(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Returns all results as JSON.
 pub fn json(results: &Results, about: &About) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Document<'a> {
@@ -238,13 +235,14 @@ pub fn json(results: &Results, about: &About) -> serde_json::Result<String> {
         peer,
         per_s: results.median(load, peer, RATE),
         cpu_us: results.median(load, peer, CPU),
-        cpu_over_raw: results.ratio((load, peer), (load, Peer::Raw), CPU),
-        per_s_over_raw: results.ratio((load, peer), (load, Peer::Raw), RATE),
-        per_s_over_libcoap: results.ratio((load, peer), (load, Peer::Libcoap), RATE),
+        cpu_over_raw: results.peer_ratio(load, peer, Peer::Raw, CPU),
+        per_s_over_raw: results.peer_ratio(load, peer, Peer::Raw, RATE),
+        per_s_over_libcoap: results.peer_ratio(load, peer, Peer::Libcoap, RATE),
         doubts: results.doubts(load, peer),
         rounds: results.samples(load, peer),
     };
-    let rows = Load::ALL.into_iter().flat_map(|load| results.measured(load).map(move |peer| row(load, peer)));
+    let rows =
+        Load::value_variants().iter().copied().flat_map(|load| results.measured(load).map(move |peer| row(load, peer)));
     serde_json::to_string_pretty(&Document { schema: 1, about, rows: rows.collect() })
 }
 

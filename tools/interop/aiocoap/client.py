@@ -1,4 +1,4 @@
-"""The client that `cargo xtask interop` has aiocoap be; its arguments and the lines that it reads and writes are in ../README.md."""
+"""aiocoap client of `cargo xtask interop`; arguments, input and output: ../README.md."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ class Client:
     def __init__(self, context):
         self.context = context
         self.token = None
-        # aiocoap chooses tokens itself. This is where it asks itself for the next.
+        # aiocoap chooses tokens itself, by this method.
         for interface in context.request_interfaces:
             if hasattr(interface, "next_token"):
                 interface.next_token = self.chosen_or(interface.next_token)
@@ -69,7 +69,7 @@ class Client:
         if verb != "stop":
             await self.request(self.message(CON if verb == "CON" else NON, words[0], words[1], words[2:]))
         elif words[0] == "reset":
-            # What is forgotten is answered with a Reset.
+            # A notification of a forgotten observation is answered with a Reset.
             self.observation.cancel()
         else:
             uri, self.token = self.observed

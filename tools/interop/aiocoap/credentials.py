@@ -1,4 +1,4 @@
-"""Who the programs of a secured mode are, and whom they believe, by the files of ../credentials: an item of a map of aiocoap."""
+"""Credentials and trust of a secured mode, from the files of ../credentials, as an item of aiocoap's map."""
 
 from pathlib import Path
 

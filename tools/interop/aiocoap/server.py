@@ -1,4 +1,4 @@
-"""The server that `cargo xtask interop` has aiocoap be; its arguments and resources are in ../README.md."""
+"""aiocoap server of `cargo xtask interop`; arguments and resources: ../README.md."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ LARGE = ("0123456789abcdef" * 125).encode()
 
 
 class Read(resource.Resource):
-    """Something to read. aiocoap answers separately what takes longer than EMPTY_ACK_DELAY."""
+    """A readable resource. aiocoap sends a separate response after EMPTY_ACK_DELAY."""
 
     def __init__(self, payload, content_format=0, delay=0, **attributes):
         super().__init__()
@@ -30,7 +30,7 @@ class Read(resource.Resource):
 
 
 class Document(resource.ObservableResource):
-    """Something to read, replace and remove, with a version as its ETag; if it ticks, it changes each second."""
+    """A document with its version as ETag; if it ticks, it changes each second."""
 
     def __init__(self, payload, ticks=None, reliability=NON):
         super().__init__()
@@ -53,7 +53,7 @@ class Document(resource.ObservableResource):
         self.updated_state()
 
     async def render_get(self, request):
-        # What is sent as a notification goes out as the response says.
+        # A notification is sent as the response says.
         mtype = self.reliability if request.opt.observe == 0 else None
         if self.payload is None:
             return Message(code=NOT_FOUND, mtype=mtype)
@@ -70,7 +70,7 @@ class Document(resource.ObservableResource):
         former, self.content_format = self.content_format, request.opt.content_format or 0
         self.payload = request.payload
         self.version += 1
-        # Observers are told no other format than the first (RFC 7641 section 4.2).
+        # Notifications keep the first Content-Format (RFC 7641 section 4.2).
         self.updated_state(Message(code=NOT_ACCEPTABLE, mtype=self.reliability) if former != self.content_format else None)
         return Message(code=code)
 
@@ -146,12 +146,12 @@ async def main():
     if mode != "plain":
         clients.load_from_dict({":client": credentials.item(mode, directory, "server")})
     if mode == "oscore":
-        # Its modules are there only if aiocoap was installed with them.
+        # Present only if aiocoap was installed with OSCORE.
         from aiocoap.oscore_sitewrapper import OscoreSiteWrapper
 
         served = OscoreSiteWrapper(served, clients)
     transports = ["tinydtls_server" if mode == "psk" else "udp6"]
-    # For DTLS it adds one to a port, as that of coaps is the next.
+    # For DTLS, aiocoap adds one to the port.
     bind = ("127.0.0.1", port - 1 if mode == "psk" else port)
     await aiocoap.Context.create_server_context(
         served, bind=bind, transports=transports, server_credentials=clients

@@ -1,4 +1,4 @@
-// The client that `cargo xtask interop` has Californium be; its arguments and the lines that it reads and writes are in ../README.md.
+// Californium client of `cargo xtask interop`; arguments, input and output: ../README.md.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -32,7 +32,7 @@ public final class Client {
         say("%s %d.%02d %s".formatted(what, code.codeClass, code.codeDetail, HexFormat.of().formatHex(response.getPayload())));
     }
 
-    /** Tells of what comes back. */
+    /** Prints responses. */
     static final class Listener extends MessageObserverAdapter {
         @Override
         public void onResponse(Response response) {
@@ -87,7 +87,7 @@ public final class Client {
             case "stop" -> {
                 endpoint.cancelObservation(observed.getToken());
                 if (words[1].equals("reset")) {
-                    // What is forgotten is answered with a Reset.
+                    // A notification of a forgotten observation is answered with a Reset.
                     observed.cancel();
                     return;
                 }
@@ -119,7 +119,7 @@ public final class Client {
         configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);
         security = new Security(arguments, true);
         endpoint = security.endpoint(configuration);
-        // It hears the first response to the observed request as well, which the request's own listener tells of.
+        // Also called for the first response, which the request's own listener prints.
         endpoint.addNotificationListener((about, response) -> {
             if (observed != null && about.getToken().equals(observed.getToken()) && observed.getResponse() != null) {
                 say("notified", response);

@@ -1,4 +1,4 @@
-// Who the programs beside it are in a secured mode, and whom they believe, by the files of ../credentials.
+// Credentials and trust of a secured mode, from the files of ../credentials.
 
 import java.io.InputStream;
 import java.net.InetAddress;
@@ -34,7 +34,7 @@ final class Security {
     static final InetSocketAddress ANY_PORT = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
 
     final String mode;
-    /** Of the credentials. */
+    /** Directory of the credentials. */
     final Path directory;
     final boolean asks;
     final HashMapCtxDB contexts = new HashMapCtxDB();
@@ -68,13 +68,13 @@ final class Security {
         return builder.build();
     }
 
-    /** Has a request protected, if that is for requests to say. */
+    /** Protects a request, in modes where requests select it. */
     void protect(Request request) {
         if (context == null) {
             return;
         }
         try {
-            // All servers that it asks are one, behind several ports.
+            // One server, behind several ports.
             contexts.addContext(request.getURI(), context);
         } catch (Exception error) {
             throw new IllegalStateException(error);
@@ -82,7 +82,7 @@ final class Security {
         request.getOptions().setOscore(Bytes.EMPTY);
     }
 
-    /** The context of credentials in the form that aiocoap has for them. */
+    /** The OSCORE context of credentials in aiocoap's format. */
     static OSCoreCtx context(Path directory, boolean asks) throws Exception {
         String text = Files.readString(directory.resolve("secret.json"));
         return new OSCoreCtx(item(text, "secret"), asks, null, item(text, "sender-id"), item(text, "recipient-id"), null, 32,

@@ -1,4 +1,4 @@
-// The server that `cargo xtask interop` has Californium be; its arguments and resources are in ../README.md.
+// Californium server of `cargo xtask interop`; arguments and resources: ../README.md.
 
 import static org.eclipse.californium.core.coap.CoAP.ResponseCode.*;
 
@@ -22,7 +22,7 @@ public final class Server {
     static final byte[] LARGE = "0123456789abcdef".repeat(125).getBytes(StandardCharsets.UTF_8);
     static final ScheduledExecutorService TIMER = Executors.newSingleThreadScheduledExecutor();
 
-    /** Something that GET is answered by, or POST. */
+    /** A resource for GET or POST. */
     static class Plain extends CoapResource {
         Consumer<CoapExchange> get = exchange -> exchange.respond(METHOD_NOT_ALLOWED);
         Consumer<CoapExchange> post = exchange -> exchange.respond(METHOD_NOT_ALLOWED);
@@ -59,7 +59,7 @@ public final class Server {
         }
     }
 
-    /** Something to read, replace and remove, with a version as its ETag. */
+    /** A document with its version as ETag. */
     static final class Document extends CoapResource {
         byte[] payload;
         int format = MediaTypeRegistry.TEXT_PLAIN;
@@ -120,7 +120,7 @@ public final class Server {
             if (format == former) {
                 changed();
             } else {
-                // Observers are told no other format than the first (RFC 7641 section 4.2).
+                // Notifications keep the first Content-Format (RFC 7641 section 4.2).
                 clearAndNotifyObserveRelations(NOT_ACCEPTABLE);
             }
         }
@@ -168,7 +168,7 @@ public final class Server {
 
     public static void main(String[] arguments) throws Exception {
         Configuration configuration = Security.configuration();
-        // As the others have it: a body over 64 KiB is refused, and every message has room for 1024 bytes of a block.
+        // Like the other servers: bodies of at most 64 KiB, in blocks of 1024 bytes.
         configuration.set(CoapConfig.MAX_RESOURCE_BODY_SIZE, 65536);
         configuration.set(CoapConfig.MAX_MESSAGE_SIZE, 1024);
         configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates that secured cases are run with, here: throw-away keys that nothing trusts.
+# Makes the certificates of the secured cases in this directory: test keys.
 set -eu
 cd "$(dirname "$0")"
 key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1.key"; }

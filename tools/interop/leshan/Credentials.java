@@ -1,4 +1,4 @@
-// The credentials of the programs beside it: the files of ../credentials.
+// Credentials from the files of ../credentials.
 
 import java.io.InputStream;
 import java.nio.file.Files;

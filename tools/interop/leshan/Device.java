@@ -1,5 +1,5 @@
-// An LwM2M device on Leshan: `Device psk|mutual CREDENTIALS ADDRESS:PORT`. It registers at the server there, and prints the results: see
-// ../README.md.
+// LwM2M device on Leshan: `Device psk|mutual CREDENTIALS ADDRESS:PORT`. Registers at the server and
+// prints the results; see ../README.md.
 
 import java.util.ArrayList;
 import java.util.List;
@@ -98,7 +98,7 @@ public final class Device {
             battery.level.incrementAndGet();
             battery.fireResourceChange(Battery.LEVEL);
         }, 500, 500, TimeUnit.MILLISECONDS);
-        // It ends with its standard input.
+        // Ends with its standard input.
         while (System.in.read() >= 0) {}
         client.destroy(true);
         System.exit(0);

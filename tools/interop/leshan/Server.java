@@ -1,5 +1,5 @@
-// An LwM2M server on Leshan: `Server psk|mutual CREDENTIALS`. It reads and observes each device that registers, and prints the results:
-// see ../README.md.
+// LwM2M server on Leshan: `Server psk|mutual CREDENTIALS`. Reads and observes each device that
+// registers, and prints the results; see ../README.md.
 
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -96,14 +96,14 @@ public final class Server {
             String[] psk = credentials.psk();
             store.add(SecurityInfo.newPreSharedKeyInfo(psk[0], psk[0], psk[1].getBytes()));
         } else {
-            // Leshan requires the common name of the certificate as the endpoint's name.
+            // Leshan requires the certificate's common name as the endpoint name.
             store.add(SecurityInfo.newX509CertInfo("client"));
             builder.setPrivateKey(credentials.key("server"));
             builder.setCertificateChain(new X509Certificate[] {credentials.certificate("server")});
             builder.setTrustedCertificates(new X509Certificate[] {credentials.certificate("ca")});
         }
         var endpoints = new CaliforniumServerEndpointsProvider.Builder(
-                // Devices open the sessions; the certificate may not be one of a client.
+                // Devices open the sessions; the certificate may not be a client's.
                 new CoapsServerProtocolProvider(dtls -> dtls.set(DtlsConfig.DTLS_ROLE, DtlsRole.SERVER_ONLY)));
         endpoints.addEndpoint(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), Protocol.COAPS);
         server = builder.setEndpointsProviders(endpoints.build()).build();
@@ -111,7 +111,7 @@ public final class Server {
         server.getObservationService().addListener(new Observations());
         server.start();
         say("listening 127.0.0.1:" + server.getEndpoint(Protocol.COAPS).getURI().getPort());
-        // It ends with its standard input.
+        // Ends with its standard input.
         while (System.in.read() >= 0) {}
         System.exit(0);
     }

@@ -1,4 +1,4 @@
-/* The client that `cargo xtask interop` has libcoap be; its arguments and the lines that it reads and writes are in ../README.md. */
+/* libcoap client of `cargo xtask interop`; arguments, input and output: ../README.md. */
 
 #include <poll.h>
 #include <stdio.h>
@@ -8,11 +8,11 @@
 #include "credentials.h"
 
 static const char *mode = "plain";
-static const char *credentials; /* their directory */
+static const char *credentials; /* directory */
 static coap_session_t *session;
-static coap_binary_t *observed; /* the token of what is observed */
-static int told;                /* the response to the request that is under way was told */
-static int rejecting;           /* the next notification is answered with a Reset */
+static coap_binary_t *observed; /* token of the observation */
+static int told;                /* whether the response to the open request was printed */
+static int rejecting;           /* whether to answer the next notification with a Reset */
 
 static size_t from_hex(const char *hex, uint8_t *bytes, size_t room) {
   size_t count = 0;
@@ -75,7 +75,7 @@ static coap_session_t *open_session(coap_context_t *context, const coap_address_
   return coap_new_client_session(context, NULL, address, COAP_PROTO_UDP);
 }
 
-/* A session with the URI's host and port: the one there is, if it is that. */
+/* Returns the session with the URI's host and port; opens it if there is none. */
 static void connect_to(coap_context_t *context, const coap_uri_t *uri) {
   static uint16_t port;
   if (session && port == uri->port)

@@ -1,23 +1,23 @@
-/* Who the programs of a secured mode are, and whom they believe, by the files of ../credentials. */
+/* Credentials and trust of a secured mode, from the files of ../credentials. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <coap3/coap.h>
 
-/* A pre-shared key, and by what the server knows it. */
+/* A pre-shared key and its identity. */
 typedef struct {
   coap_bin_const_t identity, key;
 } psk_t;
 
-/* The path of a file; libcoap goes on to use it. */
+/* The path of a file; libcoap keeps the pointer. */
 static const char *path(const char *directory, const char *name, const char *extension) {
   char *path = malloc(strlen(directory) + strlen(name) + strlen(extension) + 2);
   sprintf(path, "%s/%s%s", directory, name, extension);
   return path;
 }
 
-/* What the line IDENTITY:KEY has. */
+/* Parses the line IDENTITY:KEY. */
 static psk_t read_psk(const char *directory) {
   static char line[200];
   psk_t psk = {0};
@@ -33,7 +33,7 @@ static psk_t read_psk(const char *directory) {
   return psk;
 }
 
-/* A certificate to show, if there is a name, and the one that vouches for those of others, if they are asked for. */
+/* The own certificate, if named, and the CA certificate, if the peer must present one. */
 static coap_dtls_pki_t read_pki(const char *directory, const char *own, int asks) {
   coap_dtls_pki_t pki = {.version = COAP_DTLS_PKI_SETUP_VERSION, .verify_peer_cert = (uint8_t)asks, .check_common_ca = 1};
   pki.cert_chain_validation = 1;

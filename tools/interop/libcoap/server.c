@@ -1,4 +1,4 @@
-/* The server that `cargo xtask interop` has libcoap be; its arguments and resources are in ../README.md. */
+/* libcoap server of `cargo xtask interop`; arguments and resources: ../README.md. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define LARGE 2000
 
-/* A document that is read, replaced and removed. */
+/* A document for GET, PUT and DELETE. */
 typedef struct {
   uint8_t bytes[65536];
   size_t length;
@@ -53,7 +53,7 @@ static void add_uint(coap_pdu_t *response, coap_option_num_t number, unsigned va
 
 static void send_document(coap_resource_t *resource, coap_session_t *session, const coap_pdu_t *request,
                           const coap_string_t *query, coap_pdu_t *response, const document_t *document) {
-  /* Of what fits one message, libcoap leaves the options to us. */
+  /* For a body that fits into one message, libcoap does not set the options. */
   if (document->length <= 1024) {
     add_uint(response, COAP_OPTION_ETAG, document->version);
     add_uint(response, COAP_OPTION_CONTENT_FORMAT, document->format);
@@ -201,7 +201,7 @@ static void add_obs(coap_context_t *context, const char *text) {
   coap_resource_set_mode(observables[0], COAP_RESOURCE_FLAGS_NOTIFY_CON);
 }
 
-/* A resource that does not exist until it is put: libcoap asks us about such a one. */
+/* Called by libcoap for a resource that does not exist until a PUT. */
 static void put_unknown(coap_resource_t *unknown, coap_session_t *session, const coap_pdu_t *request,
                         const coap_string_t *query, coap_pdu_t *response) {
   (void)unknown;
@@ -216,7 +216,7 @@ static void put_unknown(coap_resource_t *unknown, coap_session_t *session, const
   put(coap_get_resource_from_uri_path(context, copy), session, request, query, response);
 }
 
-/* What was deleted is no resource any more; libcoap tells its observers so. */
+/* Removes the resource; libcoap notifies its observers. */
 static void delete_absent(coap_context_t *context) {
   static const char *const PATHS[] = {"create1", "create2", "create3", "obs"};
   for (size_t i = 0; i < sizeof(PATHS) / sizeof(*PATHS); i++) {
@@ -255,7 +255,7 @@ static const coap_bin_const_t *key_of(coap_bin_const_t *identity, coap_session_t
   return known ? &psk->key : NULL;
 }
 
-/* Has clients show who they are as the mode says; the answer is what they speak. */
+/* Sets how clients authenticate in this mode, and returns the transport. */
 static coap_proto_t secure(coap_context_t *context, const char *mode, const char *credentials) {
   static psk_t psk;
   if (!strcmp(mode, "psk")) {

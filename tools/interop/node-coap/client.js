@@ -1,16 +1,16 @@
-// The client that `cargo xtask interop` runs on node-coap. Its arguments and the lines that it reads and writes are in ../README.md.
+// node-coap client of `cargo xtask interop`; arguments, input and output: ../README.md.
 'use strict'
 
 const coap = require('coap')
 const dgram = require('dgram')
 const readline = require('readline')
 
-// With a socket of its own an agent stays open between requests.
+// An agent with its own socket stays open between requests.
 const socket = dgram.createSocket('udp4')
 socket.bind(0, '127.0.0.1')
 const agent = new coap.Agent({ socket })
 
-// The URI, token and stream of the latest observation.
+// URI, token and stream of the latest observation.
 let observed
 
 function say (...words) {
@@ -58,7 +58,7 @@ function request (reliability, method, uri, words) {
       message.setOption('Observe', value)
     }
   }
-  // coap-packet names the options that it knows; it takes blocks by these names.
+  // coap-packet expects Block1 and Block2 by name.
   for (const option of message._packet.options) {
     option.name = { 23: 'Block2', 27: 'Block1' }[option.name] || option.name
   }

@@ -1,4 +1,4 @@
-// The server that `cargo xtask interop` runs on node-coap. Its arguments and resources are in ../README.md.
+// node-coap server of `cargo xtask interop`; arguments and resources: ../README.md.
 'use strict'
 
 const coap = require('coap')
@@ -13,7 +13,7 @@ function values (request, name) {
 }
 
 function raw (request, number) {
-  // coap-packet replaces the values that it converts; the formats among them are those of the cases.
+  // coap-packet converts these values, including the formats of the cases.
   const formats = { 'text/plain': 0, 'application/link-format': 40, 'application/xml': 41, 'application/octet-stream': 42, 'application/json': 50 }
   const value = request.headers[number]
   return value === undefined ? undefined : formats[value] ?? value
@@ -72,7 +72,8 @@ class Document {
     observer.write(this.payload)
   }
 
-  // A GET with Observe removes the registration of its endpoint and token, and Observe=0 makes a new one (RFC 7641 section 2).
+  // A GET with Observe removes the registration of its endpoint and token; Observe=0 adds a new
+  // one (RFC 7641 section 2).
   forget (request) {
     for (const observer of this.observers) {
       if (request.headers.Observe !== undefined && observer.endpoint === endpoint(request)) {
@@ -143,12 +144,12 @@ function read (payload, format) {
   return { handle: (request, response) => respond(response, '2.05', { payload: Buffer.from(payload), format }) }
 }
 
-// Requests of /separate whose responses have not left.
+// Requests of /separate without a response yet.
 const pending = new Set()
 
 function separate (request, response) {
   const key = `${endpoint(request)} ${request._packet.messageId}`
-  // node-coap passes the retransmissions of a request to the application until the response leaves.
+  // node-coap passes retransmissions to the application until the response is sent.
   if (!pending.has(key)) {
     pending.add(key)
     setTimeout(() => {

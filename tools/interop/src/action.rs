@@ -6,14 +6,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use conche_proto::codec::{OptionFormat, OptionNumber, encode_uint};
 
-/// An action of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sends a request; with an Observe option of value 0 it also observes.
+    /// With an Observe option of value 0, it also observes.
     Request(Request),
-    /// Sends a CoAP ping.
     Ping,
-    /// Cancels the observation.
     Stop(Stop),
     /// Kills the client.
     Off,
@@ -30,25 +27,22 @@ pub enum Stop {
     Reset,
 }
 
-/// A request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Whether it is Confirmable.
     pub confirmable: bool,
-    /// Method, such as `GET`.
+    /// As in `GET`.
     pub method: String,
     /// Path and query, from the `/` on.
     pub path: String,
-    /// Further options.
     pub options: Vec<(OptionNumber, Vec<u8>)>,
-    /// Payload; empty for none.
+    /// Empty for none.
     pub payload: Vec<u8>,
-    /// Token; `None` lets the client choose.
+    /// `None` lets the client choose.
     pub token: Option<Vec<u8>>,
 }
 
 impl Action {
-    /// Reads an action; `$name` stands for a value kept by an earlier step.
+    /// Parses an action; `$name` is a value kept by an earlier step.
     pub fn parse(text: &str, kept: &BTreeMap<String, Vec<u8>>) -> Result<Self> {
         let words: Vec<_> = text.split(' ').collect();
         Ok(match words[..] {
@@ -73,7 +67,7 @@ impl Action {
     }
 }
 
-/// Reads an option: `Name=value`, `Name`, `#65001=0x01`.
+/// Parses `Name=value`, `Name` or `#65001=0x01`.
 pub fn option(word: &str, kept: &BTreeMap<String, Vec<u8>>) -> Result<(OptionNumber, Vec<u8>)> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     let number = number(name).with_context(|| format!("there is no option {name}"))?;
@@ -94,7 +88,7 @@ fn add(request: &mut Request, word: &str, kept: &BTreeMap<String, Vec<u8>>) -> R
     Ok(())
 }
 
-/// Reads `@N`: the first N bytes of the large text of every server.
+/// Parses `@N`: the first N bytes of the large text of every server.
 pub fn body(text: &str) -> Option<Vec<u8>> {
     let length = text.strip_prefix('@')?.parse().ok()?;
     Some(b"0123456789abcdef".iter().copied().cycle().take(length).collect())
@@ -118,7 +112,7 @@ fn encode(number: OptionNumber, text: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Reads a number, or a block as `NUM/M/SIZE`.
+/// Parses a number, or a block as `NUM/M/SIZE`.
 fn uint(text: &str) -> Option<u32> {
     let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
     match numbers?[..] {
@@ -128,7 +122,7 @@ fn uint(text: &str) -> Option<u32> {
     }
 }
 
-/// Reads bytes in hexadecimal, two digits each.
+/// Parses two digits per byte.
 pub fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
     pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()

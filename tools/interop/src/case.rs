@@ -1,5 +1,4 @@
-//! The cases, which are data (`interop/cases/*.toml`), and the exceptions
-//! (`interop/exceptions.toml`).
+//! Cases (`tools/interop/cases/*.toml`) and exceptions (`tools/interop/exceptions.toml`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,18 +17,16 @@ const FILES: [&str; 5] = ["core", "link", "block", "observe", "irisa"];
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// ID in the test descriptions, such as `CORE_01`.
+    /// ID in the test descriptions, as in `CORE_01`.
     pub id: String,
-    /// Title.
     pub title: String,
     /// Requests that prepare the server's state, whatever their responses.
     #[serde(default)]
     pub before: Vec<String>,
-    /// Steps in order.
     #[serde(default)]
     pub steps: Vec<Step>,
-    /// Test, as `FILE::NAME`, that runs the case in virtual time with conche in both roles. Such
-    /// cases take minutes or days and are not run here.
+    /// Test, as `FILE::NAME`, that runs the case in virtual time with conche in both roles, as it
+    /// takes minutes or days. Such a case is not run here.
     pub virtual_time: Option<String>,
 }
 
@@ -37,7 +34,7 @@ pub struct Case {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Action, see [`Action`](super::action::Action).
+    /// See [`Action`](super::action::Action).
     #[serde(rename = "do", default)]
     pub action: String,
     /// Expected lines of the ladder, see [`ladder`](super::ladder).
@@ -52,11 +49,11 @@ pub struct Step {
     /// Lines that drop their first matching datagram, or each.
     #[serde(default)]
     pub lose: Vec<String>,
-    /// A line and an option: the option is added to the first datagram that matches.
+    /// A line, and an option to add to the first matching datagram.
     #[serde(default)]
     pub add: Vec<(String, String)>,
     /// Expected output of the client: `2.05`, `2.05 payload`, `pong`, `failed`, or `nothing`, which
-    /// permits a failure. `None` permits anything but a failure.
+    /// permits a failure. `None` permits anything else.
     pub told: Option<String>,
     /// Maximum duration of the step, in seconds.
     pub within: Option<f64>,
@@ -71,12 +68,12 @@ pub struct Step {
     pub keep: BTreeMap<String, String>,
 }
 
-/// Reads the cases without protection.
+/// Reads the unprotected cases.
 pub fn read(project: &Project) -> Result<Vec<Case>> {
     FILES.into_iter().map(|name| read_file(project, name)).collect::<Result<Vec<_>>>().map(|files| files.concat())
 }
 
-/// Reads the cases that run in each protected mode.
+/// Reads the cases for each protected mode.
 pub fn secured(project: &Project) -> Result<Vec<Case>> {
     read_file(project, "secured")
 }
@@ -91,23 +88,21 @@ fn read_file(project: &Project, name: &str) -> Result<Vec<Case>> {
     Ok(file.case)
 }
 
-/// A case that is not expected to pass with some peers in some roles.
+/// A case with another result for some peers in some roles.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exception {
-    /// Cases: IDs, or their beginning and `*`.
+    /// Case IDs, or their beginning and `*`.
     pub cases: Vec<String>,
-    /// Modes; empty for unprotected.
+    /// Empty for unprotected.
     #[serde(default)]
     pub modes: Vec<Mode>,
-    /// Peers; empty for all.
+    /// Empty for all.
     #[serde(default)]
     pub peers: Vec<Peer>,
-    /// Conche's role; `None` for both.
+    /// conche's role; `None` for both.
     pub role: Option<Role>,
-    /// Expected result.
     pub result: Excepted,
-    /// Reason.
     pub note: String,
     /// Number of the step, from 1, in which a peer differs. The case ends with it.
     pub step: Option<usize>,
@@ -127,7 +122,7 @@ impl Case {
         Ok(case)
     }
 
-    /// Returns the known duration.
+    /// Known duration.
     pub fn patience(&self) -> Duration {
         let seconds = |step: &Step| step.quiet + step.within.unwrap_or_default();
         Duration::from_secs_f64(self.steps.iter().map(seconds).sum())
@@ -147,11 +142,10 @@ impl Case {
 /// Expected output of a client that must report no response.
 pub const NOTHING: &str = "nothing";
 
-/// Why a case is not expected to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Excepted {
-    /// Conche does not support it yet; not run.
+    /// conche does not support it yet; not run.
     NotYet,
     /// The peer offers no way to do it; not run.
     NotApplicable,
@@ -160,7 +154,6 @@ pub enum Excepted {
 }
 
 impl Exception {
-    /// Whether it applies to this case, mode, peer and role.
     pub fn covers(&self, case: &str, mode: Mode, peer: Peer, role: Role) -> bool {
         let in_mode = self.modes.contains(&mode) || self.modes.is_empty() && mode == Mode::Plain;
         let named = self.cases.iter().any(|pattern| match pattern.strip_suffix('*') {
@@ -186,7 +179,9 @@ pub fn exceptions(project: &Project, cases: &[Case]) -> Result<Vec<Exception>> {
     for exception in &file.exception {
         let mut modes = Mode::value_variants().iter();
         let is_about_one = modes.any(|&mode| {
-            let covers = |case: &Case, peer| Role::ALL.iter().any(|&role| exception.covers(&case.id, mode, peer, role));
+            let covers = |case: &Case, peer| {
+                Role::value_variants().iter().any(|&role| exception.covers(&case.id, mode, peer, role))
+            };
             cases.iter().any(|case| mode.peers().iter().any(|&peer| covers(case, peer)))
         });
         if !is_about_one {

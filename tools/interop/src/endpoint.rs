@@ -1,4 +1,4 @@
-//! Clients and servers of conche and its peers, as processes that end at the latest with the case.
+//! Clients and servers of conche and its peers, as processes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -18,42 +18,22 @@ use crate::mode::Mode;
 use crate::setup::Setup;
 use tool_support::peers::Process;
 
-/// An implementation of CoAP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peer {
-    /// Debian's libcoap.
     Libcoap,
-    /// The same on OpenSSL.
+    /// libcoap on OpenSSL.
     LibcoapOpenssl,
-    /// The same on GnuTLS.
+    /// libcoap on GnuTLS.
     LibcoapGnutls,
-    /// aiocoap of PyPI.
     Aiocoap,
-    /// Californium of Maven Central.
     Californium,
-    /// go-coap of the Go module proxy.
     GoCoap,
-    /// node-coap of npm.
     NodeCoap,
-    /// Ourselves.
     Conche,
 }
 
 impl Peer {
-    /// All implementations, in any mode.
-    pub const ALL: [Self; 8] = [
-        Self::Libcoap,
-        Self::LibcoapOpenssl,
-        Self::LibcoapGnutls,
-        Self::Aiocoap,
-        Self::Californium,
-        Self::GoCoap,
-        Self::NodeCoap,
-        Self::Conche,
-    ];
-
-    /// Returns its name, as its authors write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Libcoap => "libcoap",
@@ -68,19 +48,12 @@ impl Peer {
     }
 }
 
-/// Conche's role in a case; the peer has the other.
+/// conche's role in a case; the peer has the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// We ask.
     Client,
-    /// We answer.
     Server,
-}
-
-impl Role {
-    /// In the order of the report.
-    pub const ALL: [Self; 2] = [Self::Client, Self::Server];
 }
 
 /// The protection mode, and the directory of its credentials.
@@ -93,18 +66,16 @@ pub struct Protection<'a> {
 /// An output line of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientOutput {
-    /// A response: code as `2.05`, and payload. `pong` for a ping.
+    /// Code as in `2.05`, and payload. `pong` for a ping.
     Response(String, Vec<u8>),
-    /// A notification: code and payload.
+    /// Code and payload.
     Notification(String, Vec<u8>),
-    /// The reason for a missing response.
+    /// Reason for a missing response.
     Failure(String),
 }
 
-/// A server.
 pub struct Server {
     _process: Process,
-    /// Address.
     pub address: SocketAddr,
 }
 
@@ -124,7 +95,6 @@ impl Server {
     }
 }
 
-/// A client.
 pub struct Client {
     input: ChildStdin,
     scheme: &'static str,
@@ -133,7 +103,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a client.
     pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
         let (sender, outputs) = mpsc::channel();
         let mut command = setup.program(peer, Role::Client, protection);
@@ -154,7 +123,7 @@ impl Client {
         writeln!(self.input, "{line}").and_then(|()| self.input.flush()).context("the client has ended")
     }
 
-    /// Returns the next output, if it comes in time.
+    /// Returns the next output within this time.
     pub fn next_output(&self, wait: Duration) -> Option<ClientOutput> {
         self.outputs.recv_timeout(wait).ok()
     }
@@ -194,7 +163,7 @@ fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
     })
 }
 
-/// Parses an output line: `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD`, `failed WHY`.
+/// Parses `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD` or `failed WHY`.
 fn parse_output(line: &str) -> ClientOutput {
     let mut words = line.splitn(3, ' ');
     let (what, code, payload) = (words.next(), words.next(), words.next());

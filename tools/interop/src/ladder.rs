@@ -1,4 +1,4 @@
-//! Ladders: the expected messages on the wire, one line each, in a readable notation.
+//! Ladders: the expected messages, one line each.
 //!
 //! ```text
 //! > CON GET Uri-Path=separate token       from the client to the server
@@ -8,8 +8,8 @@
 //! < CON 2.05 payload=separate again       the same bytes as a message before
 //! ```
 //!
-//! After direction, type and code (`A|B` for either, `*` for any) follow words, which must all
-//! hold: `Name=value` an option with that value, `Name` one with any, `payload`, `payload=text`,
+//! Direction, type and code (`A|B` for either, `*` for any) precede words that must all hold:
+//! `Name=value` an option with that value, `Name` one with any, `payload`, `payload=text`,
 //! `payload~text` (contains it), `token`, `token=0a0b`, `again`; a `!` negates a word. A block
 //! option's value is `NUM/M/SIZE`.
 
@@ -20,16 +20,13 @@ use conche_proto::codec::{Code, Message, OptionNumber, RawOption, Type, decode_u
 
 use crate::tap::Captured;
 
-/// The direction of a datagram.
+/// Direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the client to the server.
     ToServer,
-    /// From the server to the client.
     ToClient,
 }
 
-/// One line of a ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     text: String,
@@ -42,7 +39,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// Parses a line.
     pub fn parse(text: &str) -> Result<Self> {
         let mut words = text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned);
         let arrow = words.next().unwrap_or_default();
@@ -60,12 +56,12 @@ impl Line {
         Ok(Self { text: text.to_owned(), direction, lost, each, types, codes, words: words.collect() })
     }
 
-    /// Whether it concerns each matching datagram.
+    /// Whether it applies to each matching datagram.
     pub fn is_about_each(&self) -> bool {
         self.each
     }
 
-    /// Whether a datagram that followed those in `before` matches the line.
+    /// Whether a datagram after those in `before` matches the line.
     pub fn fits(&self, captured: &Captured, before: &[Captured]) -> bool {
         let Ok(message) = Message::decode(&captured.bytes) else { return false };
         let any_of = |alternatives: &[String], actual: &str| {
@@ -88,8 +84,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Returns the first line without a match: each must match a datagram after that of the previous
-/// line.
+/// Returns the first unmatched line: each must match a datagram after that of the previous line.
 pub fn missing<'a>(ladder: &'a [Line], captured: &[Captured]) -> Option<&'a Line> {
     let mut at = 0;
     ladder.iter().find(|line| {
@@ -119,7 +114,7 @@ fn holds(word: &str, message: &Message<'_>, captured: &Captured, before: &[Captu
     }
 }
 
-/// Formats the method of a request, or the code of another message as `2.05`.
+/// Method of a request, or code of another message as in `2.05`.
 fn code(message: &Message<'_>) -> String {
     let code = message.code();
     match code.description() {
@@ -138,7 +133,7 @@ fn describe(option: &RawOption<'_>) -> String {
     }
 }
 
-/// Lists the messages, one per line, in ladder notation.
+/// Lists the messages, one per line.
 pub fn transcript(captured: &[Captured]) -> String {
     let mut text = String::new();
     for Captured { direction, lost, bytes } in captured {

@@ -1,17 +1,5 @@
 //! `cargo xtask interop`: runs the ETSI and IRISA test cases against libcoap, aiocoap, Californium,
 //! go-coap and node-coap, in both roles, and a few additional cases with DTLS and OSCORE.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`action`] | actions of a client |
-//! | [`ladder`] | expected messages on the wire |
-//! | [`case`] | cases and exceptions, read from this directory |
-//! | [`mode`] | protection of messages |
-//! | [`tap`] | a relay that records and drops datagrams |
-//! | [`endpoint`] | clients and servers of conche and the peers |
-//! | [`setup`] | installation and builds |
-//! | [`mod@run`] | the engine: executes a case's steps |
-//! | [`report`] | terminal, JSON, docs/interop.md |
 
 mod action;
 mod case;
@@ -30,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use case::{Case, Excepted, Exception};
 use endpoint::{Peer, Role};
@@ -42,54 +30,47 @@ use tool_support::Project;
 
 const DOCUMENT: &str = "docs/interop.md";
 
-/// Concurrent cases without protection in each column.
+/// Concurrent unprotected cases in each column.
 const LANES: usize = 4;
 
-/// Concurrent cases with protection: they wait little, and each mode has its own processes.
+/// Concurrent protected cases: they wait little, and each mode has its own processes.
 const SECURED_LANES: usize = 1;
 
-/// Why a case is not run against others.
+/// Why a case is not run against peers.
 const TAKES_LONG: &str = "It takes minutes or days, which only pass in virtual time, with us in both roles.";
+
+fn main() -> ExitCode {
+    tool_support::exit_code(Project::find().and_then(|project| run(&project, &Options::parse())))
+}
 
 /// Run the ETSI and IRISA test cases against libcoap, aiocoap, Californium, go-coap and node-coap, and
 /// write docs/interop.md.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask interop", version)]
-struct Arguments {
-    #[command(flatten)]
-    options: Options,
-}
-
-fn main() -> ExitCode {
-    tool_support::exit_code(Project::find().and_then(|project| run(&project, &Arguments::parse().options)))
-}
-
-/// What to run, and what to do with the results.
-#[derive(clap::Args)]
 struct Options {
     /// Print JSON: an object with "schema" and "rows".
     #[arg(long)]
     json: bool,
-    /// Install the peers and compile their programs, if missing, and run no case.
+    /// Install the peers and compile their programs, if missing; run no case.
     #[arg(long, exclusive = true)]
     prepare: bool,
-    /// Leave docs/interop.md alone; fail if it is not what this run would write.
+    /// Fail if this run differs from docs/interop.md, instead of writing it.
     #[arg(long, conflicts_with_all = ["case", "mode", "peer", "role", "between"])]
     check: bool,
-    /// Run the cases whose ids begin so only, also those that are `not yet`.
+    /// Run only cases with this ID prefix, also those that are `not yet`.
     #[arg(long, value_name = "ID")]
     case: Option<String>,
-    /// Run in this mode only.
+    /// Run this mode only.
     #[arg(long)]
     mode: Option<Mode>,
-    /// Run with this peer only.
+    /// Run against this peer only.
     #[arg(long)]
     peer: Option<Peer>,
-    /// Run with us in this role only.
+    /// Run with conche in this role only.
     #[arg(long)]
     role: Option<Role>,
-    /// Run a client and a server of these peers against each other, to tell whose a defect is;
-    /// without protection, unless there is a mode.
+    /// Run a client and a server of these peers against each other, to locate a defect; without
+    /// protection unless a mode is given.
     #[arg(long, value_names = ["CLIENT", "SERVER"], num_args = 2, conflicts_with_all = ["peer", "role"])]
     between: Vec<Peer>,
 }
@@ -99,7 +80,7 @@ impl Options {
         self.case.is_some() || self.mode.is_some() || self.peer.is_some() || self.role.is_some()
     }
 
-    /// Returns the selected cases in the selected ones of these modes.
+    /// Returns the selected cases in the selected modes.
     fn rows<'a>(&self, modes: &[Mode], cases: &'a [Case]) -> Vec<Row<'a>> {
         let modes = modes.iter().filter(|mode| self.mode.is_none_or(|only| only == **mode));
         let rows = modes.flat_map(|&mode| cases.iter().map(move |case| Row { mode, case }));
@@ -111,9 +92,8 @@ impl Options {
     }
 }
 
-/// Installs the peers and compiles their programs, if missing.
 fn prepare(project: &Project) -> Result<()> {
-    let peers: Vec<_> = Peer::ALL.into_iter().filter(|peer| *peer != Peer::Conche).collect();
+    let peers: Vec<_> = Peer::value_variants().iter().copied().filter(|peer| *peer != Peer::Conche).collect();
     Setup::prepare(project, &peers).map(drop)
 }
 
@@ -135,11 +115,11 @@ fn run(project: &Project, options: &Options) -> Result<()> {
         let mut modes = rows.iter().filter_map(|rows| rows.first());
         peer == Peer::Conche || modes.any(|row| options.peers(row.mode).contains(&peer))
     };
-    let needed: Vec<_> = Peer::ALL.into_iter().filter(|peer| is_needed(*peer)).collect();
+    let needed: Vec<_> = Peer::value_variants().iter().copied().filter(|peer| is_needed(*peer)).collect();
     let setup = Setup::prepare(project, &needed)?;
     let runs = rows.into_iter().zip([LANES, SECURED_LANES]).filter(|(rows, _)| !rows.is_empty());
-    let tables =
-        runs.map(|(rows, lanes)| table(rows, &exceptions, &setup, options, lanes)).collect::<Result<Vec<_>>>()?;
+    let runner = |lanes| Runner { exceptions: &exceptions, setup: &setup, options, lanes };
+    let tables = runs.map(|(rows, lanes)| runner(lanes).table(rows)).collect::<Result<Vec<_>>>()?;
 
     if options.json {
         println!("{}", report::json(&tables)?);
@@ -162,83 +142,81 @@ fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs these cases with all peers in both roles, concurrently.
-fn table<'a>(
-    rows: Vec<Row<'a>>,
-    exceptions: &[Exception],
-    setup: &Setup,
-    options: &Options,
+/// Runs cases in concurrent lanes.
+#[derive(Clone, Copy)]
+struct Runner<'a> {
+    exceptions: &'a [Exception],
+    setup: &'a Setup,
+    options: &'a Options,
     lanes: usize,
-) -> Result<Table<'a>> {
-    let peers = rows.first().map(|row| options.peers(row.mode)).unwrap_or_default();
-    // With conche as the peer, one pair covers both roles.
-    let pairs = Role::ALL.iter().flat_map(|&role| peers.iter().map(move |&peer| (peer, role)));
-    let pairs = pairs.filter(|&(peer, role)| peer != Peer::Conche || role == Role::Server);
-    let pairs: Vec<_> = pairs.filter(|(_, role)| options.role.is_none_or(|only| only == *role)).collect();
-    let columns = thread::scope(|scope| {
-        let column = |(peer, role)| {
-            let rows = &rows;
-            scope.spawn(move || {
-                let outcomes = outcomes(rows, exceptions, peer, role, setup, options, lanes)?;
-                Ok(Column { peer, role, outcomes })
-            })
-        };
-        let running: Vec<_> = pairs.into_iter().map(column).collect();
-        let finished = running.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a run panicked"))?);
-        finished.collect::<Result<Vec<_>>>()
-    })?;
-    Ok(Table { rows, columns })
 }
 
-/// Runs all cases with one peer in one role. Several run concurrently, each with its own client and
-/// server, as they mostly wait.
-fn outcomes(
-    rows: &[Row<'_>],
-    exceptions: &[Exception],
-    peer: Peer,
-    role: Role,
-    setup: &Setup,
-    options: &Options,
-    lanes: usize,
-) -> Result<Vec<Outcome>> {
-    let (client, server) = match role {
-        Role::Client => (Peer::Conche, peer),
-        Role::Server => (peer, Peer::Conche),
-    };
-    // The longest cases begin first, so that none is left alone at the end.
-    let mut order: Vec<_> = (0..rows.len()).collect();
-    order.sort_by_key(|&at| Reverse(rows[at].case.patience()));
-    let next = AtomicUsize::new(0);
-    let lane = || {
-        let (mut pair, mut done) = (Pair::new(client, server, Mode::Plain, setup), Vec::new());
-        while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Row { mode, case } = rows[at];
-            if pair.mode() != mode {
-                pair = Pair::new(client, server, mode, setup);
-            }
-            // With conche as the peer, exceptions of both roles apply.
-            let covers = |exception: &&Exception| {
-                let roles = Role::ALL.iter().filter(|&&ours| ours == role || peer == Peer::Conche);
-                roles.into_iter().any(|&ours| exception.covers(&case.id, mode, peer, ours))
+impl Runner<'_> {
+    /// Runs these cases with all peers in both roles, concurrently.
+    fn table<'r>(&self, rows: Vec<Row<'r>>) -> Result<Table<'r>> {
+        let options = self.options;
+        let peers = rows.first().map(|row| options.peers(row.mode)).unwrap_or_default();
+        // With conche as the peer, one pair covers both roles.
+        let pairs = Role::value_variants().iter().flat_map(|&role| peers.iter().map(move |&peer| (peer, role)));
+        let pairs = pairs.filter(|&(peer, role)| peer != Peer::Conche || role == Role::Server);
+        let pairs: Vec<_> = pairs.filter(|(_, role)| options.role.is_none_or(|only| only == *role)).collect();
+        let columns = thread::scope(|scope| {
+            let column = |(peer, role)| {
+                let rows = &rows;
+                scope.spawn(move || {
+                    let outcomes = self.outcomes(rows, peer, role)?;
+                    Ok(Column { peer, role, outcomes })
+                })
             };
-            let exception = exceptions.iter().find(covers);
-            let outcome = outcome(case, exception, &mut pair, options.case.is_some());
-            if let Outcome::Fail(why) = &outcome {
-                let (id, mode) = (&case.id, mode.title());
-                eprintln!("{id}, {mode}, client {}, server {}: {why}", client.name(), server.name());
+            let running: Vec<_> = pairs.into_iter().map(column).collect();
+            let finished = running.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a run panicked"))?);
+            finished.collect::<Result<Vec<_>>>()
+        })?;
+        Ok(Table { rows, columns })
+    }
+
+    /// Runs all cases with one peer in one role, concurrently, as they mostly wait.
+    fn outcomes(&self, rows: &[Row<'_>], peer: Peer, role: Role) -> Result<Vec<Outcome>> {
+        let Self { exceptions, setup, options, lanes } = *self;
+        let (client, server) = match role {
+            Role::Client => (Peer::Conche, peer),
+            Role::Server => (peer, Peer::Conche),
+        };
+        // The longest cases begin first, so that none is left alone at the end.
+        let mut order: Vec<_> = (0..rows.len()).collect();
+        order.sort_by_key(|&at| Reverse(rows[at].case.patience()));
+        let next = AtomicUsize::new(0);
+        let lane = || {
+            let (mut pair, mut done) = (Pair::new(client, server, Mode::Plain, setup), Vec::new());
+            while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let Row { mode, case } = rows[at];
+                if pair.mode() != mode {
+                    pair = Pair::new(client, server, mode, setup);
+                }
+                // With conche as the peer, exceptions of both roles apply.
+                let covers = |exception: &&Exception| {
+                    let roles = Role::value_variants().iter().filter(|&&ours| ours == role || peer == Peer::Conche);
+                    roles.into_iter().any(|&ours| exception.covers(&case.id, mode, peer, ours))
+                };
+                let exception = exceptions.iter().find(covers);
+                let outcome = outcome(case, exception, &mut pair, options.case.is_some());
+                if let Outcome::Fail(why) = &outcome {
+                    let (id, mode) = (&case.id, mode.title());
+                    eprintln!("{id}, {mode}, client {}, server {}: {why}", client.name(), server.name());
+                }
+                done.push((at, outcome));
             }
-            done.push((at, outcome));
-        }
-        done
-    };
-    let mut done = thread::scope(|scope| {
-        let running: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
-        let finished = running.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a run panicked")));
-        finished.collect::<Result<Vec<_>>>()
-    })?
-    .concat();
-    done.sort_by_key(|(at, _)| *at);
-    Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
+            done
+        };
+        let mut done = thread::scope(|scope| {
+            let running: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+            let finished = running.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a run panicked")));
+            finished.collect::<Result<Vec<_>>>()
+        })?
+        .concat();
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
+    }
 }
 
 /// Runs one case between conche and a peer.

@@ -1,4 +1,4 @@
-//! Modes: the protection between client and server, and its appearance on the wire.
+//! [`Mode`]: the protection between client and server, and its appearance on the wire.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,19 +13,16 @@ use crate::endpoint::Peer;
 use crate::ladder::{self, Direction};
 use crate::tap::Captured;
 
-/// How messages are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// They are not.
     Plain,
-    /// By DTLS, with a pre-shared key.
+    /// DTLS with a pre-shared key.
     Psk,
-    /// By DTLS, with a certificate of the server.
+    /// DTLS with a server certificate.
     Certificate,
-    /// By DTLS, with certificates of both.
+    /// DTLS with certificates of both.
     Mutual,
-    /// By OSCORE.
     Oscore,
 }
 
@@ -33,7 +30,7 @@ impl Mode {
     /// The protected modes, in the order of the report.
     pub const SECURED: [Self; 4] = [Self::Psk, Self::Certificate, Self::Mutual, Self::Oscore];
 
-    /// Returns the name for the programs.
+    /// Name for the programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -44,7 +41,7 @@ impl Mode {
         }
     }
 
-    /// Returns the title for the report.
+    /// Title for the report.
     pub fn title(self) -> &'static str {
         match self {
             Self::Plain => "coap",
@@ -55,7 +52,7 @@ impl Mode {
         }
     }
 
-    /// Returns its peers, in the order of the report.
+    /// In the order of the report.
     pub fn peers(self) -> &'static [Peer] {
         match self {
             Self::Plain => {
@@ -77,7 +74,6 @@ impl Mode {
         matches!(self, Self::Psk | Self::Certificate | Self::Mutual)
     }
 
-    /// Returns the URI scheme.
     pub fn scheme(self) -> &'static str {
         if self.has_sessions() { "coaps" } else { "coap" }
     }
@@ -95,7 +91,7 @@ impl Mode {
         })
     }
 
-    /// Returns the first datagram that is not protected.
+    /// Returns the first unprotected datagram.
     pub fn exposed(self, captured: &[Captured]) -> Option<String> {
         let is_protected = |captured: &Captured| match Message::decode(&captured.bytes) {
             _ if self.has_sessions() => captured.bytes.first().is_some_and(|ty| record(*ty).is_some()),
@@ -107,7 +103,7 @@ impl Mode {
     }
 }
 
-/// Returns the content type of a DTLS record, by its first byte (RFC 6347 §4.1, RFC 5246 §6.2.1).
+/// Content type of a DTLS record by its first byte (RFC 6347 §4.1, RFC 5246 §6.2.1).
 fn record(content_type: u8) -> Option<&'static str> {
     Some(match content_type {
         20 => "ChangeCipherSpec",
@@ -118,8 +114,8 @@ fn record(content_type: u8) -> Option<&'static str> {
     })
 }
 
-/// Copies the credentials for a run, as it uses up OSCORE sequence numbers. The copies are readable
-/// by their owner only, as the programs require.
+/// Copies the credentials for a run, which uses up OSCORE sequence numbers. The copies are private,
+/// as the programs require.
 pub fn copy_credentials(from: &Path, to: &Path) -> Result<()> {
     let context = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(context)?;

@@ -9,16 +9,15 @@ use crate::case::Case;
 use crate::endpoint::{Peer, Role};
 use crate::mode::Mode;
 
-/// The outcome of a case with a peer in a role.
+/// Outcome of a case with a peer in a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All expectations were met.
     Pass,
     /// An expectation was not met.
     Fail(String),
     /// The peer differs in a documented way.
     PeerDiffers(String),
-    /// Conche does not support it yet; not run.
+    /// conche does not support it yet; not run.
     NotYet(String),
     /// Covered by a test in virtual time.
     VirtualTime(String),
@@ -27,7 +26,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -39,7 +37,6 @@ impl Outcome {
         }
     }
 
-    /// Returns its note.
     pub fn note(&self) -> &str {
         match self {
             Self::Pass => "",
@@ -55,27 +52,22 @@ impl Outcome {
 /// A case in a mode.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
-    /// Mode.
     pub mode: Mode,
-    /// Case.
     pub case: &'a Case,
 }
 
-/// The results of rows with the same peers.
+/// Results of rows with the same peers.
 pub struct Table<'a> {
-    /// Rows.
     pub rows: Vec<Row<'a>>,
-    /// Columns with the outcomes.
     pub columns: Vec<Column>,
 }
 
-/// The results of a peer in a role, one per row.
+/// Results of a peer in a role.
 pub struct Column {
-    /// Peer.
     pub peer: Peer,
-    /// Conche's role.
+    /// conche's role.
     pub role: Role,
-    /// Outcomes, in the order of the rows.
+    /// In the order of the rows.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -93,7 +85,7 @@ impl Column {
     }
 }
 
-/// The names of outcomes, in the order of the summary.
+/// Names of outcomes, in the order of the summary.
 const NAMES: [&str; 6] = ["pass", "FAIL", "peer differs", "not yet", "virtual time", "n/a"];
 
 /// Renders each table, and the counts of outcomes per column.
@@ -126,7 +118,6 @@ pub fn text(tables: &[Table<'_>]) -> String {
     out
 }
 
-/// Renders an object with `schema` and `rows`.
 pub fn json(tables: &[Table<'_>]) -> Result<String> {
     let mut results = Vec::new();
     for Table { rows, columns } in tables {

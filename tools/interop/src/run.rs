@@ -20,8 +20,7 @@ const STEP: Duration = Duration::from_secs(25);
 /// Maximum duration of a preparing request.
 const BEFORE: Duration = Duration::from_secs(10);
 
-/// A client and a server, started on demand, and again after a failed case, as they may hold
-/// leftover state.
+/// A client and a server, started on demand, and again after a failed case.
 pub struct Pair<'a> {
     client: (Peer, Option<Client>),
     server: (Peer, Option<Server>),
@@ -32,8 +31,7 @@ pub struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// A pair of two implementations. A protected mode permits one such pair at a time, which has
-    /// the credentials for itself.
+    /// A protected mode permits one such pair at a time, as it has the credentials for itself.
     pub fn new(client: Peer, server: Peer, mode: Mode, setup: &'a Setup) -> Self {
         Self { client: (client, None), server: (server, None), mode, credentials: None, setup }
     }
@@ -130,7 +128,6 @@ fn output_before(client: &Client, until: Instant) -> Result<ClientOutput> {
     client.next_output(left).context("what prepares the case is not answered")
 }
 
-/// Executes a step and checks its expectations.
 fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
     let action = Action::parse(&step.action, kept)?;

@@ -1,4 +1,4 @@
-//! Builds conche's command, and the test programs with the peers' libraries, into `target/interop`.
+//! Builds conche's command, and the test programs on peers' libraries, into `target/interop`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,11 +13,10 @@ use tool_support::Project;
 use tool_support::packages;
 use tool_support::peers;
 
-/// Conche's programs, with the features and profile of `cargo test`, so that nothing is compiled
+/// conche's programs, with the features and profile of `cargo test`, so that nothing is compiled
 /// twice.
 const OURS: &str = "build --workspace --all-features --profile test --bin conche --example interop_client";
 
-/// The paths of built programs.
 pub struct Setup {
     /// Programs and their dependencies.
     directory: PathBuf,
@@ -152,7 +151,7 @@ impl Setup {
     }
 }
 
-/// Returns the TLS part of a Debian library name of libcoap.
+/// TLS part of a Debian library name of libcoap.
 fn tls_of(peer: Peer) -> &'static str {
     match peer {
         Peer::LibcoapOpenssl => "openssl",

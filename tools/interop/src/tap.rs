@@ -1,4 +1,4 @@
-//! A relay on the loopback that records every datagram, and can drop or change some.
+//! [`Tap`]: a relay on the loopback that records every datagram, and can drop or change some.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,14 +15,11 @@ use crate::ladder::{Direction, Line};
 /// Interval at which a thread checks whether the tap is closed.
 const STEP: Duration = Duration::from_millis(100);
 
-/// A recorded datagram.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// Direction.
     pub direction: Direction,
-    /// Whether it was dropped.
     pub lost: bool,
-    /// Bytes, as forwarded.
+    /// As forwarded.
     pub bytes: Vec<u8>,
 }
 
@@ -35,7 +32,7 @@ pub struct Fates {
     pub add: Vec<(Line, OptionNumber, Vec<u8>)>,
 }
 
-/// A relay between clients and one server. It ends on drop.
+/// A relay between clients and one server, until dropped.
 pub struct Tap {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -50,7 +47,7 @@ struct Shared {
 #[derive(Default)]
 struct Record {
     captured: Vec<Captured>,
-    /// Number of datagrams before the current step.
+    /// Datagrams before the current step.
     earlier: usize,
     fates: Fates,
 }
@@ -68,24 +65,23 @@ impl Tap {
         Ok(Self { address, shared })
     }
 
-    /// Returns the address for clients.
+    /// Address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Begins a step.
     pub fn begin(&self, fates: Fates) {
         let mut record = self.shared.locked();
         record.earlier = record.captured.len();
         record.fates = fates;
     }
 
-    /// Returns the datagrams of this step.
+    /// Datagrams of this step.
     pub fn captured(&self) -> Vec<Captured> {
         self.shared.locked().of_step().to_vec()
     }
 
-    /// Returns the datagrams of all steps.
+    /// Datagrams of all steps.
     pub fn everything(&self) -> Vec<Captured> {
         self.shared.locked().captured.clone()
     }

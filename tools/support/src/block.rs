@@ -1,4 +1,4 @@
-//! A generated part of a page, between two comments that name the command which writes it.
+//! Generated parts of pages, between two comments that name the command that writes them.
 
 use anyhow::{Context, Result};
 
@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 #[derive(Debug)]
 pub struct Block([&'static str; 2]);
 
-/// The claims of a paper, on its page.
+/// The claims on a paper's page.
 pub const CLAIMS: Block =
     Block(["<!-- claims, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of claims -->"]);
 
-/// The overview of all papers, in the README.
+/// The overview of all papers in the README.
 pub const OVERVIEW: Block =
     Block(["<!-- papers, written by `cargo xtask papers --pages DIR` -->\n", "<!-- end of papers -->"]);
 
@@ -35,7 +35,6 @@ impl Block {
         Ok(format!("{before}{begin}{text}{end}{behind}"))
     }
 
-    /// Splits a page into the parts before, between and after the comments.
     fn around<'a>(&self, page: &'a str) -> Result<[&'a str; 3]> {
         let [begin, end] = self.0;
         let missing = |comment: &str| format!("the comment `{}` is missing", comment.trim());

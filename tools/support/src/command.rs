@@ -1,11 +1,11 @@
-//! A command that is printed, run without standard input, and fails by its exit status.
+//! [`Command`]: prints a command, runs it without standard input, and checks its exit status.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{self, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::project::Project;
+use crate::Project;
 
 /// A command line with environment variables.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Command {
         self
     }
 
-    /// Suppresses printing, for a chore that prints its result.
+    /// Suppresses printing.
     pub fn unshown(self) -> Self {
         Self { shown: false, ..self }
     }
@@ -76,7 +76,7 @@ impl Command {
             .output()
             .with_context(|| format!("cannot start {}", self.program))?;
         if !output.status.success() {
-            // The first line identifies a script; the whole is printed above.
+            // The first line identifies a script.
             bail!("`{}` ended with {}", line.lines().next().unwrap_or_default(), output.status);
         }
         Ok(output.stdout)

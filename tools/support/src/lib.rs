@@ -1,25 +1,19 @@
 //! The checkout and its commands, for `cargo xtask` and the tools.
-//!
-//! | module | contents |
-//! |---|---|
-//! | `project` | the checkout: its root, its files |
-//! | `command` | runs a command, shows it, and fails as it does |
-//! | [`packages`] | programs and packages that are installed if missing |
-//! | [`peers`] | test programs on other implementations: fetched, built, run |
-//! | [`block`] | a generated part of a page |
 
 pub mod block;
 mod command;
 pub mod packages;
 pub mod peers;
-mod project;
 
 pub use command::Command;
-pub use project::Project;
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Prints the error of a program, if it failed, and returns its exit status.
+use anyhow::{Context, Result};
+
+/// Prints the error, if any, and returns the exit status.
 #[must_use]
 pub fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
@@ -28,5 +22,38 @@ pub fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A checkout of conche.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// Root directory.
+    pub root: PathBuf,
+}
+
+impl Project {
+    /// Finds the checkout that this program is part of.
+    ///
+    /// # Errors
+    /// If no directory above the package has a `Cargo.lock`.
+    pub fn find() -> Result<Self> {
+        let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        let root = Path::new(&manifest).ancestors().find(|directory| directory.join("Cargo.lock").is_file());
+        Ok(Self { root: root.context("no directory above this package has a Cargo.lock")?.to_owned() })
+    }
+
+    /// Returns cargo's target directory.
+    #[must_use]
+    pub fn target(&self) -> PathBuf {
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), |target| self.root.join(target))
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(&self, path: &str) -> Result<String> {
+        fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
     }
 }

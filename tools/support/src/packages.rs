@@ -1,5 +1,4 @@
-//! Requirements beyond a Rust toolchain: compiler targets, and Debian packages of the interop
-//! tests.
+//! Requirements beyond a Rust toolchain: compiler targets, and Debian and Python packages.
 
 use std::env;
 use std::path::Path;
@@ -7,15 +6,14 @@ use std::process;
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::Command;
-use crate::project::Project;
+use crate::{Command, Project};
 
 /// Programs of the interop tests, and their Debian packages.
 const PROGRAMS: [(&str, &str); 3] =
     [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark"), ("chromium", "chromium")];
 
-/// A Python package for tests, and its version.
-const PYARROW: (&str, &str) = ("pyarrow", "26.0.1");
+/// Requirement of tests that read Parquet.
+const PYARROW: &str = "pyarrow==26.0.1";
 
 /// Requirements of a Python virtual environment.
 pub const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
@@ -26,25 +24,24 @@ pub fn ensure_pyarrow(project: &Project) -> Result<String> {
     ensure_python(project, "pyarrow", PYARROW)
 }
 
-/// Installs a Python package, if missing, into a virtual environment of this name in
-/// `target/interop`, and returns the environment's Python. Extras are installed but not checked.
-pub fn ensure_python(project: &Project, environment: &str, (package, version): (&str, &str)) -> Result<String> {
+/// Installs a requirement `PACKAGE==VERSION`, if missing, into a virtual environment of this name in
+/// `target/interop`, and returns its Python. Extras are not checked.
+pub fn ensure_python(project: &Project, environment: &str, requirement: &str) -> Result<String> {
+    let (package, version) = requirement.split_once("==").context("a version is required")?;
     let directory = project.target().join("interop").join(environment).to_string_lossy().into_owned();
     let python = format!("{directory}/bin/python");
-    // Extras follow in brackets.
     let name = package.split('[').next().unwrap_or(package);
     let wanted = format!("import sys, importlib.metadata as m; sys.exit(m.version('{name}') != '{version}')");
     if process_succeeds(&python, &["-c", &wanted]) {
         return Ok(python);
     }
     Command::new("python3", ["-m", "venv", &directory]).unshown().run(project)?;
-    let requirement = format!("{package}=={version}");
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &requirement];
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement];
     Command::new(&python, pip).unshown().run(project)?;
     Ok(python)
 }
 
-/// Adds a compiler target with rustup if it is missing.
+/// Adds a compiler target with rustup, if missing.
 pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     let installed = process::Command::new("rustup")
         .args(["target", "list", "--installed"])
@@ -57,13 +54,13 @@ pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     Command::new("rustup", ["target", "add", target]).run(project)
 }
 
-/// Installs the packages of the tests' programs that are missing.
+/// Installs the programs of the interop tests, if missing.
 pub fn ensure_programs(project: &Project) -> Result<()> {
     ensure(project, &PROGRAMS)
 }
 
-/// Installs the packages of missing requirements; fails with the command to run if that needs root.
-/// A requirement is a program, a file by absolute path, or a command that must succeed.
+/// Installs the packages of missing requirements; without root, fails with the command to run. A
+/// requirement is a program, a file by absolute path, or a command that must succeed.
 pub fn ensure(project: &Project, needs: &[(&str, &str)]) -> Result<()> {
     let missing = missing(needs, is_there);
     if missing.is_empty() {
@@ -93,7 +90,6 @@ fn is_there(need: &str) -> bool {
     }
 }
 
-/// Whether a program succeeds with these two arguments.
 fn succeeds(program: &str, arguments: &str) -> bool {
     let (flag, argument) = arguments.split_once(' ').unwrap_or((arguments, ""));
     process_succeeds(program, &[flag, argument])

@@ -1,5 +1,4 @@
-//! Installs, compiles and starts test programs on other implementations, for `interop` and
-//! `bench-peers`.
+//! Installs, compiles and starts test programs on other implementations.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +6,7 @@ use std::process::{self, Child};
 
 use anyhow::{Context, Result};
 
-use crate::command::Command;
-use crate::packages;
-use crate::project::Project;
+use crate::{Command, Project, packages};
 
 /// Version of aiocoap in the Python index.
 pub const AIOCOAP: &str = "0.4.17";
@@ -17,17 +14,17 @@ pub const AIOCOAP: &str = "0.4.17";
 /// Version of Californium in tools/interop/californium/pom.xml.
 pub const CALIFORNIUM: &str = "3.14.0";
 
-/// Version of Californium's OSCORE: no later one before 4.0 was published.
+/// No later version before 4.0 was published.
 pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
 
 /// Version of Leshan in tools/interop/leshan/pom.xml.
 const LESHAN: &str = "2.0.0-M18";
 
-/// Requirements of programs in C: a program or header, and its Debian package.
+/// Requirements of C programs: a program or header, and its Debian package.
 pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
 /// Requirements of programs on libcoap.
 pub const LIBCOAP: [(&str, &str); 2] = [C[0], ("/usr/include/coap3/coap.h", "libcoap3-dev")];
-/// Requirements for building tinydtls, aiocoap's DTLS: DTLSSocket has no wheel.
+/// Requirements of DTLSSocket (tinydtls), aiocoap's DTLS, which has no wheel.
 const DTLS_SOCKET: [(&str, &str); 5] =
     [C[0], ("make", "make"), ("autoreconf", "autoconf"), ("aclocal", "automake"), (PYTHON_HEADER, "python3-dev")];
 /// Requirements of programs on Californium.
@@ -37,11 +34,10 @@ pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", 
 const PYTHON_HEADER: &str =
     "python3 -c import sysconfig as s, os, sys; sys.exit(not os.path.isfile(s.get_path('include') + '/Python.h'))";
 
-/// Links libcoap with DTLS, by OpenSSL.
+/// Links libcoap with DTLS by OpenSSL.
 pub const WITH_LIBCOAP_DTLS: &[&str] = &["-lcoap-3-openssl"];
 
-/// Compiles a C program with these libraries, unless it is current. The first source includes the
-/// others.
+/// Compiles a C program, unless it is current. The first source includes the others.
 pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: &[&str]) -> Result<()> {
     if is_current(program, sources) {
         return Ok(());
@@ -50,11 +46,14 @@ pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: 
     Command::new("gcc", arguments.chain(libraries.iter().copied())).unshown().run(project)
 }
 
-/// Fetches Californium, if missing, and compiles changed programs into this directory. Returns
-/// their class path.
+/// Fetches Californium and compiles changed programs into this directory. Returns their class path.
 pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
-    let parts = [("californium-core", CALIFORNIUM), ("scandium", CALIFORNIUM), ("cf-oscore", CALIFORNIUM_OSCORE)];
-    compile_java(project, ("californium", &parts), sources, classes)
+    let jars = [
+        format!("californium-core-{CALIFORNIUM}"),
+        format!("scandium-{CALIFORNIUM}"),
+        format!("cf-oscore-{CALIFORNIUM_OSCORE}"),
+    ];
+    compile_java(project, "californium", &jars, sources, classes)
 }
 
 /// Fetches Leshan and compiles its programs, if missing. Returns their class path.
@@ -64,25 +63,20 @@ pub fn leshan(project: &Project) -> Result<String> {
     let sources = ["Server", "Device", "Credentials"].map(source);
     let sources: Vec<_> = sources.iter().map(String::as_str).collect();
     let classes = project.target().join("tools/interop/leshan/classes").to_string_lossy().into_owned();
-    let parts = [("leshan-tl-cf-server-coap", LESHAN), ("leshan-tl-cf-client-coap", LESHAN)];
-    compile_java(project, ("leshan", &parts), &sources, &classes)
+    let jars = ["server", "client"].map(|part| format!("leshan-tl-cf-{part}-coap-{LESHAN}"));
+    compile_java(project, "leshan", &jars, &sources, &classes)
 }
 
-/// Fetches the libraries of `tools/interop/PEER/pom.xml`, unless these parts are there, and compiles
-/// changed programs on them. Returns their class path.
-fn compile_java(
-    project: &Project,
-    (peer, parts): (&str, &[(&str, &str)]),
-    sources: &[&str],
-    classes: &str,
-) -> Result<String> {
+/// Fetches the libraries of `tools/interop/PEER/pom.xml`, unless these jars are there, and compiles
+/// changed programs. Returns their class path.
+fn compile_java(project: &Project, peer: &str, jars: &[String], sources: &[&str], classes: &str) -> Result<String> {
     let libraries = project.target().join(format!("interop/{peer}/lib"));
     let path = format!("{}/*", libraries.display());
-    if !parts.iter().all(|(part, version)| libraries.join(format!("{part}-{version}.jar")).is_file()) {
+    if !jars.iter().all(|jar| libraries.join(format!("{jar}.jar")).is_file()) {
         let pom = project.root.join(format!("tools/interop/{peer}/pom.xml")).to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
-        // Maven writes colour codes to standard output even without messages.
+        // Maven prints colour codes even without messages.
         Command::new("mvn", goal).unshown().output(project)?;
     }
     let class = |source: &&str| {
@@ -103,8 +97,7 @@ pub fn build_go(project: &Project, sources: &str, programs: &str) -> Result<()> 
     Command::new("go", ["build", "-C", sources, "-o", &format!("{programs}/"), "./..."]).unshown().run(project)
 }
 
-/// Installs `client.js` and `server.js` and the packages of their package-lock.json into a
-/// directory.
+/// Installs `client.js`, `server.js` and the packages of package-lock.json into a directory.
 pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Result<()> {
     packages::ensure(project, &[("node", "nodejs"), ("npm", "npm")])?;
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -125,15 +118,15 @@ pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Resul
 
 /// Returns a Python with aiocoap.
 pub fn aiocoap(project: &Project) -> Result<String> {
-    packages::ensure_python(project, "aiocoap", ("aiocoap", AIOCOAP))
+    packages::ensure_python(project, "aiocoap", &format!("aiocoap=={AIOCOAP}"))
 }
 
-/// Returns a Python with aiocoap and its OSCORE, EDHOC and DTLS. A separate environment, so that
+/// Returns a Python with aiocoap, its OSCORE, EDHOC and DTLS, in a separate environment:
 /// measurements of plain aiocoap stay comparable.
 pub fn secured_aiocoap(project: &Project) -> Result<String> {
     let needs: Vec<_> = packages::PYTHON.into_iter().chain(DTLS_SOCKET).collect();
     packages::ensure(project, &needs)?;
-    packages::ensure_python(project, "aiocoap-secured", ("aiocoap[oscore,tinydtls]", AIOCOAP))
+    packages::ensure_python(project, "aiocoap-secured", &format!("aiocoap[oscore,tinydtls]=={AIOCOAP}"))
 }
 
 /// Whether a product is at least as new as its sources.
@@ -142,7 +135,7 @@ pub fn is_current(product: &str, sources: &[&str]) -> bool {
     changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
 }
 
-/// Removes the caller's settings from a program's environment.
+/// Removes the user's settings from a program's environment.
 pub fn without_settings(command: &mut process::Command) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
         command.env_remove(name);

@@ -1,5 +1,5 @@
-//! Runs steps that mostly wait for other programs beside the rest. Each is a child process of this
-//! program, with its output in a file until it is shown in order.
+//! Runs steps that mostly wait for other programs beside the rest, as child processes. Their output
+//! is shown in order.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 //! Runs the interoperability cases, and tests marked `#[ignore = "needs …"]` that require other
-//! programs. Tests ignored for another reason, such as taking hours, are not run.
+//! programs.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,6 @@ pub fn prepare(project: &Project) -> Result<()> {
     Command::cargo("run --quiet --package interop -- --prepare").run(project)
 }
 
-/// Installs the required programs, if missing, and runs the cases and tests.
 pub fn run(project: &Project) -> Result<()> {
     packages::ensure_programs(project)?;
     let python = packages::ensure_pyarrow(project)?;
@@ -60,9 +59,8 @@ fn names(tokens: &[Token]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns `--test TARGET` for a file of a crate's `tests`, `--lib --bins` for one of its `src`.
-/// The package is not selected: with fewer packages cargo would rebuild dependencies with fewer
-/// features.
+/// Returns `--test TARGET` for a file of a crate's `tests`, `--lib --bins` for one of its `src`,
+/// without the package: with fewer packages cargo would rebuild dependencies with fewer features.
 fn target(path: &str) -> Option<String> {
     let mut parts = path.strip_prefix("crates/")?.split('/').skip(1);
     Some(match (parts.next()?, parts.next()?) {

@@ -1,11 +1,4 @@
 //! `cargo xtask ci`: all checks that must pass before a change is merged, fastest first.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`prefetch`] | installation and compilation ahead of the step that needs it |
-//! | [`background`] | waiting steps that run beside the others |
-//! | [`interop`] | tests that need other programs |
-//! | [`user_controller`] | a user's controller, in the crate that the command writes |
 
 mod background;
 mod interop;
@@ -24,7 +17,6 @@ use background::Background;
 use prefetch::Prefetch;
 use tool_support::{Command, packages};
 
-/// What to run.
 #[derive(clap::Args)]
 pub struct Options {
     /// Run these steps only (see --list).
@@ -47,7 +39,6 @@ struct Step {
     run: fn(&Project) -> Result<()>,
 }
 
-/// The step that compiles everything that steps beside others need.
 const COMPILED: &str = "compile";
 
 const STEPS: [Step; 14] = [
@@ -55,102 +46,80 @@ const STEPS: [Step; 14] = [
         name: "fmt",
         what: "the sources are formatted",
         advice: "run `cargo fmt --all`",
-        prefetch: None,
-        background: false,
-        run: |project| Command::cargo("fmt --all --check").run(project),
+        ..Step::new(|project| Command::cargo("fmt --all --check").run(project))
     },
     Step {
         name: "tidy",
         what: "headers, lengths, invariants, layers, links, origins of data, licences",
         advice: "mend the lines listed above; `cargo xtask tidy` runs this step alone",
-        prefetch: None,
-        background: false,
-        run: tidy::run,
+        ..Step::new(tidy::run)
     },
     Step {
         name: "clippy",
         what: "no warning of the compiler or of clippy, with and without the optional features; benches compile",
         advice: "mend the warnings; an `#[allow]` needs a `reason`",
-        prefetch: None,
-        background: false,
-        run: clippy,
+        ..Step::new(clippy)
     },
     Step {
         name: "doc",
         what: "the documentation builds without a warning",
         advice: "mend the links and missing documentation named above",
-        prefetch: None,
-        background: false,
-        run: |project| {
+        ..Step::new(|project| {
             Command::cargo("doc --workspace --all-features --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(project)
-        },
+        })
     },
     Step {
         name: "embedded",
         what: "conche-cc and conche-proto build for microcontrollers without an operating system",
         advice: "these crates are no_std: use core and alloc, and dependencies with `default-features = false`",
-        prefetch: None,
-        background: false,
-        run: embedded,
+        ..Step::new(embedded)
     },
     Step {
         name: "examples",
         what: "the examples build, and those that need nobody else run",
         advice: "adapt the example that fails to the changed interface, or mend what it shows",
-        prefetch: None,
-        background: false,
-        run: examples,
+        ..Step::new(examples)
     },
     Step {
         name: COMPILED,
         what: "the tests compile",
         advice: "adapt the test to the changed interface",
-        prefetch: None,
-        background: false,
-        run: |project| test_command()?.argument("--no-run").argument("--quiet").run(project),
+        ..Step::new(|project| test_command()?.argument("--no-run").argument("--quiet").run(project))
     },
     Step {
         name: "test",
         what: "the README's test command, and the controllers without a heap",
         advice: "run the failed test alone: `cargo test -p CRATE --all-features NAME`",
-        prefetch: None,
-        background: false,
-        run: test,
+        ..Step::new(test)
     },
     Step {
         name: "fuzz",
         what: "the fuzz targets are formatted and compile",
         advice: "run `cargo fmt --manifest-path fuzz/Cargo.toml`, and adapt the target to the changed interface",
         prefetch: Some(check_fuzz_targets),
-        background: false,
-        run: |project| {
+        ..Step::new(|project| {
             Command::cargo("fmt --manifest-path fuzz/Cargo.toml --check").run(project)?;
             check_fuzz_targets(project)
-        },
+        })
     },
     Step {
         name: "compliance",
         what: "every requirement of RFC 7252 and its extensions has a test, or a reason to have none",
         advice: "write the test and name the requirement in a comment: `// RFC 7252 §4.2 (Q08)`",
-        prefetch: None,
-        background: false,
-        run: |project| compliance::run(project, &compliance::Options::default()),
+        ..Step::new(|project| compliance::run(project, &compliance::Options::default()))
     },
     Step {
         name: "readme",
         what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
         advice: "mend the document, or what it promises",
         prefetch: Some(build_command),
-        background: false,
-        run: readme::run,
+        ..Step::new(readme::run)
     },
     Step {
         name: "papers",
         what: "the papers give the figures that are recorded in scenarios/recorded",
         advice: "find out why the figures listed above moved; if it is meant, `cargo xtask papers --record`, and say so",
-        prefetch: None,
-        background: false,
-        run: |project| papers::run(project, &papers::Options::default()),
+        ..Step::new(|project| papers::run(project, &papers::Options::default()))
     },
     Step {
         name: "interop",
@@ -158,17 +127,22 @@ const STEPS: [Step; 14] = [
         advice: "run what failed alone: `cargo test -p CRATE NAME -- --ignored`, `cargo xtask interop --case ID --peer NAME`",
         prefetch: Some(interop::prepare),
         background: true,
-        run: interop::run,
+        ..Step::new(interop::run)
     },
     Step {
         name: "own",
         what: "a crate that `conche new-controller` writes passes its tests, and such a controller is in every paper",
         advice: "run `conche new-controller my-rto --directory target/my-rto` and its tests; adapt src/new_controller/template",
-        prefetch: None,
         background: true,
-        run: user_controller::run,
+        ..Step::new(user_controller::run)
     },
 ];
+
+impl Step {
+    const fn new(run: fn(&Project) -> Result<()>) -> Self {
+        Self { name: "", what: "", advice: "", prefetch: None, background: false, run }
+    }
+}
 
 /// Runs the steps and stops at the first failure.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
@@ -193,7 +167,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         outcome.map_err(|error| {
             let Step { name, advice, .. } = step;
             if background.is_some() {
-                // Reported early, as the step beside has to end first.
+                // Printed early, as the step beside has to end first.
                 eprintln!("step `{name}` failed: {error:#}");
             }
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
@@ -237,9 +211,9 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
-/// Checks libraries and programs without optional features too, which every other step enables; the
-/// last run only rechecks packages with features. The library of applications comes first and
-/// alone, as the command would enable features of it in a workspace build.
+/// Also checks libraries and programs without optional features; the last run only rechecks
+/// packages with features. `conche` comes first and alone, as the command would enable features of
+/// it in a workspace build.
 fn clippy(project: &Project) -> Result<()> {
     for scope in ["-p conche --lib", "--workspace --lib --bins", "--workspace --all-targets --all-features"] {
         Command::cargo(&format!("clippy {scope} -- -D warnings")).run(project)?;
@@ -263,24 +237,9 @@ fn embedded(project: &Project) -> Result<()> {
 }
 
 /// Self-contained examples, which fail if a result differs from their description.
-const SELF_CONTAINED: [&str; 16] = [
-    "quickstart",
-    "authorised",
-    "event_log",
-    "exposed",
-    "gateway",
-    "large_body",
-    "lwm2m_device",
-    "metrics",
-    "mistakes",
-    "observe",
-    "oscore",
-    "own_controller",
-    "paths",
-    "secured",
-    "shared_state",
-    "stream",
-];
+const SELF_CONTAINED: &str = "\
+    quickstart authorised event_log exposed gateway large_body lwm2m_device metrics mistakes \
+    observe oscore own_controller paths secured shared_state stream";
 
 /// Builds all examples with the features and profile of the tests, so that nothing is compiled
 /// twice. For the same reason it starts the programs directly: `cargo run` would select the
@@ -288,7 +247,7 @@ const SELF_CONTAINED: [&str; 16] = [
 fn examples(project: &Project) -> Result<()> {
     Command::cargo("build --workspace --all-features --examples --profile test").run(project)?;
     let directory = project.target().join("debug/examples");
-    for example in SELF_CONTAINED {
+    for example in SELF_CONTAINED.split_whitespace() {
         Command::new(&directory.join(example).to_string_lossy(), []).run(project)?;
     }
     Ok(())

@@ -12,8 +12,7 @@ use crate::project::Project;
 pub struct Prefetch(Receiver<Result<()>>);
 
 impl Prefetch {
-    /// Begins to prepare these steps one after the other. If a step fails meanwhile, the
-    /// preparation is abandoned.
+    /// Begins to prepare these steps one after the other. A failing step abandons the preparation.
     pub fn begin(project: &Project, steps: &[&'static Step]) -> Self {
         let (done, under_way) = mpsc::channel();
         let (project, preparations) = (project.clone(), preparations(steps));

@@ -1,5 +1,5 @@
-//! A user's controller: the crate that `conche new-controller` writes passes its tests, and the
-//! command with such a controller includes it in every paper and in the ranking.
+//! A user's controller: the crate of `conche new-controller` passes its tests, and the command with
+//! such a controller includes it in every paper and in the ranking.
 
 use std::fs;
 use std::path::Path;
@@ -41,8 +41,7 @@ fn written(project: &Project) -> Result<()> {
             // Nothing is simulated here, so faster compilation is better.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
     };
-    // The command in the crate equals the example's, which runs below, so here it only has to
-    // compile.
+    // The command in the crate equals the example's, which runs below, so it only has to compile.
     cargo("check --offline --all-targets").run(project)?;
     library_alone(&directory)?;
     cargo("test --offline").run(project)
@@ -74,7 +73,6 @@ fn in_every_paper(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Compares the example's controller with others in a small scenario.
 fn on_the_board(project: &Project) -> Result<()> {
     let example = project.target().join("debug/examples/twice_peak");
     let arguments = ["compare", "docs/guide/yard.toml", "--json", "--runs", "2", "--controllers", "default,twice-peak"];

@@ -1,4 +1,4 @@
-//! Writes the page of the comparison of controllers, from the results of `conche compare --full`.
+//! Writes the comparison of controllers from the results of `conche compare --full`.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ use tool_support::block::COMPARISON;
 
 const PAGE: &str = "docs/comparison.md";
 
-/// Reads the comparison of a directory, if it has one.
+/// Reads the comparison of a directory, if any.
 pub fn read(directory: &Path) -> Result<Option<Vec<Row>>> {
     let path = directory.join(Row::FILE);
     if !path.exists() {

@@ -4,8 +4,7 @@ use anyhow::{Context, Result, bail};
 use conche_results::{Manifest, State};
 use serde::Deserialize;
 
-/// Options that change the paper's scenario. With them, an equal number of replications proves
-/// nothing.
+/// Options that change a paper's scenario, whatever the number of replications.
 const OTHERWISE: [&str; 7] = ["--quick", "--runs", "--seed", "--controllers", "--baseline", "--set", "--only"];
 
 #[derive(Deserialize)]
@@ -13,12 +12,11 @@ struct Scenario {
     replications: u32,
 }
 
-/// How results with failed runs are treated.
+/// Treatment of results with failed runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Gaps {
-    /// They are refused.
     Refused,
-    /// They are accepted, as the page names the gaps.
+    /// Accepted, as the page names the gaps.
     Stated,
 }
 
@@ -44,7 +42,7 @@ pub fn check(manifest: &Manifest, gaps: Gaps, scenario: impl Fn(&str) -> Result<
         let text = scenario(&of.name)?;
         let Scenario { replications } =
             toml::from_str(&text).with_context(|| format!("the scenario of {}", of.name))?;
-        // Such as `20 replications of 3min`; a quick run has fewer.
+        // As in `20 replications of 3min`; a quick run has fewer.
         if of.extent.split(' ').next() != Some(&replications.to_string()) {
             bail!("{} has {} instead of {replications} replications: run it with `--full`", of.name, of.extent);
         }

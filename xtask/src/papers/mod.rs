@@ -1,16 +1,8 @@
 //! `cargo xtask papers`: compares the values of the papers' scenarios with recorded ones, and
 //! writes them into their pages.
 //!
-//! The same seed gives the same values, so a changed value shows a change of the code. This chore
-//! lists changed values; `--record` records them, so that a reviewer sees intended changes.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`comparison`] | the ranking of controllers |
-//! | [`pages`] | the claims on the papers' pages |
-//! | [`overview`] | the README's overview of all papers, and its consistency with their pages |
-//! | [`recorded`] | recorded values, and their changes |
-//! | [`completeness`] | whether results cover whole papers |
+//! The same seed gives the same values, so a changed value shows a change of the code. `--record`
+//! records changed values, so that a reviewer sees them.
 
 mod comparison;
 mod completeness;
@@ -29,22 +21,20 @@ use completeness::Gaps;
 use recorded::Recorded;
 use tool_support::Command;
 
-/// Directory of the values recorded from `conche reproduce`, one file per paper.
+/// Values recorded from `conche reproduce`, one file per paper.
 const DIRECTORY: &str = "scenarios/recorded";
 
-/// Maximum number of changed values to list; further ones are counted.
+/// Changed values to list; further ones are counted.
 const LISTED: usize = 40;
 
-/// What to do with figures that moved.
 #[derive(clap::Args, Default)]
 pub struct Options {
-    /// Record what the scenarios give now.
+    /// Record the current values.
     #[arg(long)]
     record: bool,
-    /// Write the claims of docs/papers and the README's overview from this directory, which
-    /// `conche reproduce --full -o DIR` has written; with some papers instead of `--full`, what is
-    /// said of the others stays. From one that `conche compare --full -o DIR` has written, the
-    /// board of controllers in docs/comparison.md.
+    /// Write the claims of docs/papers and the README's overview from this directory of `conche
+    /// reproduce --full -o DIR`; papers that it lacks stay unchanged. From a directory of `conche
+    /// compare --full -o DIR`, write the ranking in docs/comparison.md.
     #[arg(long, value_name = "DIR", conflicts_with = "record")]
     pages: Option<PathBuf>,
 }
@@ -55,7 +45,7 @@ fn write(project: &Project, directory: &Path) -> Result<()> {
     let path = directory.join(Manifest::FILE);
     let manifest = Manifest::from_json(&read(&path)?).with_context(|| path.display().to_string())?;
     let compared = comparison::read(directory)?;
-    // Incomplete results are refused. A ranking states its gaps.
+    // A ranking states its gaps.
     let gaps = if compared.is_some() { Gaps::Stated } else { Gaps::Refused };
     completeness::check(&manifest, gaps, |paper| project.read(&format!("scenarios/{paper}.toml")))
         .with_context(|| path.display().to_string())?;

@@ -9,7 +9,6 @@ use super::pages::mark;
 use crate::project::{Finding, Project};
 use tool_support::block::{CLAIMS, OVERVIEW};
 
-/// The page.
 pub const README: &str = "README.md";
 
 /// The header. The first two columns of each row are the README's own text.
@@ -39,7 +38,6 @@ fn replaced(page: &str, manifest: &Manifest) -> Result<String> {
     OVERVIEW.replaced(page, &(table + "\n"))
 }
 
-/// Formats the numbers of a row.
 fn cells(score: &Score) -> Vec<String> {
     let of = |part: usize, all: usize| if all == 0 { "–".to_owned() } else { format!("{part} of {all}") };
     let near = |near: &Near| match near.mean_log_ratio {

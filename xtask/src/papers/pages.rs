@@ -1,6 +1,5 @@
-//! Writes the claims on the papers' pages from results.
-//!
-//! A page contains them in [a block](tool_support::block::CLAIMS).
+//! Writes the claims on the papers' pages from results, into [a
+//! block](tool_support::block::CLAIMS).
 
 use std::fmt::Write;
 
@@ -38,7 +37,6 @@ pub fn write(project: &Project, figures: &str) -> Result<Vec<(String, usize)>> {
     Ok(written)
 }
 
-/// Formats a verdict for a page.
 pub const fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Refuted => "**does not hold**",

@@ -6,8 +6,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// Items that no paper shows: cells around those of its plots, and whole distributions of its mixed
-/// runs.
+/// Items that no paper shows: cells around its plots', and whole distributions of its mixed runs.
 const UNRECORDED: [&str; 2] = ["grid", "mixed"];
 
 /// The values of a paper by item, row and column.
@@ -37,7 +36,7 @@ pub fn of_output(json: &str) -> Result<BTreeMap<String, Recorded>> {
 }
 
 impl Recorded {
-    /// Reads the format of [`Recorded::to_csv`].
+    /// Parses the output of [`Recorded::to_csv`].
     pub fn from_csv(text: &str) -> Result<Self> {
         let figures = text.lines().map(|line| {
             let (name, measured) = line.rsplit_once(',').with_context(|| format!("`{line}` has no comma"))?;

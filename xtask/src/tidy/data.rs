@@ -1,11 +1,10 @@
 //! Checks that data of tests and experiments states its origin: in a top-level `"source"` or
-//! `"origin"` of a JSON file, in a comment on the first line where the format has comments, or by
-//! name in a README.md beside it or above.
+//! `"origin"` of a JSON file, in a `#` comment on the first line, or by name in a README.md beside
+//! it or above.
 
 use crate::project::{Finding, TextFile};
 
-/// Extensions of data. Snapshots (`.snap`) are excluded, as tests generate them with their name
-/// inside.
+/// Extensions of data. Snapshots (`.snap`) state their test.
 const DATA: [&str; 8] = ["json", "jsonl", "csv", "txt", "hex", "pcap", "pcapng", "tsv"];
 
 /// Finds data files of crates and documents without a stated origin.

@@ -10,7 +10,6 @@ use crate::project::{Finding, TextFile};
 /// First directories of absolute paths that exist on some machine only.
 const PLACES: &str = r"home|root|tmp|work|workspace|builds|Users";
 
-/// Finds broken links, machine paths, gaps and misnamed decisions.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let machine_path = pattern(&format!(r#"(?:^|[\s"'`(=])/(?:{PLACES})/"#));

@@ -8,14 +8,12 @@ use regex_lite::Regex;
 use super::docs;
 use crate::project::{Finding, TextFile};
 
-/// Directory of the chapters. Files outside are not part of the book.
+/// Files outside are not part of the book.
 const CHAPTERS: &str = "docs/guide/src/";
-/// The list of chapters.
 const SUMMARY: &str = "docs/guide/src/SUMMARY.md";
 /// Base URL of the project's other files for readers of the book.
 const FILES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
 
-/// Finds unlisted chapters, broken includes, and links that do not work in a book.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let chapters = files.iter().filter(|file| file.path.starts_with(CHAPTERS) && file.extension() == "md");

@@ -1,5 +1,4 @@
-//! `cargo xtask tidy`: checks beyond the compiler. Each check is a function from files to findings,
-//! with a test that shows a rejected file.
+//! `cargo xtask tidy`: checks beyond the compiler. Each is a function from files to findings.
 //!
 //! | module | rejects |
 //! |---|---|

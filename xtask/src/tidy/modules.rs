@@ -1,24 +1,20 @@
-//! Checks the dependencies between modules of `conche-proto` and of `conche`. The allowed edges are
-//! the last column of the crate's table of modules in docs/modules.md; the existing edges are the
-//! paths `crate::…` in the sources, without tests and comments.
+//! Checks the dependencies between modules of `conche-proto` and of `conche`, the paths `crate::…`
+//! in the sources, against the last column of the crate's table in docs/modules.md.
 //!
-//! A module may use only modules above it in the table, so that the table permits no cycle.
+//! A module may use only modules above it in the table, so the table permits no cycle.
 
 use std::collections::BTreeSet;
 
 use crate::project::{Finding, TextFile};
 use crate::source::{self, Token};
 
-/// The document with the table.
 pub const DOCUMENT: &str = "docs/modules.md";
 
-/// A crate whose modules are checked.
 struct Crate {
-    /// The section of the document with the table.
+    /// Section of the document with the table.
     section: &'static str,
-    /// Directory of the modules.
     sources: &'static str,
-    /// Names in the crate root that every module may use, as they are no modules.
+    /// Names in the crate root that every module may use.
     root: &'static [&'static str],
     /// Modules, and those that each must not use even if the table allows it.
     apart: &'static [(&'static str, &'static [&'static str])],
@@ -40,7 +36,7 @@ const CRATES: [Crate; 2] = [
     Crate { section: "conche", sources: "crates/conche/src/", root: &[], apart: &[] },
 ];
 
-/// A row of the table: a module, and the modules that it may use.
+/// A module, and the modules that it may use.
 type Row<'a> = (&'a str, Vec<&'a str>);
 
 /// Finds edges that the tables do not allow, unnamed modules, and rows that permit a cycle.
@@ -105,7 +101,6 @@ fn against_the_roles(apart: &[(&str, &[&str])], rows: &[Row<'_>]) -> Vec<Finding
     findings
 }
 
-/// Returns the rows of the table: a module, and the modules in its last cell.
 fn rows<'a>(document: &'a str, section: &str) -> Vec<Row<'a>> {
     let lines = super::section(document, section).map(|(_, line)| line);
     lines.filter_map(super::layers::edges_of_row).collect()

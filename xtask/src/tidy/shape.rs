@@ -1,17 +1,11 @@
-//! Checks that a Rust file opens with `//!`. Long files are listed and do not fail, because a
-//! mechanism that is split to meet a limit needs invented names.
-//!
-//! An inline test module of more than [`MANY_TEST_LINES`] lines is listed: it belongs in its own
-//! file.
+//! Checks that a Rust file opens with `//!`. Lists long files and inline test modules, without
+//! failing: splitting a mechanism to meet a limit needs invented names.
 
 use crate::project::{Finding, TextFile};
 
-/// Longer files are listed.
 const MANY_LINES: usize = 800;
-/// Longer inline test modules are listed.
 const MANY_TEST_LINES: usize = 150;
 
-/// Finds files that do not open with `//!`.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in rust(files) {
@@ -22,7 +16,6 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// Lists long files and long inline test modules.
 pub fn notes(files: &[TextFile]) -> Vec<Finding> {
     let mut notes = Vec::new();
     for file in rust(files) {

@@ -1,16 +1,12 @@
-//! Checks the files and functions that ARCHITECTURE.md names, so that its steps stay true.
-//!
-//! `conche-proto/endpoint/mod.rs::poll` is the function `poll` of
-//! `crates/conche-proto/src/endpoint/mod.rs`. A path from the root of the repository is also
-//! accepted.
+//! Checks the files and functions that ARCHITECTURE.md names. `conche-proto/endpoint/mod.rs::poll`
+//! is the function `poll` of `crates/conche-proto/src/endpoint/mod.rs`; a path from the root of the
+//! repository is also accepted.
 
 use crate::project::{Finding, TextFile};
 use crate::source;
 
-/// The document with the steps.
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
-/// Finds files that do not exist, and functions that are not in their file.
 pub fn check(architecture: &str, files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut functions = 0;

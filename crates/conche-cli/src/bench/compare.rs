@@ -1,4 +1,4 @@
-//! `conche bench compare FIRST SECOND`: the ratios between two results.
+//! `conche bench compare FIRST SECOND`: ratios between two results.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What `conche bench --json` has printed.
+    /// Output of `conche bench --json`, the reference.
     #[arg(value_name = "FIRST")]
     first: PathBuf,
-    /// The same of what is compared with it.
+    /// Output of `conche bench --json` to compare with it.
     #[arg(value_name = "SECOND")]
     second: PathBuf,
 }

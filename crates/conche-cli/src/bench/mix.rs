@@ -64,8 +64,7 @@ fn get() -> String {
     "get".to_owned()
 }
 
-/// Reads the requests of a file for the server of this URI. The arguments in `all` apply to each of
-/// them too.
+/// Reads the requests of a file. The arguments in `all` also apply to each of them.
 pub(super) fn read(file: &Path, uri: &Uri, all: &Message) -> anyhow::Result<Vec<Kind>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let wrong = |error: String| UsageError(format!("{}: {}", file.display(), error.trim_end()));
@@ -119,7 +118,6 @@ impl Request {
     }
 }
 
-/// Returns scheme and authority of a checked URI.
 fn authority(uri: &str) -> &str {
     let start = uri.find("://").map_or(0, |scheme| scheme + "://".len());
     let end = uri[start..].find(['/', '?']).map_or(uri.len(), |length| start + length);

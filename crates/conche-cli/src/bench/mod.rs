@@ -1,7 +1,6 @@
-//! `conche bench URI`: load test of a server; `conche bench compare`: comparison of two results.
+//! `conche bench URI`, a load test, and `conche bench compare`.
 
 mod compare;
-mod live;
 mod mix;
 mod show;
 
@@ -17,9 +16,8 @@ use conche_bench::{Arrivals, Kind, Load, Plan, Report, Until};
 use conche_lab::units::{Size, Span};
 
 use crate::Global;
-use crate::argument::ArgumentError;
-use crate::credentials::{Asking, ForLoad};
-use crate::error::{Interrupted, NoAnswer, NoSuccess, UsageError};
+use crate::credentials::{ClientSecurity, LoadSecurity};
+use crate::error::{ArgumentError, Interrupted, NoAnswer, NoSuccess, UsageError};
 use crate::json;
 use crate::names::Controller;
 use crate::request::Message;
@@ -43,34 +41,38 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// coap://HOST[:PORT]/PATH[?QUERY], or coaps:// for DTLS: each endpoint opens a session before the test begins
+    /// coap://HOST[:PORT]/PATH[?QUERY], or coaps:// for DTLS: each endpoint opens a session before
+    /// the test begins
     #[arg(required = true)]
     uri: Option<String>,
-    /// CoAP endpoints, each with a source port of its own: to the server so many clients. By default 16, and with --oscore as many as there are
-    /// files.
+    /// CoAP endpoints, each with its own source port, so the server sees N clients. Default: 16, or
+    /// the number of --oscore files.
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     endpoints: Option<u32>,
-    /// Requests at a time of each endpoint (its NSTART); more than 1 needs a controller that measures round trips.
+    /// Requests in flight per endpoint (NSTART); more than 1 needs a controller that measures RTTs.
     #[arg(short = 'w', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: u16,
-    /// Requests a second that are due over all endpoints, whatever becomes of those before them (open loop). Latency counts from
-    /// when a request was due. Without it, each request leaves when the one before it is over (closed loop).
+    /// Requests per second over all endpoints, sent on schedule whatever the responses (open loop).
+    /// Latency counts from the scheduled time. Without it, each request is sent when the previous
+    /// one ends (closed loop).
     #[arg(short, long, value_name = "N", value_parser = parse_rate)]
     rate: Option<f64>,
-    /// Have the requests of an open loop come at random, as those of many independent clients do, instead of evenly.
+    /// Schedule the requests of an open loop as a Poisson process, as of many independent clients,
+    /// instead of evenly.
     #[arg(long, requires = "rate")]
     poisson: bool,
-    /// Stop after so many requests.
+    /// Stop after N requests.
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Stop after so long, as in 30s or 5min; 10s by default. What is in flight then is waited for, 5 s at most.
+    /// Stop after this time, as in 30s or 5min; 10s by default. Requests in flight get at most 5 s
+    /// more.
     #[arg(short = 'z', long, value_name = "TIME")]
     duration: Option<Span>,
-    /// Load the server for so long before anything counts.
+    /// Load the server for this time before measuring.
     #[arg(long, value_name = "TIME", default_value = "0s")]
     warm_up: Span,
-    /// Give a request up after so long, all retransmissions included. By default Confirmable ones take as long as CoAP lets
-    /// them, up to 93 s and more, and Non-confirmable ones 5 s.
+    /// Give up a request after this time, retransmissions included. Default: MAX_TRANSMIT_WAIT, 93
+    /// s and more, for Confirmable requests, and 5 s for Non-confirmable ones.
     #[arg(long, value_name = "TIME")]
     timeout: Option<Span>,
     /// Threads that share the endpoints.
@@ -79,17 +81,18 @@ pub struct Args {
     /// get, post, put, delete, fetch, patch or ipatch.
     #[arg(short = 'm', long, value_name = "METHOD", default_value = "get", value_parser = parse_method)]
     method: Code,
-    /// Have each endpoint observe the resource, and count notifications.
+    /// Observe the resource from each endpoint, and count notifications.
     #[arg(long, conflicts_with = "requests")]
     observe: bool,
-    /// Have each request open a session of its own and close it after the response: a load of handshakes, over coaps.
+    /// Open a session for each request and close it after the response: a load of handshakes, over
+    /// coaps.
     #[arg(long, conflicts_with = "observe")]
     handshakes: bool,
-    /// A payload of so many bytes, as in 100B or 4KiB.
+    /// Send a payload of this size, as in 100B or 4KiB.
     #[arg(long, value_name = "SIZE", conflicts_with = "payload-source")]
     payload_size: Option<Size>,
-    /// Send the requests that this TOML file describes, by their weights: [[request]] with weight, method, path, payload or
-    /// payload_size, type, content_format, accept, options.
+    /// Send the weighted requests of this TOML file: [[request]] with weight, method, path, payload
+    /// or payload_size, type, content_format, accept, options.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "payload-source", "payload_size", "observe"])]
     mix: Option<PathBuf>,
     #[command(flatten)]
@@ -97,13 +100,13 @@ pub struct Args {
     /// Send from this address.
     #[arg(long, value_name = "ADDR")]
     bind: Option<IpAddr>,
-    /// Where random choices come from: arrivals, and the order of requests of a mix.
+    /// Seed of the arrival times and of the order of requests in a mix.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    credentials: Asking,
-    /// Protect requests from end to end (OSCORE) with the credentials in this file; to be given once for each endpoint. How many numbers are
-    /// used is kept beside it: never copy it.
+    credentials: ClientSecurity,
+    /// Protect requests end to end (OSCORE) with the credentials in this file; give one file per
+    /// endpoint. The sender sequence number is stored beside the file: do not copy either.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath, help_heading = "Security")]
     oscore: Vec<PathBuf>,
     #[command(flatten)]
@@ -112,7 +115,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Say by how much the second of two results of `conche bench --json` differs from the first.
+    /// Compare two results of `conche bench --json`.
     Compare(compare::Args),
 }
 
@@ -133,7 +136,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     let stop = Arc::new(AtomicBool::new(false));
     stop_on_interrupt(Arc::clone(&stop));
-    let mut live = live::Display::new(&plan, global);
+    let mut live = show::Display::new(&plan, global);
     let report = conche_bench::run(&plan, &stop, &mut |news| live.show(news));
     drop(live);
     let report = report?;
@@ -151,7 +154,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     outcome(&report, &uri)
 }
 
-/// Makes Ctrl-C and SIGTERM end the test early, with the results so far.
+/// Makes Ctrl-C and SIGTERM end the test early, keeping the results so far.
 fn stop_on_interrupt(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         // Without a handler the signals end the process at once.
@@ -161,7 +164,7 @@ fn stop_on_interrupt(stop: Arc<AtomicBool>) {
     });
 }
 
-/// Fails a test in which nothing succeeded.
+/// Fails a test without any success.
 fn outcome(report: &Report, uri: &Uri) -> anyhow::Result<()> {
     let of_class = |class: char| report.codes.iter().filter(move |(code, _)| code.starts_with(class));
     // Observers that registered before the measurement send no more requests.
@@ -202,7 +205,7 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
     plan.q_block = args.message.q_block;
     plan.local = args.bind;
     plan.observe = args.observe;
-    let ForLoad { sessions, oscore } = args.credentials.for_load(uri, &args.oscore, global)?;
+    let LoadSecurity { sessions, oscore } = args.credentials.for_load(uri, &args.oscore, global)?;
     let endpoints = if oscore.is_empty() { ENDPOINTS } else { u32::try_from(oscore.len()).unwrap_or(u32::MAX) };
     plan.endpoints = args.endpoints.unwrap_or(endpoints);
     (plan.credentials, plan.oscore) = (sessions, oscore);
@@ -234,7 +237,6 @@ fn options(message: &Message) -> BodyBuilder {
     message.options.iter().fold(builder, each)
 }
 
-/// Returns a payload of this size with recognisable content.
 fn filling(size: Size) -> Result<Vec<u8>, UsageError> {
     match usize::try_from(size.0) {
         Ok(size) if size <= conche_bench::plan::LARGEST_BODY => Ok(vec![b'x'; size]),

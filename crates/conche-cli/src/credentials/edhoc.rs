@@ -7,31 +7,30 @@ use conche::edhoc::{Credential, CredentialError, Own, Party, PrivateKey};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use super::{read_secret, wrong};
+use super::{read_secret, usage_error};
 use crate::hexadecimal::decode;
 
-/// The contents of a file; all keys and credentials in hexadecimal digits.
+/// File contents, in hexadecimal.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
-    /// Private P-256 key. It is wiped after reading.
+    /// P-256 private key, wiped after reading.
     private_key: String,
-    /// CWT Claims Set of its public key.
+    /// CWT Claims Set of the public key.
     credential: String,
-    /// Credentials of the peers that this end accepts.
+    /// Credentials of accepted peers.
     #[serde(default)]
     peers: Vec<String>,
 }
 
-/// Reads a server's own credential and its clients' credentials from a file that only its owner may
-/// read.
+/// Reads a server's credential and its clients' credentials from a private file.
 pub fn open(file: &Path) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
-    party(&bytes).map(|(party, _)| party).map_err(wrong).with_context(|| cannot_be_used(file))
+    party(&bytes).map(|(party, _)| party).map_err(usage_error).with_context(|| cannot_be_used(file))
 }
 
-/// Reads a client's own credential from such a file, and the credential of the expected server: the
-/// peer with the subject or key ID (in hexadecimal digits) `server`, or the only peer.
+/// Reads a client's credential, and that of the expected server: the peer with the subject or key
+/// ID (in hexadecimal) `server`, or the only peer.
 pub fn toward(file: &Path, server: Option<&str>) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
     let read = party(&bytes).and_then(|(party, peers)| {
@@ -47,10 +46,10 @@ pub fn toward(file: &Path, server: Option<&str>) -> anyhow::Result<Party> {
             (.., None) => Err(PartyError::SeveralPeers(peers.len())),
         }
     });
-    read.map_err(wrong).with_context(|| cannot_be_used(file))
+    read.map_err(usage_error).with_context(|| cannot_be_used(file))
 }
 
-/// Why the contents of a file are refused. No text quotes a secret.
+/// Why file contents are refused. No text quotes a secret.
 #[derive(Debug, thiserror::Error)]
 enum PartyError {
     #[error("it is no text in UTF-8: private_key, credential and peers were expected")]
@@ -65,7 +64,6 @@ enum PartyError {
     Key,
     #[error("{what}: {error}")]
     Credential { what: &'static str, error: CredentialError },
-    /// The credentials contradict each other.
     #[error(transparent)]
     Party(#[from] CredentialError),
     #[error("peers is empty: it is to have the credential of each end that may be believed")]
@@ -84,7 +82,7 @@ fn cannot_be_used(file: &Path) -> String {
 
 fn party(bytes: &[u8]) -> Result<(Party, Vec<Credential>), PartyError> {
     let text = str::from_utf8(bytes).map_err(|_| PartyError::Utf8)?;
-    // The TOML error could quote the line with the secret.
+    // The full TOML error could quote the secret.
     let mut contents: Contents =
         toml::from_str(text).map_err(|error| PartyError::Syntax(error.message().to_owned()))?;
     let bytes = |what: &'static str, digits: &str| decode(digits).ok_or(PartyError::Digits(what));

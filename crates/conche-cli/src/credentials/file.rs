@@ -1,7 +1,7 @@
 //! `conche.toml`: credentials by URI.
 //!
-//! The file names trusted parties, so it is searched only in the user's settings, never in the
-//! working directory, where another user may have put one.
+//! The file names trusted parties, so it is read only from the user's settings, never from the
+//! working directory.
 
 use std::env;
 use std::io;
@@ -14,24 +14,23 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::pattern::{Pattern, PatternError};
-use super::{Own, Proof, read_trusted, wrong};
+use super::{Authentication, CertificateFiles, read_trusted, usage_error};
 use crate::error::UsageError;
 use crate::show;
 
-/// Path below the user's settings directory.
+/// Path below the settings directory.
 const DEFAULT: &str = "conche/conche.toml";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     #[serde(default)]
-    credentials: Vec<Written>,
+    credentials: Vec<RawEntry>,
 }
 
-/// One `[[credentials]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Written {
+struct RawEntry {
     uri: Spanned<String>,
     psk_identity: Option<String>,
     psk_key_file: Option<PathBuf>,
@@ -45,7 +44,7 @@ struct Written {
 
 const KEYS: [&str; 9] = ["uri", "psk-identity", "psk-key-file", "ca", "cert", "key", "oscore", "edhoc", "edhoc-peer"];
 
-/// Credentials and the URIs that they are for.
+/// Credentials and the URIs they apply to.
 #[derive(Debug)]
 pub struct Entry {
     pattern: Pattern,
@@ -54,56 +53,53 @@ pub struct Entry {
     line: usize,
     key: Option<(String, PathBuf)>,
     ca: Option<PathBuf>,
-    pub own: Own,
-    pub keying: Option<Keying>,
+    pub own: CertificateFiles,
+    pub keying: Option<OscoreKeys>,
 }
 
-/// The source of OSCORE keys.
+/// Source of OSCORE keys.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Keying {
+pub enum OscoreKeys {
     /// Keys from this file.
     Oscore(PathBuf),
-    /// Keys from an EDHOC key exchange.
+    /// Keys from EDHOC.
     Edhoc {
-        /// File of credentials.
         file: PathBuf,
         /// Expected peer, by subject or key ID.
         peer: Option<String>,
     },
 }
 
-/// The credentials that the file has for a URI.
+/// Credentials of the file for a URI.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// The file, if there is one.
+pub struct ConfigCredentials {
     pub file: Option<PathBuf>,
-    /// The most specific entry that matches the URI.
+    /// Most specific entry that matches the URI.
     pub entry: Option<Entry>,
-    /// The user's default file, if this process may not read it.
+    /// The user's default file, if it is not readable.
     unreadable: Option<PathBuf>,
 }
 
 impl Entry {
-    /// How the ends authenticate each other.
-    pub fn proof(&self) -> Option<Proof<'_>> {
+    pub fn proof(&self) -> Option<Authentication<'_>> {
         match (&self.key, &self.ca) {
-            (Some((identity, file)), _) => Some(Proof::Key { identity, file }),
-            (None, Some(file)) => Some(Proof::Roots { file }),
+            (Some((identity, file)), _) => Some(Authentication::Key { identity, file }),
+            (None, Some(file)) => Some(Authentication::Roots { file }),
             (None, None) => None,
         }
     }
 }
 
-impl Found {
-    /// Looks up a URI in this file or, without one, in the user's default file, which is optional.
+impl ConfigCredentials {
+    /// Looks up a URI in this file or, without one, in the user's default file, which may be
+    /// absent.
     pub fn of(uri: &Uri, file: Option<&Path>) -> anyhow::Result<Self> {
         let (file, bytes) = match (file, own_file()) {
             (Some(file), _) => (file.to_owned(), read_trusted(file, WHY)?),
             (None, None) => return Ok(Self::default()),
             (None, Some(file)) => match read_trusted(&file, WHY) {
                 Ok(bytes) => (file, bytes),
-                // The default file is optional. Containers often run as a user who cannot read
-                // HOME.
+                // Containers often run as a user who cannot read HOME.
                 Err(error) => match open_error(&error) {
                     Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Self::default()),
                     Some(io::ErrorKind::PermissionDenied) => {
@@ -114,19 +110,19 @@ impl Found {
             },
         };
         let name = file.display();
-        let text = String::from_utf8(bytes).map_err(|_| wrong(format!("{name} is no text in UTF-8")))?;
-        let entries = entries(&text, file.parent().unwrap_or(Path::new(""))).map_err(|Wrong { problem, span }| {
-            let report = show::place(&file, &text, span, &problem.to_string());
-            UsageError(format!("{name} does not say which credentials are for whom\n{report}"))
-        })?;
+        let text = String::from_utf8(bytes).map_err(|_| usage_error(format!("{name} is no text in UTF-8")))?;
+        let entries =
+            entries(&text, file.parent().unwrap_or(Path::new(""))).map_err(|EntryFault { problem, span }| {
+                let report = show::place(&file, &text, span, &problem.to_string());
+                UsageError(format!("{name} does not say which credentials are for whom\n{report}"))
+            })?;
         let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
-        // The maximum is unique: two equally specific patterns that match the same URI would be
-        // equal.
+        // Unique: equally specific patterns that match the same URI are equal.
         let entry = for_it.max_by(|a, b| a.pattern.cmp_specificity(&b.pattern));
         Ok(Self { file: Some(file), entry, unreadable: None })
     }
 
-    /// Returns the note of `-v`: the entry that applies, or the default file that cannot be read.
+    /// Returns the text for `-v`: the entry that applies, or the unreadable default file.
     pub fn note(&self) -> Option<String> {
         if let Some(file) = &self.unreadable {
             return Some(format!("* {} is not used: permission denied", file.display()));
@@ -138,7 +134,6 @@ impl Found {
 
 const WHY: &str = "says whose keys and certificates are believed, and others than its owner may read or change it";
 
-/// Returns why a file could not be opened or read.
 fn open_error(error: &anyhow::Error) -> Option<io::ErrorKind> {
     error.downcast_ref::<io::Error>().map(io::Error::kind)
 }
@@ -154,9 +149,9 @@ fn own_file() -> Option<PathBuf> {
     Some(settings?.join(DEFAULT))
 }
 
-/// An error and its place in the text.
+/// An error and its place.
 #[derive(Debug)]
-struct Wrong {
+struct EntryFault {
     problem: EntryError,
     span: Range<usize>,
 }
@@ -164,8 +159,8 @@ struct Wrong {
 /// Why an entry is refused.
 #[derive(Debug, thiserror::Error)]
 enum EntryError {
-    /// The text is no TOML, or has an unknown or missing key.
-    #[error("{}", with_advice(.0))]
+    /// Not TOML, or an unknown or missing key.
+    #[error("{}", with_suggestion(.0))]
     Syntax(String),
     #[error("line {0} has credentials for the same URIs")]
     Twice(usize),
@@ -193,16 +188,16 @@ enum EntryError {
     NoCredentials,
 }
 
-/// Reads the entries of a file. Relative paths in it start at `directory`.
-fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, Wrong> {
-    let document: Document = toml::from_str(text).map_err(|error| Wrong {
+/// Parses the entries of a file. Relative paths in it start at `directory`.
+fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, EntryFault> {
+    let document: Document = toml::from_str(text).map_err(|error| EntryFault {
         problem: EntryError::Syntax(error.message().to_owned()),
         span: error.span().unwrap_or(0..0),
     })?;
     let mut entries: Vec<Entry> = Vec::new();
     for written in document.credentials {
         let span = written.uri.span();
-        let at = |problem| Wrong { problem, span: span.clone() };
+        let at = |problem| EntryFault { problem, span: span.clone() };
         let line = 1 + text[..span.start].matches('\n').count();
         let entry = written.entry(line, directory).map_err(at)?;
         if let Some(before) = entries.iter().find(|before| before.pattern == entry.pattern) {
@@ -213,8 +208,8 @@ fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, Wrong> {
     Ok(entries)
 }
 
-/// Adds the most similar known key to an error about an unknown one.
-fn with_advice(message: &str) -> String {
+/// Suggests the most similar known key.
+fn with_suggestion(message: &str) -> String {
     let name = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     match name.and_then(|name| nearest(name, KEYS.into_iter())) {
         Some(known) => format!("{message}; did you mean `{known}`?"),
@@ -222,11 +217,10 @@ fn with_advice(message: &str) -> String {
     }
 }
 
-impl Written {
+impl RawEntry {
     fn entry(self, line: usize, directory: &Path) -> Result<Entry, EntryError> {
         let text = self.uri.into_inner();
         let pattern = Pattern::read(&text)?;
-        // Paths are relative to the file.
         let beside = |path: Option<PathBuf>| path.map(|path| directory.join(path));
         let key = match (self.psk_identity, beside(self.psk_key_file)) {
             (Some(identity), Some(file)) => Some((identity, file)),
@@ -236,19 +230,19 @@ impl Written {
         if self.cert.is_some() != self.key.is_some() {
             return Err(EntryError::HalfCertificate);
         }
-        let (ca, own) = (beside(self.ca), Own { cert: beside(self.cert), key: beside(self.key) });
+        let (ca, own) = (beside(self.ca), CertificateFiles { cert: beside(self.cert), key: beside(self.key) });
         let keying = match (beside(self.oscore), beside(self.edhoc)) {
             (Some(_), Some(_)) => return Err(EntryError::OscoreAndEdhoc),
             (_, None) if self.edhoc_peer.is_some() => return Err(EntryError::PeerWithoutEdhoc),
             (oscore, edhoc) => {
-                let edhoc = edhoc.map(|file| Keying::Edhoc { file, peer: self.edhoc_peer });
-                oscore.map(Keying::Oscore).or(edhoc)
+                let edhoc = edhoc.map(|file| OscoreKeys::Edhoc { file, peer: self.edhoc_peer });
+                oscore.map(OscoreKeys::Oscore).or(edhoc)
             }
         };
         Err(match (&key, &ca, pattern.is_secured()) {
             (Some(_), Some(_), _) => EntryError::KeyAndCertificate,
             (_, None, _) if own.cert.is_some() => EntryError::CertificateWithoutRoots,
-            (_, _, true) if matches!(keying, Some(Keying::Edhoc { .. })) => EntryError::EdhocOverDtls,
+            (_, _, true) if matches!(keying, Some(OscoreKeys::Edhoc { .. })) => EntryError::EdhocOverDtls,
             (None, None, true) => EntryError::NoDtlsCredentials,
             (Some(_), _, false) | (_, Some(_), false) => EntryError::DtlsCredentialsForCoap,
             (None, None, false) if keying.is_none() => EntryError::NoCredentials,
@@ -295,7 +289,7 @@ mod tests {
                 "\"coaps://A:5684/*\"",
             ),
         ] {
-            let Wrong { problem, span } = entries(text, Path::new("")).expect_err(expected);
+            let EntryFault { problem, span } = entries(text, Path::new("")).expect_err(expected);
             assert!(problem.to_string().contains(expected), "{problem}");
             assert!(place.is_empty() || &text[span.clone()] == place, "{expected}: {span:?}");
         }
@@ -307,7 +301,7 @@ mod tests {
         let [entry] = <[Entry; 1]>::try_from(entries(text, Path::new("/etc/x")).expect("right")).expect("one");
         assert_eq!(
             (entry.ca.as_deref(), entry.keying),
-            (Some(Path::new("/etc/x/ca.pem")), Some(Keying::Oscore("/b".into())))
+            (Some(Path::new("/etc/x/ca.pem")), Some(OscoreKeys::Oscore("/b".into())))
         );
     }
 }

@@ -1,20 +1,19 @@
-//! Files of pre-shared keys: a client's file holds its key, a server's file one line `IDENTITY:KEY`
-//! per client.
+//! Pre-shared key files: a client's file holds its key, a server's file one line `IDENTITY:KEY` per
+//! client.
 //!
-//! Invisible characters, as editors add, would become part of a key that the other end does not
-//! have, so they are errors.
+//! Invisible characters, as editors add, would become part of a key, so they are errors.
 
 use std::path::Path;
 
 use anyhow::bail;
 use conche::security::Secret;
 
-use super::{read_secret, wrong};
+use super::{read_secret, usage_error};
 use crate::Global;
 use crate::hexadecimal::decode;
 use crate::show;
 
-/// Shorter keys cause a warning, as they are probably words.
+/// Shorter keys cause a warning.
 const STRONG: usize = 16;
 
 /// Why a key file is refused.
@@ -49,9 +48,9 @@ enum KeyError {
 
 /// Reads the key from a client's file. `identity` appears in messages.
 pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secret> {
-    let problem = |what: KeyError| wrong(format!("{}: {what}", file.display()));
+    let problem = |what: KeyError| usage_error(format!("{}: {what}", file.display()));
     let bytes = read_secret(file)?;
-    let text = text(&bytes).map_err(|(line, what)| wrong(format!("{}: line {line}: {what}", file.display())))?;
+    let text = text(&bytes).map_err(|(line, what)| usage_error(format!("{}: line {line}: {what}", file.display())))?;
     let mut lines = text.lines();
     let line = lines.next().unwrap_or_default();
     if lines.any(|line| !line.is_empty()) {
@@ -67,12 +66,11 @@ pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secre
     Ok(key)
 }
 
-/// Reads the identities and keys from a server's file.
+/// Reads identities and keys from a server's file.
 pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)>> {
-    let problem = |line: usize, what: KeyError| wrong(format!("{}, line {line}: {what}", file.display()));
+    let problem = |line: usize, what: KeyError| usage_error(format!("{}, line {line}: {what}", file.display()));
     let bytes = read_secret(file)?;
     let text = text(&bytes).map_err(|(line, what)| problem(line, what))?;
-    // Each with its line.
     let mut keys: Vec<(usize, Vec<u8>, Secret)> = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         if line.trim().is_empty() || line.starts_with('#') {
@@ -85,7 +83,7 @@ pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)
         keys.push((number, identity.as_bytes().to_vec(), key));
     }
     if keys.is_empty() {
-        bail!(wrong(format!("{} holds no key: write a line IDENTITY:KEY for each client", file.display())));
+        bail!(usage_error(format!("{} holds no key: write a line IDENTITY:KEY for each client", file.display())));
     }
     if let Some((line, ..)) = keys.iter().find(|(.., key)| key.expose().len() < STRONG) {
         weak(&format!("{}, line {line}, and perhaps others: the key has", file.display()), global);
@@ -93,7 +91,6 @@ pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)
     Ok(keys.into_iter().map(|(_, identity, key)| (identity, key)).collect())
 }
 
-/// Warns of a key that can be guessed.
 fn weak(whose: &str, global: &Global) {
     if !global.quiet {
         show::note(format_args!(
@@ -103,8 +100,7 @@ fn weak(whose: &str, global: &Global) {
     }
 }
 
-/// Returns a file's contents as text without invisible characters; otherwise the line and the
-/// reason.
+/// Returns text without invisible characters, or the line and the error.
 fn text(bytes: &[u8]) -> Result<&str, (usize, KeyError)> {
     let line_of = |at: usize| 1 + bytes.iter().take(at).filter(|byte| **byte == b'\n').count();
     let text = std::str::from_utf8(bytes).map_err(|error| (line_of(error.valid_up_to()), KeyError::Utf8))?;
@@ -119,8 +115,8 @@ fn text(bytes: &[u8]) -> Result<&str, (usize, KeyError)> {
     Ok(text)
 }
 
-/// Splits a line into identity and key. The last colon precedes a key of bytes, so its identity may
-/// contain colons; the first colon precedes a key of text.
+/// Splits identity from key at the last colon if hexadecimal digits follow, as the identity may
+/// then contain colons, and otherwise at the first.
 fn entry(line: &str) -> Result<(&str, Secret), KeyError> {
     let split = match line.rsplit_once(':') {
         Some((identity, key)) if digits(key).is_some() => Some((identity, key)),
@@ -133,7 +129,6 @@ fn entry(line: &str) -> Result<(&str, Secret), KeyError> {
     Ok((identity, key(text)?))
 }
 
-/// Returns the digits of a key in hexadecimal.
 fn digits(key: &str) -> Option<&str> {
     key.strip_prefix("0x").or_else(|| key.strip_prefix("0X"))
 }

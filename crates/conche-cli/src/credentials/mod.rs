@@ -1,23 +1,22 @@
 //! Credentials of clients and servers, from arguments, the environment and files.
 
-mod core_dump;
 mod edhoc;
 mod file;
 mod keys;
-mod oscore;
 mod pattern;
-mod typed_arg;
 
-pub use oscore::{Protecting, is_of_the_machine};
-
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, bail};
-use clap::ValueHint;
+use anyhow::{Context, anyhow, bail};
+use clap::builder::{PathBufValueParser, StringValueParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, Command, ValueHint};
 use conche::client::ClientRole;
+use conche::oscore::{Keys, OpenError};
 use conche::security::{KeyLog, OwnCertificate, Roots, Secret};
 use conche::server::ServerRole;
 use conche::{Builder, Uri};
@@ -27,105 +26,132 @@ use zeroize::Zeroizing;
 use crate::Global;
 use crate::error::UsageError;
 use crate::show;
-use file::{Found, Keying};
-use typed_arg::TypedArg;
+use file::{ConfigCredentials, OscoreKeys};
 
-/// Maximum size of a file of keys, certificates or credentials.
+/// Maximum size of a credentials file.
 const LARGEST: u64 = 1 << 20;
 
-/// The arguments of whoever asks.
+/// Credentials of a client.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Security")]
-pub struct Asking {
-    /// The identity by which the server knows our pre-shared key, for coaps. What is typed goes before a --ca of the environment.
-    #[arg(short = 'u', long, value_name = "IDENTITY", env = "CONCHE_PSK_IDENTITY", requires = "psk_key_file", value_parser = typed_arg::text())]
+pub struct ClientSecurity {
+    /// Identity of the client's pre-shared key, for coaps. Command-line values override a --ca from
+    /// the environment.
+    #[arg(short = 'u', long, value_name = "IDENTITY", env = "CONCHE_PSK_IDENTITY", requires = "psk_key_file", value_parser = FromSource(StringValueParser::new()))]
     psk_identity: Option<TypedArg<String>>,
-    /// The file that holds our pre-shared key, which only its owner may read: a line of text, or of bytes if it begins with 0x.
-    #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEY_FILE", requires = "psk_identity", value_parser = typed_arg::path(), value_hint = ValueHint::FilePath)]
+    /// File with the client's pre-shared key, readable by its owner only: a line of text, or 0x and
+    /// hexadecimal digits.
+    #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEY_FILE", requires = "psk_identity", value_parser = FromSource(PathBufValueParser::new()), value_hint = ValueHint::FilePath)]
     psk_key_file: Option<TypedArg<PathBuf>>,
-    /// Believe servers whose certificate one of those in this file (PEM) vouches for. Those that stand between may be in it, too.
-    /// It goes not with a pre-shared key; what is typed goes before a key of the environment.
-    #[arg(long, value_name = "FILE", env = "CONCHE_CA", value_parser = typed_arg::path(), value_hint = ValueHint::FilePath)]
+    /// PEM file of trusted CA certificates; may include intermediates. Cannot be combined with a
+    /// pre-shared key; on the command line, it overrides a key from the environment.
+    #[arg(long, value_name = "FILE", env = "CONCHE_CA", value_parser = FromSource(PathBufValueParser::new()), value_hint = ValueHint::FilePath)]
     ca: Option<TypedArg<PathBuf>>,
     #[command(flatten)]
-    own: Own,
-    /// Take credentials that are neither typed nor in the environment from this file, by the URI; by default from
-    /// conche/conche.toml in $XDG_CONFIG_HOME or ~/.config, if there is one. Only its owner may read it.
+    own: CertificateFiles,
+    /// Take credentials that are neither on the command line nor in the environment from this file,
+    /// by URI. Default: conche/conche.toml in $XDG_CONFIG_HOME or ~/.config, if present. Readable
+    /// by its owner only.
     #[arg(long, value_name = "FILE", env = "CONCHE_CONFIG", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
 }
 
 /// How the ends authenticate each other.
 #[derive(Clone, Copy)]
-enum Proof<'a> {
+enum Authentication<'a> {
     Key { identity: &'a str, file: &'a Path },
     Roots { file: &'a Path },
 }
 
-/// Credentials read from their files.
 enum Loaded {
     Key { identity: String, key: Secret },
     Certificates { roots: Roots, own: Option<OwnCertificate> },
 }
 
-/// Credentials of a load test.
-pub struct ForLoad {
+pub struct LoadSecurity {
     pub sessions: Option<ClientCredentials>,
     pub oscore: Vec<PathBuf>,
 }
 
-/// A certificate with its key.
 #[derive(Debug, clap::Args)]
-struct Own {
-    /// Our certificate (PEM), on a key of ECDSA.
+struct CertificateFiles {
+    /// CertificateFiles certificate (PEM) with an ECDSA key.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The private key of our certificate (PEM), which only its owner may read.
+    /// Private key of the certificate (PEM), readable by its owner only.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 }
 
-/// The arguments of whoever answers.
+/// Credentials of a server.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Security")]
-pub struct Answering {
-    /// Answer clients that have a pre-shared key of this file, which only its owner may read, over DTLS: a line IDENTITY:KEY for each,
-    /// the key as text, or as bytes if it begins with 0x. An identity with a colon has a key of bytes.
+pub struct ServerSecurity {
+    /// Accept DTLS clients with a pre-shared key from this file, readable by its owner only: one
+    /// line IDENTITY:KEY per client. The key is text, or 0x and hexadecimal digits. An identity
+    /// with a colon needs a hexadecimal key.
     #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEYS")]
     psk_keys: Option<PathBuf>,
     #[command(flatten)]
-    own: Own,
-    /// Answer only those clients without a pre-shared key whose certificate one of those in this file (PEM) vouches for.
+    own: CertificateFiles,
+    /// Require clients without a pre-shared key to present a certificate issued by a CA in this
+    /// file (PEM).
     #[arg(long, value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
-    /// Answer requests that are protected from end to end (OSCORE) with the credentials in this file of libcoap's form or directory of
-    /// aiocoap's, which only its owner may read; may be given several times. Over coap other requests are answered with 4.01. How many
-    /// numbers are used is kept beside it: never copy it.
+    /// Answer requests protected end to end (OSCORE) with the credentials in this file (libcoap's
+    /// format) or directory (aiocoap's), readable by its owner only; repeatable. Over coap, other
+    /// requests are answered with 4.01. The sender sequence number is stored beside it: do not copy
+    /// either.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     oscore: Vec<PathBuf>,
-    /// Agree on keys of OSCORE with clients that this file knows (EDHOC), which only its owner may read: `conche keygen --edhoc` makes it. Over
-    /// coap other requests are answered with 4.01.
+    /// Derive OSCORE keys by EDHOC with the clients in this file, readable by its owner only, as
+    /// `conche keygen --edhoc` writes it. Over coap, other requests are answered with 4.01.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     edhoc: Option<PathBuf>,
 }
 
-impl Asking {
-    /// Configures a client for this URI.
+/// Credentials of a client, with OSCORE.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Security")]
+pub struct RequestSecurity {
+    #[command(flatten)]
+    session: ClientSecurity,
+    /// Protect requests and responses end to end (OSCORE) with the credentials in this file
+    /// (libcoap's format) or directory (aiocoap's), readable by its owner only. The sender sequence
+    /// number is stored beside it: do not copy either.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    oscore: Option<PathBuf>,
+    /// Derive OSCORE keys by EDHOC first, with the private key and credentials in this file,
+    /// readable by its owner only, as `conche keygen --edhoc` writes it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "oscore")]
+    edhoc: Option<PathBuf>,
+    /// Expected server, if the --edhoc file has several peers: subject or key ID (hexadecimal) of
+    /// its credential.
+    #[arg(long, value_name = "NAME", requires = "edhoc")]
+    edhoc_peer: Option<String>,
+    /// Send EDHOC message_3 with the request, which saves a round trip if the server supports it
+    /// (RFC 9668).
+    #[arg(long, requires = "edhoc")]
+    edhoc_combined: bool,
+}
+
+impl ClientSecurity {
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
-        // The command reports an invalid URI later, where it uses it.
+        // The request reports an invalid URI later.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
-        let found = if self.asks_file(&uri) { self.find(&uri, global)? } else { Found::default() };
+        let found =
+            if self.needs_config(&uri) { self.find_in_config(&uri, global)? } else { ConfigCredentials::default() };
         self.with(builder, &uri, &found, global)
     }
 
-    /// Whether neither arguments nor environment hold credentials for the server of this URI.
-    fn asks_file(&self, uri: &Uri) -> bool {
+    /// Whether neither arguments nor environment hold credentials for this URI.
+    fn needs_config(&self, uri: &Uri) -> bool {
         let has_key = self.psk_identity.is_some() && self.psk_key_file.is_some();
         uri.is_secured() && !has_key && self.ca.is_none() && self.own.cert.is_none()
     }
 
-    fn find(&self, uri: &Uri, global: &Global) -> anyhow::Result<Found> {
-        let found = Found::of(uri, self.config.as_deref())?;
+    fn find_in_config(&self, uri: &Uri, global: &Global) -> anyhow::Result<ConfigCredentials> {
+        let found = ConfigCredentials::of(uri, self.config.as_deref())?;
         if global.verbose > 0
             && let Some(note) = found.note()
         {
@@ -134,22 +160,22 @@ impl Asking {
         Ok(found)
     }
 
-    /// Configures a client with these credentials, or else with those from the file.
+    /// Configures a client with these credentials, or else with the file's.
     fn with(
         &self,
         builder: Builder<ClientRole>,
         uri: &Uri,
-        found: &Found,
+        found: &ConfigCredentials,
         global: &Global,
     ) -> anyhow::Result<Builder<ClientRole>> {
         if !uri.is_secured() {
             self.report_unused(uri, global)?;
             return Ok(builder);
         }
-        let builder = match self.shown(uri, found, global)? {
+        let builder = match self.load(uri, found, global)? {
             Loaded::Key { identity, key } => {
                 let context = || unusable(&identity);
-                builder.psk(identity.as_str(), key).map_err(wrong).with_context(context)?
+                builder.psk(identity.as_str(), key).map_err(usage_error).with_context(context)?
             }
             Loaded::Certificates { roots, own: None } => builder.roots(roots),
             Loaded::Certificates { roots, own: Some(own) } => builder.roots(roots).certificate(own),
@@ -160,62 +186,63 @@ impl Asking {
         })
     }
 
-    /// Returns the credentials for a load test, which opens its own sessions. `oscore` are the
-    /// files from the command line.
-    pub fn for_load(&self, uri: &Uri, oscore: &[PathBuf], global: &Global) -> anyhow::Result<ForLoad> {
-        let asks_file = self.asks_file(uri) || oscore.is_empty();
-        let found = if asks_file { self.find(uri, global)? } else { Found::default() };
+    /// Returns credentials for a load test, which opens its own sessions. `oscore`: files from the
+    /// command line.
+    pub fn for_load(&self, uri: &Uri, oscore: &[PathBuf], global: &Global) -> anyhow::Result<LoadSecurity> {
+        let needs_config = self.needs_config(uri) || oscore.is_empty();
+        let found = if needs_config { self.find_in_config(uri, global)? } else { ConfigCredentials::default() };
         let oscore = match found.entry.as_ref().and_then(|entry| entry.keying.as_ref()) {
-            Some(Keying::Oscore(file)) if oscore.is_empty() => vec![file.clone()],
-            Some(Keying::Edhoc { .. }) if oscore.is_empty() => bail!(wrong(
+            Some(OscoreKeys::Oscore(file)) if oscore.is_empty() => vec![file.clone()],
+            Some(OscoreKeys::Edhoc { .. }) if oscore.is_empty() => bail!(usage_error(
                 "a load takes keys of OSCORE from files: conche.toml has edhoc for this URI; give --oscore FILE"
             )),
             _ => oscore.to_vec(),
         };
         let Some(name) = uri.server_name() else {
             self.report_unused(uri, global)?;
-            return Ok(ForLoad { sessions: None, oscore });
+            return Ok(LoadSecurity { sessions: None, oscore });
         };
-        let sessions = match self.shown(uri, &found, global)? {
-            Loaded::Key { identity, key } => {
-                ClientCredentials::psk(identity.as_str(), key).map_err(wrong).with_context(|| unusable(&identity))?
-            }
+        let sessions = match self.load(uri, &found, global)? {
+            Loaded::Key { identity, key } => ClientCredentials::psk(identity.as_str(), key)
+                .map_err(usage_error)
+                .with_context(|| unusable(&identity))?,
             Loaded::Certificates { roots, own } => {
                 let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                let trust = roots.trust(since_1970).map_err(wrong)?;
-                ClientCredentials::certificate(own, trust, &*name).map_err(wrong)?
+                let trust = roots.trust(since_1970).map_err(usage_error)?;
+                ClientCredentials::certificate(own, trust, &*name).map_err(usage_error)?
             }
         };
-        Ok(ForLoad { sessions: Some(sessions), oscore })
+        Ok(LoadSecurity { sessions: Some(sessions), oscore })
     }
 
-    /// Returns the client's credentials and the means to authenticate the server of this URI.
-    fn shown(&self, uri: &Uri, found: &Found, global: &Global) -> anyhow::Result<Loaded> {
+    fn load(&self, uri: &Uri, found: &ConfigCredentials, global: &Global) -> anyhow::Result<Loaded> {
         let (proof, own) = match &found.entry {
-            Some(entry) if self.asks_file(uri) => (entry.proof(), &entry.own),
+            Some(entry) if self.needs_config(uri) => (entry.proof(), &entry.own),
             _ => (self.proof()?, &self.own),
         };
         Ok(match (proof, own.read()?) {
-            (Some(Proof::Key { identity, file }), None) => {
+            (Some(Authentication::Key { identity, file }), None) => {
                 Loaded::Key { identity: identity.to_owned(), key: keys::one(file, identity, global)? }
             }
-            (Some(Proof::Roots { file }), own) => Loaded::Certificates { roots: roots_of(file)?, own },
+            (Some(Authentication::Roots { file }), own) => Loaded::Certificates { roots: roots_of(file)?, own },
             (_, Some(_)) => {
-                bail!(wrong("--cert is for a server that shows a certificate itself: say with --ca whom to believe"))
+                bail!(usage_error(
+                    "--cert is for a server that shows a certificate itself: say with --ca whom to believe"
+                ))
             }
-            (None, None) => bail!(wrong(nothing_to_show(found))),
+            (None, None) => bail!(usage_error(missing_credentials(found))),
         })
     }
 
     /// Returns the key or the trusted certificates. The command line overrides the environment;
     /// both from the same source are an error.
-    fn proof(&self) -> anyhow::Result<Option<Proof<'_>>> {
+    fn proof(&self) -> anyhow::Result<Option<Authentication<'_>>> {
         let key = self.psk_identity.as_ref().zip(self.psk_key_file.as_ref());
         let roots = self.ca.as_ref();
         if let (Some((identity, file)), Some(roots)) = (key, roots)
             && (identity.is_typed || file.is_typed) == roots.is_typed
         {
-            bail!(wrong(match roots.is_typed {
+            bail!(usage_error(match roots.is_typed {
                 true =>
                     "--ca goes not with --psk-identity and --psk-key-file: a server is known by a key or by a certificate",
                 false => {
@@ -225,14 +252,14 @@ impl Asking {
             }));
         }
         Ok(match (key, roots) {
-            (key, Some(roots)) if key.is_none() || roots.is_typed => Some(Proof::Roots { file: &roots.value }),
-            (Some((identity, file)), _) => Some(Proof::Key { identity: &identity.value, file: &file.value }),
+            (key, Some(roots)) if key.is_none() || roots.is_typed => Some(Authentication::Roots { file: &roots.value }),
+            (Some((identity, file)), _) => Some(Authentication::Key { identity: &identity.value, file: &file.value }),
             _ => None,
         })
     }
 
-    /// Reports credentials that the URI does not use. Credentials from the command line are an
-    /// error, as the user expects protection.
+    /// Reports credentials that the URI does not use. On the command line they are an error, as the
+    /// user expects protection.
     fn report_unused(&self, uri: &Uri, global: &Global) -> anyhow::Result<()> {
         let given = [
             ("--psk-identity", self.psk_identity.as_ref().map(|given| given.is_typed)),
@@ -242,7 +269,7 @@ impl Asking {
         ];
         if let Some((option, _)) = given.iter().find(|(_, is_typed)| *is_typed == Some(true)) {
             let secured = uri.as_str().replacen("coap://", "coaps://", 1);
-            bail!(wrong(format!("{option} is not used with coap://, which protects nothing: write {secured}")));
+            bail!(usage_error(format!("{option} is not used with coap://, which protects nothing: write {secured}")));
         }
         if !global.quiet && given.iter().any(|(_, is_typed)| is_typed.is_some()) {
             show::note("* the credentials of the environment are not used: they are for coaps://");
@@ -255,7 +282,7 @@ fn unusable(identity: &str) -> String {
     format!("the pre-shared key of {identity:?} cannot be used")
 }
 
-fn nothing_to_show(found: &Found) -> String {
+fn missing_credentials(found: &ConfigCredentials) -> String {
     let needed = "coaps:// needs a pre-shared key (-u with --psk-key-file), or certificates to believe (--ca)";
     match &found.file {
         Some(file) => format!("{needed}; {} has none for this URI", file.display()),
@@ -263,16 +290,44 @@ fn nothing_to_show(found: &Found) -> String {
     }
 }
 
-impl Answering {
-    /// Whether clients have to open a session.
+impl RequestSecurity {
+    pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
+        // The request reports an invalid URI later.
+        let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
+        if uri.is_secured() && self.edhoc.is_some() {
+            bail!(usage_error(
+                "--edhoc is for coap://: over coaps:// no keys are agreed on but those of the session; --oscore FILE protects there, too"
+            ));
+        }
+        // The file's OSCORE keys also apply if arguments authenticate the session: they protect end
+        // to end.
+        let is_given = self.oscore.is_some() || self.edhoc.is_some();
+        let needs_config = self.session.needs_config(&uri) || !is_given;
+        let found =
+            if needs_config { self.session.find_in_config(&uri, global)? } else { ConfigCredentials::default() };
+        let builder = self.session.with(builder, &uri, &found, global)?;
+        let of_file = found.entry.as_ref().and_then(|entry| entry.keying.as_ref()).filter(|_| !is_given);
+        Ok(match (&self.oscore, &self.edhoc, of_file) {
+            (Some(file), ..) | (_, _, Some(OscoreKeys::Oscore(file))) => builder.oscore(open_keys(file)?),
+            (_, Some(file), _) => {
+                let party = edhoc::toward(file, self.edhoc_peer.as_deref())?;
+                builder.edhoc(party.combined(self.edhoc_combined))
+            }
+            (.., Some(OscoreKeys::Edhoc { file, peer })) => builder.edhoc(edhoc::toward(file, peer.as_deref())?),
+            (None, None, None) => builder,
+        })
+    }
+}
+
+impl ServerSecurity {
     pub fn has_sessions(&self) -> bool {
         self.psk_keys.is_some() || self.own.cert.is_some()
     }
 
-    /// Configures a server.
     pub fn of(&self, builder: Builder<ServerRole>, global: &Global) -> anyhow::Result<Builder<ServerRole>> {
-        let mut builder = oscore::serve(&self.oscore, builder)?;
-        // Requests in a session are protected already.
+        let mut builder =
+            self.oscore.iter().try_fold(builder, |builder, file| anyhow::Ok(builder.oscore(open_keys(file)?)))?;
+        // Requests in a session are already protected.
         if let Some(file) = &self.edhoc {
             builder = builder.edhoc(edhoc::open(file)?);
         }
@@ -298,16 +353,16 @@ impl Answering {
     }
 }
 
-impl Own {
+impl CertificateFiles {
     fn read(&self) -> anyhow::Result<Option<OwnCertificate>> {
         let (Some(certificate), Some(key)) = (&self.cert, &self.key) else { return Ok(None) };
         let read = OwnCertificate::from_pem(&read(certificate)?, &read_secret(key)?);
         let context = || format!("{} and {} cannot be used", certificate.display(), key.display());
-        read.map(Some).map_err(wrong).with_context(context)
+        read.map(Some).map_err(usage_error).with_context(context)
     }
 }
 
-/// Opens the log of session secrets for decrypting captures, if SSLKEYLOGFILE is set.
+/// Opens the log of session secrets, if SSLKEYLOGFILE is set.
 fn key_log() -> anyhow::Result<Option<KeyLog>> {
     let Some(path) = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty()) else { return Ok(None) };
     let mut options = fs::OpenOptions::new();
@@ -317,29 +372,49 @@ fn key_log() -> anyhow::Result<Option<KeyLog>> {
     let context = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
     let file = options.open(&path).with_context(context)?;
     Ok(Some(KeyLog::new(move |line| {
-        // A failed write to the log must not end the session.
+        // A failed log write must not end the session.
         let _ = writeln!(&file, "{line}");
     })))
 }
 
 fn roots_of(file: &Path) -> anyhow::Result<Roots> {
-    Roots::from_pem(&read(file)?).map_err(wrong).with_context(|| format!("{} cannot be used", file.display()))
+    Roots::from_pem(&read(file)?).map_err(usage_error).with_context(|| format!("{} cannot be used", file.display()))
 }
 
-/// Reads a file that only its owner may read. Turns core dumps off first.
+fn open_keys(file: &Path) -> anyhow::Result<Keys> {
+    disable_core_dumps();
+    Keys::open(file).map_err(|error| if is_not_about_credentials(&error) { anyhow!(error) } else { usage_error(error) })
+}
+
+/// Whether the cause is not the credentials, such as I/O.
+pub fn is_not_about_credentials(error: &OpenError) -> bool {
+    matches!(error, OpenError::Io { .. } | OpenError::InUse { .. })
+}
+
+/// Turns off core dumps. On Linux, this also keeps other processes of the same user from reading
+/// the memory.
+fn disable_core_dumps() {
+    // An error leaves the system's setting.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = nix::sys::prctl::set_dumpable(false);
+    #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+    let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
+}
+
+/// Reads a private file, with core dumps turned off.
 fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    core_dump::disable();
+    disable_core_dumps();
     read_private(path, "holds a secret that others than its owner may read").map(Zeroizing::new)
 }
 
-/// Reads a file that only its owner may access; otherwise the error states `why`.
+/// Reads a private file; otherwise the error states `why`.
 fn read_private(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
     check_mode(&file, path, why)?;
     read_all(file, path)
 }
 
-/// Reads a file of trusted parties, which must also belong to the current user or to root: under
+/// Reads a file of trusted parties, which must also belong to the current user or root: under
 /// `sudo`, HOME may belong to another user.
 fn read_trusted(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
@@ -353,13 +428,13 @@ fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let context = || format!("{} cannot be read", path.display());
     let metadata = file.metadata().with_context(context)?;
-    // A directory gets its own error, without advice to change its mode.
+    // Without advice to change its mode.
     if metadata.is_dir() {
-        bail!(wrong(format!("{} is a directory: name a file", path.display())));
+        bail!(usage_error(format!("{} is a directory: name a file", path.display())));
     }
     if metadata.permissions().mode() & 0o077 != 0 {
         let path = path.display();
-        bail!(wrong(format!("{path} {why}: run chmod 600 {path}")));
+        bail!(usage_error(format!("{path} {why}: run chmod 600 {path}")));
     }
     Ok(())
 }
@@ -371,7 +446,7 @@ fn check_owner(file: &File, path: &Path) -> anyhow::Result<()> {
     let owner = file.metadata().with_context(context)?.uid();
     if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
         let path = path.display();
-        bail!(wrong(format!(
+        bail!(usage_error(format!(
             "{path} says whom to believe, and belongs to somebody else: make a copy, and name it with --config"
         )));
     }
@@ -401,14 +476,47 @@ fn read_all(file: File, path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).with_context(context)?;
     if bytes.len() as u64 > LARGEST {
-        bail!(wrong(format!("{} has more than 1 MiB: it holds no keys or certificates", path.display())));
+        bail!(usage_error(format!("{} has more than 1 MiB: it holds no keys or certificates", path.display())));
     }
     Ok(bytes)
 }
 
-/// Returns an error about the user's input.
-fn wrong(problem: impl std::fmt::Display) -> anyhow::Error {
+fn usage_error(problem: impl std::fmt::Display) -> anyhow::Error {
     UsageError::of(problem).into()
+}
+
+/// A value from the command line or the environment.
+#[derive(Clone, Debug)]
+struct TypedArg<T> {
+    value: T,
+    is_typed: bool,
+}
+
+/// A parser that records the source of the value.
+#[derive(Clone, Debug)]
+struct FromSource<P>(P);
+
+impl<P> TypedValueParser for FromSource<P>
+where
+    P: TypedValueParser,
+    P::Value: Send + Sync + Clone,
+{
+    type Value = TypedArg<P::Value>;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Self::Value, clap::Error> {
+        self.parse_ref_(command, arg, value, ValueSource::CommandLine)
+    }
+
+    fn parse_ref_(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+        source: ValueSource,
+    ) -> Result<Self::Value, clap::Error> {
+        let value = self.0.parse_ref(command, arg, value)?;
+        Ok(TypedArg { value, is_typed: source == ValueSource::CommandLine })
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -1,17 +1,16 @@
-//! [`Pattern`]: the URIs that an entry of `conche.toml` is for.
+//! [`Pattern`]: URIs that an entry of `conche.toml` applies to.
 
 use std::cmp::Ordering;
 
 use conche::Uri;
 use conche::uri::{Host, UriError};
 
-/// A URI in which `*` stands for the host or its leading labels, for the port, or for the rest of
-/// the path.
+/// A URI in which `*` matches the host or its leading labels, the port, or the rest of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     secured: bool,
     hosts: Hosts,
-    /// Port; `None` for any.
+    /// `None` for any.
     port: Option<u16>,
     path: Path,
 }
@@ -31,7 +30,7 @@ enum Path {
     Below(Vec<String>),
 }
 
-/// Why a pattern cannot be read.
+/// Why a pattern is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
     #[error(transparent)]
@@ -45,7 +44,6 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Reads a pattern. The error states the expected form.
     pub fn read(text: &str) -> Result<Self, PatternError> {
         let (uri, any_port) = without_port(text);
         let uri: Uri = uri.parse()?;
@@ -76,7 +74,6 @@ impl Pattern {
         Ok(Self { secured: uri.is_secured(), hosts, port: (!any_port).then_some(uri.port()), path })
     }
 
-    /// Whether it is for `coaps`.
     pub fn is_secured(&self) -> bool {
         self.secured
     }
@@ -84,7 +81,7 @@ impl Pattern {
     pub fn matches(&self, uri: &Uri) -> bool {
         let host = match (&self.hosts, canonical(uri.host())) {
             (Hosts::Any, _) => true,
-            // A pattern's address without a zone matches that address in any zone.
+            // An address without a zone matches it in any zone.
             (Hosts::One(Host::Address(one)), Host::Scoped { address, .. }) => *one == address,
             (Hosts::One(one), host) => *one == host,
             (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),
@@ -98,8 +95,8 @@ impl Pattern {
         host && port && path && self.secured == uri.is_secured()
     }
 
-    /// Compares the specificity of two patterns that match the same URI: host before port, port
-    /// before path. Equal specificity means equal patterns.
+    /// Compares the specificity of two patterns that match the same URI: host, then port, then
+    /// path. Equal specificity means equal patterns.
     pub fn cmp_specificity(&self, other: &Self) -> Ordering {
         self.specificity().cmp(&other.specificity())
     }
@@ -119,7 +116,7 @@ impl Pattern {
     }
 }
 
-/// Normalises a host: IPv4-mapped IPv6 addresses become IPv4, and names lose the final dot.
+/// Maps IPv4-mapped IPv6 addresses to IPv4, and removes a name's final dot.
 fn canonical(host: &Host) -> Host {
     match host {
         Host::Address(address) => Host::Address(address.to_canonical()),
@@ -132,7 +129,7 @@ fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// Splits off a port of `*`.
+/// Splits off a port `*`.
 fn without_port(text: &str) -> (String, bool) {
     let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
     let end = text[start..].find('/').map_or(text.len(), |length| start + length);

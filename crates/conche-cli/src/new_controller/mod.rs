@@ -1,5 +1,5 @@
-//! `conche new-controller NAME` writes a crate with a congestion controller and the `conche` command
-//! with it.
+//! `conche new-controller NAME`: writes a crate with a congestion controller and the `conche`
+//! command.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,9 +12,9 @@ use crate::error::UsageError;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of the controller and its crate: lower-case letters, digits and dashes, such as `my-rto`.
+    /// Name of the controller and its crate: lower-case letters, digits and dashes, as in `my-rto`.
     name: String,
-    /// Directory to write the crate to; by default its name.
+    /// Directory to create; by default the name.
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Checkout of conche to depend on; by default the one around the directory, otherwise the
@@ -27,7 +27,7 @@ pub struct Args {
     full: bool,
 }
 
-/// Files of the crate. The name of the controller is replaced in each.
+/// Files of the crate, in which the controller's name is replaced.
 const FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
     ("src/lib.rs", include_str!("template/src/lib.rs")),
@@ -38,7 +38,6 @@ const FILES: &[(&str, &str)] = &[
     ("tests/vectors.rs", include_str!("template/tests/vectors.rs")),
 ];
 
-/// `src/lib.rs` with the full `Controller` trait.
 const FULL_LIB: &str = include_str!("template/full/lib.rs");
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -82,7 +81,7 @@ fn print_next_steps(name: &Name, directory: &Path) -> io::Result<()> {
     )
 }
 
-/// Source of conche's crates in the new crate's manifest.
+/// Source of conche's crates in the manifest.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
     Checkout(PathBuf),
@@ -116,14 +115,14 @@ impl Source {
     }
 }
 
-/// The name of a controller in each spelling.
+/// A controller's name in each spelling.
 #[derive(Debug, PartialEq, Eq)]
 struct Name {
-    /// Of the crate and in tables: `my-rto`.
+    /// Crate and tables: `my-rto`.
     dashed: String,
-    /// Of the library: `my_rto`.
+    /// Library: `my_rto`.
     snake: String,
-    /// Of the type: `MyRto`.
+    /// Type: `MyRto`.
     camel: String,
 }
 
@@ -139,7 +138,7 @@ impl Name {
         if known().by_name(name).is_ok() {
             return refused("one of conche's controllers has this name");
         }
-        if RESERVED.contains(&name) {
+        if RESERVED.split_whitespace().any(|reserved| reserved == name) {
             return refused("it is reserved by Rust, Cargo or the new crate");
         }
         let capitalised = |word: &&str| word[..1].to_ascii_uppercase() + &word[1..];
@@ -155,95 +154,15 @@ impl Name {
     }
 }
 
-/// Names that would not compile: keywords, dependencies of the new crate, and names in its code.
-const RESERVED: &[&str] = &[
-    "abstract",
-    "as",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "const",
-    "continue",
-    "crate",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "extern",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "override",
-    "priv",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "static",
-    "struct",
-    "super",
-    "trait",
-    "try",
-    "type",
-    "typeof",
-    "unsafe",
-    "unsized",
-    "use",
-    "virtual",
-    "where",
-    "while",
-    "yield",
-    "true",
-    "false",
-    "test",
-    "core",
-    "std",
-    "alloc",
-    "proc-macro",
-    "build",
-    "deps",
-    "examples",
-    "incremental",
-    "conche",
-    "conche-cc",
-    "conche-cli",
-    "conche-conformance",
-    "conche-lab",
-    "conche-netsim",
-    "conche-pcapng",
-    "conche-proto",
-    "abandoned",
-    "acknowledged",
-    "admission",
-    "controller",
-    "duration",
-    "expired",
-    "factor",
-    "features",
-    "group",
-    "instant",
-    "load",
-    "micros",
-    "path",
-    "rto-rule",
-    "sent",
-    "snapshot",
-    "submission",
-    "timer",
-];
+/// Names that would not compile: keywords, dependencies of the new crate, names in its code.
+const RESERVED: &str = "\
+    abstract as async await become box break const continue crate do dyn else enum extern final \
+    fn for gen if impl in let loop macro match mod move mut override priv pub ref return self \
+    static struct super trait try type typeof unsafe unsized use virtual where while yield true \
+    false test core std alloc proc-macro build deps examples incremental conche conche-cc \
+    conche-cli conche-conformance conche-lab conche-netsim conche-pcapng conche-proto abandoned \
+    acknowledged admission controller duration expired factor features group instant load micros \
+    path rto-rule sent snapshot submission timer";
 
 #[cfg(test)]
 mod tests;

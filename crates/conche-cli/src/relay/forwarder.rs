@@ -1,4 +1,4 @@
-//! A UDP relay between clients and one upstream that loses and delays datagrams.
+//! [`Relay`]: forwards datagrams between clients and one upstream with losses and delays.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -15,15 +15,14 @@ use tokio::time::Instant;
 use super::Impairment;
 use super::impairment::Direction;
 
-/// The impairments of a relay.
+/// Impairments of a relay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RelayConfig {
     /// From clients to the upstream.
     pub to_upstream: Impairment,
     /// From the upstream to clients.
     pub to_client: Impairment,
-    /// The seed of all random numbers: the same datagrams in the same order are lost and delayed in
-    /// the same way.
+    /// Seed of all random numbers: the same datagrams in the same order have the same fate.
     pub seed: u64,
 }
 
@@ -65,7 +64,7 @@ pub struct Relay {
     task: JoinHandle<()>,
 }
 
-/// Numbers of forwarded and lost datagrams.
+/// Counts of forwarded and lost datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Forwarded to the upstream.
@@ -86,7 +85,7 @@ struct Counters {
     lost_to_client: AtomicU64,
 }
 
-/// Maximum number of clients; the client that was silent longest makes room for a new one.
+/// Maximum number of clients; a new one replaces the one silent longest.
 const CLIENTS: usize = 1024;
 
 /// Maximum number of delayed datagrams; further ones are lost, as in a router with a full queue.
@@ -96,7 +95,7 @@ const LARGEST_DATAGRAM: usize = 65_535;
 
 impl Relay {
     /// Starts a relay between `listen` and `upstream`. Each client has its own port toward the
-    /// upstream, so the upstream can distinguish clients.
+    /// upstream, which can thus distinguish them.
     ///
     /// # Errors
     /// If `listen` cannot be bound.
@@ -104,7 +103,7 @@ impl Relay {
         Self::start_watched(listen, upstream, config, Box::new(|_| {})).await
     }
 
-    /// As [`start`](Self::start), and calls `watch` with each datagram.
+    /// Like [`start`](Self::start), and calls `watch` with each datagram.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -143,7 +142,7 @@ impl Relay {
         self.local
     }
 
-    /// Returns the numbers of datagrams so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -170,13 +169,13 @@ struct Forwarder {
     to_upstream: Direction,
     to_client: Direction,
     clients: HashMap<SocketAddr, Client>,
-    /// By time of departure, and in order of arrival for the same time.
+    /// By time of departure, then in order of arrival.
     under_way: BTreeMap<(Instant, u64), Datagram>,
     sequence: u64,
     counters: Arc<Counters>,
 }
 
-/// The upstream side of one client.
+/// Upstream side of one client.
 struct Client {
     socket: Arc<UdpSocket>,
     local: SocketAddr,
@@ -209,7 +208,7 @@ impl Forwarder {
             };
             tokio::select! {
                 received = self.listen.recv_from(&mut buffer) => {
-                    // An error reports an earlier datagram that a client refused.
+                    // An error reports that a client refused an earlier datagram.
                     if let Ok((length, client)) = received {
                         self.forward(client, buffer.get(..length).unwrap_or_default(), &replies).await;
                     }
@@ -254,7 +253,7 @@ impl Forwarder {
     async fn deliver(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
-            // A failed send is a loss: the client sees silence.
+            // A failed send is a loss.
             let _ = match entry.remove() {
                 Datagram::ToUpstream(socket, bytes) => {
                     let from = socket.local_addr().unwrap_or(self.local);
@@ -298,11 +297,10 @@ impl Forwarder {
     }
 }
 
-/// Forwards the upstream's datagrams to one client.
 async fn read(socket: Arc<UdpSocket>, client: SocketAddr, replies: mpsc::Sender<(SocketAddr, Vec<u8>)>) {
     let mut buffer = vec![0; LARGEST_DATAGRAM];
     loop {
-        // An error reports a closed port upstream, which may open again later.
+        // An error reports a closed port upstream, which may open again.
         let Ok(length) = socket.recv(&mut buffer).await else { continue };
         if replies.send((client, buffer.get(..length).unwrap_or_default().to_vec())).await.is_err() {
             return;

@@ -9,26 +9,24 @@ use std::time::Duration;
 use conche_netsim::rng::Stream;
 use conche_netsim::wired::{Distribution, Loss, LossProcess};
 
-/// Loss and delay of the datagrams of one direction. Default: none.
+/// Loss and delay of one direction. Default: none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Impairment {
-    /// The loss process.
+    /// Loss process.
     pub loss: Loss,
-    /// The delay of each datagram.
+    /// Delay of each datagram.
     pub delay: Duration,
-    /// Additional delay of each datagram, drawn independently, so datagrams may overtake each
-    /// other.
+    /// Additional delay of each datagram, drawn independently, so datagrams may be reordered.
     pub jitter: Distribution,
-    /// Maximum number of lost copies of the same datagram; `None` for no bound.
+    /// Maximum number of losses of the same datagram; `None` for no bound.
     ///
-    /// With a bound of 2 in both directions every Confirmable exchange succeeds, since
-    /// MAX_RETRANSMIT is 4 (RFC 7252 §4.8): of 5 transmissions at least 3 arrive, each causes a
-    /// copy of the same reply, and at least 1 of these arrives. A test can then require success for
-    /// any seed, and still covers all patterns of fewer losses.
+    /// With a bound of 2 in both directions every Confirmable exchange succeeds (MAX_RETRANSMIT 4,
+    /// RFC 7252 §4.8): of 5 transmissions at least 3 arrive, each causes a copy of the same reply,
+    /// and at least 1 of these arrives. A test can require success for any seed, and still covers
+    /// all patterns of fewer losses.
     pub most_losses_per_datagram: Option<u8>,
 }
 
-/// The state of one direction.
 #[derive(Debug)]
 pub(super) struct Direction {
     impairment: Impairment,
@@ -42,7 +40,7 @@ impl Direction {
         Self { impairment, loss: LossProcess::new(impairment.loss, loss), jitter, copies: Copies::default() }
     }
 
-    /// Returns the delay of this datagram; `None` if it is lost.
+    /// Returns the datagram's delay; `None` if it is lost.
     pub(super) fn fate(&mut self, client: SocketAddr, datagram: &[u8]) -> Option<Duration> {
         if self.loss.next_is_lost() && self.may_be_lost(client, datagram) {
             return None;
@@ -58,7 +56,7 @@ impl Direction {
     }
 }
 
-/// Lost copies of each of the last [`Copies::REMEMBERED`] different datagrams.
+/// Losses of each of the last [`Copies::REMEMBERED`] different datagrams.
 #[derive(Debug, Default)]
 struct Copies {
     hasher: RandomState,

@@ -1,15 +1,137 @@
-//! `conche relay UPSTREAM`: real datagrams under the conditions of a simulated network, with the
-//! loss and delay models of [`conche_netsim::wired`], on loopback or between machines.
+//! `conche relay UPSTREAM`: applies the loss and delay models of [`conche_netsim::wired`] to real
+//! datagrams.
 //!
 //! ```text
 //!   client <──UDP──> Relay: loss, delay ──UDP──> upstream
 //! ```
 
-mod command;
 mod forwarder;
 mod impairment;
 
-pub(crate) use command::{Args, run};
 pub use conche_netsim::wired::Loss;
 pub use forwarder::{Counts, Passage, Relay, RelayConfig, Watch};
 pub use impairment::Impairment;
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use conche::Ecn;
+use conche::watch::{EventLog, Fact, Notice, Recorder, Watcher};
+use conche_lab::units::Span;
+use conche_netsim::wired::Distribution;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::Global;
+use crate::error::ArgumentError;
+use crate::json;
+use crate::recording::Recording;
+use crate::runtime;
+use crate::serve::{announce, parse_bind};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Address of the server.
+    #[arg(value_name = "ADDR:PORT", value_parser = parse_bind)]
+    upstream: String,
+    /// Address for clients; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = parse_bind)]
+    bind: String,
+    /// Share of datagrams lost in each direction, as in 10%.
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
+    loss: f64,
+    /// Delay of each datagram in each direction, as in 100ms.
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = Span::from_str)]
+    delay: Span,
+    /// Additional random delay of at most this, which reorders datagrams.
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = Span::from_str)]
+    jitter: Span,
+    /// Seed of all random numbers: the same datagrams in the same order have the same fate.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    recording: Recording,
+}
+
+pub(crate) fn run(args: Args, global: &Global) -> anyhow::Result<()> {
+    let jitter = match args.jitter.0 {
+        Duration::ZERO => Distribution::Zero,
+        most => Distribution::Uniform { low: Duration::ZERO, high: most },
+    };
+    let loss = if args.loss > 0.0 { Loss::Bernoulli(args.loss) } else { Loss::None };
+    let impairment = Impairment { loss, delay: args.delay.0, jitter, ..Impairment::default() };
+    let config = RelayConfig { to_upstream: impairment, to_client: impairment, seed: args.seed };
+    let records = args.recording.start(EventLog::network())?;
+    let watch = records.recorders();
+    let runtime = runtime::start()?;
+    let outcome = runtime::run(&runtime, async {
+        let stop = runtime::stop_signal(runtime::GRACE)?;
+        let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
+        let watch =
+            Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| record_passage(passage, recorder)));
+        let relay = Relay::start_watched(bind, upstream, config, watch).await;
+        let relay = relay.with_context(|| format!("{bind} cannot be listened on"))?;
+        announce(format!("coap://{}", relay.local_addr()), global)?;
+        stop.await;
+        anyhow::Ok(relay.counts())
+    });
+    let counts = runtime::run(&runtime, records.finish(outcome))?;
+    print_counts(counts, global)
+}
+
+fn record_passage(passage: &Passage<'_>, recorder: &Recorder) {
+    let &Passage { socket, peer, received, datagram } = passage;
+    let fact = match received {
+        true => Fact::Received { multicast: false, ecn: Ecn::NotCapable },
+        false => Fact::Sent { attempt: 0, exchange: None, ecn: Ecn::NotCapable },
+    };
+    recorder.notice(&Notice::new(Instant::now(), socket, peer, fact, datagram));
+}
+
+async fn resolve(name: &str) -> anyhow::Result<SocketAddr> {
+    let found = tokio::net::lookup_host(name).await.with_context(|| format!("{name} cannot be resolved"))?.next();
+    found.with_context(|| format!("{name} has no address"))
+}
+
+fn print_counts(counts: Counts, global: &Global) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Line {
+        schema: u32,
+        to_upstream: u64,
+        lost_to_upstream: u64,
+        to_client: u64,
+        lost_to_client: u64,
+    }
+    let Counts { to_upstream, lost_to_upstream, to_client, lost_to_client } = counts;
+    if global.json {
+        let line = Line { schema: 1, to_upstream, lost_to_upstream, to_client, lost_to_client };
+        json::print(&line)?;
+    } else if !global.quiet {
+        crate::show::note(format_args!(
+            "forwarded {to_upstream} datagrams to the server and {to_client} to clients; lost {lost_to_upstream} and \
+             {lost_to_client}"
+        ));
+    }
+    Ok(())
+}
+
+/// A bare number is an error, as everywhere.
+fn parse_share(text: &str) -> Result<f64, ArgumentError> {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    percent.filter(|percent| (0.0..=100.0).contains(percent)).map(|percent| percent / 100.0).ok_or(ArgumentError::Share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_a_per_cent_sign() {
+        assert_eq!(parse_share("12.5%"), Ok(0.125));
+        for wrong in ["0.1", "10", "-1%", "101%", "x%", "NaN%"] {
+            assert!(parse_share(wrong).is_err(), "{wrong}");
+        }
+    }
+}

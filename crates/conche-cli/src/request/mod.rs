@@ -1,16 +1,11 @@
-//! `conche get|put|post|delete|fetch|patch|ipatch URI`: one request, its response on standard
-//! output.
+//! `conche get|put|post|delete|fetch|patch|ipatch URI`.
 
-mod message;
-mod observation;
+pub mod observation;
 pub mod option;
 pub mod payload;
 mod progress;
 mod render;
-mod transfer;
 
-pub use message::Message;
-pub use observation::{Cancel, Until};
 pub use progress::Progress;
 
 use std::convert::Infallible;
@@ -23,31 +18,62 @@ use std::time::Duration;
 
 use anyhow::Context;
 use conche::client::{Response, ResponseStream};
+use conche::codec::BlockSize;
 use conche::watch::EventLog;
-use conche::{Client, Code, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
+use conche::{Client, Code, ContentFormat, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
 use conche_lab::units::Span;
 
 use crate::Global;
-use crate::argument::ArgumentError;
-use crate::credentials::Protecting;
-use crate::error::{Interrupted, Reported};
+use crate::credentials::RequestSecurity;
+use crate::error::{ArgumentError, Interrupted, Reported};
+use crate::formats;
 use crate::names::Control;
 use crate::reader_stream::ReaderStream;
 use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::LARGEST;
-use observation::observe;
+use observation::{Observer, Until};
 use option::RawOption;
 use payload::Payload;
-use progress::ProgressMessage;
-use transfer::Bar;
+use progress::{Bar, ProgressMessage};
 
-/// The arguments of methods that read, whose resource can be observed.
+/// Arguments of all commands that send requests.
+#[derive(Debug, clap::Args)]
+// Payload and blocks have groups of their own.
+#[group(skip)]
+pub struct Message {
+    /// Send Non-confirmable messages: once, without acknowledgement.
+    #[arg(short = 'N', long)]
+    pub non: bool,
+    /// Content format to request (Accept): number, media type or short name.
+    #[arg(short = 'A', long, value_name = "FORMAT", value_parser = formats::parse)]
+    pub accept: Option<ContentFormat>,
+    /// Content format of the payload: number, media type or short name.
+    #[arg(short = 't', long, value_name = "FORMAT", value_parser = formats::parse)]
+    pub content_format: Option<ContentFormat>,
+    #[command(flatten)]
+    pub payload: payload::Args,
+    /// Block size in bytes: 16, 32, 64, 128, 256, 512 or 1024. By default, only bodies larger than
+    /// a message are sent in blocks, of 1024 bytes. Bodies may have 16 MiB; those from and to files
+    /// are streamed and may be larger.
+    #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
+    pub block: Option<BlockSize>,
+    /// Transfer large bodies in bursts of Non-confirmable messages (Q-Block, RFC 9177), or in
+    /// blocks if the server refuses that. Cannot be combined with -N: a server without Q-Block
+    /// refuses only Confirmable messages.
+    #[arg(long, conflicts_with = "non")]
+    pub q_block: bool,
+    /// Add an option by number; the value is text, or 0x and hexadecimal digits. Repeatable.
+    #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
+    pub options: Vec<RawOption>,
+}
+
+/// Arguments of methods whose resource can be observed.
 #[derive(Debug, clap::Args)]
 pub struct Reading {
     #[command(flatten)]
     request: Args,
-    /// Observe the resource for so many seconds: show its state, and each change of it.
+    /// Observe the resource for this many seconds.
     #[arg(short = 's', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = None::<&str>)]
     observe: Option<Duration>,
 }
@@ -58,24 +84,25 @@ pub struct Args {
     uri: String,
     #[command(flatten)]
     message: Message,
-    /// Write the response's payload to this file, as it is; - is standard output.
+    /// Write the response payload to this file; - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Send with this token instead of a random one: text, or bytes if it begins with 0x; of more than 8
-    /// bytes for servers that know RFC 8974.
+    /// Token to send: text, or 0x and hexadecimal digits; random by default. More than 8 bytes need
+    /// a server that supports RFC 8974.
     #[arg(short = 'T', long, value_parser = option::parse_token)]
     token: Option<Token>,
-    /// Give up after so many seconds, all retransmissions included.
+    /// Give up after this many seconds, retransmissions included.
     #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
     /// Send from this address and port; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_local)]
     bind: Option<SocketAddr>,
-    /// Go on retransmitting when the network reports the peer unreachable, as while it restarts, instead of failing at once.
+    /// Keep retransmitting while the network reports the peer unreachable, for example during a
+    /// restart, instead of failing.
     #[arg(long)]
     retry_unreachable: bool,
     #[command(flatten)]
-    credentials: Protecting,
+    credentials: RequestSecurity,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
@@ -87,7 +114,7 @@ pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -
     run(method, args.request, until, global, progress)
 }
 
-/// Sends a request and shows its response. With `until`, also shows changes of the resource.
+/// Sends a request and shows its response and, with `until`, changes of the resource.
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let message = &args.message;
     let reliability = if message.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
@@ -137,7 +164,8 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
         }
         let asked = async {
             if let Some(until) = until {
-                return observe(&client, request, until, args.timeout, (global, progress), &output).await;
+                let (client, timeout, output) = (&client, args.timeout, &output);
+                return Observer { client, until, timeout, progress, output, global }.observe(request).await;
             }
             let sends = async {
                 match (rest, output.output) {
@@ -165,7 +193,6 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     finished
 }
 
-/// Where and how responses are shown.
 #[derive(Debug)]
 pub struct Output<'a> {
     method: Code,
@@ -175,8 +202,8 @@ pub struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Shows a response: the one that answers the request, or one of several that follow. Of
-    /// several in a pipe, each payload ends its line.
+    /// Shows a response: the one to the request, or one of several that follow. In a pipe, each of
+    /// several payloads ends its line.
     pub fn response(
         &self,
         response: Response,
@@ -207,8 +234,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Writes the payload to a file while it arrives. The file is created when the first bytes are
-    /// here.
+    /// Writes the payload to a file while it arrives. The first bytes create the file.
     async fn save(&self, stream: ResponseStream, path: &Path, global: &Global) -> anyhow::Result<()> {
         if global.verbose > 0 && !stream.code().is_success() {
             render::course(stream.head(), self.reliability)?;
@@ -231,14 +257,14 @@ impl Output<'_> {
     }
 }
 
-/// Reports the response code and location, if the payload does not show them.
+/// Reports the code and location that the payload does not show.
 fn report_result(response: &Response, global: &Global) {
     if let Some(happened) = render::happened(response).filter(|_| !global.quiet) {
         crate::show::note(format_args!("{happened}"));
     }
 }
 
-/// Reports on standard error why no response has arrived yet, or the progress of a long transfer.
+/// Reports on standard error why no response has arrived, or the progress of a transfer.
 pub async fn report_progress(progress: &Progress, asked: Option<Duration>, global: &Global) -> Infallible {
     let protocol = EndpointConfig::default().transmission.exchange_lifetime();
     // The messages of `-v` show each block, and would overwrite a bar.
@@ -251,7 +277,7 @@ pub async fn report_progress(progress: &Progress, asked: Option<Duration>, globa
     progress.run(progress::Limit { asked, protocol }, show_message).await
 }
 
-/// Reads a number of seconds, as the commands of libcoap and ping do, or a time with a unit.
+/// Parses seconds, like the commands of libcoap and ping, or a time with a unit.
 pub fn parse_seconds(text: &str) -> Result<Duration, ArgumentError> {
     let span = match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),

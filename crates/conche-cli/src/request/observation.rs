@@ -1,24 +1,48 @@
-//! Observes a resource (RFC 7641): shows its states until a limit is reached.
+//! `conche observe URI`: observes a resource (RFC 7641) until a limit is reached.
 
 use std::pin::pin;
 use std::time::Duration;
 
-use conche::client::{Observation, RequestBuilder, Response};
-use conche::{Client, SubscriptionEnd};
+use conche::client::{Observation, RequestBuilder};
+use conche::{Client, Code, SubscriptionEnd};
 use tokio::time::{sleep, timeout};
 
-use super::{Output, Progress, report_progress};
+use super::{Output, Progress, parse_seconds, report_progress};
 use crate::Global;
 use crate::error::Interrupted;
 use crate::runtime;
 
-/// How a server learns that it is over (RFC 7641 §3.6).
+#[derive(Debug, clap::Args)]
+// `super::Args` already defines a group of this name.
+#[group(skip)]
+pub struct Args {
+    #[command(flatten)]
+    request: super::Args,
+    #[command(flatten)]
+    until: Until,
+}
+
+/// When to stop observing, and how to cancel.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Until {
+    /// Stop after this many seconds; by default at Ctrl-C.
+    #[arg(short = 's', long = "for", value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = None::<&str>)]
+    pub seconds: Option<Duration>,
+    /// Stop after N states, including the first.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = None::<&str>)]
+    pub count: Option<u64>,
+    /// How to cancel: get deregisters at once; rst rejects the next notification, within a minute.
+    #[arg(long, value_enum, default_value_t, help_heading = None::<&str>)]
+    pub cancel: Cancel,
+}
+
+/// How to cancel an observation (RFC 7641 §3.6).
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 pub enum Cancel {
-    /// By a GET with Observe 1.
+    /// A GET with Observe 1.
     #[default]
     Get,
-    /// By a Reset of its next notification.
+    /// A Reset of the next notification.
     Rst,
 }
 
@@ -32,120 +56,112 @@ impl Cancel {
     }
 }
 
-/// When to stop observing, and how to cancel.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Until {
-    pub seconds: Option<Duration>,
-    pub count: Option<u64>,
-    pub cancel: Cancel,
-}
-
-enum End {
-    Enough,
-    Stream,
-    Interrupt,
-}
-
 /// Maximum wait for the response to the deregistration.
 const DEREGISTRATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum wait for the next notification, to reject it: the freshness of a state without Max-Age
-/// (RFC 7252 §5.10.5).
+/// Maximum wait for the next notification: the freshness of a state without Max-Age (RFC 7252
+/// §5.10.5).
 const NEXT_NOTIFICATION: Duration = Duration::from_secs(60);
 
-/// Polling interval for the rejection.
 const REJECTION_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Shows states until a limit is reached, and then deregisters.
-pub async fn observe(
-    client: &Client,
-    request: RequestBuilder,
-    until: Until,
-    asked: Option<Duration>,
-    (global, progress): (&Global, &Progress),
-    output: &Output<'_>,
-) -> anyhow::Result<()> {
-    let mut observation = request.observe();
-    let mut states = 0;
-    let end = {
-        let over = async {
-            match until.seconds {
-                Some(seconds) => sleep(seconds).await,
-                None => std::future::pending().await,
+pub fn run(args: Args, global: &Global, progress: &Progress) -> anyhow::Result<()> {
+    super::run(Code::GET, args.request, Some(args.until), global, progress)
+}
+
+enum End {
+    LimitReached,
+    StreamEnded,
+    Interrupted,
+}
+
+/// Shows the states of a resource.
+pub struct Observer<'a> {
+    pub client: &'a Client,
+    pub until: Until,
+    /// Timeout of the request.
+    pub timeout: Option<Duration>,
+    pub progress: &'a Progress,
+    pub output: &'a Output<'a>,
+    pub global: &'a Global,
+}
+
+impl Observer<'_> {
+    /// Shows states until a limit is reached, then deregisters.
+    pub async fn observe(&self, request: RequestBuilder) -> anyhow::Result<()> {
+        let Self { until, global, .. } = self;
+        let mut observation = request.observe();
+        let mut states = 0;
+        let end = {
+            let over = async {
+                match until.seconds {
+                    Some(seconds) => sleep(seconds).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let (mut over, mut silence) = (pin!(over), pin!(report_progress(self.progress, self.timeout, global)));
+            let mut stop = pin!(runtime::stop_signal(until.cancel.timeout() + runtime::GRACE)?);
+            loop {
+                tokio::select! {
+                    state = observation.next() => match state {
+                        Some(state) => self.output.response(state?, states == 0, true, global)?,
+                        None => break End::StreamEnded,
+                    },
+                    () = &mut over => break End::LimitReached,
+                    () = &mut stop => break End::Interrupted,
+                    never = &mut silence, if states == 0 && global.shows_progress() => match never {},
+                }
+                states += 1;
+                if Some(states) == until.count {
+                    break End::LimitReached;
+                }
             }
         };
-        let (mut over, mut silence) = (pin!(over), pin!(report_progress(progress, asked, global)));
-        let mut stop = pin!(runtime::stop_signal(until.cancel.timeout() + runtime::GRACE)?);
-        loop {
-            tokio::select! {
-                state = observation.next() => match state {
-                    Some(state) => show(state?, states, global, output)?,
-                    None => break End::Stream,
-                },
-                () = &mut over => break End::Enough,
-                () = &mut stop => break End::Interrupt,
-                never = &mut silence, if states == 0 && global.shows_progress() => match never {},
-            }
-            states += 1;
-            if Some(states) == until.count {
-                break End::Enough;
-            }
+        self.conclude(end, observation, states).await
+    }
+
+    async fn conclude(&self, end: End, observation: Observation, states: u64) -> anyhow::Result<()> {
+        let Until { seconds, count, cancel } = self.until;
+        if let End::StreamEnded = end {
+            return match observation.end() {
+                Some(SubscriptionEnd::NotObserved) => {
+                    Err(anyhow::anyhow!("the server answers, but does not let this be observed"))
+                }
+                Some(end @ SubscriptionEnd::Cancelled) => Err(anyhow::anyhow!("the observation ended: {end}")),
+                // The error has been shown already.
+                _ => Ok(()),
+            };
         }
-    };
-    conclude(client, end, observation, states, (until, global)).await
-}
-
-fn show(state: Response, before: u64, global: &Global, output: &Output<'_>) -> anyhow::Result<()> {
-    output.response(state, before == 0, true, global)
-}
-
-async fn conclude(
-    client: &Client,
-    end: End,
-    observation: Observation,
-    states: u64,
-    (until, global): (Until, &Global),
-) -> anyhow::Result<()> {
-    if let End::Stream = end {
-        return match observation.end() {
-            Some(SubscriptionEnd::NotObserved) => {
-                Err(anyhow::anyhow!("the server answers, but does not let this be observed"))
-            }
-            Some(end @ SubscriptionEnd::Cancelled) => Err(anyhow::anyhow!("the observation ended: {end}")),
-            // The error has been shown already.
+        match cancel {
+            // A server that misses the deregistration learns of it at its next notification.
+            Cancel::Get => drop(timeout(DEREGISTRATION_TIMEOUT, observation.cancel()).await),
+            Cancel::Rst => self.reject_next(observation).await?,
+        }
+        match end {
+            // Without a limit, Ctrl-C is the regular end.
+            End::Interrupted if states == 0 || seconds.is_some() || count.is_some() => Err(Interrupted.into()),
             _ => Ok(()),
-        };
+        }
     }
-    match until.cancel {
-        // A server that misses the deregistration learns of it at its next notification.
-        Cancel::Get => drop(timeout(DEREGISTRATION_TIMEOUT, observation.cancel()).await),
-        Cancel::Rst => reject_next(client, observation, global).await?,
-    }
-    match end {
-        // Without a limit, Ctrl-C is the regular end.
-        End::Interrupt if states == 0 || until.seconds.is_some() || until.count.is_some() => Err(Interrupted.into()),
-        _ => Ok(()),
-    }
-}
 
-/// Forgets an observation, and keeps the client alive until it has rejected a notification with a
-/// Reset, or until the wait ends.
-async fn reject_next(client: &Client, observation: Observation, global: &Global) -> anyhow::Result<()> {
-    let before = client.stats().await.resets_sent;
-    observation.forget();
-    let rejected = async {
-        while client.stats().await.resets_sent == before {
-            sleep(REJECTION_POLL_INTERVAL).await;
-        }
-    };
-    let stop = runtime::stop_signal(runtime::GRACE)?;
-    tokio::select! {
-        rejected = timeout(NEXT_NOTIFICATION, rejected) => {
-            if rejected.is_err() && !global.quiet {
-                crate::show::note(format_args!("no notification came that could be rejected: the server learns of the end when it notifies next"));
+    /// Keeps the client alive until it has rejected a notification with a Reset, or the wait ends.
+    async fn reject_next(&self, observation: Observation) -> anyhow::Result<()> {
+        let before = self.client.stats().await.resets_sent;
+        observation.forget();
+        let rejected = async {
+            while self.client.stats().await.resets_sent == before {
+                sleep(REJECTION_POLL_INTERVAL).await;
             }
+        };
+        let stop = runtime::stop_signal(runtime::GRACE)?;
+        tokio::select! {
+            rejected = timeout(NEXT_NOTIFICATION, rejected) => {
+                if rejected.is_err() && !self.global.quiet {
+                    crate::show::note(format_args!("no notification came that could be rejected: the server learns of the end when it notifies next"));
+                }
+            }
+            () = stop => {}
         }
-        () = stop => {}
+        Ok(())
     }
-    Ok(())
 }

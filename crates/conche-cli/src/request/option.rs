@@ -3,17 +3,16 @@
 use conche::codec::BlockSize;
 use conche::{OptionNumber, Token};
 
-use crate::argument::ArgumentError;
+use crate::error::ArgumentError;
 use crate::hexadecimal::decode;
 
-/// An option by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawOption {
     pub number: OptionNumber,
     pub value: Vec<u8>,
 }
 
-/// Reads `NUM,VALUE`; `NUM` alone is an option with an empty value.
+/// Parses `NUM,VALUE`; `NUM` alone is an option with an empty value.
 pub fn parse(text: &str) -> Result<RawOption, ArgumentError> {
     let (number, value) = text.split_once(',').unwrap_or((text, ""));
     let number = number.parse().map_err(|_| ArgumentError::OptionNumber(number.to_owned()))?;
@@ -26,13 +25,12 @@ pub fn parse_token(text: &str) -> Result<Token, ArgumentError> {
     Token::extended(&bytes).ok_or(ArgumentError::TokenLength { length, max })
 }
 
-/// Reads the size of blocks in bytes.
 pub fn parse_block(text: &str) -> Result<BlockSize, ArgumentError> {
     let size = text.parse().ok().and_then(|bytes| BlockSize::fitting(bytes).filter(|size| size.bytes() == bytes));
     size.ok_or(ArgumentError::BlockSize)
 }
 
-/// Reads text, or bytes in hexadecimal after `0x`.
+/// Parses text, or hexadecimal after `0x`.
 fn bytes(text: &str) -> Result<Vec<u8>, ArgumentError> {
     let Some(digits) = text.strip_prefix("0x") else {
         return Ok(text.as_bytes().to_vec());

@@ -8,28 +8,26 @@ use anyhow::Context;
 
 use crate::serve::LARGEST;
 
-/// Bytes to read from a source without a length, such as a pipe, before sending starts: the largest
-/// block.
+/// Bytes to read from a source without a length, such as a pipe, before sending: the largest block.
 const FIRST: u64 = 1024;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "payload-source", multiple = false)]
 pub struct Args {
-    /// The payload as text.
+    /// Payload as text.
     #[arg(short = 'e', value_name = "TEXT")]
     text: Option<String>,
-    /// The payload from a file; - is standard input. What is large is sent while it is read, and may have a GiB.
+    /// Payload from a file; - is standard input. Large input is streamed (up to 1 GiB).
     #[arg(short = 'f', value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The payload as text, from a file (@FILE), or from standard input (@-).
+    /// Payload as text, from a file (@FILE), or from standard input (@-).
     #[arg(long, value_name = "TEXT|@FILE|@-")]
     payload: Option<String>,
 }
 
-/// A payload.
 pub enum Payload {
     Whole(Vec<u8>),
-    /// Read while it is sent.
+    /// Streamed.
     Read {
         from: Box<dyn Read + Send>,
         bytes: Option<u32>,
@@ -37,7 +35,7 @@ pub enum Payload {
 }
 
 impl Args {
-    /// Returns the payload, if any; with `whole`, all of it in memory.
+    /// Returns the payload, if any; if `whole`, in memory.
     pub fn read(&self, whole: bool) -> anyhow::Result<Option<Payload>> {
         if let Some(path) = &self.file {
             return read_from(path, whole).map(Some);

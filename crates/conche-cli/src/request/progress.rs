@@ -1,23 +1,24 @@
-//! Progress messages on standard error while a request has no response, so that the program does
-//! not seem to hang.
+//! Progress messages on standard error while a request has no response.
 //!
-//! The client reports an exchange by `tracing` events. A [`Layer`] keeps the latest state, and
-//! [`Progress::run`] prints each state once, after the user has waited for a few seconds.
+//! A [`Layer`] takes the state of the exchange from `tracing` events, and [`Progress::run`] prints
+//! each state that lasts.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use conche::OptionNumber;
+use conche::codec::Message;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use tokio::time::{Instant, sleep};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::transfer::Transfer;
 use crate::trace::{self, Traced};
 
-/// Minimum duration of a state before it is printed. Most exchanges end sooner.
+/// Minimum duration of a state before it is printed; most exchanges end sooner.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Minimum duration of a transfer before its progress is shown.
@@ -25,86 +26,83 @@ const LONG: Duration = Duration::from_secs(2);
 
 const STEP: Duration = Duration::from_millis(500);
 
-/// The state of the open exchange.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Mutex<Course>>);
+pub struct Progress(Arc<Mutex<ExchangeState>>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Course {
+struct ExchangeState {
     state: State,
     sent: Option<Instant>,
     since: Option<Instant>,
     transfer: Option<Transfer>,
 }
 
-/// A progress message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgressMessage {
-    /// State that lasts.
+    /// A state that lasts.
     Waiting(String),
-    /// Progress of a block-wise transfer.
+    /// A block-wise transfer.
     Transferring(Transfer),
 }
 
 /// The event that the exchange waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// The first transmission: the name is being resolved, or the request is queued.
+    /// First transmission: the name is being resolved, or the request is queued.
     #[default]
     Queued,
-    /// An acknowledgement or response.
+    /// Acknowledgement or response.
     Sent,
-    /// The response.
+    /// Response.
     Acknowledged { after: Duration },
-    /// An acknowledgement or response, although an ICMP error predicts none.
+    /// Acknowledgement or response, despite an ICMP error.
     Unreachable,
 }
 
 impl Progress {
-    /// Prints each state that lasts for [`STATE_INTERVAL`], and the progress of transfers. Never
-    /// returns.
-    pub async fn run(&self, limit: Limit, mut say: impl FnMut(ProgressMessage)) -> Infallible {
+    /// Prints each state that lasts for [`STATE_INTERVAL`], and the progress of transfers.
+    pub async fn run(&self, limit: Limit, mut print: impl FnMut(ProgressMessage)) -> Infallible {
         let start = Instant::now();
         let mut reported = None;
         loop {
             sleep(STEP).await;
-            let Course { state, since, transfer, .. } = self.course();
+            let ExchangeState { state, since, transfer, .. } = self.exchange();
             let is_long = since.unwrap_or(start).elapsed() >= STATE_INTERVAL;
             // The limit applies to one message; each block of a transfer has its own.
             if let Some(transfer) = transfer {
                 if start.elapsed() >= LONG {
-                    say(ProgressMessage::Transferring(transfer));
+                    print(ProgressMessage::Transferring(transfer));
                 }
             } else if is_long && reported.replace(state) != Some(state) {
-                say(ProgressMessage::Waiting(format!("{state} ({limit})")));
+                print(ProgressMessage::Waiting(format!("{state} ({limit})")));
             }
         }
     }
 
-    fn course(&self) -> Course {
+    fn exchange(&self) -> ExchangeState {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn see(&self, sent: bool, datagram: &[u8]) {
-        let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        course.transfer = Transfer::after(course.transfer, sent, datagram);
+    fn record_datagram(&self, sent: bool, datagram: &[u8]) {
+        let mut exchange = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        exchange.transfer = Transfer::after(exchange.transfer, sent, datagram);
     }
 
     fn handle_message(&self, message: &str, now: Instant) {
-        let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exchange = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = match message {
             "sent" => {
-                course.sent = Some(now);
+                exchange.sent = Some(now);
                 State::Sent
             }
             "acknowledged; the response follows" => {
-                State::Acknowledged { after: course.sent.map(|sent| now - sent).unwrap_or_default() }
+                State::Acknowledged { after: exchange.sent.map(|sent| now - sent).unwrap_or_default() }
             }
             "the network reports the peer unreachable" => State::Unreachable,
             _ => return,
         };
-        if state != course.state {
-            *course = Course { state, since: Some(now), ..*course };
+        if state != exchange.state {
+            *exchange = ExchangeState { state, since: Some(now), ..*exchange };
         }
     }
 }
@@ -120,12 +118,11 @@ impl fmt::Display for State {
     }
 }
 
-/// The maximum wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// Limit from the command line.
+    /// From the command line.
     pub asked: Option<Duration>,
-    /// Limit of the protocol.
+    /// From the protocol.
     pub protocol: Duration,
 }
 
@@ -142,17 +139,16 @@ impl<S: Subscriber> Layer<S> for Progress {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if event.metadata().target() == trace::TARGET {
             let Traced { sent, datagram, .. } = Traced::of(event);
-            self.see(sent, &datagram);
+            self.record_datagram(sent, &datagram);
         } else {
-            event.record(&mut Listener(self));
+            event.record(&mut MessageField(self));
         }
     }
 }
 
-/// Finds the message among an event's fields.
-struct Listener<'a>(&'a Progress);
+struct MessageField<'a>(&'a Progress);
 
-impl Visit for Listener<'_> {
+impl Visit for MessageField<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             self.0.handle_message(&format!("{value:?}"), Instant::now());
@@ -160,11 +156,77 @@ impl Visit for Listener<'_> {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    pub direction: Direction,
+    /// Bytes sent or received.
+    pub done: u64,
+    /// Total bytes, if known.
+    pub total: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Out,
+    In,
+}
+
+impl Transfer {
+    /// Returns the progress after a sent or received message.
+    pub fn after(before: Option<Self>, sent: bool, datagram: &[u8]) -> Option<Self> {
+        let Ok(message) = Message::decode_extended(datagram) else { return before };
+        let (direction, block, size) = match sent {
+            true => (Direction::Out, OptionNumber::BLOCK1, OptionNumber::SIZE1),
+            false => (Direction::In, OptionNumber::BLOCK2, OptionNumber::SIZE2),
+        };
+        let content = message.content();
+        let Ok(Some(block)) = content.block(block) else { return before };
+        let offset = u64::from(block.num) * u64::try_from(block.size.bytes()).unwrap_or_default();
+        let done = offset + u64::try_from(message.payload().len()).unwrap_or_default();
+        let known = before.filter(|before| before.direction == direction).and_then(|before| before.total);
+        let total = if block.more { content.uint(size).map(u64::from).or(known) } else { Some(done) };
+        // A retransmission does not reduce the progress.
+        let furthest = before.filter(|before| before.direction == direction).map_or(0, |before| before.done);
+        Some(Self { direction, done: done.max(furthest), total })
+    }
+}
+
+/// A progress bar on standard error, if that is a terminal, from the first transfer until drop.
+#[derive(Debug, Default)]
+pub struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    pub fn show(&mut self, Transfer { direction, done, total }: Transfer) {
+        let hidden = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let bar = self.0.get_or_insert_with(|| hidden().with_finish(ProgressFinish::AndClear));
+        let template = match total {
+            Some(_) => "{msg} {bytes} of {total_bytes} [{bar:30}]",
+            None => "{msg} {bytes}",
+        };
+        match total {
+            Some(total) => bar.set_length(total),
+            None => bar.unset_length(),
+        }
+        bar.set_position(done);
+        bar.set_message(match direction {
+            Direction::Out => "sending",
+            Direction::In => "receiving",
+        });
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        // Drawn only once there is something to show.
+        if bar.is_hidden() {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        bar.tick();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::time::sleep_until;
 
-    use super::super::transfer::Direction;
     use super::*;
 
     const LIMIT: Limit = Limit { asked: None, protocol: Duration::from_secs(247) };
@@ -221,10 +283,10 @@ mod tests {
     async fn a_transfer_is_told_of_after_two_seconds_instead_of_the_limit_of_one_message() {
         let progress = Progress::default();
         // 2.05 with the first of several blocks of 16 bytes.
-        progress.see(false, b"\x60\x45\x00\x01\xd1\x0a\x08\xff0123456789abcdef");
+        progress.record_datagram(false, b"\x60\x45\x00\x01\xd1\x0a\x08\xff0123456789abcdef");
         let transfer = Transfer { direction: Direction::In, done: 16, total: None };
         let reported = messages_of(progress, &[(0, "sent")]).await;
-        // Every half second of the ten seconds except the first two.
+        // Every half second of ten seconds, except the first two.
         assert!(reported.iter().all(|reported| *reported == ProgressMessage::Transferring(transfer)), "{reported:?}");
         assert!((16..=17).contains(&reported.len()), "{}", reported.len());
     }
@@ -234,5 +296,37 @@ mod tests {
         let limit = |seconds| Limit { asked: Some(Duration::from_secs(seconds)), ..LIMIT }.to_string();
         assert_eq!(limit(10), "at most 10s in all");
         assert_eq!(limit(1000), "up to 247s; -B limits it");
+    }
+
+    /// Encodes a block of 16 bytes: PUT with Block1 and Size1 100, or 2.05 with Block2.
+    fn block(sent: bool, num: u8, more: bool) -> Vec<u8> {
+        let value = num << 4 | u8::from(more) << 3;
+        let head = match sent {
+            true => vec![0x40, 3, 0, num, 0xd1, 27 - 13, value, 0xd1, 60 - 27 - 13, 100],
+            false => vec![0x60, 0x45, 0, num, 0xd1, 23 - 13, value],
+        };
+        [head, vec![0xff], vec![0; if more { 16 } else { 4 }]].concat()
+    }
+
+    #[test]
+    fn blocks_tell_how_much_has_gone_each_way() {
+        let mut transfer = None;
+        for (sent, num, more, direction, done, total) in [
+            (true, 0, true, Direction::Out, 16, Some(100)),
+            (true, 2, true, Direction::Out, 48, Some(100)),
+            (true, 1, true, Direction::Out, 48, Some(100)),
+            (true, 6, false, Direction::Out, 100, Some(100)),
+            (false, 0, true, Direction::In, 16, None),
+            (false, 1, false, Direction::In, 20, Some(20)),
+        ] {
+            transfer = Transfer::after(transfer, sent, &block(sent, num, more));
+            assert_eq!(transfer, Some(Transfer { direction, done, total }));
+        }
+    }
+
+    #[test]
+    fn what_is_no_block_changes_nothing() {
+        assert_eq!(Transfer::after(None, true, b"\x40\x01\x00\x01\xb4test"), None);
+        assert_eq!(Transfer::after(None, false, b"nonsense"), None);
     }
 }

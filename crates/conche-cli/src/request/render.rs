@@ -7,9 +7,9 @@ use conche::client::Response;
 use conche::{Code, Reliability};
 use serde::Serialize;
 
-use crate::{json, show};
+use crate::{hexadecimal, json, show};
 
-/// Prints the payload on standard output: pretty-printed on a terminal, unchanged otherwise.
+/// Prints the payload: pretty on a terminal, unchanged otherwise.
 pub fn payload(response: &Response) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
@@ -29,15 +29,13 @@ pub fn end_line(response: &Response) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints the payload on standard output, unchanged.
 pub fn raw(payload: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(payload)?;
     out.flush()
 }
 
-/// Describes a result that the payload does not show: the code and, for a created resource, its
-/// location.
+/// Describes a result that the payload does not show: the code, and a created resource's location.
 pub fn happened(response: &Response) -> Option<String> {
     if response.code() == Code::CONTENT {
         return None;
@@ -90,10 +88,10 @@ struct Json<'a> {
     from: String,
     code: String,
     options: Vec<JsonOption>,
-    /// Payload, if it is UTF-8.
+    /// If it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'a str>,
-    /// Payload in hexadecimal, if it is not UTF-8.
+    /// In hexadecimal, if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_hex: Option<String>,
     acknowledged_after_ms: f64,
@@ -109,7 +107,6 @@ struct JsonOption {
     value: String,
 }
 
-/// Prints the response as one object on standard output.
 pub fn json(method: Code, uri: &str, response: &Response) -> io::Result<()> {
     let message = response.message().view();
     let options = message.options().map(|option| JsonOption {
@@ -126,7 +123,7 @@ pub fn json(method: Code, uri: &str, response: &Response) -> io::Result<()> {
         from: response.from().to_string(),
         code: response.code().to_string(),
         options: options.collect(),
-        payload_hex: text.is_err().then(|| show::hexadecimal(response.payload())),
+        payload_hex: text.is_err().then(|| hexadecimal::encode(response.payload())),
         payload: text.ok(),
         acknowledged_after_ms: milliseconds(response.acknowledged_after()),
         elapsed_ms: milliseconds(course.elapsed),

@@ -1,16 +1,14 @@
 //! The files of a directory as resources.
 //!
-//! GET of a file returns its content, an ETag of the content, and a Content-Format by its
-//! extension; GET of a directory returns links to its entries. A block-wise transfer covers one
-//! state of the file: if the file changes meanwhile, the blocks have another ETag, which clients
-//! notice. A file larger than [`LARGEST`] is read while it is sent. Its ETag covers length and
-//! modification time, and the transfer fails if the file changes. `/.well-known/core` lists all
-//! files. Names that begin with a dot are neither listed nor served.
+//! GET of a file returns its content, an ETag of the content, and a Content-Format by extension;
+//! GET of a directory returns links to its entries. If a file changes during a block-wise transfer,
+//! the blocks have another ETag, which clients notice. A file larger than [`LARGEST`] is streamed:
+//! its ETag covers length and modification time, and the transfer fails if the file changes.
+//! `/.well-known/core` lists all files. Names that begin with a dot are neither listed nor served.
 //!
-//! Access stays inside the directory: it is a capability ([`cap_std`]), and the operating system
-//! resolves each path relative to it, including symbolic links. A link that leads out is not
-//! followed.
+//! The directory is a capability ([`cap_std`]): paths and symbolic links cannot lead out of it.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -20,14 +18,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File};
+use conche::codec::encode_path;
+use conche::codec::link_format::{Filter, LinkWriteError, LinkWriter, Links};
+use conche::server::extract::FromRequestParts;
 use conche::server::{Conditions, Rejection, Request, Response, Router, State, get};
-use conche::{Code, ContentFormat};
+use conche::{Code, ContentFormat, OptionNumber};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
-use super::file_path::{FilePath, not_found};
-use super::listing::{self, Entry};
 use super::upload::write;
 use super::{LARGEST, etag};
 use crate::formats;
@@ -36,8 +35,8 @@ use crate::reader_stream::ReaderStream;
 /// Maximum number of files in `/.well-known/core`.
 const LISTED: usize = 1000;
 
-/// Maximum concurrent requests that use the disk; others wait. This bounds the memory for file
-/// contents to this many times [`LARGEST`].
+/// Maximum concurrent requests that use the disk; others wait. Memory for file contents is at most
+/// this many times [`LARGEST`].
 const TURNS: usize = 4;
 
 /// Serves the directory; accepts changes only if it is `writable`.
@@ -54,7 +53,6 @@ pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
         .with_state(directory))
 }
 
-/// Opens the directory at this path.
 pub fn open(path: &Path) -> anyhow::Result<Directory> {
     let root = Dir::open_ambient_dir(path, ambient_authority());
     let root = root.with_context(|| format!("the directory {} cannot be served", path.display()))?;
@@ -70,9 +68,9 @@ pub struct Shared {
     pub changing: Mutex<()>,
     /// Numbers partial files.
     pub parts: AtomicU64,
-    /// Permits to use the disk; each holder may hold a whole file in memory.
+    /// Permits to use the disk and hold a whole file in memory.
     turns: Arc<Semaphore>,
-    /// Limits the warning about an incomplete list to one, as clients could fill the log with it.
+    /// Limits the warning about an incomplete list to one, as clients could fill the log.
     truncated: Once,
 }
 
@@ -81,7 +79,7 @@ enum Found {
         content: Vec<u8>,
         format: ContentFormat,
     },
-    /// A file that is read while it is sent.
+    /// Streamed.
     Large {
         file: Unchanged,
         format: ContentFormat,
@@ -100,9 +98,7 @@ async fn read(State(directory): State<Directory>, request: Request) -> Result<Re
             let pieces = ReaderStream::of(file).map_err(refused)?;
             return Ok(Response::new(Code::CONTENT).stream(format, size, pieces).etag(&etag));
         }
-        Found::Directory(entries) => {
-            (listing::links(&entries, request.queries())?.into_bytes(), ContentFormat::LINK_FORMAT)
-        }
+        Found::Directory(entries) => (links(&entries, request.queries())?.into_bytes(), ContentFormat::LINK_FORMAT),
     };
     let etag = etag(&content);
     Ok(Response::new(Code::CONTENT).payload(format, content).etag(&etag))
@@ -119,18 +115,18 @@ async fn remove(
 
 async fn list_all(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
     let entries = directory.run(|shared| shared.all()).await?;
-    let links = listing::links(&entries, request.queries())?;
+    let links = links(&entries, request.queries())?;
     Ok(Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, links))
 }
 
 impl Directory {
-    /// Runs blocking work on a separate thread, once a permit is free.
+    /// Runs blocking work on a thread, once a permit is free.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Shared>) -> Result<T, Rejection> + Send + 'static,
     ) -> Result<T, Rejection> {
         let failed = || Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server failed while reading");
-        // The work keeps its permit and runs to its end even if the request is dropped.
+        // The work keeps its permit even if the request is dropped.
         let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(|_| failed())?;
         let shared = Arc::clone(&self.0);
         let done = spawn_blocking(move || {
@@ -180,7 +176,7 @@ impl Shared {
             return Err(too_large(length));
         }
         let mut content = Vec::new();
-        // The file may have grown meanwhile.
+        // The file may have grown.
         let length = (&mut file).take(LARGEST as u64 + 1).read_to_end(&mut content).map_err(refused)?;
         if length > LARGEST { Err(too_large(length as u64)) } else { Ok(content) }
     }
@@ -195,7 +191,7 @@ impl Shared {
         Ok(Code::DELETED)
     }
 
-    /// Returns the ETag of a file; `None` if it does not exist.
+    /// Returns the ETag of a file, if it exists.
     pub fn etag(&self, place: &FilePath) -> Result<Option<[u8; 8]>, Rejection> {
         match self.root.metadata(place.relative()) {
             Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place)?))),
@@ -236,8 +232,7 @@ impl Shared {
         Ok(entries)
     }
 
-    /// Returns all files, directory by directory. Links to directories are skipped, as they may
-    /// form a cycle.
+    /// Returns all files. Links to directories are skipped, as they may form a cycle.
     fn all(&self) -> Result<Vec<Entry>, Rejection> {
         let mut files = Vec::new();
         let mut directories = vec![FilePath { path: String::new(), is_directory: true }];
@@ -265,13 +260,12 @@ impl Shared {
     }
 }
 
-/// A file whose reads fail after it has changed.
+/// A file whose reads fail once it has changed.
 struct Unchanged {
     file: File,
     stamp: Stamp,
 }
 
-/// Metadata that changes with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -315,11 +309,105 @@ pub fn refused(error: io::Error) -> Rejection {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
         io::ErrorKind::PermissionDenied => Rejection::new(Code::FORBIDDEN, "the server may not open this file"),
         _ => {
-            // Logged at debug level only, as clients can cause this at will.
+            // Debug level, as clients can cause this at will.
             debug!(%error, "a file cannot be served");
             Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server cannot open this file")
         }
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePath {
+    /// Without a final slash; empty for the directory itself.
+    pub path: String,
+    /// Whether the request has a final slash.
+    pub is_directory: bool,
+}
+
+impl FilePath {
+    /// Parses the request's path; 4.04 if it is not permitted.
+    pub fn of(request: &Request) -> Result<Self, Rejection> {
+        let mut segments: Vec<&str> = Vec::new();
+        for segment in request.message().values(OptionNumber::URI_PATH) {
+            segments.push(std::str::from_utf8(segment).map_err(|_| not_found())?);
+        }
+        let is_directory = segments.pop_if(|last| last.is_empty()).is_some() || segments.is_empty();
+        let is_name = |name: &&str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+        if !segments.iter().all(is_name) {
+            return Err(not_found());
+        }
+        Ok(Self { path: segments.join("/"), is_directory })
+    }
+
+    /// Refuses a directory.
+    pub fn file(self) -> Result<Self, Rejection> {
+        if self.is_directory {
+            return Err(Rejection::new(Code::METHOD_NOT_ALLOWED, "it names a directory: only files can be changed"));
+        }
+        Ok(self)
+    }
+
+    fn relative(&self) -> &str {
+        if self.path.is_empty() { "." } else { &self.path }
+    }
+}
+
+impl<S> FromRequestParts<S> for FilePath {
+    type Rejection = Rejection;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
+        Self::of(request)
+    }
+}
+
+/// The response for files that are missing or hidden.
+fn not_found() -> Rejection {
+    Rejection::new(Code::NOT_FOUND, "there is no such file")
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    /// Path below the served directory, without a slash at either end.
+    path: String,
+    format: Option<ContentFormat>,
+    directory: bool,
+    /// Bytes.
+    size: Option<u32>,
+    is_link: bool,
+}
+
+/// Returns links to the entries that match all arguments of the query.
+fn links<'a>(entries: &[Entry], query: impl Iterator<Item = Cow<'a, str>>) -> Result<String, Rejection> {
+    let query: Vec<_> = query.collect();
+    let filters: Vec<_> = query.iter().map(|argument| Filter::new(argument)).collect();
+    let failed = |error: LinkWriteError| Rejection::new(Code::INTERNAL_SERVER_ERROR, error.to_string());
+    let all = link_all(entries).map_err(failed)?;
+    if filters.is_empty() {
+        return Ok(all);
+    }
+    let mut text = String::new();
+    let mut selected = LinkWriter::new(&mut text);
+    for link in Links::read(&all).flatten().filter(|link| filters.iter().all(|filter| filter.selects(link))) {
+        selected.copy(&link).map_err(failed)?;
+    }
+    Ok(text)
+}
+
+fn link_all(entries: &[Entry]) -> Result<String, LinkWriteError> {
+    let mut text = String::new();
+    let mut links = LinkWriter::new(&mut text);
+    for entry in entries {
+        // A directory's path ends in a slash: its last segment is empty.
+        let segments = entry.path.split('/').chain(entry.directory.then_some(""));
+        links.link(&encode_path(segments.map(str::as_bytes)))?;
+        if let Some(format) = entry.format {
+            links.attribute("ct", &format.0.to_string())?;
+        }
+        if let Some(size) = entry.size {
+            links.attribute("sz", &size.to_string())?;
+        }
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -366,5 +454,26 @@ mod tests {
         assert_eq!(file.read(&mut buffer).expect("it is as it was"), 1000);
         std::fs::File::options().append(true).open(&path).and_then(|mut file| file.write_all(b"more")).expect("room");
         assert!(file.read(&mut buffer).is_err());
+    }
+
+    #[test]
+    fn entries_are_links_with_format_and_size_and_are_found_by_them() {
+        let file = |path: &str, format, size| Entry {
+            path: path.to_owned(),
+            format,
+            directory: false,
+            size: Some(size),
+            is_link: false,
+        };
+        let entries = [
+            file("a b{c}.json", Some(ContentFormat::JSON), 2),
+            file("sub/x", None, 0),
+            Entry { format: Some(ContentFormat::LINK_FORMAT), directory: true, size: None, ..file("sub", None, 0) },
+        ];
+        let found = |query: &[&str]| links(&entries, query.iter().map(|argument| Cow::from(*argument))).expect("links");
+        assert_eq!(found(&[]), "</a%20b%7Bc%7D.json>;ct=50;sz=2,</sub/x>;sz=0,</sub/>;ct=40");
+        assert_eq!(found(&["href=/sub*"]), "</sub/x>;sz=0,</sub/>;ct=40");
+        assert_eq!(found(&["href=/sub*", "sz=*"]), "</sub/x>;sz=0");
+        assert_eq!(found(&["ct=60"]), "");
     }
 }

@@ -1,9 +1,7 @@
-//! `conche serve`: a server of a directory's files, or of demonstration resources.
+//! `conche serve`: serves a directory's files, or demonstration resources.
 
 mod demo;
 mod directory;
-mod file_path;
-mod listing;
 mod upload;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,8 +17,8 @@ use conche::{QBlock, Server, SourceValidation};
 use serde::Serialize;
 
 use crate::Global;
-use crate::argument::ArgumentError;
-use crate::credentials::Answering;
+use crate::credentials::ServerSecurity;
+use crate::error::ArgumentError;
 use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
@@ -29,47 +27,48 @@ use crate::runtime;
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("served").args(["directory", "demo"]).required(true))]
 pub struct Args {
-    /// Serve the files below this directory. Those beyond 16 MiB are read while they are sent, block by block.
+    /// Serve the files below this directory. Files over 16 MiB are streamed.
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Serve demonstration resources instead: /test, /separate and others that /.well-known/core lists.
+    /// Serve demonstration resources: /test, /separate and others that /.well-known/core lists.
     #[arg(long)]
     demo: bool,
-    /// Let clients write files of up to 16 MiB with PUT, which are stored while they come, and remove them with DELETE.
+    /// Let clients write files of at most 16 MiB with PUT, and remove them with DELETE.
     #[arg(long, requires = "directory")]
     writable: bool,
-    /// Proof that the address of a client over UDP is not forged. Without it a client is sent at
-    /// most three times the bytes that came from it.
+    /// Proof that a client's UDP address is not forged. Until then, a client receives at most three
+    /// times the bytes that it sent.
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     source_validation: Proof,
-    /// Serve large bodies in sets of Non-confirmable messages (Q-Block) to clients that ask for that.
+    /// Send large bodies in bursts of Non-confirmable messages (Q-Block) to clients that ask for
+    /// it.
     #[arg(long)]
     q_block: bool,
-    /// Serve with so many threads, each with a socket of its own at the same address; a client is served by the same one as
-    /// long as all run.
-    /// Only Linux has more than 1.
+    /// Threads, each with its own socket at the same address; each client stays with one of them.
+    /// More than 1 needs Linux.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
     workers: u16,
-    /// Where to listen; port 0 takes a free one. By default [::]:5683, or [::]:5684 with keys or a certificate.
+    /// Address to listen on; port 0 takes a free one. Default: [::]:5683, or [::]:5684 with keys or
+    /// a certificate.
     #[arg(long, value_name = "ADDR:PORT", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: Option<String>,
     #[command(flatten)]
-    credentials: Answering,
+    credentials: ServerSecurity,
     #[command(flatten)]
     control: Control,
     #[command(flatten)]
     recording: Recording,
 }
 
-/// The proof that a client's address is not forged.
+/// Proof that a client's address is not forged.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Proof {
     /// The answer to a ping, which RFC 7252 requires of every client, or an Echo value.
     #[default]
     Ping,
-    /// An Echo value (RFC 9175): clients that do not know it get small responses only.
+    /// An Echo value (RFC 9175); clients without it get small responses only.
     Echo,
-    /// None: for networks without forged addresses.
+    /// None, for networks without forged addresses.
     Off,
 }
 
@@ -124,8 +123,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     runtime::run(&runtime, records.finish(outcome))
 }
 
-/// Maximum bytes of a body held in memory: 16 MiB. At most four may be in transfer in each
-/// direction. Larger bodies are streamed.
+/// Maximum bytes of a body in memory: 16 MiB, for at most four transfers per direction. Larger
+/// bodies are streamed.
 pub const LARGEST: usize = 16 << 20;
 
 fn etag(content: &[u8]) -> [u8; 8] {
@@ -134,7 +133,7 @@ fn etag(content: &[u8]) -> [u8; 8] {
     hasher.finish().to_be_bytes()
 }
 
-/// Checks the form of an address or a name with a port; resolution happens later.
+/// Checks the form of an address or name with a port; resolution happens later.
 pub fn parse_bind(text: &str) -> Result<String, ArgumentError> {
     if text.parse::<SocketAddr>().is_ok() {
         return Ok(text.to_owned());
@@ -151,7 +150,7 @@ pub fn parse_bind(text: &str) -> Result<String, ArgumentError> {
     }
 }
 
-/// Prints the listening address and flushes, as scripts wait for this line.
+/// Prints the listening address and flushes, for scripts that wait for it.
 pub fn announce(listening: String, global: &Global) -> io::Result<()> {
     if global.json {
         return json::print(&Listening { schema: 1, listening });

@@ -1,4 +1,4 @@
-//! A file that a client writes: stored beside the one it replaces until it is complete.
+//! Files that clients write: stored beside the one to replace until they are complete.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,7 @@ use conche::server::extract::BodyError;
 use conche::server::{BodyStream, Conditions, Rejection, State};
 
 use super::LARGEST;
-use super::directory::{Directory, Shared, refused};
-use super::file_path::FilePath;
+use super::directory::{Directory, FilePath, Shared, refused};
 
 /// Bytes per write.
 const PIECE: usize = 64 << 10;
@@ -43,7 +42,7 @@ pub async fn write(
     directory.run(move |_| part.append(&piece)?.finish()).await
 }
 
-/// A partial file, under a name that is not served. It is removed unless it becomes the file.
+/// A partial file, under a name that is not served. Dropped unfinished, it is removed.
 struct Part {
     shared: Arc<Shared>,
     file: File,
@@ -93,7 +92,6 @@ fn too_large() -> Rejection {
     Rejection::new(Code::REQUEST_ENTITY_TOO_LARGE, format!("files of up to {LARGEST} bytes can be written"))
 }
 
-/// Returns the response to an incomplete upload.
 fn abandoned(error: BodyError) -> Rejection {
     Rejection::new(Code::REQUEST_ENTITY_INCOMPLETE, error.to_string())
 }

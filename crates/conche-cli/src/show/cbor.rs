@@ -7,11 +7,11 @@ use conche::codec::Hexadecimal;
 
 use super::DEEPEST;
 
-/// Items of at most this many columns stay in one line.
+/// Maximum columns of an item on one line.
 const LINE: usize = 72;
 
 /// Formats one item or a CBOR sequence (RFC 8742), each item on its own line. `None` if the bytes
-/// are not CBOR, or if they nest so deeply that indentation would dominate.
+/// are not CBOR or nest too deeply to indent.
 pub fn pretty(mut bytes: &[u8]) -> Option<String> {
     let mut out = String::new();
     while !bytes.is_empty() {
@@ -24,7 +24,7 @@ pub fn pretty(mut bytes: &[u8]) -> Option<String> {
     Some(out)
 }
 
-/// Writes an item in one line if it is short enough, otherwise one line per member.
+/// Writes an item on one line if it is short, otherwise one line per member.
 fn lines(value: &Value, depth: usize, out: &mut String) -> fmt::Result {
     let mut short = Short { text: String::new(), room: LINE.saturating_sub(2 * depth) };
     if flat(value, &mut short).is_ok() {

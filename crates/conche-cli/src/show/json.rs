@@ -1,12 +1,11 @@
-//! Pretty-prints JSON, one line per member. It indents the original text, so that order, numbers
-//! and escapes stay unchanged.
+//! Pretty-prints JSON by indenting the original text, so that order, numbers and escapes stay
+//! unchanged.
 
 use serde::de::IgnoredAny;
 
 use super::DEEPEST;
 
-/// Pretty-prints JSON. `None` if the text is not JSON, or if it nests so deeply that indentation
-/// would dominate.
+/// Returns a line per member. `None` if the text is not JSON or nests too deeply to indent.
 pub fn pretty(text: &str) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = Indented::default();
@@ -62,7 +61,7 @@ impl Indented {
         self.text.extend(std::iter::repeat_n("  ", self.depth));
     }
 
-    /// Copies a string, from after its opening quotation mark to the closing one.
+    /// Copies the rest of a string, closing quotation mark included.
     fn copy_string(&mut self, characters: &mut impl Iterator<Item = char>) {
         while let Some(character) = characters.next() {
             self.text.push(character);

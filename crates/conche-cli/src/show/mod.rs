@@ -1,18 +1,136 @@
-//! Messages and payloads as readable text.
+//! Messages and payloads as readable text, on terminals or in pipes.
 
 mod cbor;
-mod hex;
 mod json;
-mod option;
 mod payload;
-mod source;
-mod terminal;
 
-pub use hex::hexadecimal;
-pub use option::value as option_value;
 pub use payload::{pretty as pretty_payload, summary as payload_summary};
-pub use source::place;
-pub use terminal::{colour_verdicts, escape, escape_lines, fitted, keep_words, note, table};
 
-/// Maximum nesting that is indented. Deeper values are shown unchanged.
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
+use conche::OptionNumber;
+use conche::codec::{Escaped, OptionFormat, decode_uint};
+use conche_lab::report::{self, ruled};
+use console::{Style, Term};
+
+use crate::{formats, hexadecimal};
+
+/// Maximum nesting to indent. Deeper values are shown unchanged.
 const DEEPEST: usize = 32;
+
+/// Width without a terminal, as in a pipe.
+const WIDTH: u16 = 100;
+
+/// Prints a line on standard error. A failed write is ignored.
+pub fn note(line: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+pub fn escape(text: &str) -> String {
+    Escaped(text).to_string()
+}
+
+pub fn escape_lines(text: &str) -> String {
+    let parts = text.split_inclusive(['\n', '\t']).map(|part| {
+        let end = part.chars().next_back().filter(|end| matches!(end, '\n' | '\t'));
+        let inner = end.and_then(|end| part.strip_suffix(end)).unwrap_or(part);
+        Escaped(inner).to_string() + end.map(String::from).as_deref().unwrap_or_default()
+    });
+    parts.collect()
+}
+
+/// Returns a table for standard output, at most as wide as the terminal.
+pub fn table() -> Table {
+    let mut table = ruled();
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns));
+    table
+}
+
+pub fn fitted(of: &report::Table) -> String {
+    let mut table = table();
+    table.set_header(&of.header).add_rows(&of.rows);
+    for column in table.column_iter_mut().skip(of.names) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    keep_words(&mut table);
+    let notes: String = of.notes.iter().map(|note| format!("  {note}\n")).collect();
+    format!("{}\n{table}\n{notes}", of.title)
+}
+
+/// Makes each column at least as wide as its longest word. Call it after all rows are added.
+pub fn keep_words(table: &mut Table) {
+    let rows: Vec<&Row> = table.header().into_iter().chain(table.row_iter()).collect();
+    let mut widths: Vec<usize> = Vec::new();
+    for (index, cell) in rows.iter().flat_map(|row| row.cell_iter().enumerate()) {
+        let content = cell.content();
+        let longest = content.split_whitespace().map(console::measure_text_width).max().unwrap_or_default();
+        widths.resize(widths.len().max(index + 1), 0);
+        widths[index] = widths[index].max(longest);
+    }
+    for (column, width) in table.column_iter_mut().zip(widths) {
+        let with_padding = u16::try_from(width + 2).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(with_padding)));
+    }
+}
+
+/// Colours verdicts at line ends, on a terminal without `NO_COLOR`.
+pub fn colour_verdicts(text: &str) -> Cow<'_, str> {
+    if !console::colors_enabled() {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| {
+        let (style, verdict) = match line.trim_end() {
+            end if end.ends_with("does not hold") => (Style::new().red(), "does not hold"),
+            end if end.ends_with("inconclusive") => (Style::new().yellow(), "inconclusive"),
+            end if end.ends_with("holds") => (Style::new().green(), "holds"),
+            _ => return line.to_owned(),
+        };
+        let before = line.trim_end().strip_suffix(verdict).unwrap_or_default();
+        let behind = line.strip_prefix(before).and_then(|rest| rest.strip_prefix(verdict)).unwrap_or_default();
+        format!("{before}{}{behind}", style.apply_to(verdict))
+    };
+    Cow::Owned(text.split_inclusive('\n').map(line).collect())
+}
+
+/// Formats a number, quoted text, or bytes. A content format is followed by its media type.
+pub fn option_value(number: OptionNumber, value: &[u8]) -> String {
+    match number.spec().map(|spec| spec.format) {
+        Some(OptionFormat::Uint) => match decode_uint(value) {
+            Some(uint) if matches!(number, OptionNumber::CONTENT_FORMAT | OptionNumber::ACCEPT) => {
+                formats::name(uint).map_or_else(|| uint.to_string(), |name| format!("{uint} ({name})"))
+            }
+            Some(uint) => uint.to_string(),
+            None => hexadecimal::encode(value),
+        },
+        Some(OptionFormat::String) => format!("\"{}\"", escape(&String::from_utf8_lossy(value))),
+        Some(OptionFormat::Empty) if value.is_empty() => String::new(),
+        _ => hexadecimal::encode(value),
+    }
+}
+
+/// Formats a message with the affected lines of the file.
+pub fn place(file: &Path, text: &str, span: Range<usize>, message: &str) -> String {
+    let file = file.display().to_string();
+    let place = Snippet::source(text).path(&file).annotation(AnnotationKind::Primary.span(span));
+    Renderer::plain().render(&[Level::ERROR.primary_title(message).element(place)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_peer_cannot_command_the_terminal() {
+        assert_eq!(escape("plain, ünïcode\n"), "plain, ünïcode\\n");
+        assert_eq!(escape_lines("a\tb\nc"), "a\tb\nc");
+        assert_eq!(escape_lines("\u{1b}[2J\u{9b}m\u{7f}\r\0"), "\\u{1b}[2J\\u{9b}m\\u{7f}\\r\\u{0}");
+        assert_eq!(escape_lines("user\u{202e}txt"), "user\\u{202e}txt");
+    }
+}

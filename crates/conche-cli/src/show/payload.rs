@@ -2,13 +2,14 @@
 
 use conche::ContentFormat;
 
-use super::{cbor, escape, escape_lines, hex, hexadecimal, json};
+use super::{cbor, escape, escape_lines, json};
 use crate::formats::{self, Syntax};
+use crate::hexadecimal::{dump, encode};
 
 /// Maximum bytes of a payload in its summary.
 const SHOWN: usize = 64;
 
-/// Maximum bytes of a payload that are pretty-printed, as indentation can multiply the size.
+/// Maximum bytes of a payload to pretty-print, as indentation can multiply the size.
 const LAID_OUT: usize = 1 << 20;
 
 /// Formats a payload for a terminal, ending in a newline: JSON, CBOR and links with a line per
@@ -23,7 +24,7 @@ pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
     };
     let mut shown = match pretty.as_deref().or(text) {
         Some(text) => escape_lines(&text.replace("\r\n", "\n")),
-        None => hex::dump(payload),
+        None => dump(payload),
     };
     if !shown.is_empty() && !shown.ends_with('\n') {
         shown.push('\n');
@@ -31,13 +32,13 @@ pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
     shown
 }
 
-/// Formats the beginning and the length, such as `"hello" (5 bytes)`.
+/// Formats the beginning and the length, as in `"hello" (5 bytes)`.
 pub fn summary(payload: &[u8]) -> String {
     let beginning = payload.get(..SHOWN).unwrap_or(payload);
     let shown = match (std::str::from_utf8(payload), beginning.utf8_chunks().next()) {
         (Ok(_), Some(chunk)) => format!("\"{}\"", escape(chunk.valid())),
         (Ok(_), None) => "\"\"".to_owned(),
-        (Err(_), _) => hexadecimal(beginning),
+        (Err(_), _) => encode(beginning),
     };
     let more = if payload.len() > SHOWN { "…" } else { "" };
     format!("{shown}{more} ({} byte{})", payload.len(), if payload.len() == 1 { "" } else { "s" })

@@ -1,4 +1,4 @@
-//! `conche bench` as a user sees it: consistent numbers, JSON for programs, explained mistakes.
+//! `conche bench`: consistent numbers, JSON, explained mistakes.
 
 use std::fs;
 use std::io::Read;
@@ -17,7 +17,6 @@ fn uri(address: SocketAddr, path: &str) -> String {
     format!("coap://{address}{path}")
 }
 
-/// Runs a load test with the expected exit status, and returns its result.
 fn result(arguments: &[&str], status: i32) -> Value {
     let ended = bench(&[arguments, &["--json", "-q"]].concat());
     assert_eq!(ended.status, Some(status), "{}", ended.stderr);
@@ -186,7 +185,7 @@ fn a_result_is_none_the_worse_for_warnings_that_nobody_can_read() {
     assert_eq!(command.status().expect("the command starts").code(), Some(0));
 }
 
-/// Writes a result with this many responses in each second, all with the same latency.
+/// Writes a result with these responses per second, all with the same latency.
 fn made_up(path: &Path, answered: &[u64], milliseconds: f64) {
     let latency = json!({
         "min": milliseconds, "mean": milliseconds, "stdev": 0.0, "p50": milliseconds, "p75": milliseconds,

@@ -1,5 +1,4 @@
-//! `conche bench` over `coaps`: sessions opened before the test or as its load, and the errors that
-//! prevent them.
+//! `conche bench` over `coaps`: sessions opened before the test or as its load, and errors.
 #![cfg(unix)]
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The command as users and scripts see it: output, messages, exit status.
+//! The command's output, messages and exit status.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ fn uri(address: SocketAddr, path: &str) -> String {
     format!("coap://{address}{path}")
 }
 
-/// A socket that receives everything and sends nothing.
+/// Receives everything and sends nothing.
 fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
     let uri = uri(socket.local_addr().expect("it is bound"), "/");

@@ -1,4 +1,4 @@
-//! `conche compare`: controllers over all cells, as a user sees it.
+//! `conche compare`: controllers over all cells.
 
 use std::fs;
 use std::path::PathBuf;
@@ -82,7 +82,6 @@ impl Files {
         ended
     }
 
-    /// Stores the results in a directory with this name.
     fn keeps(&self, name: &str, arguments: &[&str]) -> Ended {
         let directory = self.path(name).display().to_string();
         self.succeeds(&[arguments, &["-o", &directory]].concat())

@@ -10,7 +10,6 @@ use std::process::Command;
 use crate::common::{Ended, conche, run};
 use crate::security::{Files, KEY, ask, lamp, serve};
 
-/// An entry for clients with this identity.
 fn entry(uri: &str, key: &str) -> String {
     format!("[[credentials]]\nuri = \"{uri}\"\npsk-identity = \"lamp\"\npsk-key-file = \"{key}\"\n")
 }
@@ -64,7 +63,7 @@ fn the_most_precise_entry_is_taken_but_not_before_what_is_typed_or_in_the_enviro
     assert_eq!(got.stdout, "hello", "{}", got.stderr);
 }
 
-/// Containers run as a user who cannot read the HOME that the image names.
+/// Containers often run as a user without access to HOME.
 #[test]
 fn a_default_file_that_cannot_be_read_is_no_error_and_a_named_one_is() {
     let (_server, address) = crate::common::serve();

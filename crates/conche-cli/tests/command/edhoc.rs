@@ -8,7 +8,6 @@ use crate::common::{conche, listening, run};
 struct Files(tempfile::TempDir);
 
 impl Files {
-    /// The files of a client and a server with each other's credentials.
     fn pair() -> (Self, String, String) {
         let directory = tempfile::tempdir().expect("there is room");
         let name = directory.path().join("lamp").to_string_lossy().into_owned();

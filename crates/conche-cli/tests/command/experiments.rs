@@ -1,4 +1,4 @@
-//! `conche reproduce`, `conche run` and `conche controllers` as a user sees them.
+//! `conche reproduce`, `conche run` and `conche controllers`.
 
 use std::path::PathBuf;
 use std::process::Output;

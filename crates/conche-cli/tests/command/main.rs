@@ -1,5 +1,4 @@
-//! The command as a user runs it: output and exit status. One test program, since each that links
-//! the command takes seconds to build.
+//! Tests of the command as a process. One test program, as each takes seconds to link.
 #![allow(missing_docs, reason = "a test")]
 
 mod bench;

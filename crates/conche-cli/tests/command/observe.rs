@@ -1,4 +1,4 @@
-//! `conche observe` and `conche get -s` as a user sees them.
+//! `conche observe` and `conche get -s`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

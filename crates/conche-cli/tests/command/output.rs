@@ -15,7 +15,6 @@ fn uri(address: SocketAddr, path: &str) -> String {
     format!("coap://{address}{path}")
 }
 
-/// The one object on standard output.
 fn object(ended: &Ended) -> Value {
     assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
     serde_json::from_str(&ended.stdout).expect("it is JSON")
@@ -104,8 +103,7 @@ fn what_a_change_did_is_told_on_standard_error() {
     }
 }
 
-/// The command cannot know the rest of the payload, or whether a block is the last, before it reads
-/// the pipe.
+/// The rest of the payload, and whether a block is the last, is unknown before the pipe is read.
 #[test]
 fn a_pipe_is_sent_while_it_is_read_and_a_response_goes_to_its_file_while_it_comes() {
     let (_server, address) = serve();

@@ -7,7 +7,6 @@ use std::process::Command;
 use crate::common::{conche, listening, run, serve};
 use serde_json::Value;
 
-/// Reads the records of an event log.
 fn records(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("a log");
     let records = text.split('\x1e').skip(1);
@@ -44,8 +43,7 @@ fn a_request_is_recorded_at_both_ends_in_files_that_are_complete_when_the_comman
     assert_eq!(received, 2);
 }
 
-/// Returns the vantage point and event names of a log, after checking that the capture has some
-/// packets.
+/// Returns the vantage point and event names of a log; the capture must have packets.
 fn recorded(log: &Path, capture: &Path) -> (String, Vec<String>) {
     assert!(fs::read(capture).expect("a capture").len() > 200);
     let records = records(log);
@@ -81,8 +79,7 @@ fn pings_and_discoveries_are_recorded_and_so_is_what_a_relay_passes_on() {
     assert!(names.len() >= 3 * 4, "two pings and a request, each received and sent on in both directions: {names:?}");
 }
 
-/// Returns the CoAP codes and paths that tshark, with these extra arguments, finds in the sessions
-/// of a capture.
+/// Returns the CoAP codes and paths that tshark finds in the sessions of a capture.
 #[cfg(unix)]
 fn dissected(capture: &Path, port: u16, more: &[String]) -> Vec<String> {
     let mut command = Command::new("tshark");

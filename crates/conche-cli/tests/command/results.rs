@@ -108,7 +108,7 @@ impl Campaign {
         serde_json::from_str(&self.file("manifest.json")).expect("JSON")
     }
 
-    /// The lines of the journal, sorted, as they are written in the order in which runs end.
+    /// The lines of the journal, sorted: runs end in any order.
     fn journal(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.file("runs.ndjson").lines().map(str::to_owned).collect();
         lines.sort_unstable();

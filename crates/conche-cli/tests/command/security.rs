@@ -1,5 +1,4 @@
-//! Keys on the command line: rejected credentials and their messages, none of which reveals a
-//! secret.
+//! Keys on the command line: rejected credentials, and messages without secrets.
 #![cfg(unix)]
 
 use std::collections::HashSet;
@@ -16,10 +15,8 @@ use crate::common::{Ended, Process, conche, listening, run};
 
 pub const KEY: &str = "a key of sixteen";
 
-/// A port without a server.
 const NOBODY: &str = "coaps://127.0.0.1:1/";
 
-/// A directory of files that only we may read.
 pub struct Files(TempDir);
 
 impl Files {
@@ -31,7 +28,6 @@ impl Files {
         self.0.path().join(name).to_str().expect("a UTF-8 path").to_owned()
     }
 
-    /// Writes a file with a secret.
     pub fn secret(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         fs::write(&path, text).expect("it can be written");
@@ -39,7 +35,6 @@ impl Files {
         path
     }
 
-    /// Writes a pair of OSCORE credential files, and returns their names.
     pub fn pair(&self) -> [String; 2] {
         let made = ask(&["keygen", "--oscore", &self.path("lamp")]);
         assert_eq!(made.status, Some(0), "{}", made.stderr);
@@ -253,8 +248,7 @@ fn a_made_key_is_random_and_opens_a_session_and_overwrites_nothing() {
     assert_eq!(fs::read(&server).expect("it is there"), before);
 }
 
-/// Returns the sender sequence numbers in the OSCORE options (RFC 8613 §6.1) of requests printed by
-/// `-v`.
+/// Returns the sender sequence numbers in the OSCORE options (RFC 8613 §6.1) printed by `-v`.
 fn numbers(told: &str) -> Vec<u64> {
     let options = told.lines().filter_map(|line| line.strip_prefix(">   OSCORE: 0x"));
     let number = |option: &str| {

@@ -1,4 +1,4 @@
-//! `conche serve DIR`, `conche ping`, `conche discover` and `conche relay` as a user sees them.
+//! `conche serve DIR`, `conche ping`, `conche discover` and `conche relay`.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ fn ask(arguments: &[&str]) -> Ended {
     run(conche().args(arguments))
 }
 
-/// A directory of served files beside one that must not be served, and its server.
+/// A served directory beside a file that must not be served, and its server.
 struct Files {
     directory: TempDir,
     _server: Process,
@@ -45,8 +45,7 @@ impl Files {
         ask(&[&[method, &format!("coap://{}{path}", self.address)], arguments].concat())
     }
 
-    /// Returns the response code of a request for these segments, which a well-behaved client would
-    /// not send.
+    /// Returns the response code of a request for these segments.
     fn code_of(&self, method: u8, segments: &[&str]) -> u8 {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
         // CON without a token; Uri-Path is option 11, and each further one has the same number.

@@ -1,5 +1,4 @@
-//! Shared parts of the tests of the command: running it, and servers that do not outlive their
-//! test.
+//! Runs the command, and servers that end with their test.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -10,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-/// Returns the command, without the caller's settings.
+/// Without the user's settings.
 pub fn conche() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_conche"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
@@ -21,7 +20,6 @@ pub fn conche() -> Command {
     command
 }
 
-/// The outcome of a command.
 #[derive(Debug)]
 pub struct Ended {
     pub status: Option<i32>,
@@ -29,7 +27,6 @@ pub struct Ended {
     pub stderr: String,
 }
 
-/// Runs a command to its end.
 pub fn run(command: &mut Command) -> Ended {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     Ended {
@@ -39,7 +36,7 @@ pub fn run(command: &mut Command) -> Ended {
     }
 }
 
-/// A process that is killed when the test ends, even by a panic.
+/// A process that is killed on drop.
 #[derive(Debug)]
 pub struct Process(pub Child);
 
@@ -66,13 +63,11 @@ impl Process {
         }
     }
 
-    /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let kill = Command::new("kill").arg(format!("-{name}")).arg(self.0.id().to_string()).status();
         assert!(kill.expect("there is a kill command").success());
     }
 
-    /// Waits for the end of the process.
     pub fn status(mut self) -> Option<i32> {
         self.0.wait().expect("it can be waited for").code()
     }

@@ -35,7 +35,7 @@ enum Tolerance {
     /// max(0.006 · expected, 1): three significant digits, and integer milliseconds, bytes or bytes
     /// per second.
     Schema,
-    /// 1 ms: a time whose distance from now counts.
+    /// 1 ms, for times relative to now.
     Millisecond,
     /// 0.006 · expected: three significant digits of a dimensionless value.
     Relative,

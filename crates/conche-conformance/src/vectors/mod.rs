@@ -16,10 +16,9 @@
 //! # Ok::<(), conche_conformance::vectors::Unusable>(())
 //! ```
 //!
-//! The checker is the endpoint: it counts exchanges in flight, follows the timers that the
-//! controller returns, and reports events. Event times in a file come from a floating-point
-//! reference. `rto` events happen at the controller's own timer instead; all others at the given
-//! time, or later if the controller's clock has passed it.
+//! The checker is the endpoint: it counts exchanges in flight, follows the controller's timers, and
+//! reports events. Event times come from a floating-point reference. `rto` events happen at the
+//! controller's own timer; all others at the given time, or later if the clock has passed it.
 
 mod compare;
 mod run;

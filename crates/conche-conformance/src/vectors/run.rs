@@ -1,5 +1,4 @@
-//! The endpoint around a controller under test: it replays a vector's events and observes the
-//! results.
+//! The endpoint around a controller under test: replays a vector's events and observes the results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +25,7 @@ pub fn run<C: Controller>(controller: C, vector: &Vector) -> Result<Vec<Failure>
 /// As [`run`], with an observer for values beyond the trait.
 ///
 /// # Errors
-/// As those of [`run`].
+/// Like [`run`].
 pub fn run_observed<C: Controller>(
     controller: C,
     observer: Observer<C>,
@@ -67,7 +66,7 @@ pub fn run_observed<C: Controller>(
 enum Stop {
     /// The vector contradicts itself or the schema.
     Inconsistent(String),
-    /// The controller returned a value with which no endpoint can continue.
+    /// The controller returned an unusable value.
     InvalidAdmission { expected: &'static str, got: String },
 }
 

@@ -1,7 +1,5 @@
-//! The schema of a vector file, as types. Unknown fields are errors: an expectation that is not
-//! understood must not pass.
-//!
-//! All times are in milliseconds. `params` override a controller's defaults, see [`Params`].
+//! The schema of a vector file. Unknown fields are errors, so that no expectation is skipped. Times
+//! are in milliseconds.
 
 use std::collections::BTreeMap;
 use std::fmt;

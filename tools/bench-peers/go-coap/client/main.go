@@ -1,4 +1,4 @@
-// The client that `cargo xtask bench-peers` has go-coap be; its arguments and its answer are in ../../README.md.
+// go-coap client of `cargo xtask bench-peers`; arguments and output: ../../README.md.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The server that `cargo xtask bench-peers` has go-coap be; its arguments and resources are in ../../README.md.
+// go-coap server of `cargo xtask bench-peers`; arguments and resources: ../../README.md.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 var payload = bytes.Repeat([]byte("x"), 65536)
 
-// observers are told of each change, but of the last one only if they are slow.
+// observers receive each change, or only the last one if they are slow.
 type observers struct {
 	sync.Mutex
 	changed map[chan struct{}]struct{}

@@ -1,4 +1,4 @@
-//! The tables of a few measurements.
+//! Tables of a few measurements.
 
 use super::*;
 

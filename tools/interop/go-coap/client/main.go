@@ -1,4 +1,4 @@
-// The client that `cargo xtask interop` runs on go-coap. Its arguments and the lines that it reads and writes are in ../../README.md.
+// go-coap client of `cargo xtask interop`; arguments, input and output: ../../README.md.
 package main
 
 import (
@@ -37,7 +37,7 @@ var (
 	mode        = "plain"
 	directory   string
 	connections = map[string]*client.Conn{}
-	// observed is the request of the latest observation, and where it was sent.
+	// observed is the request of the latest observation, and its destination.
 	observed struct {
 		connection *client.Conn
 		token      message.Token
@@ -62,14 +62,15 @@ func report(what string, response *pool.Message) {
 	say("%s %d.%02d %s", what, code>>5, code&31, hex.EncodeToString(payload))
 }
 
-// connect returns the connection to an address, and makes it for the first request.
+// connect returns the connection to an address, opened for the first request.
 func connect(address string) (*client.Conn, error) {
 	if connection, ok := connections[address]; ok && connection.Context().Err() == nil {
 		return connection, nil
 	}
 	// The cases ask for Block1 and Block2, not for Q-Block.
 	blocks := options.WithBlockwise(true, blockwise.SZX1024, timeout)
-	// NSTART, ACK_TIMEOUT and MAX_RETRANSMIT of RFC 7252 section 4.8: by itself go-coap retransmits three times.
+	// NSTART, ACK_TIMEOUT and MAX_RETRANSMIT of RFC 7252 section 4.8; go-coap's default is 3
+	// retransmissions.
 	transmission := options.WithTransmission(1, 2*time.Second, 4)
 	var connection *client.Conn
 	var err error
@@ -88,7 +89,8 @@ func connect(address string) (*client.Conn, error) {
 	return connection, err
 }
 
-// build makes a request from the words of a line: CON|NON METHOD URI [option=NUMBER:VALUE] [token=BYTES] [payload=BYTES].
+// build makes a request from the words of a line: CON|NON METHOD URI [option=NUMBER:VALUE]
+// [token=BYTES] [payload=BYTES].
 func build(words []string) (*client.Conn, *pool.Message, error) {
 	target, err := url.Parse(words[2])
 	if err != nil {

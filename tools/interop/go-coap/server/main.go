@@ -1,4 +1,4 @@
-// The server that `cargo xtask interop` runs on go-coap. Its arguments and resources are in ../../README.md.
+// go-coap server of `cargo xtask interop`; arguments and resources: ../../README.md.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 
 var large = bytes.Repeat([]byte("0123456789abcdef"), 125)
 
-// A document is read, replaced and removed, and observed if it has a type of notifications.
+// A document is for GET, PUT and DELETE, and observable if it has a type of notifications.
 type document struct {
 	mutex         sync.Mutex
 	payload       []byte
@@ -161,7 +161,8 @@ func (d *document) notify() {
 	}
 }
 
-// dismiss ends all observations with 4.06: a notification has the Content-Format of the first (RFC 7641 section 4.2).
+// dismiss ends all observations with 4.06: notifications keep the first Content-Format (RFC 7641
+// section 4.2).
 func (d *document) dismiss() {
 	for _, observer := range d.observers {
 		d.send(observer, codes.NotAcceptable, nil)
@@ -213,7 +214,8 @@ func read(payload []byte, format message.MediaType) mux.HandlerFunc {
 	}
 }
 
-// separate leaves the response unset, which go-coap acknowledges with an Empty message, and sends it later.
+// separate leaves the response unset, which go-coap acknowledges with an Empty message, and
+// sends it later.
 func separate(w mux.ResponseWriter, r *mux.Message) {
 	connection, token, kind := w.Conn(), slices.Clone(r.Token()), r.Type()
 	go func() {

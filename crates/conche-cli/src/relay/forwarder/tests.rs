@@ -3,7 +3,6 @@
 use super::*;
 use conche_netsim::wired::Loss;
 
-/// An upstream that echoes every datagram.
 async fn echo() -> (SocketAddr, JoinHandle<()>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let address = socket.local_addr().expect("it is bound");
@@ -44,7 +43,7 @@ async fn each_client_gets_its_own_replies() {
     assert_eq!(relay.counts(), Counts { to_upstream: 2, to_client: 2, ..Counts::default() });
 }
 
-/// Sends 200 datagrams, and returns the numbers of those that came back.
+/// Sends 200 datagrams and returns the numbers of those that came back.
 async fn survivors(seed: u64) -> Vec<u8> {
     let lossy = Impairment { loss: Loss::Bernoulli(0.3), ..Impairment::default() };
     let (relay, _echo) = relay(lossy, seed).await;
@@ -52,7 +51,7 @@ async fn survivors(seed: u64) -> Vec<u8> {
     let mut back = Vec::new();
     for number in 0..200 {
         socket.send(&[number]).await.expect("loopback sends");
-        // The relay counts each datagram when it decides about its loss.
+        // The relay counts each datagram when it decides on its loss.
         loop {
             let Counts { lost_to_upstream, to_client, lost_to_client, .. } = relay.counts();
             if lost_to_upstream + lost_to_client + to_client > u64::from(number) {

@@ -34,7 +34,7 @@ pub fn router() -> Router {
         .route("/large-post", post(upper_case).title("POST answers with the payload in upper case"))
 }
 
-/// The text that the interoperability tests expect of every server.
+/// The text that the interoperability tests expect.
 fn text() -> String {
     "0123456789abcdef".repeat(125)
 }

@@ -28,7 +28,7 @@ use std::time::Duration;
 use conche::server::{Conditions, Query, Rejection, Request, Resource, Response, Router, State, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 
-/// Delay of `/separate`, far beyond the time after which a request gets an empty acknowledgement.
+/// Far beyond the time after which a request gets an empty acknowledgement.
 const SEPARATE_DELAY: Duration = Duration::from_secs(5);
 
 /// application/xml
@@ -39,8 +39,7 @@ const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
 /// Maximum bytes of a body: clients' writes stay in memory.
 pub const LARGEST: usize = 64 << 10;
 
-/// Returns all demonstration resources. Must be called within a runtime, as some change by
-/// themselves.
+/// Must be called within a runtime, as some resources change periodically.
 pub fn router() -> Router {
     let test = editable().post(post_test).with_state(Document::of(Some("hello")));
     let test = test.title("A document").format(ContentFormat::TEXT_PLAIN);
@@ -67,7 +66,7 @@ pub fn router() -> Router {
     router.route("/count", count).merge(large::router()).merge(observed::router())
 }
 
-/// POST to /test has no effect, but returns a location as if it had one (TD_COAP_CORE_18).
+/// Has no effect, but returns a location (TD_COAP_CORE_18).
 async fn post_test(State(document): State<Document>, conditions: Conditions) -> Result<Response, Rejection> {
     conditions.check(etag(&document.locked()).as_ref().map(<[u8; 4]>::as_slice))?;
     Ok(Response::new(Code::CREATED).location("/location1/location2/location3"))
@@ -90,7 +89,7 @@ async fn located_by_query() -> Response {
         .fold(response, |response, argument| response.option(OptionNumber::LOCATION_QUERY, argument.as_bytes()))
 }
 
-/// The resource `/multi-format`. Californium's plugtest checker reads all four formats.
+/// Californium's plugtest checker reads all four formats.
 fn multiple_formats() -> Resource {
     let formats = [ContentFormat::TEXT_PLAIN, XML, ContentFormat::JSON, ContentFormat::CBOR];
     formats.into_iter().fold(get(multi_format), Resource::format)
@@ -121,7 +120,6 @@ async fn counted(State(count): State<Arc<AtomicU64>>) -> String {
     count.load(Ordering::Relaxed).to_string()
 }
 
-/// A resource with the methods of [`editable`] only.
 fn document(content: Option<&'static str>) -> Resource {
     editable().with_state(Document::of(content))
 }
@@ -160,7 +158,6 @@ struct Representation {
 }
 
 impl Representation {
-    /// Takes the payload and format of a request.
     fn of(request: &Request) -> Self {
         let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
         Self { format, payload: request.payload().to_vec() }
@@ -199,7 +196,6 @@ mod tests {
     use conche::codec::Body;
     use conche::server::Route;
 
-    /// Returns the response to a request for a path, with an option.
     async fn response(service: &Route, method: Code, path: &str, option: OptionNumber, value: &[u8]) -> Response {
         let body = Body::builder().path(path).option(option, value).build().expect("legal options");
         let peer = "192.0.2.1:5683".parse().expect("an address");

@@ -1,4 +1,4 @@
-//! Observable demonstration resources (RFC 7641), which change by themselves.
+//! Observable demonstration resources (RFC 7641), which change periodically.
 //!
 //! | resource | what it does | test cases |
 //! |---|---|---|
@@ -20,10 +20,10 @@ const CHANGE: Duration = Duration::from_secs(5);
 /// Period of `/obs-pumping`.
 const PUMPING: Duration = Duration::from_millis(50);
 
-/// Content of `/obs-large` beside its number: more than one block of 1024 bytes.
+/// Content of `/obs-large`: more than one block of 1024 bytes.
 const FILLER: &str = "A state that does not fit into a message comes in blocks. ";
 
-/// Returns the observable resources, which change from now on. Must be called within a runtime.
+/// Must be called within a runtime.
 pub fn router() -> Router {
     let resource = |path: &str, shown: ObservedKind, period: Duration| {
         let changing = Arc::new(Changing { shown, notifier: Notifier::new(), content: Mutex::default() });
@@ -66,7 +66,7 @@ struct Changing {
 struct Content {
     /// Number of periodic changes.
     changes: u64,
-    /// The last PUT or DELETE of a client. A PUT lasts until the next periodic change.
+    /// The last PUT or DELETE. A PUT lasts until the next periodic change.
     written: Option<Written>,
 }
 

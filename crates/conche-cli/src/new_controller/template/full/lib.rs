@@ -58,8 +58,8 @@ impl Controller for TwicePeak {
         history.as_first_sample(self, now)
     }
 
-    /// A window or a pacer delays Confirmable messages here. Non-confirmable messages are not
-    /// acknowledged, so the RTO paces them.
+    /// A window or a pacer delays Confirmable messages here. The RTO paces Non-confirmable ones,
+    /// which are not acknowledged.
     fn admit(&self, path: &mut Path, now: Instant, message: &Submission, load: &Load) -> Admission {
         if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, path.rto()) }
     }

@@ -1,41 +1,43 @@
-//! Shared parts of `conche reproduce`, `conche run` and `conche compare`: replications, seed,
-//! threads and the directory of results.
+//! Runs experiments, prints and stores their results for `conche reproduce`, `conche run` and `conche compare`.
 
-use std::io::{self, IsTerminal};
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use conche_lab::campaign::{ExperimentError, Failure, Progress, RunOptions, Store};
+use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
+use conche_lab::comparison::Cell;
 use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
+use conche_lab::papers::Summary;
+use conche_lab::results::{Begin, Build, Finished, MeasuredValue, Origin, Program, StoreError, write_json};
 use conche_lab::scenario::{Effort, ScenarioError};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;
-use crate::argument::ArgumentError;
-use crate::completed_experiment::CompletedExperiment;
-use crate::error::UsageError;
+use crate::error::{ArgumentError, UsageError};
 use crate::exit;
 use crate::names;
-use crate::output_dir::{self, OutputDir};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// A first impression: 3 replications of each run or fewer, and fewer or shorter runs; the intervals are wide.
+    /// Run at most 3 replications, and fewer or shorter runs; the intervals are wide.
     #[arg(long)]
     quick: bool,
-    /// Replications of each run; by default as many as the scenario says, or as --quick does.
+    /// Replications of each run; by default those of the scenario or of --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Where all random numbers come from; the same seed gives the same results.
+    /// Seed of all random numbers; the same seed gives the same results.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Threads; by default one for each core. Results do not depend on it.
+    /// Threads; by default one per core. Results do not depend on it.
     #[arg(long, short, value_name = "N", value_parser = threads)]
     jobs: Option<NonZeroUsize>,
-    /// Run these controllers instead of the scenario's schemes: names of those, and of `conche controllers`.
+    /// Run these controllers instead of the scenario's schemes: scheme names, or names listed by
+    /// `conche controllers`.
     #[arg(
         long,
         value_name = "NAMES",
@@ -44,17 +46,17 @@ pub struct Options {
         hide_possible_values = true
     )]
     controllers: Vec<String>,
-    /// Change a value of the scenario, as in `nodes.client.count=20`; as often as wanted.
+    /// Change a value of the scenario, as in `nodes.client.count=20`; repeatable.
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
-    /// Only runs with these labels, as in `scheme=default,cocoa`; a `*` stands for anything; as often as wanted.
+    /// Only runs with these labels, as in `scheme=default,cocoa`; `*` matches any text; repeatable.
     #[arg(long, value_name = "AXIS=LABELS", value_parser = labels)]
     only: Vec<(String, Vec<String>)>,
     #[arg(skip)]
     also: Vec<String>,
     #[arg(skip)]
     compares: bool,
-    /// Say on standard error how many events were simulated, and how fast.
+    /// Print the number of simulated events and their rate on standard error.
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
@@ -62,7 +64,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Runs an experiment with these options, and prints the results.
+    /// Runs an experiment and prints its results.
     pub fn execute(&self, experiment: Experiment, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
         let (experiments, store) = self.prepare([experiment], global)?;
@@ -72,15 +74,14 @@ impl Options {
         for experiment in experiments {
             let done = self.measure(experiment, store.as_ref(), &bar)?;
             bar.finish_and_clear();
-            store.as_ref().map_or(Ok(()), |store| output_dir::save(store, &done, global))?;
+            store.as_ref().map_or(Ok(()), |store| save(store, &done, global))?;
             done.print(global)?;
             all.push(done);
         }
         self.end(&all, store, global)
     }
 
-    /// Runs experiments with these options, one after the other, each on all cores, and stores
-    /// their results.
+    /// Runs experiments one after the other, each on all cores, and stores their results.
     pub fn execute_all(
         &self,
         experiments: impl IntoIterator<Item = Experiment>,
@@ -106,14 +107,14 @@ impl Options {
             let name = experiment.name().to_owned();
             let done = self.measure(experiment, store.as_ref(), &bar).with_context(|| name)?;
             bar.finish();
-            store.as_ref().map_or(Ok(()), |store| output_dir::save(store, &done, global))?;
+            store.as_ref().map_or(Ok(()), |store| save(store, &done, global))?;
             all.push(done);
         }
         bars.clear().context("cannot write to standard error")?;
         Ok((all, store))
     }
 
-    /// Applies these options to experiments, and opens the directory of results.
+    /// Applies the options to experiments, and opens the directory of results.
     pub fn prepare(
         &self,
         experiments: impl IntoIterator<Item = Experiment>,
@@ -135,7 +136,7 @@ impl Options {
         Ok((experiments, store))
     }
 
-    /// Builds the error, naming the first `--set` that makes the experiment invalid.
+    /// Names the first `--set` that makes the experiment invalid.
     fn refused(&self, experiment: &Experiment, error: &ScenarioError) -> UsageError {
         let is_right = |number: &usize| {
             let effort = Effort { set: self.set[..*number].to_vec(), ..self.effort() };
@@ -145,7 +146,6 @@ impl Options {
         UsageError(wrong.map_or_else(|| error.to_string(), |(path, value)| format!("--set {path}={value}: {error}")))
     }
 
-    /// Runs an experiment.
     pub fn measure(
         &self,
         experiment: Experiment,
@@ -170,7 +170,7 @@ impl Options {
         self.close(done, store, global)?.map_or(Ok(()), |failed| Err(anyhow::Error::msg(failed)))
     }
 
-    /// As [`Self::end`], but returns the message about failed runs instead of failing.
+    /// Like [`Self::end`], but returns the message about failed runs.
     pub fn close(
         &self,
         done: &[CompletedExperiment],
@@ -196,7 +196,6 @@ impl Options {
         Ok(Some(message))
     }
 
-    /// Reports the cost on standard error.
     fn report_cost(&self, done: &[CompletedExperiment], global: &Global) {
         if self.stats {
             done.iter().for_each(|done| show::note(format_args!("{}", done.stats())));
@@ -218,7 +217,7 @@ impl Options {
         Self { also: known().own().iter().map(|named| named.name.to_owned()).collect(), ..self }
     }
 
-    /// Prepares the options for a comparison: the given controllers, or all known ones.
+    /// Selects the given controllers, or all known ones.
     pub fn comparing(mut self) -> Self {
         if self.controllers.is_empty() {
             self.controllers = known().iter().map(|named| named.name.to_owned()).collect();
@@ -226,7 +225,6 @@ impl Options {
         Self { compares: true, ..self }
     }
 
-    /// Names of the controllers that replace a scenario's schemes.
     pub fn controllers(&self) -> &[String] {
         &self.controllers
     }
@@ -269,13 +267,12 @@ fn parted<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str)
     parts.filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or(ArgumentError::Assignment(example))
 }
 
-/// Failures listed individually; further ones are only counted.
+/// Failures listed individually.
 const MOST_FAILURES: usize = 10;
 
-/// The experiments to run, and their store, if any.
+/// Experiments to run, and their store, if any.
 type Prepared = (Vec<Experiment>, Option<Store>);
 
-/// Turns an invalid scenario into a usage error. A failed run is not one.
 fn usage(error: ExperimentError) -> anyhow::Error {
     match error {
         ExperimentError::Scenario(error) => UsageError(error.to_string()).into(),
@@ -283,7 +280,6 @@ fn usage(error: ExperimentError) -> anyhow::Error {
     }
 }
 
-/// Returns a progress bar on standard error, hidden unless that is a terminal.
 fn progress_bar(global: &Global) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, draw_target(global));
     bar.set_style(style("{bar:40} {percent:>3} %  {elapsed} elapsed, {eta} left {msg}"));
@@ -298,3 +294,146 @@ pub fn draw_target(global: &Global) -> ProgressDrawTarget {
 pub fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a fixed template")
 }
+
+pub struct CompletedExperiment {
+    pub experiment: Experiment,
+    pub values: Vec<MeasuredValue>,
+    /// Values by which controllers are compared.
+    pub cells: Vec<Cell>,
+    pub completion: Completion,
+    pub elapsed: Duration,
+}
+
+impl CompletedExperiment {
+    pub fn name(&self) -> &str {
+        self.experiment.name()
+    }
+
+    pub fn origin(&self) -> String {
+        self.experiment.to_string().replace('\n', ": ")
+    }
+
+    pub fn print(&self, global: &Global) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        let printed = match global.json {
+            true => write_json(&self.values, &mut out),
+            false => write!(out, "{}", show::colour_verdicts(&self.to_string())),
+        };
+        printed.and_then(|()| out.flush()).context("cannot write to standard output")
+    }
+
+    pub fn summary(&self) -> Summary {
+        Summary::new(&self.experiment, &self.values)
+    }
+
+    pub fn stats(&self) -> String {
+        let cost = self.completion.cost;
+        let rate = cost.events_per_second().unwrap_or_default() / 1e6;
+        format!(
+            "{}: {} runs, {:.1} million events, {rate:.2} million a CPU second, {:.1} s in all",
+            self.name(),
+            cost.runs,
+            cost.events as f64 / 1e6,
+            self.elapsed.as_secs_f64()
+        )
+    }
+}
+
+/// Writes the results as text.
+impl fmt::Display for CompletedExperiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.experiment)?;
+        self.experiment.tables(&self.values).iter().try_for_each(|table| write!(f, "\n{table}"))
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct OutputDir {
+    /// Also write manifest, figures and the values of all runs into this directory. After an
+    /// interruption, the same command continues there.
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write every exchange of every run into DIR/exchanges.parquet, which may become large.
+    #[arg(long, requires = "output")]
+    exchanges: bool,
+    /// Replace other results in the directory.
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+}
+
+impl OutputDir {
+    /// Opens the directory for these experiments, if `--output` is given.
+    fn open(
+        &self,
+        experiments: &[Experiment],
+        jobs: Option<NonZeroUsize>,
+        global: &Global,
+    ) -> anyhow::Result<Option<Store>> {
+        let Some(directory) = &self.output else { return Ok(None) };
+        let origins: Vec<Origin> = experiments.iter().map(|experiment| experiment.source()).collect();
+        let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let begin = Begin {
+            directory,
+            program: Program::running(BUILD),
+            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            threads,
+            origins: &origins,
+            with_exchanges: self.exchanges,
+            overwrites: self.overwrite,
+        };
+        let (store, notes) = Store::open(begin).map_err(store_usage)?;
+        if !global.quiet {
+            notes.iter().for_each(|note| show::note(format_args!("{note}")));
+        }
+        Ok(Some(store))
+    }
+}
+
+fn store_usage(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Io { .. } => error.into(),
+        other => UsageError(other.to_string()).into(),
+    }
+}
+
+pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str) -> anyhow::Result<()> {
+    let text = format!("{}\n{ranking}", invocation());
+    Ok(store.write_comparison(lines, &text)?)
+}
+
+fn invocation() -> String {
+    format!("conche {}: {}", BUILD.version, std::env::args().collect::<Vec<_>>().join(" "))
+}
+
+/// Writes results, and reports how many runs came from the directory.
+fn save(store: &Store, done: &CompletedExperiment, global: &Global) -> anyhow::Result<()> {
+    let mut figures = Vec::new();
+    write_json(&done.values, &mut figures)?;
+    let Completion { runs, reused, failures, cost } = &done.completion;
+    let text = format!("{}\n{done}", invocation());
+    let name = done.name();
+    let finished = Finished {
+        figures: &figures,
+        text: &text,
+        runs: *runs,
+        from_journal: *reused,
+        failures,
+        events: cost.events,
+        cpu: cost.cpu,
+        score: Some(done.summary().score()),
+    };
+    store.finish(name, &finished)?;
+    if *reused > 0 && !global.quiet {
+        show::note(format_args!("{name}: {reused} of {runs} runs taken from {}", store.journal().display()));
+    }
+    Ok(())
+}
+
+const BUILD: Build = Build {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: option_env!("CONCHE_COMMIT"),
+    is_dirty: match option_env!("CONCHE_DIRTY") {
+        Some(dirty) => Some(matches!(dirty.as_bytes(), b"true")),
+        None => None,
+    },
+};

@@ -1,4 +1,4 @@
-//! [`Protecting`]: OSCORE (RFC 8613) with credentials from files.
+//! [`OscoreContexts`]: OSCORE (RFC 8613) with credentials from files.
 //!
 //! Each endpoint has its own context: a shared one's higher sequence numbers would overtake a
 //! waiting request, and the server, with a replay window of 32 (§3.2.2), would reject it.
@@ -17,7 +17,7 @@ use crate::schedule::Share;
 const AHEAD: u64 = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Protecting(Vec<ReservedContext>);
+pub(crate) struct OscoreContexts(Vec<ReservedContext>);
 
 #[derive(Debug)]
 struct ReservedContext {
@@ -27,7 +27,7 @@ struct ReservedContext {
     kept: u64,
 }
 
-impl Protecting {
+impl OscoreContexts {
     pub(crate) fn open(
         files: &[PathBuf],
         share: Share,

@@ -1,4 +1,4 @@
-//! [`Secured`]: DTLS between a thread's lanes and the server (RFC 7252 §9); a session per lane, as
+//! [`DtlsLanes`]: DTLS between a thread's lanes and the server (RFC 7252 §9); a session per lane, as
 //! for separate clients.
 //!
 //! Messages wait for their lane's session. A replacement lane, for lack of message IDs, opens its
@@ -25,7 +25,7 @@ const HELD: usize = 64;
 /// Sockets are the effective limit.
 const MOST: usize = 1 << 22;
 
-pub(crate) struct Secured {
+pub(crate) struct DtlsLanes {
     sessions: Sessions<u32>,
     credentials: ClientCredentials,
     lanes: Vec<Lane>,
@@ -108,7 +108,7 @@ pub(crate) enum Next<'a> {
     },
 }
 
-impl Secured {
+impl DtlsLanes {
     pub(crate) fn new(credentials: ClientCredentials, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let mut config = Config { mtu: MTU, handshake_timeout: HANDSHAKE, ..Config::default() };
         (config.max_sessions, config.max_handshakes) = (MOST, MOST);
