@@ -31,10 +31,10 @@ Examples:
 pub struct Args {
     /// Papers and scenario files; by default all papers. A quick run, unless --full or --runs is
     /// given.
-    #[arg(value_name = "PAPER|SCENARIO.toml", value_parser = names::Sources, hide_possible_values = true)]
+    #[arg(value_name = "PAPER|SCENARIO.toml", value_parser = names::SOURCE, hide_possible_values = true)]
     sources: Vec<Source>,
     /// Show ratios to this controller instead of to the best one of each cell.
-    #[arg(long, value_name = "NAME", value_parser = names::Schemes, hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = names::SCHEME, hide_possible_values = true)]
     baseline: Option<String>,
     /// Use the replications and durations of the papers and scenarios.
     #[arg(long, conflicts_with_all = ["quick", "runs"])]

@@ -26,7 +26,7 @@ remembers nothing of a peer. `conche controllers NAME` tells more.";
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Show this controller only, with its source and published properties.
-    #[arg(value_parser = names::Name)]
+    #[arg(value_parser = names::NAMED)]
     name: Option<&'static Named>,
 }
 

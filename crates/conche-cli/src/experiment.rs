@@ -42,7 +42,7 @@ pub struct Options {
         long,
         value_name = "NAMES",
         value_delimiter = ',',
-        value_parser = names::Schemes,
+        value_parser = names::SCHEME,
         hide_possible_values = true
     )]
     controllers: Vec<String>,

@@ -20,7 +20,7 @@ pub struct Controller {
         value_name = "NAME",
         env = "CONCHE_CC",
         default_value = "temper",
-        value_parser = Choice,
+        value_parser = CONTROLLER,
         hide_possible_values = true
     )]
     pub cc: AnyController,
@@ -50,52 +50,47 @@ impl Control {
     }
 }
 
-/// Parses a controller, as tolerantly as [`AnyController::by_name`] and with its suggestions.
-#[derive(Clone, Copy, Debug)]
-pub struct Choice;
+/// Parses a name, and offers names for completion.
+#[derive(Clone, Copy)]
+pub struct NameParser<T> {
+    parse: fn(&Command, Option<&Arg>, &OsStr) -> Result<T, Error>,
+    names: fn() -> Vec<PossibleValue>,
+}
 
-impl TypedValueParser for Choice {
-    type Value = AnyController;
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
+    type Value = T;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<AnyController, Error> {
-        Name.parse_ref(command, arg, value).map(Named::controller)
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        (self.parse)(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(known().iter().map(|named| PossibleValue::new(named.name).help(named.features.about))))
+        Some(Box::new((self.names)().into_iter()))
     }
 }
+
+/// Parses a controller, as tolerantly as [`AnyController::by_name`] and with its suggestions.
+pub const CONTROLLER: NameParser<AnyController> = NameParser {
+    parse: |command, arg, value| (NAMED.parse)(command, arg, value).map(Named::controller),
+    names: controllers,
+};
 
 /// Parses a controller name.
-#[derive(Clone, Copy, Debug)]
-pub struct Name;
-
-impl TypedValueParser for Name {
-    type Value = &'static Named;
-
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Named, Error> {
+pub const NAMED: NameParser<&'static Named> = NameParser {
+    parse: |command, arg, value| {
         StringValueParser::new().try_map(|name| known().by_name(&name)).parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Choice.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
-    }
-}
+    },
+    names: controllers,
+};
 
 /// Accepts any name, since scenarios define schemes. Completions offer controllers.
-#[derive(Clone, Copy, Debug)]
-pub struct Schemes;
+pub const SCHEME: NameParser<String> = NameParser {
+    parse: |command, arg, value| StringValueParser::new().parse_ref(command, arg, value),
+    names: controllers,
+};
 
-impl TypedValueParser for Schemes {
-    type Value = String;
-
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
-        StringValueParser::new().parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Choice.possible_values().map(|values| Box::new(values.collect::<Vec<_>>().into_iter()) as _)
-    }
+fn controllers() -> Vec<PossibleValue> {
+    known().iter().map(|named| PossibleValue::new(named.name).help(named.features.about)).collect()
 }
 
 /// Cells to compare.
@@ -107,33 +102,20 @@ pub enum Source {
 
 /// Parses a paper or file name. A name without a dot or slash means a paper, unless such a file
 /// exists.
-#[derive(Clone, Copy, Debug)]
-pub struct Sources;
-
-impl TypedValueParser for Sources {
-    type Value = Source;
-
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Source, Error> {
+pub const SOURCE: NameParser<Source> = NameParser {
+    parse: |command, arg, value| {
         let is_path = Path::new(value).exists() || value.to_string_lossy().contains(['.', '/', '\\']);
         match value.to_str().and_then(Paper::by_name) {
             Some(paper) => Ok(Source::Paper(paper)),
             None if is_path => Ok(Source::File(value.into())),
-            None => Papers.parse_ref(command, arg, value).map(Source::Paper),
+            None => (PAPER.parse)(command, arg, value).map(Source::Paper),
         }
-    }
+    },
+    names: papers,
+};
 
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(PAPERS.iter().map(|paper| PossibleValue::new(paper.name))))
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct Papers;
-
-impl TypedValueParser for Papers {
-    type Value = &'static Paper;
-
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<&'static Paper, Error> {
+pub const PAPER: NameParser<&'static Paper> = NameParser {
+    parse: |command, arg, value| {
         let name = StringValueParser::new().parse_ref(command, arg, value)?;
         Paper::by_name(&name).ok_or_else(|| {
             // Other commands accept files too.
@@ -145,9 +127,10 @@ impl TypedValueParser for Papers {
             let message = format!("there is no paper `{name}`; the papers are: {}{file}\n", known.join(", "));
             Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
-    }
+    },
+    names: papers,
+};
 
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(PAPERS.iter().map(|paper| PossibleValue::new(paper.name))))
-    }
+fn papers() -> Vec<PossibleValue> {
+    PAPERS.iter().map(|paper| PossibleValue::new(paper.name)).collect()
 }

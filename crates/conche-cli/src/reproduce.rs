@@ -13,7 +13,7 @@ use crate::show;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Papers to reproduce; by default all, in a quick run unless --full or --runs is given.
-    #[arg(value_name = "PAPER", value_parser = names::Papers)]
+    #[arg(value_name = "PAPER", value_parser = names::PAPER)]
     papers: Vec<&'static Paper>,
     /// Run all papers with their own replications and durations.
     #[arg(long, conflicts_with_all = ["quick", "runs"])]

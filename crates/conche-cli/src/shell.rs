@@ -31,8 +31,7 @@ pub fn completions(args: &Completions) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(&script)?)
 }
 
-/// Writes all pages, or a single one with all subcommands for `conche man
-/// man -l -`.
+/// Writes all pages, or a single one with all subcommands for `conche man | man -l -`.
 pub fn man(args: &Manual) -> anyhow::Result<()> {
     match &args.dir {
         Some(directory) => {
