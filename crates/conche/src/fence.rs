@@ -1,5 +1,5 @@
 //! [`Fence`]: contains panics in code that serves one peer, which end only that peer's request or
-//! session.
+//! session. [`Throttle`]: limits the rate of a log message that peers can cause.
 //!
 //! A fence may surround only code whose state is dropped after the panic: a handler's future, the
 //! computations of one EDHOC message, one DTLS session. It does not surround the endpoint, whose
@@ -8,11 +8,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::error;
-
-use crate::throttle::Throttle;
 
 /// Catches panics for one driver, counts them and logs at most one per second. Clones share the
 /// count.
@@ -65,6 +64,29 @@ impl Fence {
     }
 }
 
+/// Minimum time between two messages.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Passes one message per second and counts the others.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    last: Option<Instant>,
+    held_back: u64,
+}
+
+impl Throttle {
+    /// Returns the number of messages suppressed since the last one, or `None` to suppress this
+    /// one.
+    pub(crate) fn passes(&mut self, now: Instant) -> Option<u64> {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
+            self.held_back += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.held_back))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +100,16 @@ mod tests {
         assert_eq!(fence.run("a test", || 7), None);
         assert_eq!(fence.clone().run("a test", || 8), Some(8));
         assert_eq!(fence.panics(), 1);
+    }
+
+    #[test]
+    fn one_message_a_second_passes_with_the_number_of_those_held_back() {
+        let mut throttle = Throttle::default();
+        let start = Instant::now();
+        assert_eq!(throttle.passes(start), Some(0));
+        assert_eq!(throttle.passes(start), None);
+        assert_eq!(throttle.passes(start + PAUSE / 2), None);
+        assert_eq!(throttle.passes(start + PAUSE), Some(2));
+        assert_eq!(throttle.passes(start + PAUSE * 5), Some(0));
     }
 }

@@ -159,7 +159,6 @@ pub mod edhoc;
 mod error;
 mod fence;
 mod files;
-mod notify_one;
 #[cfg(feature = "oscore")]
 pub mod oscore;
 mod paths;
@@ -171,11 +170,8 @@ pub mod server;
 mod service;
 mod socket;
 mod telemetry;
-mod throttle;
 pub mod uri;
 
-pub use builder::Builder;
-pub use client::{Client, Error};
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
@@ -183,9 +179,12 @@ pub use conche_proto::{
     QBlock, Reliability, RequestError, ResponseLimit, SourceValidation, Stats, StreamEnd, SubscriptionEnd,
     TransmissionParameters,
 };
+pub use ipnet::IpNet;
+
+pub use builder::Builder;
+pub use client::{Client, Error};
 pub use driver::SharedController;
 pub use error::ConfigError;
-pub use ipnet::IpNet;
 pub use problem::Problem;
 pub use server::Server;
 #[cfg(feature = "metrics")]

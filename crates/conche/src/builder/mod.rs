@@ -1,10 +1,11 @@
 //! [`Builder`]: settings common to clients and servers.
 
-mod controllers;
-mod settings;
+mod setup;
 
 use std::path::PathBuf;
 
+#[cfg(feature = "dtls")]
+use conche_dtls::{ClientCredentials, CredentialsError, Secret};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::BlockSize;
 use conche_proto::{EndpointConfig, QBlock};
@@ -13,11 +14,8 @@ use ipnet::IpNet;
 use crate::driver::{SharedController, Waiting};
 use crate::paths::PathStore;
 use crate::telemetry::watch::Watcher;
-#[cfg(feature = "dtls")]
-use conche_dtls::{ClientCredentials, CredentialsError, Secret};
-use controllers::Controllers;
-pub(crate) use controllers::{Served, Setup, SharedSocket, Started};
-pub(crate) use settings::Settings;
+use setup::Controllers;
+pub(crate) use setup::{Served, Settings, Setup, SharedSocket, Started};
 
 /// Builds a client or a server. Settings of only one of them are on
 /// [`ClientBuilder`](crate::client::ClientBuilder) and

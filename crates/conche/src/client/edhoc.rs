@@ -11,7 +11,7 @@ use conche_proto::oscore::Context;
 use conche_proto::{Course, Failure, Request, RequestError};
 use tokio::time::timeout_at;
 
-use super::prepared_request::{CHALLENGES, challenged, response};
+use super::request::{CHALLENGES, challenged, response};
 use super::{Client, Error, Rare, Response, Target};
 use crate::builder::Settings;
 use crate::driver::{ExchangeKind, Hold, NewKeys, Turn};

@@ -5,24 +5,11 @@ mod cache;
 #[cfg(feature = "edhoc")]
 mod edhoc;
 mod error;
-mod group;
 mod observation;
-mod prepared_request;
 mod request;
 mod response;
 mod sockets;
 mod stream;
-
-pub use builder::{ClientBuilder, ClientRole};
-pub use cache::CacheLimits;
-pub use error::Error;
-pub use group::GroupResponses;
-pub use observation::Observation;
-pub use request::RequestBuilder;
-pub use response::Response;
-pub use stream::ResponseStream;
-
-pub use crate::driver::{Busy, Full, Waiting};
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -37,12 +24,20 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
 use crate::builder::Setup;
+pub use crate::driver::{Busy, Full, Waiting};
 use crate::driver::{Exchange, ExchangeError, ExchangeKind, Handle, Outcome, Permit, QueuePolicy, Submission};
 use crate::dtls::OpenError;
 use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
+pub use builder::{ClientBuilder, ClientRole};
 use cache::Cache;
+pub use cache::CacheLimits;
+pub use error::Error;
+pub use observation::Observation;
+pub use request::RequestBuilder;
+pub use response::{GroupResponses, Response};
 use sockets::Sockets;
+pub use stream::ResponseStream;
 
 /// Default timeout of [`Client::multicast`].
 const GROUP_TIMEOUT: Duration = Duration::from_secs(10);

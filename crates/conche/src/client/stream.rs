@@ -13,8 +13,9 @@ use futures_core::Stream;
 use tokio::sync::mpsc;
 
 use super::cache::CacheUse;
-use super::prepared_request::{CHALLENGES, PreparedRequest, challenged, response};
-use super::request::{RequestBuilder, no_group, resolve_until, try_addresses};
+use super::request::{
+    CHALLENGES, PreparedRequest, RequestBuilder, challenged, no_group, resolve_until, response, try_addresses,
+};
 use super::{Error, OpenExchange, Response, Target};
 use crate::body::{BoxError, Piece, Source};
 use crate::driver::{ExchangeKind, QueuePolicy, StreamEvent};

@@ -1,24 +1,540 @@
-//! Handles commands from clients and servers.
+//! Commands to a driver: a [`Handle`] sends them, bounded and cancelled on drop, and the driver
+//! handles them.
 
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::task::Poll;
+use std::borrow::Borrow;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use conche_proto::Survey;
-use conche_proto::{Course, Endpoint, Failure, Instant, Request, RequestError, Stats};
+use conche_proto::codec::OwnedMessage;
+use conche_proto::{Course, Endpoint, Failure, Instant, PeerSnapshot, Request, RequestError, RequestId, Stats};
+use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, debug_span};
 
-use super::admission::Busy;
+use super::admission::{Admission, Busy, IdExhaustion, Permit, QueuePolicy};
+use super::channels::{NotifyOne, OutcomeChannels, OutcomeReceiver, OutcomeSender};
+#[cfg(feature = "edhoc")]
+use super::edhoc::{Hold, NewKeys};
 use super::exchanges::Caller;
-use super::handle::{Command, ExchangeError, ExchangeKind, OpenCommand};
+use super::observe_client::{Feed, FeedSender, News, Observed};
 use super::sessions::SessionDriver;
-use super::shutdown::Shutdown;
-use super::subscriptions::Observed;
-use super::{Address, BATCH, Driver, Sender, Service, SharedController};
-use crate::security::PeerMismatch;
+use super::{Address, BATCH, Driver, Sender, Service, SharedController, Shutdown};
+use crate::body::{BoxError, Piece};
+#[cfg(feature = "dtls")]
+use crate::dtls::SessionRequest;
+use crate::dtls::SessionResult;
+#[cfg(feature = "edhoc")]
+use crate::edhoc::Identity as EdhocIdentity;
+use crate::fence::Fence;
+#[cfg(feature = "edhoc")]
+use crate::oscore::Context as SecurityContext;
+#[cfg(feature = "oscore")]
+use crate::oscore::KeysError;
+#[cfg(not(feature = "dtls"))]
+use crate::security::HandshakeError;
+use crate::security::{Identity, PeerMismatch};
 #[cfg(feature = "metrics")]
 use crate::telemetry::metrics::Report;
+
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Open an exchange with the permit's destination.
+    Open(OpenCommand),
+    /// End an observation, identified by its ticket, and wait for the server's response.
+    Unsubscribe { observed: u64, ticket: u64, outcome: OutcomeSender },
+    /// Continue a streamed body.
+    Body(StreamCommand),
+    /// Open a session, or return the open one.
+    #[cfg(feature = "dtls")]
+    OpenSession(SessionRequest),
+    /// Hold the EDHOC context of a destination, if there is one.
+    #[cfg(feature = "edhoc")]
+    HoldContext { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
+    /// Protect requests to a destination with an EDHOC context.
+    #[cfg(feature = "edhoc")]
+    UseContext {
+        to: Address,
+        context: Box<SecurityContext>,
+        peer: EdhocIdentity,
+        answer: oneshot::Sender<Result<Hold, ExchangeError>>,
+    },
+    /// Return the counters.
+    Stats { answer: oneshot::Sender<Stats> },
+    /// Continue a survey of the busiest peers; at its end return their state and all metrics.
+    #[cfg(feature = "metrics")]
+    Report { survey: Survey, answer: oneshot::Sender<Result<Report, Survey>> },
+    /// Return the state of a peer.
+    Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
+    /// Discard the path state of a peer.
+    ResetPath { to: Address, done: oneshot::Sender<()> },
+    /// Write path state to its file.
+    KeepPaths { done: oneshot::Sender<()> },
+    /// Refuse new requests, finish running ones within the time, and end.
+    Shutdown { within: Duration },
+}
+
+/// A requested exchange.
+#[derive(Debug)]
+pub(super) struct OpenCommand {
+    pub(super) kind: ExchangeKind,
+    pub(super) ticket: u64,
+    pub(super) permit: Permit,
+    pub(super) outcome: OutcomeSender,
+    /// The only identity that may receive it.
+    pub(super) expected: Option<Arc<Identity>>,
+    /// Keys that it carries.
+    #[cfg(feature = "edhoc")]
+    pub(super) keys: Option<Box<NewKeys>>,
+}
+
+/// An exchange to open once admitted.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) kind: ExchangeKind,
+    /// The only identity that may receive it.
+    pub(crate) expected: Option<Arc<Identity>>,
+    /// OSCORE keys that it carries to the peer.
+    #[cfg(feature = "edhoc")]
+    pub(crate) keys: Option<Box<NewKeys>>,
+}
+
+/// An exchange to open.
+#[derive(Debug)]
+pub(crate) enum ExchangeKind {
+    Request(Request),
+    /// A multicast request, with the receiver of its responses.
+    Group {
+        request: Request,
+        responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>,
+    },
+    /// A request with a streamed body or response, with the receiver of its events.
+    Streamed {
+        request: Request,
+        events: mpsc::UnboundedSender<StreamEvent>,
+    },
+    /// A request that registers an observation.
+    Observe(Request, FeedSender),
+    Ping,
+}
+
+#[cfg(feature = "oscore")]
+impl ExchangeKind {
+    /// Returns the timeout of a request; `None` for a ping.
+    pub(super) fn timeout_mut(&mut self) -> Option<&mut Option<Duration>> {
+        match self {
+            Self::Request(request)
+            | Self::Group { request, .. }
+            | Self::Streamed { request, .. }
+            | Self::Observe(request, _) => Some(&mut request.timeout),
+            Self::Ping => None,
+        }
+    }
+}
+
+/// Events of a streamed exchange before its end.
+#[derive(Debug)]
+pub(crate) enum StreamEvent {
+    /// A block of the response arrived, and waits to be read.
+    Block { from: Sender, message: OwnedMessage, course: Course },
+    /// Number of bytes that the request's body should supply next.
+    Wanted(usize),
+}
+
+/// Progress of a streamed body. Each answers an event or a demand, so their number is bounded by
+/// that of the bodies.
+#[derive(Debug)]
+pub(super) enum StreamCommand {
+    /// The block of a response was read.
+    ResponseBlockRead { ticket: u64 },
+    /// More of a request's body.
+    RequestPiece { ticket: u64, piece: Piece },
+    /// The block of a received request was read.
+    RequestBlockRead { request: RequestId },
+    /// More of a sent response, or its source's error.
+    ResponsePiece { request: RequestId, piece: Result<Piece, BoxError> },
+}
+
+/// Outcome of a successful exchange.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Response {
+        from: Sender,
+        message: OwnedMessage,
+        course: Course,
+    },
+    Pong {
+        course: Course,
+    },
+    /// The request did not want a response, and got none.
+    Unanswered {
+        course: Course,
+    },
+    /// The time of a multicast request expired.
+    GroupTimeout {
+        course: Course,
+    },
+}
+
+/// Why an exchange failed.
+#[derive(Debug)]
+pub(crate) enum ExchangeError {
+    /// The endpoint has no room for it.
+    Busy(Busy),
+    /// The endpoint refused it.
+    Refused(RequestError),
+    /// It failed.
+    Failed { failure: Failure, course: Course },
+    /// Its session ended before the response.
+    SessionOver { course: Course },
+    /// The operating system refused its datagram, after this number of transmissions.
+    Send { source: io::Error, transmissions: u16 },
+    /// The socket is a server's with keys, and the request has no session.
+    Unprotected,
+    /// The keys for its destination authenticate another peer than the expected one.
+    UnexpectedPeer(PeerMismatch),
+    /// The keys for it cannot be used.
+    #[cfg(feature = "oscore")]
+    Keys(KeysError),
+    /// The driver has stopped.
+    Stopped,
+}
+
+/// A handle to a driver, which ends when the last handle is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle {
+    /// Unbounded, but its length is limited: exchanges hold permits of the endpoint's queue, and
+    /// each other command has a waiting caller.
+    commands: mpsc::UnboundedSender<Command>,
+    shared: Arc<Shared>,
+}
+
+/// State that the handles of a driver share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) cancelled: Arc<Cancelled>,
+    pub(super) admission: Arc<Admission>,
+    pub(super) id_exhaustion: Arc<IdExhaustion>,
+    #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "EDHOC alone runs outside the driver"))]
+    pub(super) fence: Fence,
+    pub(super) local: SocketAddr,
+    /// Whether the socket reaches IPv4, directly or by mapped addresses.
+    pub(super) reaches_v4: bool,
+    pub(super) tickets: AtomicU64,
+    pub(super) channels: OutcomeChannels,
+    pub(super) queue_lifetime: Duration,
+    pub(super) body_limit: usize,
+}
+
+impl Handle {
+    pub(super) fn new(commands: mpsc::UnboundedSender<Command>, shared: Shared) -> Self {
+        Self { commands, shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.shared.local
+    }
+
+    /// Returns the fence, for code that serves one peer outside the driver's task.
+    #[cfg(feature = "edhoc")]
+    pub(crate) fn fence(&self) -> &Fence {
+        &self.shared.fence
+    }
+
+    /// Waits until the driver has ended.
+    pub(crate) async fn stopped(&self) {
+        self.commands.closed().await;
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.commands.is_closed()
+    }
+
+    /// Returns the maximum time a request may wait for its permit.
+    pub(crate) fn queue_lifetime(&self) -> Duration {
+        self.shared.queue_lifetime
+    }
+
+    pub(crate) fn body_limit(&self) -> usize {
+        self.shared.body_limit
+    }
+
+    /// Returns the endpoint's address of a peer, or `None` if the socket does not reach its IP
+    /// version.
+    pub(crate) fn reach(&self, to: SocketAddr) -> Option<Address> {
+        let Shared { local, reaches_v4, .. } = *self.shared;
+        let to = Address::from(to).canonical();
+        match (local, to) {
+            (SocketAddr::V4(_), SocketAddr::V4(_)) => Some(to.into()),
+            (SocketAddr::V6(_), SocketAddr::V4(v4)) if reaches_v4 => {
+                Some(SocketAddr::from((IpAddr::from(v4.ip().to_ipv6_mapped()), v4.port())).into())
+            }
+            (SocketAddr::V6(local), SocketAddr::V6(_)) if local.ip().to_ipv4_mapped().is_none() => Some(to.into()),
+            _ => None,
+        }
+    }
+
+    /// Whether few message IDs are left for a destination, so that requests might wait for minutes.
+    pub(crate) fn is_short_of_ids(&self, to: SocketAddr) -> bool {
+        self.shared.id_exhaustion.has_some() && self.reach(to).is_some_and(|to| self.shared.id_exhaustion.is_of(to))
+    }
+
+    pub(crate) fn join(&self, to: Address, policy: QueuePolicy) -> Result<Permit, Busy> {
+        self.shared.admission.join(to, policy)
+    }
+
+    /// Opens an admitted exchange. Dropping the future cancels it.
+    pub(crate) fn open(self, permit: Permit, submission: Submission) -> Exchange {
+        self.begin(|ticket, outcome| {
+            Command::Open(OpenCommand {
+                kind: submission.kind,
+                ticket,
+                permit,
+                outcome,
+                expected: submission.expected,
+                #[cfg(feature = "edhoc")]
+                keys: submission.keys,
+            })
+        })
+    }
+
+    fn begin(self, command: impl FnOnce(u64, OutcomeSender) -> Command) -> Exchange {
+        let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
+        let (outcome, receiver) = self.shared.channels.open();
+        // A stopped driver has dropped the sender of the outcome.
+        let _ = self.commands.send(command(ticket, outcome));
+        Exchange { ticket, receiver, over: false, handle: self }
+    }
+
+    /// Returns a session with the server of this name and with the expected peer, after a handshake
+    /// if necessary; `None` if the driver has stopped.
+    #[cfg(feature = "dtls")]
+    pub(crate) async fn open_session(
+        &self,
+        to: Address,
+        name: Arc<str>,
+        expected: Option<Arc<Identity>>,
+    ) -> Option<SessionResult> {
+        self.ask(|answer| Command::OpenSession(SessionRequest { to, name, expected, answer })).await
+    }
+
+    /// Fails: there are no sessions.
+    #[cfg(not(feature = "dtls"))]
+    pub(crate) async fn open_session(
+        &self,
+        _: Address,
+        _: Arc<str>,
+        _: Option<Arc<Identity>>,
+    ) -> Option<SessionResult> {
+        Some(Err(HandshakeError::none().into()))
+    }
+
+    /// Holds the EDHOC context of a destination, or reports whether there is room for one; `None`
+    /// if the driver has stopped.
+    #[cfg(feature = "edhoc")]
+    pub(crate) async fn hold_context(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
+        self.ask(|answer| Command::HoldContext { to, answer }).await
+    }
+
+    /// Protects requests to a destination with this context; `None` if the driver has stopped.
+    #[cfg(feature = "edhoc")]
+    pub(crate) async fn use_context(
+        &self,
+        to: Address,
+        context: SecurityContext,
+        peer: EdhocIdentity,
+    ) -> Option<Result<Hold, ExchangeError>> {
+        self.ask(|answer| Command::UseContext { to, context: Box::new(context), peer, answer }).await
+    }
+
+    /// Returns the endpoint's counters; `None` if the driver has stopped.
+    pub(crate) async fn stats(&self) -> Option<Stats> {
+        self.ask(|answer| Command::Stats { answer }).await
+    }
+
+    /// Returns all metrics, with up to `peers` of the busiest peers; `None` if the driver has
+    /// stopped.
+    #[cfg(feature = "metrics")]
+    pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
+        let mut survey = Survey::of(peers);
+        loop {
+            match self.ask(|answer| Command::Report { survey, answer }).await? {
+                Ok(report) => return Some(report),
+                Err(unfinished) => survey = unfinished,
+            }
+        }
+    }
+
+    /// Returns the state of a peer, or `None` without state.
+    pub(crate) async fn snapshot(&self, of: SocketAddr) -> Option<PeerSnapshot> {
+        let of = self.reach(of)?;
+        self.ask(|answer| Command::Snapshot { of, answer }).await.flatten()
+    }
+
+    pub(crate) async fn reset_path(&self, to: SocketAddr) {
+        if let Some(to) = self.reach(to) {
+            // A stopped driver has no state.
+            let _ = self.ask(|done| Command::ResetPath { to, done }).await;
+        }
+    }
+
+    pub(crate) async fn keep_paths(&self) {
+        // A driver that has ended has written it.
+        let _ = self.ask(|done| Command::KeepPaths { done }).await;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn use_up_ids(&self, to: SocketAddr, until: tokio::time::Instant) {
+        self.shared.id_exhaustion.begins(self.reach(to).expect("it is of that IP version"), until);
+    }
+
+    fn stream_command(&self, command: StreamCommand) {
+        // A stopped driver reports the end of the exchange.
+        let _ = self.commands.send(Command::Body(command));
+    }
+
+    pub(crate) fn shutdown(&self, within: Duration) {
+        // An error means that the driver has already ended.
+        let _ = self.commands.send(Command::Shutdown { within });
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (answer, receiver) = oneshot::channel();
+        self.commands.send(command(answer)).ok()?;
+        receiver.await.ok()
+    }
+}
+
+/// An open exchange, as a future of its outcome.
+#[derive(Debug)]
+#[must_use = "dropping an exchange cancels it"]
+pub(crate) struct Exchange {
+    ticket: u64,
+    receiver: OutcomeReceiver,
+    over: bool,
+    /// Keeps the driver alive even if the client is dropped.
+    handle: Handle,
+}
+
+impl Exchange {
+    /// Requests the next block, because the last one was read.
+    pub(crate) fn fetch_next(&self) {
+        self.handle.stream_command(StreamCommand::ResponseBlockRead { ticket: self.ticket });
+    }
+
+    pub(crate) fn supply(&self, piece: Piece) {
+        self.handle.stream_command(StreamCommand::RequestPiece { ticket: self.ticket, piece });
+    }
+
+    /// Returns the subscription that this exchange registers.
+    pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
+        Subscription { ticket: self.ticket, feed, cancel: Some(CancelMode::Deregister), handle: self.handle.clone() }
+    }
+}
+
+impl Future for Exchange {
+    type Output = Result<Outcome, ExchangeError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(self.receiver.poll(context));
+        self.over = true;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.over {
+            // In this order: a driver that handles the ticket before it opens the exchange sees a
+            // closed receiver.
+            self.receiver.close();
+            self.handle.shared.cancelled.add(self.ticket, CancelMode::Deregister);
+        }
+        self.handle.shared.channels.take_back(&mut self.receiver);
+    }
+}
+
+/// An observation of a remote resource.
+#[derive(Debug)]
+#[must_use = "dropping a subscription ends it"]
+pub(crate) struct Subscription {
+    ticket: u64,
+    feed: Feed,
+    /// How the server is notified when this is dropped; `None` if a command has done so.
+    cancel: Option<CancelMode>,
+    handle: Handle,
+}
+
+impl Subscription {
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+        self.feed.poll(context)
+    }
+
+    pub(crate) fn body_limit(&self) -> usize {
+        self.handle.body_limit()
+    }
+
+    /// Cancels the observation at the server, as an exchange to wait for.
+    pub(crate) fn end(mut self) -> Exchange {
+        // The driver may process cancellations before the command.
+        self.cancel = None;
+        let handle = self.handle.clone();
+        handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
+    }
+
+    /// Ends it silently: the server's next notification is rejected with a Reset.
+    pub(crate) fn forget(mut self) {
+        self.cancel = Some(CancelMode::Silent);
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // An ended observation's ticket is unknown to the driver, which is harmless.
+        if let Some(mode) = self.cancel {
+            self.handle.shared.cancelled.add(self.ticket, mode);
+        }
+    }
+}
+
+/// How a server is notified of the end of an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CancelMode {
+    /// A GET or FETCH with Observe 1.
+    Deregister,
+    /// Not at all, until its next notification.
+    Silent,
+}
+
+/// Dropped exchanges and subscriptions. Each adds itself once, so their number is bounded, and
+/// adding neither waits nor needs room in a channel.
+#[derive(Debug, Default)]
+pub(super) struct Cancelled {
+    tickets: Mutex<Vec<(u64, CancelMode)>>,
+    some: NotifyOne,
+}
+
+impl Cancelled {
+    fn add(&self, ticket: u64, mode: CancelMode) {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner).push((ticket, mode));
+        self.some.notify();
+    }
+
+    /// Waits until there may be some.
+    pub(super) async fn some(&self) {
+        self.some.notified().await;
+    }
+
+    pub(super) fn take(&self) -> Vec<(u64, CancelMode)> {
+        std::mem::take(&mut *self.tickets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// Number of peers that a survey scans before other commands and datagrams are processed.
 #[cfg(feature = "metrics")]
@@ -262,4 +778,14 @@ async fn yield_local() {
         Poll::Pending
     })
     .await;
+}
+
+/// Returns OpenMetrics text for these drivers, with up to `destinations` of the busiest
+/// destinations of each.
+pub(crate) async fn metrics(handles: impl IntoIterator<Item = impl Borrow<Handle>>, destinations: usize) -> String {
+    let mut reports = Vec::new();
+    for handle in handles {
+        reports.extend(handle.borrow().report(destinations).await);
+    }
+    crate::telemetry::metrics::text(reports)
 }

@@ -11,7 +11,7 @@ use tokio::sync::OwnedMutexGuard;
 use tracing::debug;
 
 use super::admission::{Busy, Full};
-use super::handle::ExchangeError;
+use super::commands::ExchangeError;
 use super::{Address, Driver, Service, SharedController};
 use crate::edhoc::{self, Answer, CID_EDHOC, EDHOC, EdhocResponder, PATH, Party, Source};
 use crate::prefixes::Prefixes;

@@ -1,18 +1,21 @@
 //! [`Exchanges`]: exchanges with a caller.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Course, ExchangeId, Transmit};
 use tokio::sync::mpsc;
 use tracing::{Level, Span, debug, enabled};
 
+use super::Address;
 use super::admission::Permit;
-use super::handle::{ExchangeError, Outcome, StreamEvent};
-use super::id_map::IdMap;
-use super::outcome_channel::OutcomeSender;
-use super::{Address, Sender};
+use super::channels::OutcomeSender;
+use super::commands::{ExchangeError, Outcome, StreamEvent};
+use crate::security::Identity;
 
 /// All exchanges of a driver that have a caller.
 #[derive(Debug, Default)]
@@ -151,5 +154,73 @@ impl Exchanges {
             0 => debug!(bytes = transmit.len, ?rto, "sent"),
             attempt => debug!(attempt, bytes = transmit.len, ?rto, "retransmitted"),
         });
+    }
+}
+
+/// The sender of a response: its address, and its identity where keys authenticate one.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub(crate) address: SocketAddr,
+    pub(crate) identity: Option<Arc<Identity>>,
+}
+
+/// A sender that no keys authenticate.
+impl From<SocketAddr> for Sender {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, identity: None }
+    }
+}
+
+/// A map by such numbers, or by keys composed of them.
+pub(super) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+
+/// Odd, and without a pattern: 2^64 divided by the golden ratio.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Spreads every input bit to the highest and lowest bits of the hash, which the map uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "each half is taken by itself")]
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number).wrapping_mul(u128::from(FACTOR));
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        // Keeps the next write from cancelling this one.
+        self.write_u64(u64::from(number) | 1 << 32);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::hash::{BuildHasher, BuildHasherDefault};
+
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_do_not_share_what_a_map_looks_at() {
+        let hash = |number: (u32, u32)| BuildHasherDefault::<Spread>::default().hash_one(number);
+        let rows: [Vec<_>; 2] = [(0..4096).map(|n| hash((n, 1))).collect(), (0..4096).map(|n| hash((1, n))).collect()];
+        for hashes in rows {
+            let low: HashSet<_> = hashes.iter().map(|hash| hash % 4096).collect();
+            let high: HashSet<_> = hashes.iter().map(|hash| hash >> 57).collect();
+            // A random hash would give 2590 distinct low parts and all high parts.
+            assert!(low.len() > 2300 && high.len() == 128, "{} and {}", low.len(), high.len());
+        }
     }
 }

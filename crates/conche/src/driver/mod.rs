@@ -5,55 +5,19 @@
 //! no protocol decisions.
 
 mod admission;
-mod busy_poll;
+mod channels;
 mod commands;
 #[cfg(feature = "edhoc")]
 mod edhoc;
 mod exchanges;
-mod feed;
-mod handle;
-mod id_exhaustion;
-mod id_map;
-#[cfg(feature = "metrics")]
-mod metrics;
-mod observable;
+mod observe_client;
+mod observe_server;
 #[cfg(feature = "oscore")]
 mod oscore;
-mod outcome_channel;
 mod path_keeper;
-mod receiving;
-mod responding;
-mod sender;
-mod sending;
 mod service;
-mod service_calls;
 mod sessions;
-mod shutdown;
-mod shutdown_barrier;
 mod streams;
-mod subscriptions;
-mod topics;
-
-pub use admission::{Busy, Full, Waiting};
-pub(crate) use admission::{Permit, QueuePolicy};
-#[cfg(feature = "edhoc")]
-pub(crate) use edhoc::{Hold, NewKeys, Turn};
-pub(crate) use feed::{End, Feed, News, State};
-pub(crate) use handle::{
-    Exchange, ExchangeError, ExchangeKind, Handle, Outcome, StreamEvent, Submission, Subscription,
-};
-#[cfg(feature = "metrics")]
-pub(crate) use metrics::metrics;
-#[cfg(test)]
-pub(crate) use observable::{Calls, MAX_PATHS, Mailbox};
-pub(crate) use observable::{Changes, Observable};
-#[cfg(feature = "oscore")]
-pub(crate) use oscore::OscoreContexts;
-pub(crate) use sender::Sender;
-pub(crate) use service::{Called, NoService, Service, ServiceRequest, ServiceResponse};
-pub(crate) use service_calls::Handlers;
-pub(crate) use shutdown_barrier::ShutdownBarrier;
-pub(crate) use streams::Inlet;
 
 use std::io;
 use std::net::IpAddr;
@@ -63,38 +27,56 @@ use std::time::Duration;
 
 use conche_proto::cc::Controller;
 use conche_proto::codec::{MessagePool, OwnedMessage};
-use conche_proto::{Endpoint, Event, Failure, Instant, Limits, Output, RequestId, SubscriptionEnd};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tracing::debug;
+use conche_proto::{
+    Datagram, Endpoint, Event, ExchangeId, Failure, Input, Instant, Limits, Output, RequestId, SubscriptionEnd,
+    Transmit, Undrained,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, consume_budget, coop};
+use tracing::{debug, warn};
 
 use crate::address::Address;
 use crate::clock::Clock;
 #[cfg(feature = "dtls")]
 use crate::dtls::DtlsSessions;
-use crate::fence::Fence;
+use crate::dtls::is_record;
+use crate::fence::{Fence, Throttle};
 use crate::paths::{PathStore, Sharing};
 use crate::refusal;
 use crate::security::Identity;
 #[cfg(feature = "dtls")]
 use crate::security::Security;
-use crate::socket::{self, Outbox, Role, Socket};
-use crate::telemetry::Telemetry;
+use crate::socket::{self, Outbox, Received, Role, Socket, is_passing};
 use crate::telemetry::watch::Watchers;
-use crate::throttle::Throttle;
-use admission::Admission;
-use busy_poll::BusyPoll;
+use crate::telemetry::{Handled, Telemetry};
+use admission::{Admission, IdExhaustion};
+pub use admission::{Busy, Full, Waiting};
+pub(crate) use admission::{Permit, QueuePolicy};
+use channels::OutcomeChannels;
+#[cfg(feature = "metrics")]
+pub(crate) use commands::metrics;
+use commands::{Cancelled, Command, Shared};
+pub(crate) use commands::{
+    Exchange, ExchangeError, ExchangeKind, Handle, Outcome, StreamEvent, Submission, Subscription,
+};
+#[cfg(feature = "edhoc")]
+pub(crate) use edhoc::{Hold, NewKeys, Turn};
 use exchanges::Exchanges;
-use handle::{Cancelled, Command, Shared};
-use id_exhaustion::IdExhaustion;
-use outcome_channel::OutcomeChannels;
+pub(crate) use exchanges::Sender;
+use observe_client::Observations;
+pub(crate) use observe_client::{End, Feed, News, State};
+use observe_server::Topics;
+#[cfg(test)]
+pub(crate) use observe_server::{Calls, MAX_PATHS, Mailbox};
+pub(crate) use observe_server::{Changes, Observable};
+#[cfg(feature = "oscore")]
+pub(crate) use oscore::OscoreContexts;
 use path_keeper::PathKeeper;
-use service_calls::{ServiceCalls, Trigger};
+pub(crate) use service::{Called, Handlers, NoService, Service, ServiceRequest, ServiceResponse};
+use service::{ServiceCalls, Trigger};
 use sessions::SessionDriver;
-use shutdown::Shutdown;
+pub(crate) use streams::Inlet;
 use streams::Streams;
-use subscriptions::Observations;
-use topics::Topics;
 
 /// A controller for a client or a server: any [`Controller`] that can be shared among threads.
 /// Implemented automatically.
@@ -505,4 +487,324 @@ enum Polled {
     Waits(Option<Instant>),
     /// It has observers to notify.
     HasMore,
+}
+
+impl<C: SharedController, S: Service> Driver<C, S> {
+    async fn receive(&mut self, ready: io::Result<()>) {
+        // Yields if this task has used up its budget.
+        consume_budget().await;
+        self.now = self.clock.now();
+        let taken = match ready {
+            Ok(()) => self.take_batch().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = taken {
+            if let Some(held_back) = self.receive_errors.passes(tokio::time::Instant::now()) {
+                warn!(%error, held_back, "receiving failed");
+            }
+            tokio::time::sleep(PAUSE).await;
+            self.now = self.clock.now();
+        }
+    }
+
+    /// Receives a batch. Each datagram counts against the task's budget, so that endless arrivals
+    /// cannot starve other tasks of the thread.
+    async fn take_batch(&mut self) -> io::Result<()> {
+        for _ in 0..BATCH {
+            if !coop::has_budget_remaining() {
+                break;
+            }
+            consume_budget().await;
+            let is_first = !self.socket.has_more();
+            let received = match self.socket.receive(&mut self.incoming) {
+                Ok(Received::Nothing) => break,
+                Ok(received) => received,
+                // An error of an earlier datagram, which the error queue also reports.
+                Err(error) if socket::is_about_a_peer(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            if is_first
+                && let Received::Datagram(first) = received
+                && self.socket.has_more()
+            {
+                let batch = [first].into_iter().chain(self.socket.more());
+                self.endpoint.glance_at_all(batch.map(|arrival| arrival.datagram(&self.incoming)));
+            }
+            if let Received::Datagram(arrival) = received
+                && self.take_record(arrival)
+            {
+                if self.outgoing.is_full() {
+                    self.send_all().await;
+                }
+                continue;
+            }
+            if let Received::Datagram(arrival) = received
+                && self.telemetry.is_enabled()
+            {
+                self.telemetry.arrived(self.now, &arrival.datagram(&self.incoming));
+            }
+            if self.handle_received(&received).is_err() {
+                self.drain().await;
+                // After draining, the endpoint accepts it.
+                let _ = self.handle_received(&received);
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_received(&mut self, received: &Received) -> Result<(), Undrained> {
+        let input = match *received {
+            Received::Datagram(arrival) => {
+                let datagram = arrival.datagram(&self.incoming);
+                return handle_datagram(&mut self.endpoint, &self.telemetry, self.now, datagram);
+            }
+            Received::Unreachable { peer, quoted } => {
+                debug!(%peer, "the network reports the peer unreachable");
+                self.telemetry.unreachable(self.now, peer);
+                let quoted = &self.incoming[..quoted];
+                if is_record(quoted) {
+                    if !self.retry_unreachable {
+                        let quoted = quoted.to_vec();
+                        self.on_record_unreachable(peer, &quoted);
+                    }
+                    return Ok(());
+                }
+                if self.retry_unreachable && is_confirmable(quoted) {
+                    return Ok(());
+                }
+                Input::Unreachable { peer, quoted: Some(quoted) }
+            }
+            Received::Nothing => return Ok(()),
+        };
+        self.endpoint.handle(self.now, input)
+    }
+}
+
+/// Passes a datagram to the endpoint, and reports the result to watchers.
+#[inline]
+fn handle_datagram<C: SharedController>(
+    endpoint: &mut Endpoint<Address, C>,
+    telemetry: &Telemetry,
+    now: Instant,
+    datagram: Datagram<'_, Address>,
+) -> Result<(), Undrained> {
+    if !telemetry.is_watched() {
+        return endpoint.handle(now, Input::Datagram(datagram));
+    }
+    let before = *endpoint.stats();
+    endpoint.handle(now, Input::Datagram(datagram))?;
+    let path = endpoint.snapshot(&datagram.from);
+    telemetry.handled(now, &Handled { datagram: &datagram, before: &before, after: endpoint.stats(), path });
+    Ok(())
+}
+
+/// Whether the quoted start of our datagram is a Confirmable message (RFC 7252 §3).
+fn is_confirmable(quoted: &[u8]) -> bool {
+    quoted.first().is_some_and(|first| first >> 4 & 0b11 == 0)
+}
+
+impl<C: SharedController, S: Service> Driver<C, S> {
+    /// Prepares state for a datagram that is about to be sent.
+    fn on_departure(&mut self, transmit: &Transmit<Address>) {
+        if let Some(exchange) = transmit.exchange {
+            let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
+            self.exchanges.on_departure(exchange, transmit, rto);
+            self.expect_answer(&transmit.to);
+            #[cfg(feature = "edhoc")]
+            self.on_combined_sent(exchange, transmit.attempt);
+        }
+    }
+
+    /// Sends all queued datagrams, and returns whether all were sent. One that cannot be sent does
+    /// not hold up the others.
+    async fn send_all(&mut self) -> bool {
+        let (mut next, mut all_left) = (0, true);
+        while next < self.outgoing.len() {
+            let sent = self.socket.send(&self.outgoing, next).await;
+            if self.socket.has_waited() {
+                self.now = self.clock.now();
+            }
+            match sent {
+                Ok(count) => {
+                    if self.telemetry.is_enabled() {
+                        (next..next + count).for_each(|index| self.on_sent(index, Ok(())));
+                    }
+                    next += count;
+                }
+                Err(error) => {
+                    self.on_sent(next, Err(error));
+                    next += 1;
+                    all_left = false;
+                }
+            }
+        }
+        self.outgoing.clear();
+        self.now = self.clock.now();
+        all_left
+    }
+
+    /// Reports a datagram that was sent or could not be.
+    fn on_sent(&mut self, index: usize, sent: io::Result<()>) {
+        let transmit = *self.outgoing.transmit(index);
+        // Protected messages were reported before encryption.
+        if !is_record(self.outgoing.datagram(index)) {
+            self.telemetry.departed(self.now, &transmit, self.outgoing.datagram(index), &sent);
+        }
+        if self.telemetry.is_watched() && transmit.exchange.is_some() {
+            self.telemetry.path(self.now, transmit.to, self.endpoint.snapshot(&transmit.to));
+        }
+        if let Err(error) = sent {
+            debug!(peer = %transmit.to, %error, "a datagram could not be sent");
+            if let Some(exchange) = transmit.exchange.filter(|_| !is_passing(&error)) {
+                self.on_send_refused(exchange, transmit.attempt, error);
+            }
+        }
+    }
+
+    /// Ends an exchange whose datagram the operating system permanently refuses.
+    fn on_send_refused(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
+        self.endpoint.cancel(self.now, exchange);
+        #[cfg(feature = "edhoc")]
+        self.on_combined_failed(exchange);
+        if let Some(caller) = self.exchanges.remove(exchange) {
+            let error = ExchangeError::Send { source, transmissions: attempt.into() };
+            caller.outcome.send(Err(error));
+        }
+    }
+}
+
+/// How long responses are polled for after a request has left.
+#[derive(Debug)]
+struct BusyPoll {
+    /// Maximum polling time; zero disables polling.
+    max: Duration,
+    /// On a clock that runs while tokio's is paused, so that polling always ends.
+    until: Option<std::time::Instant>,
+}
+
+/// Upper bound of `max`, a century, which no clock overflows.
+const MAX_POLL: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+impl BusyPoll {
+    fn new(max: Duration) -> Self {
+        Self { max: max.min(MAX_POLL), until: None }
+    }
+}
+
+impl<C: SharedController, S: Service> Driver<C, S> {
+    /// Starts polling after a request left, if the path's RTT is short enough.
+    fn expect_answer(&mut self, from: &Address) {
+        let max = self.busy_poll.max;
+        if max.is_zero() {
+            return;
+        }
+        let round_trip = self.endpoint.snapshot(from).and_then(|peer| peer.congestion.srtt);
+        if round_trip.is_none_or(|round_trip| round_trip <= max) {
+            self.busy_poll.until = Some(std::time::Instant::now() + max);
+        }
+    }
+
+    /// Returns the end of polling, if it is in the future and exchanges are outstanding.
+    fn looks_until(&mut self) -> Option<std::time::Instant> {
+        let until = self.busy_poll.until?;
+        if self.exchanges.is_empty() || until <= std::time::Instant::now() {
+            self.busy_poll.until = None;
+        }
+        self.busy_poll.until
+    }
+}
+
+/// Fraction of the shutdown time that is reserved for answering unfinished requests.
+const ANSWER_PART: u32 = 4;
+
+/// Upper bound of that time, in which a response is retransmitted once.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Upper bound of the shutdown time, a year, which cannot overflow.
+const MAX_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
+
+struct Shutdown {
+    /// When unfinished handlers are dropped; `None` after that.
+    answer_at: Option<tokio::time::Instant>,
+    end: tokio::time::Instant,
+}
+
+impl Shutdown {
+    fn within(within: Duration) -> Self {
+        let end = tokio::time::Instant::now() + within.min(MAX_SHUTDOWN);
+        Self { answer_at: Some(end - (within / ANSWER_PART).min(MAX_ANSWER_TIME)), end }
+    }
+
+    fn due(&self) -> tokio::time::Instant {
+        self.answer_at.unwrap_or(self.end)
+    }
+}
+
+impl<C: SharedController, S: Service> Driver<C, S> {
+    /// Drops unfinished handlers near the end of the shutdown, and answers their requests with
+    /// 5.03. Returns `true` if this happened now.
+    fn answer_unfinished(&mut self) -> bool {
+        let Some(shutdown) = self.shutdown.as_mut() else { return false };
+        let now = tokio::time::Instant::now();
+        if shutdown.answer_at.take_if(|answer_at| *answer_at <= now).is_none() {
+            return false;
+        }
+        self.now = self.clock.now();
+        for (request, response) in self.calls.give_up() {
+            self.respond(request, response);
+        }
+        true
+    }
+
+    /// Whether the shutdown is complete, for this driver and its barrier, or its time has expired.
+    /// Until then the driver answers requests, at least with 5.03.
+    fn is_done(&mut self) -> bool {
+        let late = self.shutdown.as_ref().is_some_and(|shutdown| shutdown.end <= tokio::time::Instant::now());
+        // A queued request will open an exchange, or its command is already sent.
+        let idle = self.calls.is_idle()
+            && !self.streams.has_responses()
+            && self.admission.is_empty()
+            && self.commands.is_empty();
+        let occupancy = self.endpoint.occupancy();
+        if idle && occupancy.exchanges == 0 && occupancy.awaiting_validation == 0 {
+            self.barrier.finish();
+        }
+        late || self.barrier.have_all_done()
+    }
+}
+
+/// Shutdown barrier of drivers that end together. Clones share it; a single driver has its own.
+///
+/// Closing one socket of an address makes the kernel redistribute clients to workers that do not
+/// know them: datagrams that a worker still expects, such as the acknowledgement of a response,
+/// would arrive at another one.
+#[derive(Clone, Debug)]
+pub(crate) struct ShutdownBarrier {
+    /// Held by each driver with work left; nothing is ever sent. A driver that fails drops it, too.
+    busy: Option<Arc<watch::Sender<()>>>,
+    others: watch::Receiver<()>,
+}
+
+impl Default for ShutdownBarrier {
+    fn default() -> Self {
+        let (busy, others) = watch::channel(());
+        Self { busy: Some(Arc::new(busy)), others }
+    }
+}
+
+impl ShutdownBarrier {
+    /// Reports that this driver has no work left, for good.
+    fn finish(&mut self) {
+        self.busy = None;
+    }
+
+    /// Whether no driver has work left.
+    fn have_all_done(&self) -> bool {
+        self.others.has_changed().is_err()
+    }
+
+    /// Waits until no driver has work left.
+    async fn all_done(&mut self) {
+        while self.others.changed().await.is_ok() {}
+    }
 }

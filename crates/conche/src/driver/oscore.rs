@@ -11,10 +11,9 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 use tracing::{debug, warn};
 
-use super::{Service, SharedController};
+use super::commands::{ExchangeError, ExchangeKind, OpenCommand};
+use super::{Driver, Service, SharedController};
 use crate::address::Address;
-use crate::driver::Driver;
-use crate::driver::handle::{ExchangeError, ExchangeKind, OpenCommand};
 use crate::oscore::{self, Keys, KeysError, Lease};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;

@@ -1,15 +1,27 @@
-//! [`Service`]: answers the requests that a driver receives.
+//! [`Service`]: answers the requests that a driver receives. [`ServiceCalls`] bounds its calls in number
+//! and per source, and answers every request even if the service panics.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, Ready};
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use conche_proto::codec::{BuildError, Code, MessagePool, OwnedMessage};
+use conche_proto::shares::{Group, Shares};
+use conche_proto::{RequestId, RespondError};
+use tokio::task::{Id, JoinError, JoinSet, unconstrained};
+use tokio::time::Instant;
+use tracing::{Instrument, Span, debug, debug_span, warn};
 
-use super::observable::Observable;
+use super::observe_server::Observable;
 use super::streams::Inlet;
+use super::{Address, Driver, SharedController};
 use crate::body::SizedSource;
+use crate::fence::{Fence, Throttle};
 use crate::refusal;
 use crate::security::Identity;
 
@@ -118,5 +130,400 @@ impl ServiceResponse for conche_proto::Response {
 
     fn build(self, _: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError> {
         Ok(self)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handlers {
+    /// Maximum number of waiting handlers.
+    pub(crate) max: usize,
+    /// Whether each is a task from the start; otherwise only once it waits.
+    pub(crate) spawn: bool,
+}
+
+impl Handlers {
+    /// The default of [`max`](Self::max).
+    pub(crate) const DEFAULT_MAX: usize = 1024;
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self { max: Self::DEFAULT_MAX, spawn: false }
+    }
+}
+
+/// The cause of a handler's run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trigger {
+    Request(RequestId),
+    /// All observers of a topic.
+    Topic(u64),
+}
+
+pub(super) struct ServiceCalls<S: Service> {
+    service: Arc<S>,
+    handlers: Handlers,
+    running: JoinSet<S::Response>,
+    triggers: HashMap<Id, (Trigger, Option<Group>)>,
+    /// Number of running topics, which take no share.
+    topics: usize,
+    /// Shares of running handlers, by source.
+    shares: Shares,
+    /// Hasher of the groups of sources.
+    hash: RandomState,
+    refusing: bool,
+    refusals: Throttle,
+    /// Contains panics of handlers.
+    fence: Fence,
+}
+
+impl<C: SharedController, S: Service> Driver<C, S> {
+    /// Starts the handler of a request, and sends its response if it is ready at once.
+    pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
+        #[cfg(feature = "edhoc")]
+        {
+            let response = self.answer_edhoc(id, from, &message);
+            // Before the identity is looked up, since this request may have brought its own
+            // context.
+            self.remove_retired_contexts();
+            if let Some(response) = response {
+                return self.respond_at_once(id, Answer::Driver(response));
+            }
+        }
+        let identity = match self.identify(id, from) {
+            Ok(identity) => identity,
+            Err(refusal) => return self.respond(id, Answer::Driver(refusal)),
+        };
+        self.register(id, from, &message);
+        let rest = self.streams.begin_request(id, &message);
+        let request = ServiceRequest { from: from.socket_addr(), message, rest, identity, is_for_observers: false };
+        if let Some(response) = self.calls.start(id, from, request) {
+            // The handler may have taken time.
+            self.now = self.clock.now();
+            self.respond_at_once(id, response);
+        }
+    }
+}
+
+/// A call of the service on the driver's task.
+struct Calling {
+    trigger: Trigger,
+    source: Option<Address>,
+    /// Whether its handler may not wait.
+    full: bool,
+}
+
+impl<S: Service> ServiceCalls<S> {
+    pub(super) fn new(service: Arc<S>, handlers: Handlers, fence: Fence) -> Self {
+        Self {
+            service,
+            handlers,
+            running: JoinSet::new(),
+            triggers: HashMap::new(),
+            topics: 0,
+            shares: Shares::default(),
+            hash: RandomState::new(),
+            refusing: false,
+            refusals: Throttle::default(),
+            fence,
+        }
+    }
+
+    /// Answers further requests with 5.03.
+    pub(super) fn refuse(&mut self) {
+        self.refusing = true;
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Drops all running handlers and returns 5.03 for their requests. Handlers that have already
+    /// ended keep their responses.
+    pub(super) fn give_up(&mut self) -> Vec<(RequestId, Answer<S::Response>)> {
+        let mut answers = Vec::new();
+        while let Some(ended) = self.running.try_join_next_with_id() {
+            answers.extend(self.ended(ended));
+        }
+        self.running = JoinSet::new();
+        self.shares = Shares::default();
+        self.topics = 0;
+        answers.extend(self.triggers.drain().map(|(_, (trigger, _))| (trigger, unavailable())));
+        // Observed resources are not notified any more.
+        let request = |(trigger, response)| match trigger {
+            Trigger::Request(request) => Some((request, response)),
+            Trigger::Topic(_) => None,
+        };
+        let mut answers: Vec<_> = answers.into_iter().filter_map(request).collect();
+        answers.sort_unstable_by_key(|(request, _)| *request);
+        answers
+    }
+
+    /// Starts to answer a request. Most handlers do not wait: their response is returned without a
+    /// task.
+    pub(super) fn start(
+        &mut self,
+        id: RequestId,
+        from: Address,
+        request: ServiceRequest,
+    ) -> Option<Answer<S::Response>> {
+        if self.refusing {
+            return Some(unavailable());
+        }
+        let full = self.is_full_for(from);
+        let (source, id, message) = (Some(from), Trigger::Request(id), &request.message);
+        let span = debug_span!("request", peer = %request.from, method = ?message.code(), path = message.uri_path());
+        if self.handlers.spawn {
+            if full {
+                return Some(self.full());
+            }
+            self.spawn(id, source, span, request);
+            return None;
+        }
+        // The handler could be dropped halfway, at its first wait, and the client would repeat the
+        // request.
+        if full && !message.code().is_idempotent() {
+            return Some(self.full());
+        }
+        let calling = Calling { trigger: id, source, full };
+        self.first(calling, span, request)
+    }
+
+    /// Whether the client's prefix has used up its handlers. Without running handlers no lookup is
+    /// needed.
+    fn is_full_for(&self, from: Address) -> bool {
+        match self.running.is_empty() {
+            true => self.handlers.max == 0,
+            false => !self.shares.admits(self.group_of(from), 1, self.handlers.max),
+        }
+    }
+
+    pub(super) fn group_of(&self, from: Address) -> Group {
+        Group::of(self.hash.hash_one(from.prefix()))
+    }
+
+    #[cfg(feature = "edhoc")]
+    pub(super) fn host_of(&self, from: Address) -> Group {
+        Group::of(self.hash.hash_one((from.prefix(), from.host())))
+    }
+
+    /// Returns the requested resource if it may be observed, unless new requests are refused.
+    pub(super) fn observable(&self, message: &OwnedMessage) -> Option<Arc<Observable<S::Response>>> {
+        if self.refusing { None } else { self.service.observable(message).cloned() }
+    }
+
+    /// Whether a notification's handler may start. Notifications have as many handlers as requests.
+    pub(super) fn may_call_for_observers(&self) -> bool {
+        !self.refusing && self.topics < self.handlers.max.max(1)
+    }
+
+    /// Runs a handler for observers. A response that is ready at once is returned.
+    pub(super) fn call_for_observers(&mut self, topic: u64, request: ServiceRequest) -> Option<Answer<S::Response>> {
+        let span = debug_span!("notification", path = request.message.uri_path());
+        let trigger = Trigger::Topic(topic);
+        if self.handlers.spawn {
+            self.spawn(trigger, None, span, request);
+            return None;
+        }
+        self.first(Calling { trigger, source: None, full: false }, span, request)
+    }
+
+    /// Runs a handler as a task from the start.
+    fn spawn(&mut self, trigger: Trigger, source: Option<Address>, span: Span, request: ServiceRequest) {
+        let service = Arc::clone(&self.service);
+        let answer = async move {
+            match service.call(request) {
+                Called::Ready(response) => response,
+                Called::Pending(answer) => answer.await,
+            }
+        };
+        self.run(trigger, source, answer.instrument(span));
+    }
+
+    /// Runs a handler until it ends or first waits.
+    fn first(&mut self, calling: Calling, span: Span, request: ServiceRequest) -> Option<Answer<S::Response>> {
+        let Calling { trigger, source, full } = calling;
+        let entered = span.enter();
+        // A panic leaves no state behind: the service is unchanged, and the handler's future is
+        // dropped.
+        let first = self.fence.run(HANDLER, || match self.service.call(request) {
+            Called::Ready(response) => Ok(response),
+            // `unconstrained`, because this single poll must not return pending for tokio's
+            // cooperative budget. The answer is dropped inside the fence, since that may panic too.
+            Called::Pending(answer) if full => match poll_once(pin!(unconstrained(answer))) {
+                Poll::Ready(response) => Ok(response),
+                Poll::Pending => Err(None),
+            },
+            Called::Pending(mut answer) => match poll_once(Pin::new(&mut answer)) {
+                Poll::Ready(response) => Ok(response),
+                Poll::Pending => Err(Some(answer)),
+            },
+        });
+        drop(entered);
+        match first {
+            Some(Ok(response)) => Some(Answer::Service(response)),
+            Some(Err(None)) => Some(self.full()),
+            Some(Err(Some(answer))) => {
+                self.run(trigger, source, answer.instrument(span));
+                None
+            }
+            None => Some(panicked()),
+        }
+    }
+
+    fn run(
+        &mut self,
+        trigger: Trigger,
+        source: Option<Address>,
+        answer: impl Future<Output = S::Response> + Send + 'static,
+    ) {
+        let group = source.map(|source| self.group_of(source));
+        let task = self.running.spawn(answer);
+        self.triggers.insert(task.id(), (trigger, group));
+        match group {
+            Some(group) => self.shares.take(group, 1),
+            None => self.topics += 1,
+        }
+    }
+
+    /// Waits for the next handler to end; forever while none runs.
+    pub(super) async fn next(&mut self) -> (Trigger, Answer<S::Response>) {
+        loop {
+            let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
+            if let Some(answer) = self.ended(ended) {
+                return answer;
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, S::Response), JoinError>) -> Option<(Trigger, Answer<S::Response>)> {
+        let (task, response) = match ended {
+            Ok((task, response)) => (task, Some(Answer::Service(response))),
+            Err(error) => (error.id(), None),
+        };
+        let (trigger, group) = self.triggers.remove(&task)?;
+        match group {
+            Some(group) => self.shares.give_back(group, 1),
+            None => self.topics -= 1,
+        }
+        let response = response.unwrap_or_else(|| {
+            self.fence.count(HANDLER, 1);
+            panicked()
+        });
+        Some((trigger, response))
+    }
+
+    fn full(&mut self) -> Answer<S::Response> {
+        if let Some(held_back) = self.refusals.passes(Instant::now()) {
+            let limit = self.handlers.max;
+            warn!(
+                limit,
+                held_back, "as many handlers run for a source as the server's concurrency allows: it gets 5.03"
+            );
+        }
+        unavailable()
+    }
+}
+
+/// Log name of handlers.
+const HANDLER: &str = "a handler";
+
+fn panicked<R>() -> Answer<R> {
+    Answer::Driver(refusal::internal_error())
+}
+
+fn unavailable<R>() -> Answer<R> {
+    Answer::Driver(refusal::unavailable())
+}
+
+/// Polls a future once without a waker; the caller must poll it again.
+fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// A response to a request.
+#[derive(Debug)]
+pub(super) enum Answer<R> {
+    Service(R),
+    /// The driver's own, without the service.
+    Driver(conche_proto::Response),
+}
+
+impl<R: ServiceResponse> Answer<R> {
+    fn code(&self) -> Code {
+        match self {
+            Self::Service(response) => response.code(),
+            Self::Driver(response) => response.code,
+        }
+    }
+
+    fn is_brief(&self) -> bool {
+        match self {
+            Self::Service(response) => response.is_brief(),
+            Self::Driver(_) => true,
+        }
+    }
+
+    fn take_stream(&mut self) -> Option<SizedSource> {
+        match self {
+            Self::Service(response) => response.take_stream(),
+            Self::Driver(_) => None,
+        }
+    }
+
+    fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError> {
+        match self {
+            Self::Service(response) => response.build(pool),
+            Self::Driver(response) => Ok(response),
+        }
+    }
+}
+
+/// Memory that holds an encoded response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    Own,
+    /// Lent by a pool, to be returned soon.
+    Lent,
+}
+
+impl<C: SharedController, S: Service> Driver<C, S> {
+    pub(super) fn respond(&mut self, request: RequestId, response: Answer<S::Response>) {
+        self.streams.on_answered(request);
+        self.send_response(request, response, Memory::Own);
+        self.registration_answered(request);
+    }
+
+    /// Answers a request that has just arrived. A response that is sent with the acknowledgement or
+    /// is not Confirmable is not kept, so it may use pooled memory. One that may be kept for long
+    /// must not, as it would retain the memory of others.
+    pub(super) fn respond_at_once(&mut self, request: RequestId, response: Answer<S::Response>) {
+        if self.someone_registers() || !response.is_brief() {
+            return self.respond(request, response);
+        }
+        self.streams.on_answered(request);
+        self.send_response(request, response, Memory::Lent);
+    }
+
+    pub(super) fn send_response(&mut self, request: RequestId, mut response: Answer<S::Response>, memory: Memory) {
+        let (code, stream) = (response.code(), response.take_stream());
+        let pool = Some(&mut self.pool).filter(|_| memory == Memory::Lent);
+        let answered = match (response.build(pool), stream) {
+            (Ok(head), Some(stream)) => self.respond_in_parts(request, head, stream).map_err(|error| error.to_string()),
+            (Ok(response), None) => {
+                let answered = self.endpoint.respond(self.now, request, response);
+                answered.map(drop).map_err(|error| error.to_string())
+            }
+            (Err(error), _) => Err(error.to_string()),
+        };
+        let Err(error) = answered else { return };
+        match self.endpoint.respond(self.now, request, refusal::internal_error()) {
+            Err(RespondError::NotPending) => return debug!(?code, "a response came too late"),
+            Err(_) => self.endpoint.ignore(self.now, request),
+            Ok(_) => {}
+        }
+        if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
+            warn!(error, ?code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
+        }
     }
 }

@@ -3,11 +3,11 @@
 #[cfg(feature = "dtls")]
 use conche_dtls::Progress;
 #[cfg(feature = "dtls")]
-use conche_proto::{Datagram, Failure, Input, cc::control::AbandonReason};
+use conche_proto::cc::control::AbandonReason;
+#[cfg(feature = "dtls")]
+use conche_proto::{Datagram, Failure, Input};
 use conche_proto::{Event, Instant, Transmit};
 
-#[cfg(feature = "dtls")]
-use super::receiving;
 use super::{Driver, Service, SharedController};
 use crate::address::Address;
 #[cfg(feature = "dtls")]
@@ -113,7 +113,7 @@ impl<C: SharedController, S: Service> SessionDriver for Driver<C, S> {
                     // The handshake has shown that the peer receives.
                     (datagram.local, datagram.validated) = (local, true);
                     self.telemetry.arrived(self.now, &datagram);
-                    if receiving::handle(&mut self.endpoint, &self.telemetry, self.now, datagram).is_err() {
+                    if super::handle_datagram(&mut self.endpoint, &self.telemetry, self.now, datagram).is_err() {
                         sessions.hold_message(from, local, len);
                     }
                 }
@@ -233,7 +233,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 SessionInput::Message { from, local, bytes } => {
                     let mut datagram = Datagram::new(*from, bytes);
                     (datagram.local, datagram.validated) = (*local, true);
-                    receiving::handle(&mut self.endpoint, &self.telemetry, self.now, datagram)
+                    super::handle_datagram(&mut self.endpoint, &self.telemetry, self.now, datagram)
                 }
             };
             if handled.is_err() {

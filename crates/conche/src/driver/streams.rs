@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-use super::handle::{Command, StreamCommand, StreamEvent};
-use super::responding::{Answer, Memory};
+use super::commands::{Command, StreamCommand, StreamEvent};
+use super::service::{Answer, Memory};
 use super::{Driver, Service, SharedController};
 use crate::body::{Piece, SizedSource, Source};
 use crate::refusal;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::senders::SenderInUse;
+use super::keys::SenderInUse;
 use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, access, aiocoap, libcoap, sequence};
 use crate::files;
 

@@ -1,16 +1,19 @@
-//! [`Keys`]: one end's credentials and the store of their sequence numbers.
+//! [`Keys`]: one end's credentials and the store of their sequence numbers, and the [`Identity`] of
+//! the peer that they authenticate.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher as _, RandomState};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use conche_proto::oscore::{Context, Credentials, CredentialsError, InsertError, ReplayWindow, Reserve, Start};
+use conche_proto::codec::Hexadecimal;
+use conche_proto::oscore::{Context, Credentials, CredentialsError, EndId, InsertError, ReplayWindow, Reserve, Start};
 use thiserror::Error;
 use tokio::sync::watch;
 
-use super::senders::SenderInUse;
-use super::{Identity, Keeper, OpenError};
+use super::{Keeper, OpenError};
 
 /// Numbers reserved in advance, so that they last until the next reservation is stored.
 const AHEAD: u64 = 256;
@@ -318,6 +321,92 @@ impl Drop for Lease {
         state.leased = false;
         self.keys.0.given_back.send_replace(());
     }
+}
+
+/// The sender of a protected request: the name that the [`Keys`](super::Keys) give to the client.
+///
+/// As a handler argument it admits only protected requests; others are answered with 4.01. The
+/// program authorizes the sender.
+///
+/// ```
+/// use conche::oscore::Identity;
+/// use conche::server::{Router, put};
+///
+/// async fn unlock(who: Identity) {
+///     println!("{who} unlocks the door");
+/// }
+///
+/// let router: Router = Router::new().route("/door", put(unlock));
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    id: EndId,
+    id_context: Option<Arc<[u8]>>,
+}
+
+impl Identity {
+    pub(super) fn new(id: EndId, id_context: Option<&[u8]>) -> Self {
+        Self { id, id_context: id_context.map(Arc::from) }
+    }
+
+    /// Returns the client's ID: the recipient ID of the keys.
+    #[must_use]
+    pub fn id(&self) -> EndId {
+        self.id
+    }
+
+    /// Returns the ID context of the keys, if they have one.
+    #[must_use]
+    pub fn id_context(&self) -> Option<&[u8]> {
+        self.id_context.as_deref()
+    }
+}
+
+/// Formats the ID in hexadecimal, followed by `@` and the ID context, if there is one.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Hexadecimal(self.id.as_slice()).fmt(f)?;
+        match &self.id_context {
+            Some(id_context) => write!(f, "@{}", Hexadecimal(id_context)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({self})")
+    }
+}
+
+/// Hashes of the senders in use, with a random key. Different senders collide with probability
+/// 2^-64; one of them is then refused.
+static IN_USE: LazyLock<(RandomState, Mutex<HashSet<u64>>)> = LazyLock::new(Default::default);
+
+/// Exclusive use of a sender key and its nonces in this program, until drop.
+#[derive(Debug)]
+pub(super) struct SenderInUse(u64);
+
+impl SenderInUse {
+    /// Returns `None` if the sender is in use already.
+    pub(super) fn new(context: &Context) -> Option<Self> {
+        let mut hasher = IN_USE.0.build_hasher();
+        context.hash_sender(&mut hasher);
+        let hash = hasher.finish();
+        // Constructed only after a successful insert: dropping it would remove the other's entry,
+        // and wait for the lock.
+        in_use().insert(hash).then(|| Self(hash))
+    }
+}
+
+impl Drop for SenderInUse {
+    fn drop(&mut self) {
+        in_use().remove(&self.0);
+    }
+}
+
+fn in_use() -> MutexGuard<'static, HashSet<u64>> {
+    IN_USE.1.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,11 +1,21 @@
 //! [`PathStore`]: a file that keeps path state across restarts.
 //!
 //! Its content may be outdated or not ours, so nothing in it is an error. It is replaced atomically
-//! by renaming a file beside it, so readers see the old or the new version. Of several programs,
-//! the last to write wins.
+//! by renaming a file beside it. Of several programs, the last to write wins.
+//!
+//! ```text
+//! conche paths 1
+//! # path, when it was last heard of (since 1970), ...
+//! 192.0.2.7/32 heard=1795383439s srtt=48211us rttvar=3120us copies=2/32
+//! 2001:db8:0:1::/64 heard=1795383002s srtt=512004us rttvar=80113us copies=17/32
+//! ```
+//!
+//! The first line holds the format's name and version. An invalid line, such as one with a time in
+//! the future, is skipped, and the others are read.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +29,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::sharing::is_link_local;
-use super::text::{self, StoredPath, Unknown};
+use super::{is_link_local, key_of, prefix_of};
 use crate::files;
 
 /// Maximum time to wait for the file system; afterwards the file is ignored.
@@ -118,7 +127,7 @@ impl PathStore {
     fn write_now(&self, most: usize) {
         let mut writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(paths) = self.take_new(most) else { return };
-        let written = replace(&self.0.file, text::write(&paths).as_bytes());
+        let written = replace(&self.0.file, format_paths(&paths).as_bytes());
         if let Err(error) = &written {
             self.known().is_new = true;
             if !writing.failing {
@@ -162,7 +171,7 @@ impl PathStore {
                 );
             }
         };
-        let text::Read { paths, wrong } = read;
+        let Read { paths, wrong } = read;
         if wrong > 0 {
             warn!(file = %file.display(), wrong, "lines of what is known of paths are not right; they are left out");
         }
@@ -183,29 +192,136 @@ fn seconds_since_1970() -> u64 {
 }
 
 /// Reads a file in our format; a missing file is empty.
-fn read(path: &Path, most: usize) -> Result<text::Read, Unusable> {
-    let bytes = text::most_bytes(most);
+fn read(path: &Path, most: usize) -> Result<Read, Unusable> {
+    let bytes = most_bytes(most);
     let mut begin = files::read_up_to(path, bytes.saturating_add(1))?;
     if begin.is_empty() {
-        return Ok(text::Read::default());
+        return Ok(Read::default());
     }
     if begin.len() > bytes {
-        text::recognise(&begin)?;
+        recognise(&begin)?;
         warn!(file = %path.display(), bytes, "more is kept of paths than is read; the youngest are");
         // A truncated last line would be read as another value.
         let whole = begin.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         begin.truncate(whole);
     }
-    Ok(text::parse(&begin, seconds_since_1970(), most)?)
+    Ok(parse(&begin, seconds_since_1970(), most)?)
 }
 
 /// Replaces a file if it is in our format, empty or missing.
 fn replace(path: &Path, text: &[u8]) -> Result<(), Unusable> {
-    let begin = files::read_up_to(path, text::HEAD_BYTES)?;
+    let begin = files::read_up_to(path, HEAD_BYTES)?;
     if !begin.is_empty() {
-        text::recognise(&begin)?;
+        recognise(&begin)?;
     }
     Ok(files::replace(path, text)?)
+}
+
+/// Stored state of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoredPath {
+    /// Time of the last update, in seconds since 1970.
+    pub(super) heard: u64,
+    pub(super) srtt: Duration,
+    pub(super) rttvar: Duration,
+    /// Mean number of retransmissions, in units of 1/32.
+    pub(super) copies: u8,
+}
+
+impl StoredPath {
+    /// Returns its age, or `None` if it is in the future or expired.
+    pub(super) fn age(&self, now: u64) -> Option<Duration> {
+        let age = Duration::from_secs(now.checked_sub(self.heard)?);
+        (age <= PathHistory::KEPT).then_some(age)
+    }
+}
+
+/// Why a text is not in this format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(super) enum Unknown {
+    #[error("it does not begin with `{FIRST_LINE}`")]
+    Foreign,
+    #[error("it is of version {0}, and only version {VERSION} is understood")]
+    Version(u32),
+}
+
+/// The content of a text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Read {
+    /// In the order of the text.
+    pub(super) paths: Vec<(PathKey, StoredPath)>,
+    /// Number of invalid lines. Expired ones are not counted.
+    pub(super) wrong: usize,
+}
+
+const NAME: &str = "conche paths ";
+const VERSION: u32 = 1;
+const FIRST_LINE: &str = "conche paths 1";
+const LEGEND: &str =
+    "# path, when it was last heard of (since 1970), smoothed round-trip time, its variation, copies beyond the first";
+
+/// The first line fits in this number of bytes.
+pub(super) const HEAD_BYTES: usize = 64;
+/// Maximum bytes of a path's line.
+const LINE_BYTES: usize = 128;
+
+/// Returns the maximum bytes of a text of this number of paths.
+pub(super) fn most_bytes(paths: usize) -> usize {
+    LINE_BYTES.saturating_mul(paths).saturating_add(FIRST_LINE.len() + LEGEND.len() + 2)
+}
+
+/// Checks the first line of a text.
+pub(super) fn recognise(text: &[u8]) -> Result<(), Unknown> {
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let version = first.strip_prefix(NAME.as_bytes()).and_then(|version| str::from_utf8(version).ok()?.parse().ok());
+    match version {
+        Some(VERSION) => Ok(()),
+        Some(version) => Err(Unknown::Version(version)),
+        None => Err(Unknown::Foreign),
+    }
+}
+
+/// Parses a text. `now` is in seconds since 1970; at most `most` paths are read.
+pub(super) fn parse(text: &[u8], now: u64, most: usize) -> Result<Read, Unknown> {
+    recognise(text)?;
+    let mut read = Read::default();
+    for line in text.split(|byte| *byte == b'\n').skip(1) {
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        match str::from_utf8(line).ok().and_then(parse_line).filter(|(_, stored)| stored.heard <= now) {
+            Some((_, stored)) if stored.age(now).is_none() => {}
+            Some(path) if read.paths.len() < most => read.paths.push(path),
+            Some(_) => break,
+            None => read.wrong += 1,
+        }
+    }
+    Ok(read)
+}
+
+fn parse_line(line: &str) -> Option<(PathKey, StoredPath)> {
+    let mut words = line.split(' ');
+    let key = key_of(words.next()?.parse().ok()?);
+    let mut value = |name: &str, unit: &str| words.next()?.strip_prefix(name)?.strip_suffix(unit);
+    let heard = value("heard=", "s")?.parse().ok()?;
+    let srtt: u32 = value("srtt=", "us")?.parse().ok()?;
+    let rttvar: u32 = value("rttvar=", "us")?.parse().ok()?;
+    let copies = value("copies=", "/32")?.parse().ok()?;
+    let micros = |count: u32| Duration::from_micros(count.into());
+    let stored = StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies };
+    (words.next().is_none() && !is_link_local(key)).then_some((key, stored))
+}
+
+/// Formats the state of these paths.
+pub(super) fn format_paths(paths: &[(PathKey, StoredPath)]) -> String {
+    let mut text = format!("{FIRST_LINE}\n{LEGEND}\n");
+    for (key, StoredPath { heard, srtt, rttvar, copies }) in paths {
+        let Some(prefix) = prefix_of(*key) else { continue };
+        let (srtt, rttvar) = (srtt.as_micros(), rttvar.as_micros());
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{prefix} heard={heard}s srtt={srtt}us rttvar={rttvar}us copies={copies}/32");
+    }
+    text
 }
 
 #[cfg(test)]

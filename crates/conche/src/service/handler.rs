@@ -1,11 +1,19 @@
-//! [`Handler`]: async functions as handlers.
+//! [`Handler`]: async functions as handlers, and [`HandlerFuture`], their response.
+//!
+//! Most handlers wait for nothing. A handler's future is therefore polled once as soon as it is
+//! called, in memory left by the last one of its type, and keeps memory of its own only if it waits.
 
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use conche_proto::codec::{Code, ContentFormat};
 
 use super::extract::{FromRequest, FromRequestParts, Requirements};
-use super::{HandlerFuture, IntoResponse, Request};
+use super::{IntoResponse, Request, Response};
 
 /// An async function of up to eight arguments that implement [`FromRequestParts`], the last one
 /// optionally [`FromRequest`] instead, with a result that implements [`IntoResponse`].
@@ -99,3 +107,191 @@ handler! { A MA B MB C MC D MD; H MH }
 handler! { A MA B MB C MC D MD E ME; H MH }
 handler! { A MA B MB C MC D MD E ME G MG; H MH }
 handler! { A MA B MB C MC D MD E ME G MG I MI; H MH }
+
+/// A future of a handler's response to one request.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct HandlerFuture(State);
+
+enum State {
+    /// `None` once it was taken.
+    Ready(Option<Response>),
+    /// Waits in the memory where it started.
+    Waiting(FutureSlot),
+}
+
+impl HandlerFuture {
+    /// Returns an answer that is ready.
+    pub fn ready(response: Response) -> Self {
+        Self(State::Ready(Some(response)))
+    }
+
+    /// Polls a future once, without a waker; if it is pending, it continues when the answer is
+    /// polled.
+    pub fn begin<F: Future<Output = Response> + Send + 'static>(future: F) -> Self {
+        Self::begin_in(TypeId::of::<F>(), || Box::pin(None::<F>), &mut Some(future))
+    }
+
+    /// Type-erased, so that it is compiled once and not per handler.
+    fn begin_in(kind: TypeId, new: fn() -> FutureSlot, future: &mut dyn Any) -> Self {
+        let mut slot = FutureSlots::take(kind).unwrap_or_else(new);
+        slot.as_mut().put(future);
+        match slot.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(response) => {
+                slot.as_mut().empty();
+                FutureSlots::give_back(kind, slot);
+                Self::ready(response)
+            }
+            Poll::Pending => Self(State::Waiting(slot)),
+        }
+    }
+}
+
+impl Future for HandlerFuture {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        match &mut self.0 {
+            State::Ready(response) => response.take().map_or(Poll::Pending, Poll::Ready),
+            State::Waiting(slot) => slot.as_mut().poll(context),
+        }
+    }
+}
+
+impl fmt::Debug for HandlerFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.0 {
+            State::Ready(_) => "ready",
+            State::Waiting(_) => "waiting",
+        };
+        f.debug_tuple("HandlerFuture").field(&state).finish()
+    }
+}
+
+/// Memory for futures of one type, one after the other.
+type FutureSlot = Pin<Box<dyn Runs + Send>>;
+
+/// Memory for a future; empty between two.
+trait Runs {
+    /// Moves a future in from an `Option` of its type.
+    fn put(self: Pin<&mut Self>, future: &mut dyn Any);
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response>;
+    fn empty(self: Pin<&mut Self>);
+}
+
+impl<F: Future<Output = Response> + 'static> Runs for Option<F> {
+    fn put(mut self: Pin<&mut Self>, future: &mut dyn Any) {
+        self.set(future.downcast_mut().and_then(Self::take));
+    }
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        self.as_pin_mut().map_or(Poll::Pending, |future| future.poll(context))
+    }
+
+    fn empty(mut self: Pin<&mut Self>) {
+        self.set(None);
+    }
+}
+
+/// Empty slots left by futures on this thread, at most one per type of future. Often used types
+/// move to the front.
+#[derive(Default)]
+struct FutureSlots(Vec<(TypeId, Option<FutureSlot>)>);
+
+/// Maximum number of types with a slot.
+const MAX_SLOTS: usize = 16;
+
+thread_local! {
+    static SLOTS: RefCell<FutureSlots> = RefCell::default();
+}
+
+impl FutureSlots {
+    /// Takes a slot for a future of this type, if there is one.
+    fn take(kind: TypeId) -> Option<FutureSlot> {
+        let left = SLOTS.try_with(|slots| slots.try_borrow_mut().ok()?.of(kind)?.take());
+        left.ok().flatten()
+    }
+
+    /// Keeps an empty slot, within the limit.
+    fn give_back(kind: TypeId, slot: FutureSlot) {
+        // Thread-local storage may be destroyed already.
+        let _ = SLOTS.try_with(|slots| {
+            let Ok(mut slots) = slots.try_borrow_mut() else { return };
+            match slots.of(kind) {
+                Some(kept) => *kept = Some(slot),
+                None => slots.keep(kind, slot),
+            }
+        });
+    }
+
+    /// Finds the slot of a type, and moves it one step to the front.
+    fn of(&mut self, kind: TypeId) -> Option<&mut Option<FutureSlot>> {
+        let Self(slots) = self;
+        let found = slots.iter().position(|(of, _)| *of == kind)?;
+        let nearer = found.saturating_sub(1);
+        slots.swap(found, nearer);
+        slots.get_mut(nearer).map(|(_, slot)| slot)
+    }
+
+    fn keep(&mut self, kind: TypeId, slot: FutureSlot) {
+        let Self(slots) = self;
+        slots.truncate(MAX_SLOTS - 1);
+        slots.push((kind, Some(slot)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_proto::codec::Code;
+
+    use super::*;
+
+    async fn content() -> Response {
+        Response::new(Code::CONTENT)
+    }
+
+    #[test]
+    fn a_future_that_waits_for_nothing_asks_for_no_memory_when_one_like_it_has_ended() {
+        let begin = || assert!(matches!(HandlerFuture::begin(content()).0, State::Ready(Some(_))));
+        begin();
+        assert_eq!(allocation_counter::measure(begin).count_total, 0);
+    }
+
+    #[test]
+    fn a_future_that_begins_inside_one_like_it_has_a_place_of_its_own() {
+        fn nested(depth: u8) -> HandlerFuture {
+            HandlerFuture::begin(async move {
+                match depth {
+                    0 => content().await,
+                    _ => nested(depth - 1).await,
+                }
+            })
+        }
+        for _ in 0..3 {
+            assert!(matches!(nested(4).0, State::Ready(Some(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_future_that_has_to_wait_goes_on_where_it_was() {
+        for _ in 0..3 {
+            let (sender, receiver) = tokio::sync::oneshot::channel::<Code>();
+            let answer = HandlerFuture::begin(async { Response::new(receiver.await.unwrap_or(Code::GATEWAY_TIMEOUT)) });
+            assert!(matches!(answer.0, State::Waiting(_)));
+            sender.send(Code::VALID).expect("it waits");
+            assert_eq!(answer.await.code(), Code::VALID);
+        }
+    }
+
+    #[test]
+    fn what_a_panic_leaves_behind_is_not_used_again() {
+        fn begin(panics: bool) -> HandlerFuture {
+            HandlerFuture::begin(async move {
+                assert!(!panics, "on purpose");
+                content().await
+            })
+        }
+        for panics in [false, true, false] {
+            assert_eq!(std::panic::catch_unwind(|| begin(panics)).is_err(), panics);
+        }
+    }
+}

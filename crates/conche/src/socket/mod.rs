@@ -1,25 +1,23 @@
 //! [`Socket`]: a UDP socket with the metadata of its datagrams and its ICMP errors, and the
 //! [`Outbox`] of datagrams that it sends together.
 
-mod errors;
 #[cfg(target_os = "linux")]
 mod linux;
-mod outbox;
 
 use std::collections::VecDeque;
+#[cfg(target_os = "linux")]
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
 #[cfg(target_os = "linux")]
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-};
+use std::pin::pin;
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::task::Poll;
+use std::time::Duration;
 
-use conche_proto::{Datagram, Ecn, Transmit};
+use conche_proto::{Datagram, Ecn, Instant, Transmit};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef};
 use tokio::io::Interest;
 #[cfg(not(target_os = "linux"))]
@@ -28,10 +26,8 @@ use tokio::task::consume_budget;
 use tokio::time::timeout;
 
 use crate::address::Address;
-pub(crate) use errors::{is_about_a_peer, is_passing, is_unreachable};
 #[cfg(target_os = "linux")]
 use linux::Descriptor;
-pub(crate) use outbox::Outbox;
 
 /// Requested socket buffer size for bursts, as far as the operating system grants it. Its usual 208
 /// KiB hold only about 300 small datagrams, since each is charged with the kernel's overhead.
@@ -499,6 +495,112 @@ fn share_address(socket: &socket2::Socket) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn share_address(_: &socket2::Socket) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux spreads the clients of an address over several sockets"))
+}
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    /// Places for the datagrams, one after the other.
+    memory: Box<[u8]>,
+    /// Bytes per place.
+    place: usize,
+    transmits: Vec<Transmit<Address>>,
+    /// Time of the first datagram.
+    since: Instant,
+}
+
+impl Outbox {
+    /// Allocates room for `places` datagrams of at most `place` bytes. Untouched memory is only
+    /// reserved.
+    pub(crate) fn new(places: usize, place: usize) -> Self {
+        let transmits = Vec::with_capacity(places);
+        Self { memory: vec![0; places.saturating_mul(place)].into(), place, transmits, since: Instant::ZERO }
+    }
+
+    /// Returns the place of the next datagram, which [`push`](Self::push) then adds. Requires that
+    /// the outbox is not [full](Self::is_full).
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        let start = self.transmits.len() * self.place;
+        &mut self.memory[start..start + self.place]
+    }
+
+    /// Adds the datagram that was written.
+    pub(crate) fn push(&mut self, now: Instant, transmit: Transmit<Address>) {
+        if self.transmits.is_empty() {
+            self.since = now;
+        }
+        self.transmits.push(transmit);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.transmits.is_empty()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.transmits.len() * self.place >= self.memory.len()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.transmits.len()
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    pub(crate) fn transmit(&self, index: usize) -> &Transmit<Address> {
+        &self.transmits[index]
+    }
+
+    pub(crate) fn datagram(&self, index: usize) -> &[u8] {
+        &self.memory[index * self.place..][..self.transmits[index].len]
+    }
+
+    pub(crate) fn departure(&self, index: usize) -> Departure {
+        Departure::of(&self.transmits[index])
+    }
+
+    /// Returns how many datagrams from `first` on have the same local address and codepoint, and so
+    /// need one system call.
+    pub(crate) fn alike(&self, first: usize) -> usize {
+        let Transmit { local, ecn, .. } = self.transmits[first];
+        self.transmits[first..].iter().take_while(|other| other.local == local && other.ecn == ecn).count()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.transmits.clear();
+    }
+}
+
+/// Whether the network has no route to the peer, rather than the datagram or socket being at fault.
+pub(crate) fn is_unreachable(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionRefused | Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown
+    )
+}
+
+/// Whether the error concerns an earlier datagram to some peer, not the socket.
+pub(crate) fn is_about_a_peer(error: &io::Error) -> bool {
+    #[cfg(target_os = "linux")]
+    if linux::is_of_icmp(error) {
+        return true;
+    }
+    is_unreachable(error) || error.kind() == io::ErrorKind::ConnectionReset
+}
+
+/// Whether the error is temporary, so that a retransmission may succeed.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    // Refused and reset concern earlier datagrams.
+    if matches!(error.kind(), Kind::ConnectionRefused | Kind::ConnectionReset | Kind::WouldBlock | Kind::Interrupted) {
+        return true;
+    }
+    #[cfg(target_os = "linux")]
+    if linux::is_passing(error) {
+        return true;
+    }
+    error.kind() == Kind::OutOfMemory
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use proptest::prelude::*;
+
 use super::*;
 
 const MAX_PATHS: usize = 16;
@@ -236,4 +238,120 @@ async fn of_two_that_write_the_same_file_at_once_each_leaves_it_whole() {
         }
     }
     assert_eq!(names(directory.path()), ["paths"]);
+}
+
+const NOW: u64 = 1_795_383_439;
+
+fn learnt(heard: u64) -> StoredPath {
+    StoredPath { heard, srtt: Duration::from_millis(48), rttvar: Duration::from_millis(3), copies: 2 }
+}
+
+fn line(prefix: &str, heard: u64) -> String {
+    let key = key_of(prefix.parse().expect("a prefix"));
+    format_paths(&[(key, learnt(heard))]).lines().last().expect("a line").to_owned()
+}
+
+fn parse_lines(lines: &[&str]) -> Read {
+    parse(format!("{FIRST_LINE}\n{}", lines.join("\n")).as_bytes(), NOW, 10).expect("it is ours")
+}
+
+#[test]
+fn the_first_line_is_that_of_its_version() {
+    assert_eq!(FIRST_LINE, format!("{NAME}{VERSION}"));
+    assert!(FIRST_LINE.len() < HEAD_BYTES);
+}
+
+#[test]
+fn a_line_is_readable() {
+    assert_eq!(line("192.0.2.7/32", NOW), "192.0.2.7/32 heard=1795383439s srtt=48000us rttvar=3000us copies=2/32");
+}
+
+#[test]
+fn what_is_not_ours_and_what_is_of_another_version_is_told_apart() {
+    assert_eq!(parse(b"root:x:0:0\n", NOW, 10), Err(Unknown::Foreign));
+    assert_eq!(parse(b"", NOW, 10), Err(Unknown::Foreign));
+    assert_eq!(parse(b"conche paths\n", NOW, 10), Err(Unknown::Foreign));
+    assert_eq!(parse(b"conche paths 2\nanything", NOW, 10), Err(Unknown::Version(2)));
+}
+
+#[test]
+fn a_line_that_is_not_right_is_left_out_and_the_others_are_read() {
+    let good = line("192.0.2.7/32", NOW);
+    let wrong = [
+        "192.0.2.7",
+        "192.0.2.7/33 heard=1s srtt=1us rttvar=1us copies=0/32",
+        &line("192.0.2.7/32", NOW).replace("us", "ms"),
+        &line("192.0.2.7/32", NOW).replace("48000", "4294967296"),
+        &line("192.0.2.7/32", NOW).replace("48000", "-1"),
+        &format!("{} more", line("192.0.2.7/32", NOW)),
+        &line("fe80::/64", NOW),
+        "\u{fffd}",
+    ];
+    for wrong in wrong {
+        let read = parse_lines(&[wrong, &good]);
+        assert_eq!((read.paths.len(), read.wrong), (1, 1), "{wrong}");
+    }
+    assert_eq!(parse_lines(&["", "# anything", &good]).wrong, 0);
+}
+
+#[test]
+fn what_is_a_day_old_is_read_and_what_is_older_or_of_the_future_is_not() {
+    let day = PathHistory::KEPT.as_secs();
+    let read = |heard| parse_lines(&[&line("192.0.2.7/32", heard)]);
+    assert_eq!((read(NOW - day).paths.len(), read(NOW).paths.len()), (1, 1));
+    assert_eq!(read(NOW - day - 1), Read::default());
+    assert_eq!(read(NOW + 1), Read { paths: vec![], wrong: 1 });
+}
+
+#[test]
+fn no_more_paths_are_read_than_there_is_room_for() {
+    let lines: Vec<_> = (0..20).map(|host| line(&format!("192.0.2.{host}/32"), NOW)).collect();
+    let read = parse_lines(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(read.paths.len(), 10);
+}
+
+#[test]
+fn the_longest_text_fits_into_what_is_read() {
+    let key = PathKey::new(u128::MAX, 128);
+    let micros = Duration::from_micros(u32::MAX.into());
+    let stored = StoredPath { heard: u64::MAX, srtt: micros, rttvar: micros, copies: u8::MAX };
+    assert!(format_paths(&[(key, stored); 100]).len() <= most_bytes(100));
+}
+
+prop_compose! {
+    fn any_stored()(heard in NOW - 86_400..=NOW, srtt: u32, rttvar: u32, copies: u8) -> StoredPath {
+        let micros = |count: u32| Duration::from_micros(count.into());
+        StoredPath { heard, srtt: micros(srtt), rttvar: micros(rttvar), copies }
+    }
+}
+
+prop_compose! {
+    fn any_path()(v4: bool, bits: u128, length in 1u8..=128, stored in any_stored()) -> (PathKey, StoredPath) {
+        let mapped = 0xffff << 32 | bits & u128::from(u32::MAX);
+        (if v4 { PathKey::new(mapped, 96 + length / 4) } else { PathKey::new(bits, length) }, stored)
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_without_a_panic(text: Vec<u8>, ours: bool) {
+        let text = if ours { [format!("{FIRST_LINE}\n").as_bytes(), &text].concat() } else { text };
+        prop_assert_eq!(parse(&text, NOW, 10).is_ok(), ours);
+    }
+
+    #[test]
+    fn what_looks_like_lines_is_read_without_a_panic(
+        lines in "(([0-9a-f:.]{0,12}/[0-9]{1,3}|::/0) heard=[0-9]{0,21}s? srtt=[0-9-]{0,11}us rttvar=[0-9]{0,11}us copies=[0-9]{0,4}/32\n){0,4}"
+    ) {
+        let count = lines.lines().count();
+        let read = parse(format!("{FIRST_LINE}\n{lines}").as_bytes(), NOW, 10).expect("it is ours");
+        prop_assert!(read.paths.len() + read.wrong <= count);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again(paths in proptest::collection::vec(any_path(), 0..10)) {
+        let paths: Vec<_> = paths.into_iter().filter(|(key, _)| !is_link_local(*key)).collect();
+        let read = parse(format_paths(&paths).as_bytes(), NOW, 10).expect("it is ours");
+        prop_assert_eq!(read, Read { paths, wrong: 0 });
+    }
 }

@@ -47,37 +47,32 @@
 //! Extraction is not async: it runs when the request is complete, or for [`BodyStream`] at the
 //! first block. Waiting, such as for a database, belongs in a handler or a layer.
 
-mod body_stream;
 #[cfg(feature = "cbor")]
 mod cbor;
-mod conditions;
-mod context;
 #[cfg(feature = "json")]
 mod json;
-mod path;
 mod payload;
-mod query;
-mod rejection;
-mod requirements;
+mod uri;
 
-pub(super) use body_stream::Rest;
-pub use body_stream::{BodyError, BodyStream};
-#[cfg(feature = "cbor")]
-pub use cbor::Cbor;
-pub use conditions::Conditions;
-pub use context::{Extension, FromRef, Peer, State};
-#[cfg(feature = "json")]
-pub use json::Json;
-pub use path::{FromCapture, Path};
-pub use payload::{Payload, Text};
-pub use query::{Arguments, Query};
-pub use rejection::Rejection;
-pub use requirements::Requirements;
+use std::any::{Any, type_name};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 
 #[doc(no_inline)]
 pub use bytes::Bytes;
+use conche_proto::codec::{Code, Escaped, OptionNumber};
+use thiserror::Error;
+use tracing::error;
 
-use super::{IntoResponse, Request};
+use super::{IntoResponse, Request, Response};
+#[cfg(feature = "cbor")]
+pub use cbor::Cbor;
+#[cfg(feature = "json")]
+pub use json::Json;
+pub(super) use payload::Rest;
+pub use payload::{BodyError, BodyStream, Payload, Text};
+pub use uri::{Arguments, FromCapture, Path, Query};
 
 /// A handler argument that is read from the request.
 ///
@@ -188,5 +183,268 @@ impl<S> FromRequest<S> for Request {
 
     fn from_request(request: Request, _state: &S) -> Result<Self, Self::Rejection> {
         Ok(request)
+    }
+}
+
+/// A clone of the router's state, or of a part that [`FromRef`] returns.
+///
+/// Put state that is expensive to clone, or that handlers change, in an [`Arc`](std::sync::Arc).
+///
+/// ```
+/// use conche::server::extract::FromRef;
+/// use conche::server::{Router, State, get};
+///
+/// #[derive(Clone)]
+/// struct Greeting(&'static str);
+///
+/// #[derive(Clone)]
+/// struct App {
+///     greeting: Greeting,
+/// }
+///
+/// impl FromRef<App> for Greeting {
+///     fn from_ref(app: &App) -> Self {
+///         app.greeting.clone()
+///     }
+/// }
+///
+/// async fn greet(State(Greeting(text)): State<Greeting>) -> &'static str {
+///     text
+/// }
+///
+/// let router: Router = Router::new().route("/", get(greet)).with_state(App { greeting: Greeting("hello") });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State<T>(pub T);
+
+/// A value obtained from a reference to a state `T`. Implemented for the whole by cloning.
+pub trait FromRef<T> {
+    /// Returns the value.
+    fn from_ref(whole: &T) -> Self;
+}
+
+impl<T: Clone> FromRef<T> for T {
+    fn from_ref(whole: &T) -> Self {
+        whole.clone()
+    }
+}
+
+impl<S, T: FromRef<S>> FromRequestParts<S> for State<T> {
+    type Rejection = Infallible;
+
+    fn from_request_parts(_request: &Request, state: &S) -> Result<Self, Infallible> {
+        Ok(Self(T::from_ref(state)))
+    }
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for State<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+/// The sender's source address, which may be forged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+impl<S> FromRequestParts<S> for Peer {
+    type Rejection = Infallible;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(request.peer()))
+    }
+}
+
+/// A clone of a value that a layer attached with [`Request::extend`]. Without it the response is
+/// 5.00, and the log names the missing type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extension<T>(pub T);
+
+impl<S, T: Any + Clone> FromRequestParts<S> for Extension<T> {
+    type Rejection = Rejection;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
+        request.extension().cloned().map(Self).ok_or_else(|| {
+            error!(extension = type_name::<T>(), "no layer attached what a handler takes with Extension");
+            Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server lacks a layer")
+        })
+    }
+}
+
+impl<T> Deref for Extension<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with the request's effect.
+///
+/// GET and FETCH have no effect, so the router compares their conditions with the response: with
+/// its ETag, and with 4.04 for a missing resource. Handlers of other methods must take this
+/// argument; without it, conditional requests are answered with 4.02.
+///
+/// ```
+/// use conche::server::extract::Rejection;
+/// use conche::server::{Conditions, Router, Text, put};
+///
+/// async fn write(conditions: Conditions, Text(_new): Text) -> Result<(), Rejection> {
+///     conditions.check(Some(b"v1"))?;
+///     Ok(())
+/// }
+///
+/// let router: Router = Router::new().route("/document", put(write));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    if_match: Vec<Vec<u8>>,
+    if_none_match: bool,
+}
+
+impl Conditions {
+    /// Returns the conditions of a request.
+    #[must_use]
+    pub fn of(request: &Request) -> Self {
+        let message = request.message();
+        Self {
+            if_match: message.values(OptionNumber::IF_MATCH).map(<[u8]>::to_vec).collect(),
+            if_none_match: message.option(OptionNumber::IF_NONE_MATCH).is_some(),
+        }
+    }
+
+    /// Whether there is a condition.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        self.if_none_match || !self.if_match.is_empty()
+    }
+
+    /// Checks the conditions for a resource with this ETag, or `None` if it does not exist. Pass an
+    /// empty ETag for one that exists without an ETag.
+    ///
+    /// # Errors
+    /// 4.12 if a condition does not hold.
+    pub fn check(&self, etag: Option<&[u8]>) -> Result<(), Rejection> {
+        // An empty If-Match requires only that the resource exists.
+        let wanted = |tag: &Vec<u8>| etag.is_some_and(|etag| tag.is_empty() || tag == etag);
+        if !self.if_match.is_empty() && !self.if_match.iter().any(wanted) {
+            let now = if etag.is_some() { "has another ETag" } else { "does not exist" };
+            return Err(Rejection::new(Code::PRECONDITION_FAILED, format!("If-Match: the resource {now}")));
+        }
+        if self.if_none_match && etag.is_some() {
+            return Err(Rejection::new(Code::PRECONDITION_FAILED, "If-None-Match: the resource exists"));
+        }
+        Ok(())
+    }
+}
+
+impl<S> FromRequestParts<S> for Conditions {
+    type Rejection = Infallible;
+
+    const NEEDS: Requirements = Requirements::CONDITIONS;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(request))
+    }
+}
+
+/// Why an argument cannot be extracted: a response code and a text for humans, its diagnostic
+/// payload (RFC 7252 §5.5.2).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", Escaped(message))]
+pub struct Rejection {
+    code: Code,
+    message: String,
+}
+
+/// Maximum bytes of the text. Most texts quote the request, and a peer must not be able to make a
+/// response large.
+const LONGEST: usize = 256;
+
+impl Rejection {
+    /// Returns a rejection. The text should name the error, its position and the expected value. It
+    /// is truncated to 256 bytes.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        const CUT: &str = "…";
+        let mut message = message.into();
+        if message.len() > LONGEST {
+            message.truncate(message.floor_char_boundary(LONGEST - CUT.len()));
+            message.push_str(CUT);
+        }
+        Self { code, message }
+    }
+
+    /// Returns the response code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self, _method: Code) -> Response {
+        Response::diagnostic(self.code, self.message)
+    }
+}
+
+impl From<Rejection> for Response {
+    fn from(rejection: Rejection) -> Self {
+        Self::diagnostic(rejection.code, rejection.message)
+    }
+}
+
+/// Requirements of an argument on its route. A server that cannot meet them does not start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    conditions: bool,
+    stream: bool,
+    captures: Option<usize>,
+}
+
+impl Requirements {
+    /// No requirements.
+    pub const NOTHING: Self = Self { conditions: false, stream: false, captures: None };
+
+    /// The argument checks If-Match and If-None-Match. Otherwise requests with these critical
+    /// options are answered with 4.02 (RFC 7252 §5.4.1).
+    pub const CONDITIONS: Self = Self { conditions: true, ..Self::NOTHING };
+
+    /// The argument streams the payload. Block-wise requests are handled from their first block on.
+    pub const STREAM: Self = Self { stream: true, ..Self::NOTHING };
+
+    /// The argument takes all captures of the route, which must be `count`.
+    #[must_use]
+    pub const fn captures(count: usize) -> Self {
+        Self { captures: Some(count), ..Self::NOTHING }
+    }
+
+    /// Combines the requirements of two arguments.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        let captures = match (self.captures, other.captures) {
+            (Some(one), Some(two)) => Some(if one > two { one } else { two }),
+            (None, captures) | (captures, None) => captures,
+        };
+        Self { conditions: self.conditions || other.conditions, stream: self.stream || other.stream, captures }
+    }
+
+    pub(in crate::service) const fn has_conditions(self) -> bool {
+        self.conditions
+    }
+
+    pub(in crate::service) const fn takes_stream(self) -> bool {
+        self.stream
+    }
+
+    pub(in crate::service) const fn wanted_captures(self) -> Option<usize> {
+        self.captures
     }
 }

@@ -1,12 +1,16 @@
-//! [`Payload`] and [`Text`]: the payload as bytes and as text.
+//! The payload as an argument: [`Payload`], [`Text`] and [`BodyStream`].
 
 use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use conche_proto::codec::{Code, ContentFormat};
+use conche_proto::StreamEnd;
+use conche_proto::codec::{Code, ContentFormat, OptionNumber};
+use thiserror::Error;
 
-use super::{FromRequest, Rejection};
-use crate::service::Request;
+use super::{FromRequest, Rejection, Requirements};
+use crate::driver::Inlet;
+use crate::service::{IntoResponse, Request, Response};
 
 /// The payload's bytes, of any Content-Format, without copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,5 +66,133 @@ pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str
             Err(Rejection::new(Code::UNSUPPORTED_CONTENT_FORMAT, message))
         }
         _ => Ok(()),
+    }
+}
+
+/// The payload as a stream of any size: the handler runs as soon as the first block has arrived.
+///
+/// ```
+/// use conche::Code;
+/// use conche::server::extract::BodyError;
+/// use conche::server::{BodyStream, Router, post};
+///
+/// async fn count(mut body: BodyStream) -> Result<String, BodyError> {
+///     let mut bytes = 0;
+///     while let Some(chunk) = body.chunk().await? {
+///         bytes += chunk.len();
+///     }
+///     Ok(format!("{bytes} bytes"))
+/// }
+///
+/// let router: Router = Router::new().route("/log", post(count));
+/// ```
+///
+/// A block is acknowledged with 2.31 once [`chunk`](Self::chunk) has yielded it, so the client
+/// sends no faster than the handler reads, and at most one block is buffered. If the handler takes
+/// long, the client gets an Empty ACK and waits; clients that follow EXCHANGE_LIFETIME wait 247 s.
+/// A response ends the transfer at any time.
+///
+/// - A transfer that the client abandons ends with [`BodyError::Ended`], after 247 s without a
+///   block.
+/// - [`body_limit`](crate::server::ServerBuilder::body_limit) and
+///   [`max_payload`](crate::server::Router::max_payload) do not apply to the whole payload: the
+///   handler must check its size and answer 4.13.
+/// - A payload that fits into one message, or was sent with Q-Block (RFC 9177), is one chunk.
+/// - A client can have at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer)
+///   transfers in progress, each for up to 247 s without a block; further ones get 5.03.
+#[derive(Debug)]
+pub struct BodyStream {
+    here: Option<Bytes>,
+    rest: Option<Inlet>,
+    size: Option<u32>,
+}
+
+/// Why the rest of a payload does not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// The client stopped or started again. It does not wait for a response.
+    #[error("{0}")]
+    Ended(StreamEnd),
+    /// The server has ended.
+    #[error("the server has ended")]
+    Stopped,
+}
+
+/// Becomes 4.08, which the client does not wait for.
+impl IntoResponse for BodyError {
+    fn into_response(self, _method: Code) -> Response {
+        Response::diagnostic(Code::REQUEST_ENTITY_INCOMPLETE, self.to_string())
+    }
+}
+
+impl BodyStream {
+    /// Returns the next part, or `None` at the end. Cancel safe.
+    ///
+    /// # Errors
+    /// If the rest will not arrive. The stream ends after an error.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
+        loop {
+            if let Some(chunk) = self.here.take() {
+                if let Some(rest) = &self.rest {
+                    rest.take();
+                }
+                if !chunk.is_empty() {
+                    return Ok(Some(chunk));
+                }
+            }
+            let Some(rest) = &mut self.rest else { return Ok(None) };
+            match rest.next().await {
+                Some(Ok(piece)) => {
+                    self.here = Some(piece.bytes);
+                    if piece.last {
+                        self.rest = None;
+                    }
+                }
+                Some(Err(end)) => {
+                    self.rest = None;
+                    return Err(BodyError::Ended(end));
+                }
+                None => {
+                    self.rest = None;
+                    return Err(BodyError::Stopped);
+                }
+            }
+        }
+    }
+
+    /// Returns the size of the whole payload in bytes, if the client sends Size1 (RFC 7959 §4),
+    /// which may be an estimate.
+    #[must_use]
+    pub fn size(&self) -> Option<u32> {
+        self.size
+    }
+}
+
+impl<S> FromRequest<S> for BodyStream {
+    type Rejection = Infallible;
+
+    const NEEDS: Requirements = Requirements::STREAM;
+
+    fn from_request(request: Request, _state: &S) -> Result<Self, Infallible> {
+        let rest = request.extension::<Rest>().and_then(Rest::take);
+        let size = match rest {
+            Some(_) => request.message().uint(OptionNumber::SIZE1),
+            None => u32::try_from(request.payload().len()).ok(),
+        };
+        Ok(Self { here: Some(request.into_payload()), rest, size })
+    }
+}
+
+/// Carries the rest of a payload from a request to [`BodyStream`].
+pub(in crate::service) struct Rest(Mutex<Option<Inlet>>);
+
+impl Rest {
+    pub(in crate::service) const fn new(inlet: Inlet) -> Self {
+        Self(Mutex::new(Some(inlet)))
+    }
+
+    fn take(&self) -> Option<Inlet> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

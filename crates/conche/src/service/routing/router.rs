@@ -1,17 +1,22 @@
-//! [`Router`]: the resources of a server by path.
+//! [`Router`]: the resources of a server by path, and the dispatch of requests to them.
 
 use std::fmt;
 use std::sync::Arc;
 
-use conche_proto::codec::Code;
+use conche_proto::codec::link_format::LinkWriteError;
+use conche_proto::codec::{Code, ContentFormat, OptionNumber, OwnedMessage};
+use smallvec::SmallVec;
+use thiserror::Error;
 use tower_layer::Layer;
 
-use super::erased_handler::ErasedHandler;
-use super::link::Link;
-use super::pattern::{Pattern, Segment};
-use super::tree::Node;
-use super::{RequestService, Resource, Route, RouteError};
+use super::pattern::{Captures, Node, Pattern, Segment};
+use super::resource::{Link, document};
+use super::route::ErasedHandler;
+use super::{RequestService, Resource, Route};
+use crate::driver::{Called, Observable, Service, ServiceRequest};
+use crate::service::extract::Conditions;
 use crate::service::handler::Handler;
+use crate::service::{HandlerFuture, Notifier, Request, Response};
 
 /// The resources of a server by path.
 ///
@@ -339,4 +344,278 @@ impl<S> fmt::Debug for Router<S> {
         let routes = self.entries.iter().map(|entry| (&entry.pattern.text, &entry.resource));
         f.debug_map().entries(routes).finish()
     }
+}
+
+/// The well-known location of RFC 6690 §4.
+const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
+
+/// The other way to write the path `/` (RFC 7252 §6.5).
+const EMPTY_SEGMENT: [&[u8]; 1] = [b""];
+
+impl Router {
+    /// Returns the router as a service, for tests without a socket:
+    ///
+    /// ```
+    /// use conche::Code;
+    /// use conche::codec::Body;
+    /// use conche::server::{Request, Router, get};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let router = Router::new().route("/hello", get(async || "world"));
+    ///
+    /// let peer = "192.0.2.1:5683".parse()?;
+    /// let body = Body::builder().path("/hello").build()?;
+    /// let request = Request::from_body(peer, Code::GET, &body).ok_or("GET is a method")?;
+    /// let response = router.into_service()?.respond(request).await;
+    /// assert_eq!((response.code(), response.payload_bytes()), (Code::CONTENT, &b"world"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If a route is invalid.
+    pub fn into_service(self) -> Result<Route, RouteError> {
+        let router = self.ready()?;
+        Ok(Route::new(move |request| match router.handle(request) {
+            Called::Ready(response) => HandlerFuture::ready(response),
+            Called::Pending(answer) => answer,
+        }))
+    }
+
+    /// Returns a validated router with all handlers built.
+    pub(crate) fn ready(self) -> Result<Self, RouteError> {
+        self.check()?;
+        Ok(self.with_state(()))
+    }
+
+    fn handle(&self, mut request: Request) -> Called<Self> {
+        let mut captures = Captures::new();
+        let (handler, limit) = match self.find(request.message(), &mut captures) {
+            Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
+                Some(handler) => (handler, *max_payload),
+                None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
+            },
+            Found::Fallback(Fallback { handler, max_payload, .. }) => (handler, *max_payload),
+            Found::WellKnown => return Called::Ready(self.well_known(&request)),
+            Found::Nothing(layers) => return refuse(layers, Code::NOT_FOUND, request),
+        };
+        if let Some(refusal) = handler.refusal(&request) {
+            return Called::Ready(refusal);
+        }
+        let validation = Validation::of(&request, handler.needs().has_conditions());
+        if let Some(limit) = lesser(limit, self.max_payload).filter(|limit| request.payload().len() > *limit) {
+            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+            return Called::Ready(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
+        }
+        request.set_captures(captures);
+        let answer = handler.call(request);
+        Called::Pending(match validation {
+            Some(validation) => HandlerFuture::begin(async move { validation.apply(answer.await) }),
+            None => answer,
+        })
+    }
+
+    fn find(&self, message: &OwnedMessage, captures: &mut Captures) -> Found<'_> {
+        let mut path: SmallVec<[&[u8]; 8]> = message.values(OptionNumber::URI_PATH).collect();
+        if path.as_slice() == EMPTY_SEGMENT {
+            path.clear();
+        }
+        let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
+        // As for other routes, the literal path takes precedence over one that captures.
+        if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
+            return Found::WellKnown;
+        }
+        if let Some(entry) = entry {
+            return Found::Entry(entry);
+        }
+        match nearest(&self.fallbacks, &path) {
+            Some(fallback) => Found::Fallback(fallback),
+            None => Found::Nothing(nearest(&self.not_found_layers, &path).map(|fallback| &fallback.handler)),
+        }
+    }
+
+    fn well_known(&self, request: &Request) -> Response {
+        if request.method() != Code::GET {
+            return Response::new(Code::METHOD_NOT_ALLOWED);
+        }
+        let links = self.entries.iter().filter_map(|entry| entry.link.as_ref());
+        let text = document(links, request.queries());
+        let response = Response::new(Code::CONTENT).payload(ContentFormat::LINK_FORMAT, text);
+        let response = match request.accept() {
+            Some(accept) => response.accepted_as(accept),
+            None => response,
+        };
+        match Validation::of(request, false) {
+            Some(validation) => validation.apply(response),
+            None => response,
+        }
+    }
+}
+
+impl Service for Router {
+    type Response = Response;
+    type Future = HandlerFuture;
+
+    fn call(&self, request: ServiceRequest) -> Called<Self> {
+        self.handle(request.into())
+    }
+
+    fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Response>>> {
+        match self.find(message, &mut Captures::new()) {
+            Found::Entry(entry) => entry.resource.notifier().map(Notifier::observable),
+            _ => None,
+        }
+    }
+
+    fn observables(&self) -> impl Iterator<Item = &Arc<Observable<Response>>> {
+        self.entries.iter().filter_map(|entry| entry.resource.notifier()).map(Notifier::observable)
+    }
+
+    fn streams_any(&self) -> bool {
+        let fallbacks = self.fallbacks.iter().map(|fallback| &fallback.handler);
+        let handlers = self.entries.iter().flat_map(|entry| entry.resource.handlers());
+        fallbacks.chain(handlers).any(|handler| handler.needs().takes_stream())
+    }
+
+    fn streams(&self, message: &OwnedMessage) -> bool {
+        let handler = match self.find(message, &mut Captures::new()) {
+            Found::Entry(entry) => entry.resource.handler(message.code()),
+            Found::Fallback(fallback) => Some(&fallback.handler),
+            Found::WellKnown | Found::Nothing(_) => None,
+        };
+        handler.is_some_and(|handler| handler.needs().takes_stream())
+    }
+}
+
+/// Returns the fallback with the longest prefix of a path.
+fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fallback<()>> {
+    let around = fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(path));
+    around.max_by_key(|fallback| fallback.prefix.segments.len())
+}
+
+/// Answers with a code, through layers if there are some.
+fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> Called<Router> {
+    layers.map_or_else(|| Called::Ready(Response::new(code)), |handler| Called::Pending(handler.call(request)))
+}
+
+/// Result of a path lookup.
+enum Found<'a> {
+    Entry(&'a Entry<()>),
+    Fallback(&'a Fallback<()>),
+    WellKnown,
+    /// No route; with the layers for the 4.04, if any.
+    Nothing(Option<&'a ErasedHandler<()>>),
+}
+
+/// The conditions and ETags of a GET or FETCH (RFC 7252 §5.10.6.2, §5.10.8), compared with the
+/// response in one place for all handlers.
+pub(super) struct Validation {
+    conditions: Conditions,
+    /// ETags of the representations that the client has.
+    known: Vec<Vec<u8>>,
+}
+
+impl Validation {
+    /// Returns `None` for a request without conditions or ETags, as most are. Conditions are
+    /// skipped if the handler checks them itself.
+    pub(super) fn of(request: &Request, handler_looks: bool) -> Option<Self> {
+        let message = request.message();
+        let depends =
+            |number| matches!(number, OptionNumber::IF_MATCH | OptionNumber::IF_NONE_MATCH | OptionNumber::ETAG);
+        if !request.method().is_safe() || !message.content().options().any(|option| depends(option.number)) {
+            return None;
+        }
+        let conditions = if handler_looks { Conditions::default() } else { Conditions::of(request) };
+        let known = message.values(OptionNumber::ETAG).map(<[u8]>::to_vec).collect();
+        Some(Self { conditions, known })
+    }
+
+    /// Applies them to the response: 4.12 if a condition does not hold, 2.03 if the client has this
+    /// representation.
+    pub(super) fn apply(self, response: Response) -> Response {
+        let tag = response.option_value(OptionNumber::ETAG).unwrap_or_default();
+        let current = match response.code() {
+            Code::NOT_FOUND => None,
+            code if code.is_success() => Some(tag),
+            // An error reveals nothing about the representation.
+            _ => return response,
+        };
+        if let Err(rejection) = self.conditions.check(current) {
+            return rejection.into();
+        }
+        let is_known = !tag.is_empty() && self.known.iter().any(|known| known == tag);
+        if response.code() == Code::CONTENT && is_known { response.into_valid() } else { response }
+    }
+}
+
+/// An invalid route, reported when the server starts.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// The path is malformed.
+    #[error("the route {path:?} is malformed: {hint}")]
+    Malformed {
+        /// The path.
+        path: String,
+        /// The expected syntax.
+        hint: &'static str,
+    },
+    /// Another route matches the same paths.
+    #[error("the route {path:?} is there twice{}: give one resource all the methods, as in get(f).put(g)", first(.path, .other))]
+    Duplicate {
+        /// The path that was added last.
+        path: String,
+        /// The path that was added first, whose captures may have other names.
+        other: String,
+    },
+    /// A router cannot be nested at this prefix.
+    #[error("a router cannot be nested under {prefix:?}: {hint}")]
+    Nest {
+        /// The prefix.
+        prefix: String,
+        /// The correction.
+        hint: &'static str,
+    },
+    /// Two merged routers, or one router twice, have a fallback for the same paths.
+    #[error("there are two fallbacks for what is under {prefix:?}: leave out one of them")]
+    Fallbacks {
+        /// The prefix of both.
+        prefix: String,
+    },
+    /// The attributes of a resource cannot be listed in `/.well-known/core`.
+    #[error("the attributes of the route {path:?} cannot be listed: {problem}")]
+    Link {
+        /// The path.
+        path: String,
+        /// The error in the attributes.
+        problem: LinkWriteError,
+    },
+    /// A handler takes another number of captures than its route has.
+    #[error(
+        "the handler of {what} takes {wanted} captured segments, but the route has {there}: take all of them at once, \
+         in the order of the route, as in Path((a, b)): Path<(A, B)>"
+    )]
+    Captures {
+        /// The handler's method and route.
+        what: String,
+        /// Number of captures that the handler takes.
+        wanted: usize,
+        /// Number of captures of the route.
+        there: usize,
+    },
+}
+
+impl RouteError {
+    pub(super) fn captures(method: Option<Code>, path: &str, wanted: usize, there: usize) -> Self {
+        let what = match method {
+            Some(method) => format!("{method:?} {path:?}"),
+            None => format!("the fallback under {path:?}"),
+        };
+        Self::Captures { what, wanted, there }
+    }
+}
+
+fn first(path: &str, other: &str) -> String {
+    if path == other { String::new() } else { format!(", first as {other:?}") }
 }

@@ -27,17 +27,8 @@
 mod capture;
 #[cfg(feature = "event-log")]
 mod event_log;
-#[cfg(feature = "event-log")]
-mod qlog;
 #[cfg(any(feature = "event-log", feature = "pcapng"))]
 mod recorder;
-
-#[cfg(feature = "pcapng")]
-pub use capture::Capture;
-#[cfg(feature = "event-log")]
-pub use event_log::EventLog;
-#[cfg(any(feature = "event-log", feature = "pcapng"))]
-pub use recorder::{Recorded, Recorder};
 
 use std::fmt;
 use std::io;
@@ -47,6 +38,13 @@ use std::sync::Arc;
 use conche_proto::codec::Code;
 use conche_proto::{Course, Ecn, Failure, PeerSnapshot, Stats};
 use tokio::time::Instant;
+
+#[cfg(feature = "pcapng")]
+pub use capture::Capture;
+#[cfg(feature = "event-log")]
+pub use event_log::EventLog;
+#[cfg(any(feature = "event-log", feature = "pcapng"))]
+pub use recorder::{Recorded, Recorder};
 
 /// Receives the events of the client's or server's sockets, after
 /// [`Builder::watch`](crate::Builder::watch).

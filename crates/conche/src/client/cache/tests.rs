@@ -1,7 +1,8 @@
 //! Eviction and indexes of the store.
 
-use super::*;
 use conche_proto::codec::{MessageId, Token, Type};
+
+use crate::client::cache::*;
 
 /// A store, and answers of a fixed size to put into it.
 struct Bench {

@@ -1,17 +1,128 @@
-//! Observations of remote resources (RFC 7641 §3): registration, renewal and end.
+//! Observations of remote resources (RFC 7641 §3): registration, renewal and end. A [`Feed`] passes
+//! the newest state to the observation; a slow reader skips outdated states.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{Instant, RequestError, SubscriptionEnd, SubscriptionId};
 use tracing::{debug, debug_span};
 
+use super::channels::OutcomeSender;
+use super::commands::{CancelMode, ExchangeError};
 use super::exchanges::Caller;
-use super::feed::FeedSender;
-use super::handle::{CancelMode, ExchangeError};
-use super::outcome_channel::OutcomeSender;
 use super::{Address, Driver, Sender, Service, SharedController};
+
+/// The receiving end of a feed.
+#[derive(Debug, Default)]
+pub(crate) struct Feed(Arc<Mutex<Inner>>);
+
+/// The driver's end of a feed. Dropping it ends the feed.
+#[derive(Debug)]
+pub(crate) struct FeedSender(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    newest: Option<State>,
+    end: Option<End>,
+    waker: Option<Waker>,
+}
+
+/// News of an observation.
+#[derive(Debug)]
+pub(crate) enum News {
+    State(State),
+    End(End),
+}
+
+/// A state of the observed resource.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) from: Sender,
+    pub(crate) message: OwnedMessage,
+    /// Time of arrival; it may be read much later.
+    pub(crate) received: tokio::time::Instant,
+}
+
+/// Why a feed ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    Over(SubscriptionEnd),
+    /// It could not be registered again.
+    Refused(RequestError),
+    #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "there are no sessions"))]
+    SessionOver,
+    Stopped,
+}
+
+impl Feed {
+    pub(crate) fn sender(&self) -> FeedSender {
+        FeedSender(Arc::clone(&self.0))
+    }
+
+    /// Polls for news. After the end, returns only the end.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+        let mut inner = lock(&self.0);
+        if let Some(state) = inner.newest.take() {
+            return Poll::Ready(News::State(state));
+        }
+        match inner.end {
+            Some(end) => Poll::Ready(News::End(end)),
+            None => {
+                inner.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl FeedSender {
+    /// Sets a new state, replacing one that was not read yet.
+    pub(super) fn send(&self, from: Sender, message: OwnedMessage) {
+        let state = State { from, message, received: tokio::time::Instant::now() };
+        self.change(|inner| inner.newest = Some(state));
+    }
+
+    pub(super) fn end(&self, reason: SubscriptionEnd) {
+        self.change(|inner| inner.end = Some(End::Over(reason)));
+    }
+
+    /// Ends the feed: the observation cannot be registered again.
+    pub(super) fn refuse(&self, refusal: RequestError) {
+        self.change(|inner| inner.end = Some(End::Refused(refusal)));
+    }
+
+    /// Ends the feed: its session is over.
+    #[cfg(feature = "dtls")]
+    pub(super) fn lose_session(&self) {
+        self.change(|inner| inner.end = Some(End::SessionOver));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Inner)) {
+        let waker = {
+            let mut inner = lock(&self.0);
+            change(&mut inner);
+            inner.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for FeedSender {
+    fn drop(&mut self) {
+        self.change(|inner| {
+            inner.end.get_or_insert(End::Stopped);
+        });
+    }
+}
+
+fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Delay before a registration is retried for which the endpoint had no room.
 const ANOTHER_TRY: Duration = Duration::from_secs(1);
