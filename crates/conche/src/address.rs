@@ -9,23 +9,22 @@ use std::net::{IpAddr, SocketAddr};
 pub(crate) enum Address {
     /// CoAP over UDP (RFC 7252). Construct with [`from`](Self::from), which normalizes the address.
     Udp(SocketAddr),
-    /// CoAP over DTLS (RFC 7252 §9): one session with a peer. State of a session ends with it, so
-    /// another session with the same address is another peer.
+    /// CoAP over DTLS (RFC 7252 §9). State of a session ends with it, so another session with the
+    /// same address is another peer.
     Dtls(SocketAddr, SessionNumber),
 }
 
-/// Identifies a session of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionNumber(pub(crate) u32);
 
 impl Address {
-    /// Returns the address for the socket: IPv4 addresses are mapped in an IPv6 socket.
+    /// For the socket: IPv4 addresses are mapped in an IPv6 socket.
     pub(crate) fn socket_addr(self) -> SocketAddr {
         let (Self::Udp(address) | Self::Dtls(address, _)) = self;
         address
     }
 
-    /// Returns the address for users: mapped addresses as IPv4.
+    /// For users: mapped addresses as IPv4.
     #[inline]
     pub(crate) fn canonical(self) -> SocketAddr {
         let address = self.socket_addr();
@@ -36,12 +35,11 @@ impl Address {
         mapped.map_or(address, |v4| (v4, address.port()).into())
     }
 
-    /// Returns this session with the peer.
     pub(crate) fn secured(self, session: SessionNumber) -> Self {
         Self::Dtls(self.socket_addr(), session)
     }
 
-    /// Returns the address of any session with the peer, where sessions are not distinguished.
+    /// For state that does not distinguish sessions.
     pub(crate) fn of_any_session(self) -> Self {
         self.secured(SessionNumber(0))
     }
@@ -50,9 +48,9 @@ impl Address {
         matches!(self, Self::Dtls(..))
     }
 
-    /// Returns the prefix for fair shares of bounded state: /16 for IPv4 and /32 for IPv6, the
-    /// largest that one operator usually has. An attacker whose network filters forged source
-    /// addresses (BCP 38) then counts as one source among many.
+    /// The prefix for fair shares of bounded state: /16 for IPv4 and /32 for IPv6, the largest that
+    /// one operator usually has. An attacker whose network filters forged source addresses (BCP 38)
+    /// then counts as one source.
     pub(crate) fn prefix(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u64::from(u32::from(address) >> 16),
@@ -60,8 +58,8 @@ impl Address {
         }
     }
 
-    /// Returns the host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, since a
-    /// host may use all its addresses.
+    /// The host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, since a host
+    /// may use all its addresses.
     pub(crate) fn host(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u32::from(address).into(),

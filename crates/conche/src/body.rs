@@ -27,7 +27,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// Error of a body's source.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Bytes per read: two of the largest blocks.
+/// Two of the largest blocks.
 const PIECE: usize = 2048;
 
 /// Returns the bytes of a reader, such as a file or a pipe, as a stream.
@@ -62,7 +62,6 @@ impl<R> fmt::Debug for ReaderStream<R> {
     }
 }
 
-/// A stream of bytes with its error type erased.
 trait Chunks: Send {
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>>;
 }
@@ -79,22 +78,18 @@ where
     }
 }
 
-/// Some bytes of a body.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) bytes: Bytes,
-    /// Whether the body ends with them.
     pub(crate) last: bool,
 }
 
-/// The source of a body that is sent piece by piece.
 pub(crate) struct Source {
     chunks: Box<dyn Chunks>,
     gathered: BytesMut,
     over: bool,
 }
 
-/// A source whose number of bytes may be known.
 #[derive(Debug)]
 pub(crate) struct SizedSource {
     pub(crate) source: Source,
@@ -110,7 +105,7 @@ impl Source {
         Self { chunks: Box::new(Of(Box::pin(stream))), gathered: BytesMut::new(), over: false }
     }
 
-    /// Returns at least `least` bytes, or the last of them. Cancel safe.
+    /// At least `least` bytes, or the last of them. Cancel safe.
     pub(crate) async fn piece(&mut self, least: usize) -> Result<Piece, BoxError> {
         poll_fn(|context| self.poll_piece(context, least)).await
     }

@@ -22,8 +22,7 @@ impl Clock {
         Instant::ZERO + BEFORE_START + self.start.elapsed()
     }
 
-    /// Returns when tokio's clock reaches `instant`, or the start for earlier times. Rounded up,
-    /// since tokio's timers have millisecond resolution and must not fire early.
+    /// When tokio's clock reaches `instant`, or the start for earlier times.
     pub(crate) fn wake_up(self, instant: Instant) -> Option<tokio::time::Instant> {
         self.start.checked_add(instant - (Instant::ZERO + BEFORE_START))
     }

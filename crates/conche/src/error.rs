@@ -5,11 +5,9 @@ use std::io;
 use ipnet::IpNet;
 use thiserror::Error;
 
-/// Maximum number of prefixes with a controller: the endpoint supports 256 controllers, one of
-/// which is the default.
+/// The endpoint supports 256 controllers, one of which is the default.
 pub(crate) const MAX_PREFIXES: usize = 255;
 
-/// Why no driver could be started.
 #[derive(Debug, Error)]
 pub(crate) enum StartError {
     #[error(transparent)]
@@ -76,14 +74,14 @@ pub enum ConfigError {
          outgoing_psk or outgoing_roots, or client_roots to a certificate"
     )]
     NoClientCredentials,
-    /// [`client_roots`](crate::server::ServerBuilder::client_roots) is set without the server's
-    /// certificate: clients are authenticated only in handshakes with that.
+    /// [`client_roots`](crate::server::ServerBuilder::client_roots) without the server's
+    /// certificate, with which clients are authenticated.
     #[cfg(feature = "dtls")]
     #[error(
         "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
     )]
     ClientRootsWithoutCertificate,
-    /// A client's certificate is set without roots: it is presented only to servers that roots
+    /// A client's certificate without roots: it is presented only to servers that roots
     /// authenticate.
     #[cfg(feature = "dtls")]
     #[error(

@@ -28,7 +28,7 @@ struct Caught {
 }
 
 impl Fence {
-    /// Runs `serve`, and returns `None` if it panics. `what` names the code in the log.
+    /// Returns `None` if `serve` panics. `what` names the code in the log.
     pub(crate) fn run<T>(&self, what: &'static str, serve: impl FnOnce() -> T) -> Option<T> {
         #[cfg(test)]
         let serve = || {
@@ -52,19 +52,16 @@ impl Fence {
         }
     }
 
-    /// Makes the code of this name panic at its next run.
     #[cfg(test)]
     pub(crate) fn inject_panic(&self, what: &'static str) {
         *self.0.injected.lock().expect("no panic while locked") = Some(what);
     }
 
-    /// Returns the number of panics so far.
     pub(crate) fn panics(&self) -> u64 {
         self.0.panics.load(Ordering::Relaxed)
     }
 }
 
-/// Minimum time between two messages.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Passes one message per second and counts the others.
@@ -75,8 +72,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Returns the number of messages suppressed since the last one, or `None` to suppress this
-    /// one.
+    /// The number of messages suppressed since the last one, or `None` to suppress this one.
     pub(crate) fn passes(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
             self.held_back += 1;

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// Reads the first `bytes` bytes of a file; none if it is missing. Other kinds of files, such as
-/// pipes, are errors because reading them could block.
+/// The first `bytes` bytes of a file; none if it is missing. Other kinds of files, such as pipes,
+/// are errors because reading them could block.
 pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
     let is_file = match fs::metadata(path) {
@@ -20,8 +20,8 @@ pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Replaces a file by renaming a new one, so that a reader sees the old content or the new one.
-/// Both the content and the name are on the disk when this returns.
+/// A reader sees the old content or the new one. Both content and name are on the disk when this
+/// returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(no_file)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -39,19 +39,18 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_directory(directory)
 }
 
-/// Writes the names in a directory to the disk. Without it a power cut may bring the old file back.
+/// Without it a power cut may bring the old file back.
 #[cfg(unix)]
 fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory).and_then(|directory| directory.sync_all())
 }
 
-/// Only Unix can synchronise a directory.
 #[cfg(not(unix))]
 fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a new file to the disk. Only its owner may read it, since its content is private.
+/// Only the owner may read the file, since its content is private.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -25,9 +25,8 @@
 //!
 //! - One task per socket drives one sans-I/O [`Endpoint`](conche_proto::Endpoint), the same code
 //!   that the simulator runs. The endpoint handles retransmission, deduplication, separate
-//!   responses and congestion control. A server may run
-//!   [several workers](server::ServerBuilder::workers), each with its own thread, task and
-//!   endpoint.
+//!   responses and congestion control. A server may run [several
+//!   workers](server::ServerBuilder::workers), each with its own thread, task and endpoint.
 //! - Dropping a request's future cancels the request and frees its resources. A slow handler's
 //!   response is sent as a separate response; a handler that panics returns 5.00. During shutdown a
 //!   server answers unfinished requests with 5.03.
@@ -81,7 +80,7 @@
 //! [`Client::observe`] returns an [`Observation`](client::Observation), a stream of a resource's
 //! states. A server's resource becomes observable with a [`Notifier`](server::Notifier) (RFC 7641).
 //! Notifications are subject to the congestion control of the path to each observer; a slow
-//! observer skips outdated states and receives the latest.
+//! observer skips outdated states.
 //!
 //! # Caching
 //!
@@ -92,8 +91,8 @@
 //!
 //! `coap` is unprotected. With the feature `dtls`, a client can request `coaps` URIs and a server
 //! can accept only DTLS, with pre-shared keys or certificates. The features `oscore` and `edhoc`
-//! protect requests and responses end to end. Everything above applies unchanged. Handlers and
-//! layers read the authenticated client from [`security::Identity`].
+//! protect requests and responses end to end. Handlers and layers read the authenticated client
+//! from [`security::Identity`].
 //!
 //! # Both roles on one socket
 //!

@@ -6,13 +6,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Returns the prefixes of all IPv4 and all IPv6 addresses.
 #[cfg(any(feature = "dtls", feature = "oscore"))]
 pub(crate) fn everywhere() -> [IpNet; 2] {
     [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()]
 }
 
-/// Values by address prefix, with longest-prefix match, for up to a hundred thousand devices.
+/// With longest-prefix match, for up to a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
     /// In the order in which their prefixes were first set.
@@ -37,7 +36,6 @@ impl Places {
         *self.by_prefix.entry(prefix.trunc()).or_insert(next)
     }
 
-    /// Returns the place of the longest prefix that contains an address.
     fn of(&self, address: IpAddr) -> Option<usize> {
         let mut lengths = self.lengths[usize::from(address.is_ipv6())].iter();
         lengths.find_map(|&Reverse(length)| self.by_prefix.get(&IpNet::new(address, length).ok()?.trunc()).copied())
@@ -51,7 +49,6 @@ impl<T> Default for Prefixes<T> {
 }
 
 impl<T> Prefixes<T> {
-    /// Sets the value of a prefix, replacing an earlier one.
     pub(crate) fn set(&mut self, prefix: IpNet, value: T) {
         let place = self.places.of_prefix(prefix);
         match self.values.get_mut(place) {
@@ -74,7 +71,6 @@ impl<T> Prefixes<T> {
         self.places.by_prefix.iter().filter_map(|(prefix, place)| Some((*prefix, self.values.get(*place)?)))
     }
 
-    /// Maps the values, keeping the prefixes.
     pub(crate) fn try_map<U, E>(&self, make: impl FnMut(&T) -> Result<U, E>) -> Result<Prefixes<U>, E> {
         let values = self.values.iter().map(make).collect::<Result<_, E>>()?;
         Ok(Prefixes { values, places: self.places.clone() })

@@ -131,7 +131,7 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Problem, DecodeError> {
     Ok(problem)
 }
 
-/// Reads a text, with or without its language, which is discarded.
+/// The language is discarded.
 fn text(decoder: &mut Decoder<'_>) -> Result<String, DecodeError> {
     if decoder.datatype()? != Type::Tag {
         return Ok(decoder.str()?.to_owned());
@@ -151,8 +151,7 @@ fn text(decoder: &mut Decoder<'_>) -> Result<String, DecodeError> {
     Ok(text)
 }
 
-/// Whether a map or array has more entries. `left` is the number of remaining ones, if its length
-/// is definite.
+/// `left` is the number of remaining entries of a map or array, if its length is definite.
 fn has_more(decoder: &mut Decoder<'_>, left: &mut Option<u64>) -> Result<bool, DecodeError> {
     match left {
         Some(0) => Ok(false),

@@ -8,10 +8,8 @@ use conche_proto::codec::{Body, Code, OptionNumber};
 /// Max-Age in seconds of a 5.03, after which the client may retry (RFC 7252 §5.9.3.4).
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 
-/// Diagnostic payload of a 4.01.
 pub(crate) const UNAUTHENTICATED: &str = "this is for those who have keys";
 
-/// Returns a 5.03 for a client that should retry later (RFC 7252 §5.9.3.4).
 pub(crate) fn unavailable() -> Response {
     static BODY: LazyLock<Body> = LazyLock::new(|| {
         // The option is valid by its RFC.
@@ -20,14 +18,11 @@ pub(crate) fn unavailable() -> Response {
     Response::new(Code::SERVICE_UNAVAILABLE, BODY.clone())
 }
 
-/// Returns a 5.00.
 pub(crate) fn internal_error() -> Response {
     empty(Code::INTERNAL_SERVER_ERROR)
 }
 
-/// Returns a 4.01 for a request whose sender is not authenticated.
 pub(crate) fn unauthenticated() -> Response {
-    // A payload needs no option.
     Response::new(Code::UNAUTHORIZED, Body::builder().payload(UNAUTHENTICATED).build().unwrap_or_default())
 }
 

@@ -106,7 +106,6 @@ impl Uri {
         self.0.port
     }
 
-    /// Returns the socket address, if the host is an address without a zone.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self.host() {
             Host::Address(address) => Some(SocketAddr::new(*address, self.port())),
@@ -139,7 +138,7 @@ impl Uri {
         options(&self.0.host, &self.0.segments, &self.0.queries, body)
     }
 
-    /// Encodes these options; without other options, returns the precomputed body.
+    /// Without other options, returns the precomputed body.
     pub(crate) fn body(&self, others: BodyBuilder) -> Result<Body, BuildError> {
         match &self.0.body {
             Some(body) if others.is_empty() => Ok(body.clone()),
@@ -220,8 +219,8 @@ fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-/// Returns the likely intended URI for a text without a scheme. `localhost:5683` would otherwise
-/// parse with the scheme `localhost`.
+/// The likely intended URI for a text without a scheme. `localhost:5683` would otherwise parse with
+/// the scheme `localhost`.
 fn with_scheme(text: &str) -> Option<String> {
     let is_coap = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("coap"));
     if text.contains("://") || is_coap && text.contains(':') {
@@ -231,7 +230,7 @@ fn with_scheme(text: &str) -> Option<String> {
     proposal.parse::<Uri>().is_ok().then_some(proposal)
 }
 
-/// Whether the scheme is `coaps`; an error for schemes other than CoAP over UDP.
+/// An error for schemes other than CoAP over UDP.
 fn is_secured(scheme: &str) -> Result<bool, UriError> {
     if scheme.eq_ignore_ascii_case("coap") {
         return Ok(false);
@@ -430,20 +429,19 @@ impl UriError {
     }
 }
 
-/// Returns host and port as written, and their position.
+/// As written, with their position.
 fn authority(text: &str) -> Option<(usize, &str)> {
     let start = text.find("://")? + "://".len();
     Some((start, text.get(start..)?.split(['/', '?', '#']).next()?))
 }
 
-/// Returns the text of the port and its position.
 fn port(text: &str) -> Option<(usize, &str)> {
     let (start, authority) = authority(text)?;
     let colon = authority.rfind(':').filter(|colon| authority.rfind(']').is_none_or(|bracket| bracket < *colon))?;
     Some((start + colon + 1, authority.get(colon + 1..)?))
 }
 
-/// Allows a [`Uri`](super::Uri) where a conversion into one is accepted.
+/// Allows a [`Uri`] where a conversion into one is accepted.
 impl From<std::convert::Infallible> for UriError {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

@@ -17,8 +17,7 @@ use crate::telemetry::watch::Watcher;
 use setup::Controllers;
 pub(crate) use setup::{Served, Settings, Setup, SharedSocket, Started};
 
-/// Builds a client or a server. Settings of only one of them are on
-/// [`ClientBuilder`](crate::client::ClientBuilder) and
+/// Settings common to [`ClientBuilder`](crate::client::ClientBuilder) and
 /// [`ServerBuilder`](crate::server::ServerBuilder).
 ///
 /// ```
@@ -45,7 +44,6 @@ impl<R: Default> Default for Builder<R> {
 }
 
 impl<R, C: SharedController> Builder<R, C> {
-    /// Opens DTLS sessions with servers in these prefixes with a pre-shared key.
     #[cfg(feature = "dtls")]
     pub(crate) fn open_with_psk(
         mut self,
@@ -60,9 +58,8 @@ impl<R, C: SharedController> Builder<R, C> {
         Ok(self)
     }
 
-    /// Sets the congestion controller for all destinations without another. On a server it governs
-    /// separate responses, notifications, and the requests of its
-    /// [`client`](crate::Server::client).
+    /// Sets the congestion controller. On a server it governs separate responses, notifications,
+    /// and the requests of its [`client`](crate::Server::client).
     pub fn controller(mut self, controller: impl Into<C>) -> Self {
         self.controllers.controller = controller.into();
         self
@@ -75,8 +72,7 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Sets a custom [`Controller`](crate::cc::Controller). All controllers then have its type, and
-    /// those set for prefixes are discarded.
+    /// Sets a custom [`Controller`](crate::cc::Controller), and discards those set for prefixes.
     ///
     /// ```
     /// use conche::Client;
@@ -90,30 +86,24 @@ impl<R, C: SharedController> Builder<R, C> {
         Builder { settings: self.settings, controllers: Controllers::new(controller), role: self.role }
     }
 
-    /// Returns the common settings, and those of the role.
     pub(crate) fn setup(self) -> (Setup, R) {
         (self.controllers.with(self.settings), self.role)
     }
 
     /// Sets whether peers on the same path share path state: RTT and retransmissions per exchange
-    /// (RFC 9040; RFC 3124). `true` by default. Otherwise each peer is measured on its own.
+    /// (RFC 9040; RFC 3124). `true` by default.
     ///
-    /// All ports of one IPv4 address, and all hosts of one IPv6 /64, which is usually one site, are
-    /// on the same path; [`path_length_for`](Self::path_length_for) changes this for prefixes. A
-    /// peer that returns on another port, or after its state was dropped, starts with shared state,
-    /// and so does the next device behind a border router. Up to
-    /// [`Limits::paths`](crate::Limits::paths) paths are remembered for a day, across a restart
-    /// with a [`path_store`](Self::path_store).
+    /// All ports of one IPv4 address, and all hosts of one IPv6 /64, are on the same path, unless
+    /// [`path_length_for`](Self::path_length_for) is set. A new peer on a path starts with its
+    /// state. Up to [`Limits::paths`](crate::Limits::paths) paths are remembered for a day, across
+    /// a restart with a [`path_store`](Self::path_store).
     ///
     /// Measurements of other peers keep the first timeout of a peer between 1 s (RFC 8085 §3.1.1)
-    /// and 6 s, twice RFC 7252's, and only until the peer has been measured itself. A device that
-    /// acknowledges late, behind the same address or in the same network, costs no other device its
-    /// retransmissions. A path with a single peer gives all of its state back to that peer, except
-    /// after a restart.
+    /// and 6 s, twice RFC 7252's, and only until the peer has been measured itself. A path with a
+    /// single peer gives all of its state back to that peer, except after a restart.
     ///
-    /// Requests and notifications to all peers on a path share one window, so that they do not
-    /// reach one link or address all at once. A Non-confirmable notification that does not fit into
-    /// the window is sent later, as a Confirmable one.
+    /// All peers on a path share one window. A Non-confirmable notification that does not fit into
+    /// it is sent later, as a Confirmable one.
     ///
     /// [`reset_path`](crate::Client::reset_path) discards a path's state, such as after a change of
     /// the network.
@@ -127,7 +117,7 @@ impl<R, C: SharedController> Builder<R, C> {
     ///
     /// The defaults are 32 and 64, set for `0.0.0.0/0` and `::/0`, and 128 where one /64 spans many
     /// sites: in `64:ff9b::/96` and `64:ff9b:1::/48` (NAT64) and in `2001::/32` (Teredo).
-    /// Link-local addresses are on the same path only if they are on the same interface.
+    /// Link-local addresses are on the same path only on the same interface.
     ///
     /// ```
     /// // A site's own network has a /48; its constrained devices share one uplink.
@@ -145,20 +135,18 @@ impl<R, C: SharedController> Builder<R, C> {
     /// measured, on a server's [shutdown](crate::Server::shutdown), when the last clone of a client
     /// is dropped and the runtime continues, and by
     /// [`Client::keep_paths`](crate::Client::keep_paths). State is used for up to a day, by the
-    /// clock of [`SystemTime`](std::time::SystemTime); after some minutes it counts as much as one
+    /// clock of [`SystemTime`](std::time::SystemTime); after some minutes it counts as one
     /// measurement.
     ///
-    /// The file is text, with a line per path, and reveals the program's peers, so on Unix only its
-    /// owner may read it. It is replaced atomically through a file beside it whose name ends in
-    /// `.tmp`; of several programs, the last to write wins. At most
-    /// [`Limits::paths`](crate::Limits::paths) lines of at most 128 bytes are read and written, the
-    /// most recent ones. Link-local paths are not kept, since their interface index is valid only
-    /// until the next boot.
+    /// The file is text, with a line per path. It reveals the program's peers, so on Unix only its
+    /// owner may read it. It is replaced atomically through a file whose name ends in `.tmp`; of
+    /// several programs, the last to write wins. At most [`Limits::paths`](crate::Limits::paths)
+    /// lines of at most 128 bytes are kept, the most recent ones. Link-local paths are not kept,
+    /// since their interface index is valid only until the next boot.
     ///
-    /// Defects of the file are not errors. Invalid lines, such as those with a time in the future,
-    /// are skipped. A file that is in another format, of a newer version, or unreadable is left
-    /// untouched: paths then begin without state, nothing is written, and a warning is logged. An
-    /// empty file is the same as a missing one.
+    /// Invalid lines are skipped. A file that is in another format, of a newer version, or
+    /// unreadable is left untouched: paths then begin without state, nothing is written, and a
+    /// warning is logged.
     ///
     /// ```
     /// let client = conche::Client::builder().path_store("/var/lib/gateway/paths").build()?;
@@ -172,7 +160,7 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Protects requests to the destinations in a prefix with these keys (OSCORE, RFC 8613), and
     /// accepts only protected responses.
     ///
-    /// The longest matching prefix applies. On a server this is for the requests of its
+    /// The longest matching prefix applies; on a server, to the requests of its
     /// [`client`](crate::Server::client). All destinations in the prefix must be one server: each
     /// server needs its own keys.
     #[cfg(feature = "oscore")]
@@ -184,7 +172,7 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Runs an EDHOC key exchange (RFC 9528) with each destination in a prefix before the first
     /// request to it, and protects all requests with the keys.
     ///
-    /// The longest matching prefix applies. On a server this is for the requests of its
+    /// The longest matching prefix applies; on a server, to the requests of its
     /// [`client`](crate::Server::client). If there are also [keys](Self::oscore_for), those of
     /// EDHOC are used.
     #[cfg(feature = "edhoc")]
@@ -197,8 +185,8 @@ impl<R, C: SharedController> Builder<R, C> {
     /// one; 1024 by default.
     ///
     /// The least recently used keys are replaced, and the next request to their destination runs a
-    /// new key exchange. Keys with outstanding requests or observations stay: if all do, a request
-    /// to another destination fails with [`Error::Busy`](crate::Error::Busy).
+    /// new key exchange. If all keys have outstanding requests or observations, a request to
+    /// another destination fails with [`Error::Busy`](crate::Error::Busy).
     #[cfg(feature = "edhoc")]
     pub fn edhoc_destinations(mut self, most: usize) -> Self {
         self.settings.edhoc.most = most.max(1);
@@ -221,17 +209,16 @@ impl<R, C: SharedController> Builder<R, C> {
 
     /// Sets the maximum body size sent and received, in bytes: 64 KiB by default, at most 1 GiB.
     ///
-    /// Bodies larger than a message are transferred block-wise (RFC 7959), transparently. A request
-    /// with a larger payload fails with [`Error::RequestTooLarge`](crate::Error::RequestTooLarge),
-    /// one with a larger response with [`Error::ResponseTooLarge`](crate::Error::ResponseTooLarge).
-    /// A server answers a larger payload with 4.13, and sends 5.00 in place of a larger response.
+    /// Bodies larger than a message are transferred block-wise (RFC 7959). Beyond the limit a
+    /// request fails with [`Error::RequestTooLarge`](crate::Error::RequestTooLarge) or
+    /// [`Error::ResponseTooLarge`](crate::Error::ResponseTooLarge), and a server answers 4.13, or
+    /// 5.00 in place of its response.
     ///
-    /// This bounds memory that peers can fill. Bodies in transfer may use
-    /// [`assembly_bytes`](crate::Limits::assembly_bytes), 16 MiB by default, each for: requests to
-    /// a server, responses kept until all blocks were requested, and responses to a client. One
-    /// prefix may use at most half, so this raises `assembly_bytes` to at least four times `bytes`:
-    /// two of the largest bodies then fit. In addition, each waiting handler holds its request's
-    /// body; [`concurrency`](crate::server::ServerBuilder::concurrency) bounds their number.
+    /// Bodies in transfer may use [`assembly_bytes`](crate::Limits::assembly_bytes), 16 MiB by
+    /// default, each for: requests to a server, responses kept until all blocks were requested, and
+    /// responses to a client. One prefix may use at most half, so this raises `assembly_bytes` to
+    /// at least four times `bytes`. In addition, each waiting handler holds its request's body;
+    /// [`concurrency`](crate::server::ServerBuilder::concurrency) bounds their number.
     ///
     /// [`config`](Self::config) overwrites both settings, so call it first.
     ///
@@ -251,7 +238,7 @@ impl<R, C: SharedController> Builder<R, C> {
     ///
     /// With 1024 bytes, the default, only bodies larger than a message are split. A smaller size
     /// keeps datagrams below the fragmentation limit of a network such as 6LoWPAN: it applies to
-    /// every larger body, and is negotiated early. Peers may request smaller blocks.
+    /// every larger body. Peers may request smaller blocks.
     ///
     /// [`config`](Self::config) overwrites this setting, so call it first.
     pub fn block_size(mut self, size: BlockSize) -> Self {
@@ -260,7 +247,7 @@ impl<R, C: SharedController> Builder<R, C> {
     }
 
     /// Transfers large bodies in bursts of Non-confirmable messages with one response each
-    /// (Q-Block, RFC 9177), which saves most round trips and is transparent to programs.
+    /// (Q-Block, RFC 9177), which saves most round trips.
     ///
     /// A client uses it for Confirmable requests and for observed states; a server serves requests
     /// of either kind. Both ends must have the same [`max_payloads`](QBlock::max_payloads).
@@ -268,7 +255,7 @@ impl<R, C: SharedController> Builder<R, C> {
     /// A server that refuses Q-Block (4.02 or 4.00 to a message of a body, or a success before all
     /// of the body was sent) gets the same request block by block, and so do further requests to it
     /// for 30 minutes; at most 64 such servers are remembered. A POST that succeeds before all of
-    /// its body was sent fails instead, with
+    /// its body was sent fails with
     /// [`Failure::UnacceptableResponse`](crate::Failure::UnacceptableResponse), since part of it
     /// has been executed.
     ///
@@ -291,7 +278,7 @@ impl<R, C: SharedController> Builder<R, C> {
     ///
     /// Clients that keep their state in tokens need more than 8. With 8, a message with a longer
     /// token is malformed, as in RFC 7252; with more, a request with a token that exceeds the limit
-    /// is answered with 4.00. [`EndpointConfig::longest_token`] documents the cost of long tokens.
+    /// is answered with 4.00. See [`EndpointConfig::longest_token`] for the cost.
     ///
     /// [`config`](Self::config) overwrites this setting, so call it first.
     ///
@@ -306,9 +293,9 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets the length of the random tokens of requests, in bytes: 8 by default, and at least 4
     /// where others could guess them (RFC 7252 §5.3.1).
     ///
-    /// Longer tokens (RFC 8974) are used only with servers that support them, as tested by a
-    /// Confirmable request: see [`EndpointConfig::token_length`]. Raises
-    /// [`longest_token`](Self::longest_token) to at least this length.
+    /// Longer tokens (RFC 8974) are used only with servers that support them: see
+    /// [`EndpointConfig::token_length`]. Raises [`longest_token`](Self::longest_token) to at least
+    /// this length.
     ///
     /// [`config`](Self::config) overwrites this setting, so call it first.
     ///
@@ -331,8 +318,8 @@ impl<R, C: SharedController> Builder<R, C> {
     }
 
     /// Sends and receives only through this network interface, such as `"eth0"`. Linux only;
-    /// elsewhere, and if the interface cannot be used, requests fail with
-    /// [`Error::Socket`](crate::Error::Socket), and a server does not start.
+    /// otherwise requests fail with [`Error::Socket`](crate::Error::Socket), and a server does not
+    /// start.
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.settings.interface = Some(name.into());
         self
@@ -349,16 +336,14 @@ impl<R, C: SharedController> Builder<R, C> {
     /// ICMP error reports the destination port or host as unreachable. `false` by default: the
     /// request fails at once.
     ///
-    /// RFC 7252 §4.2 allows both: ICMP errors "may, after appropriate vetting, be used to inform
-    /// the application of a failure", and the endpoint accepts those that quote an outstanding
+    /// RFC 7252 §4.2 allows both; the endpoint accepts only ICMP errors that quote an outstanding
     /// datagram of ours. Failing at once detects a mistyped port or a stopped server, and tries a
-    /// host's next address sooner. However, requests during a server's short reboot fail, which
-    /// retransmission would survive. Use `true` for long-term communication with known devices.
+    /// host's next address sooner. Use `true` for long-term communication with known devices, to
+    /// survive a server's short reboot.
     pub fn retry_unreachable(mut self, retry: bool) -> Self {
         self.settings.retry_unreachable = retry;
         self
     }
 }
 
-/// Maximum of [`Limits::assembly_bytes`](crate::Limits::assembly_bytes).
 const MAX_ASSEMBLY: usize = u32::MAX as usize;

@@ -38,19 +38,17 @@ pub(crate) struct Settings {
     pub(crate) sharing: Sharing,
     pub(crate) store: Option<PathStore>,
     pub(crate) waiting: Waiting,
-    /// The name of the only network interface to use.
+    /// The only network interface to use.
     pub(crate) interface: Option<String>,
-    /// Multicast groups that a server joins, each with an interface index.
+    /// Multicast groups to join, each with an interface index.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     /// Whether ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
     /// Maximum time that a client polls for responses without sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
-    /// The credentials of DTLS sessions.
     #[cfg(feature = "dtls")]
     pub(crate) security: Security,
-    /// Whether a server refuses unauthenticated requests.
     pub(crate) secured_only: bool,
     #[cfg(feature = "oscore")]
     pub(crate) oscore: OscoreSettings,
@@ -58,7 +56,6 @@ pub(crate) struct Settings {
     pub(crate) edhoc: EdhocSettings,
 }
 
-/// EDHOC parties (RFC 9528).
 #[cfg(feature = "edhoc")]
 #[derive(Clone, Debug)]
 pub(crate) struct EdhocSettings {
@@ -66,7 +63,6 @@ pub(crate) struct EdhocSettings {
     pub(crate) served: Option<Party>,
     /// As initiator, by destination.
     pub(crate) toward: Prefixes<Party>,
-    /// Maximum number of destinations with keys.
     pub(crate) most: usize,
 }
 
@@ -77,7 +73,6 @@ impl Default for EdhocSettings {
     }
 }
 
-/// OSCORE keys (RFC 8613).
 #[cfg(feature = "oscore")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OscoreSettings {
@@ -88,7 +83,6 @@ pub(crate) struct OscoreSettings {
 }
 
 impl Settings {
-    /// Returns whether a destination has OSCORE keys.
     #[cfg(feature = "oscore")]
     pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<> {
         let toward = self.oscore.toward.clone();
@@ -103,14 +97,13 @@ impl Settings {
         }
     }
 
-    /// Without OSCORE no destination has keys.
     #[cfg(not(feature = "oscore"))]
     #[expect(clippy::unused_self, reason = "as with the feature")]
     pub(crate) fn keys_toward(&self) -> impl Fn(SocketAddr) -> bool + Send + Sync + use<> {
         |_| false
     }
 
-    /// Returns the error that keeps an endpoint from being made, with any controllers.
+    /// The error that keeps an endpoint from being made, with any controllers.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if let Some((prefix, length)) = self.sharing.impossible() {
             return Err(ConfigError::PathLength { prefix, length });
@@ -130,7 +123,6 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether clients may have OSCORE keys, now or after EDHOC.
     #[cfg(feature = "oscore")]
     pub(crate) fn has_keys(&self) -> bool {
         #[cfg(feature = "edhoc")]
@@ -140,7 +132,6 @@ impl Settings {
         !self.oscore.served.is_empty()
     }
 
-    /// Returns whether a request can be authenticated, by keys or by its session.
     #[cfg(any(feature = "dtls", feature = "oscore"))]
     fn authenticates(&self) -> bool {
         #[cfg(feature = "oscore")]
@@ -155,14 +146,13 @@ impl Settings {
     }
 }
 
-/// A controller, and those for prefixes of destinations.
 #[derive(Clone)]
 pub(crate) struct Controllers<C> {
-    /// The controller without a matching prefix.
+    /// For destinations without a matching prefix.
     pub(super) controller: C,
     prefixes: Prefixes<C>,
-    /// Instantiates the driver for this type of controllers. For this crate's own controllers this
-    /// happens here, so that programs need not compile the driver.
+    /// Instantiates the driver for this type of controllers: for this crate's own controllers here,
+    /// so that programs need not compile the driver.
     drivers: fn(Self) -> Arc<dyn Drivers>,
 }
 
@@ -191,12 +181,10 @@ impl<C: SharedController> Controllers<C> {
         self.prefixes.set(prefix, controller);
     }
 
-    /// Combines them with all other settings.
     pub(super) fn with(self, settings: Settings) -> Setup {
         Setup { settings, drivers: (self.drivers)(self) }
     }
 
-    /// Makes an endpoint seeded by the operating system.
     fn endpoint(&self, settings: &Settings, sharing: &Arc<Sharing>) -> Result<Endpoint<Address, C>, ConfigError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| ConfigError::NoRandomness(error.to_string()))?;
@@ -283,25 +271,20 @@ pub(crate) struct SharedSocket {
     pub(crate) barrier: ShutdownBarrier,
 }
 
-/// The service of a driver, and the bounds of its calls.
 #[derive(Clone)]
 pub(crate) struct Served<S> {
     pub(crate) service: Arc<S>,
     pub(crate) handlers: Handlers,
 }
 
-/// A driver that was started.
 pub(crate) type Started = (Handle, JoinHandle<()>);
 
 /// Starts drivers, with the controller type erased.
 trait Drivers: Send + Sync {
-    /// Returns the error that keeps an endpoint from being made, if any.
     fn validate(&self, settings: &Settings) -> Result<(), ConfigError>;
 
-    /// Starts to drive the endpoint of a client.
     fn drive_client(&self, settings: &Settings, on: SharedSocket) -> Result<Started, StartError>;
 
-    /// Starts to drive the endpoint of a server.
     fn drive_server(
         &self,
         settings: &Settings,
@@ -355,21 +338,18 @@ impl Setup {
         Socket::open(binding, self.settings.interface.as_deref(), role)
     }
 
-    /// Opens a socket and starts to drive the endpoint of a client on it.
     pub(crate) fn start_client(&self, binding: &Binding) -> Result<Started, StartError> {
         self.validate()?;
         let socket = self.open(binding, Role::Client)?;
         self.drivers.drive_client(&self.settings, SharedSocket { socket, barrier: ShutdownBarrier::default() })
     }
 
-    /// Opens a socket and starts to drive the endpoint of a server on it.
     pub(crate) fn start_server(&self, binding: &Binding, served: Served<Router>) -> Result<Started, StartError> {
         self.validate()?;
         let socket = self.open(binding, Role::Server)?;
         self.drive_server(SharedSocket { socket, barrier: ShutdownBarrier::default() }, served)
     }
 
-    /// Starts to drive the endpoint of a server on an open socket.
     pub(crate) fn drive_server(&self, on: SharedSocket, served: Served<Router>) -> Result<Started, StartError> {
         self.drivers.drive_server(&self.settings, on, served)
     }

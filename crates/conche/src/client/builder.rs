@@ -78,17 +78,13 @@ impl<C: SharedController> Builder<ClientRole, C> {
     }
 
     /// Polls for responses for up to this long after a send, instead of sleeping. Zero, the
-    /// default, disables it.
+    /// default, disables it. Linux only; no effect elsewhere.
     ///
-    /// As with `SO_BUSY_POLL`, this saves the time a core takes to sleep and wake up, which
-    /// dominates on a fast network, and costs the core: while polling, only other tasks of the
-    /// runtime run on it.
+    /// As with `SO_BUSY_POLL`, this saves the time a core takes to sleep and wake up. While
+    /// polling, the core runs only other tasks of the runtime.
     ///
     /// It helps programs that send one request after the other to servers that respond within tens
-    /// of microseconds, such as `Duration::from_micros(100)` on one machine or in one rack.
-    /// Destinations whose measured RTT is longer are not polled for. With many outstanding requests
-    /// it saves nothing, because the next response has already arrived. Linux only; no effect
-    /// elsewhere.
+    /// of microseconds. Destinations whose measured RTT is longer are not polled for.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -102,14 +98,14 @@ impl<C: SharedController> Builder<ClientRole, C> {
 
     /// Caches responses within these limits (RFC 7252 §5.6). Off by default.
     ///
-    /// - A GET or FETCH is answered from the cache if an equal request was answered before and the
-    ///   response's Max-Age has not expired (60 s if the server sends none). This includes error
-    ///   responses. [`Response::age`](super::Response::age) identifies cached responses;
+    /// - A GET or FETCH is answered from the cache if an equal request was answered before, with
+    ///   any code, and the response's Max-Age has not expired (60 s if the server sends none).
+    ///   [`Response::age`](super::Response::age) identifies cached responses;
     ///   [`fresh`](super::RequestBuilder::fresh) bypasses them.
     /// - An expired response with an ETag is validated: on 2.03 the response is the cached payload
     ///   as a 2.05 with updated options.
-    /// - A POST, PUT or other unsafe method marks everything cached for its path for validation.
-    ///   Changes by others are unknown until Max-Age expires, unless the resource is
+    /// - An unsafe method, such as POST or PUT, marks everything cached for its path for
+    ///   validation. Changes by others are unknown until Max-Age expires, unless the resource is
     ///   [observed](super::RequestBuilder::observe): notifications are cached like responses (RFC
     ///   7641 §3.3).
     /// - Requests are equal if method, address, payload and options are, except options that are

@@ -1,12 +1,10 @@
 //! Response cache (RFC 7252 §5.6). A response is reused while its Max-Age allows (§5.6.1), then
-//! validated by its ETag (§5.6.2). Notifications are cached likewise (RFC 7641 §3.3).
-//!
-//! Where the RFCs leave a choice, the cache prefers an unnecessary request to a stale response:
+//! validated by its ETag (§5.6.2). Notifications are cached likewise (RFC 7641 §3.3). Where the
+//! RFCs leave a choice, the cache prefers an unnecessary request to a stale response:
 //!
 //! - An unsafe method makes everything stored for its path stale, regardless of query, host name
-//!   and outcome: without a response it may still have had its effect. Responses to requests sent
-//!   before its end are not stored, since they may predate the effect. A notification also
-//!   invalidates outstanding requests before it is stored.
+//!   and outcome. Responses to requests sent before its end are not stored, since they may predate
+//!   the effect. A notification also invalidates outstanding requests before it is stored.
 //! - Requests with options about one representation, one block or one way of answering bypass the
 //!   cache: see [`passes_by`].
 //! - Responses with a Max-Age of 0 are not stored, even for validation. Neither is 4.08, which
@@ -31,9 +29,8 @@ use crate::security::Identity;
 
 /// Limits of a client's response cache, with LRU eviction.
 ///
-/// No response takes more than half of it. Since servers choose the size of their responses,
-/// destinations of one prefix (/16 for IPv4, /32 for IPv6) that hold half or more evict each other,
-/// not others.
+/// No response takes more than half of it. Destinations of one prefix (/16 for IPv4, /32 for IPv6)
+/// that hold half or more evict each other only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
     /// Bytes of responses, their requests and index entries.
@@ -55,14 +52,12 @@ impl Default for CacheLimits {
     }
 }
 
-/// The cache of a client and its clones.
 pub(super) struct Cache {
     store: Mutex<Store>,
     /// Hasher of resources. If two resources collide, both become stale together.
     resources: RandomState,
 }
 
-/// How the cache treats a request.
 pub(super) enum CacheUse {
     /// Its response may be cached.
     Read(Read),
@@ -77,7 +72,6 @@ impl Cache {
         Self { store: Mutex::new(Store::new(limits)), resources: RandomState::new() }
     }
 
-    /// Classifies a request to an address.
     pub(super) fn admit(self: &Arc<Self>, to: Destination, method: Code, body: &Body) -> CacheUse {
         if !method.is_safe() {
             let resource = self.resource(to.address, path(body));
@@ -86,7 +80,6 @@ impl Cache {
         self.key(to, method, body).map_or(CacheUse::Bypass, |key| CacheUse::Read(self.read(key)))
     }
 
-    /// Stores a notification that answers this request (RFC 7641 §3.3).
     pub(super) fn notified(
         self: &Arc<Self>,
         to: Destination,
@@ -101,9 +94,8 @@ impl Cache {
         }
     }
 
-    /// Returns the cache key of a request: all options but those that are NoCacheKey (RFC 7252
-    /// §5.6), and the payload, which FETCH requires (RFC 8132 §2.1). `None` if the request bypasses
-    /// the cache.
+    /// All options but those that are NoCacheKey (RFC 7252 §5.6), and the payload, which FETCH
+    /// requires (RFC 8132 §2.1). `None` if the request bypasses the cache.
     fn key(&self, to: Destination, method: Code, body: &Body) -> Option<Key> {
         if body.options().any(|option| passes_by(option.number)) {
             return None;
@@ -143,7 +135,6 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// A destination, as part of a cache key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
     /// Canonical address. Responses through sessions are kept apart from others.
@@ -163,8 +154,8 @@ fn path(body: &Body) -> impl Iterator<Item = &[u8]> {
     body.options().filter(|option| option.number == OptionNumber::URI_PATH).map(|option| option.value)
 }
 
-/// Whether an option bypasses the cache: it selects one representation known to the program, one
-/// block, one way of answering, or a resource of another server.
+/// Whether an option selects one representation, one block, one way of answering, or a resource of
+/// another server.
 fn passes_by(number: OptionNumber) -> bool {
     matches!(
         number,
@@ -193,13 +184,12 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Returns the stored response if it is fresh.
     pub(super) fn fresh(&self) -> Option<Response> {
         let stored = self.stored.as_ref().filter(|stored| stored.is_fresh())?;
         Some(tell(stored, Course::default()))
     }
 
-    /// Returns the ETag for validation. Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
+    /// The ETag for validation. Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
     pub(super) fn etag(&self) -> Option<&[u8]> {
         self.stored.as_ref().filter(|stored| stored.message.code() == Code::CONTENT)?.etag()
     }
@@ -214,8 +204,8 @@ impl Read {
         }
     }
 
-    /// Updates the stored response by a 2.03 with the same ETag and returns it (RFC 7252 §5.9.1.3).
-    /// `None` if the ETags differ.
+    /// Updates the stored response by a 2.03 with the same ETag (RFC 7252 §5.9.1.3). `None` if the
+    /// ETags differ.
     pub(super) fn validated(&self, valid: &Response, received: Instant) -> Option<Response> {
         let stored = self.stored.as_ref().filter(|stored| valid.etag().is_some() && valid.etag() == stored.etag())?;
         let message = renewed(&stored.message, valid.message())?;
@@ -245,7 +235,7 @@ impl Drop for Read {
     }
 }
 
-/// An outstanding unsafe request. However it ends, everything stored of the resource is then stale.
+/// An outstanding unsafe request. However it ends, the resource is then stale.
 pub(super) struct Change {
     cache: Arc<Cache>,
     to: Address,
@@ -268,7 +258,7 @@ impl Drop for Change {
     }
 }
 
-/// Returns a response as stored, or `None` if it is not cacheable (RFC 7252 §5.6.1, §5.9).
+/// `None` if the response is not cacheable (RFC 7252 §5.6.1, §5.9).
 fn answer(response: &Response, received: Instant) -> Option<Answer> {
     let message = response.message();
     let max_age = message.content().max_age();
@@ -282,7 +272,7 @@ fn answer(response: &Response, received: Instant) -> Option<Answer> {
     Some(Answer { message, from: response.sender().clone(), received, max_age, changed: false })
 }
 
-/// Returns the message without Observe (RFC 7641 §2), in memory of its own.
+/// The message without Observe (RFC 7641 §2), in memory of its own.
 fn on_its_own(message: &OwnedMessage) -> Option<OwnedMessage> {
     if message.content().options().any(|option| option.number == OptionNumber::OBSERVE) {
         let kept = message.content().options().filter(|option| option.number != OptionNumber::OBSERVE);
@@ -292,8 +282,7 @@ fn on_its_own(message: &OwnedMessage) -> Option<OwnedMessage> {
     Some(if is_pooled { message.view().into() } else { message.clone() })
 }
 
-/// Returns the stored message, with Max-Age and the safe-to-forward options of a 2.03 in place of
-/// its own.
+/// The stored message, with Max-Age and the safe-to-forward options of a 2.03 in place of its own.
 fn renewed(stored: &OwnedMessage, valid: &OwnedMessage) -> Option<OwnedMessage> {
     let tells = |number: OptionNumber| number == OptionNumber::MAX_AGE || !number.is_unsafe();
     let mut told: Vec<_> =
@@ -314,8 +303,7 @@ fn tell(stored: &Answer, course: Course) -> Response {
     Response::new(stored.from.clone(), stored.message.clone(), course).aged(stored.age())
 }
 
-/// Memory per entry beyond request and response bytes, rounded up: its structs and its places in
-/// the indexes.
+/// Memory per entry beyond request and response bytes, rounded up.
 const OVERHEAD: usize = 512;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -327,7 +315,6 @@ struct Key {
     resource: u64,
 }
 
-/// A stored response.
 #[derive(Clone, Debug)]
 struct Answer {
     message: OwnedMessage,
@@ -344,7 +331,7 @@ impl Answer {
         self.received.elapsed()
     }
 
-    /// Whether it may be used without asking the server (RFC 7252 §5.6.1).
+    /// RFC 7252 §5.6.1.
     fn is_fresh(&self) -> bool {
         !self.changed && self.age() <= self.max_age
     }
@@ -366,7 +353,6 @@ struct Store {
     /// Totals of all entries, and of those of each prefix.
     total: Held,
     held: HashMap<u64, Held>,
-    /// The next number of a use.
     uses: u64,
     /// Resources with outstanding requests.
     reads: HashMap<u64, Reads>,
@@ -392,7 +378,6 @@ impl Held {
     }
 }
 
-/// Outstanding requests for a resource.
 #[derive(Debug, Default)]
 struct Reads {
     count: usize,
@@ -415,14 +400,13 @@ impl Store {
         }
     }
 
-    /// Returns a stored response and marks it as used.
+    /// Also marks the response as used.
     fn get(&mut self, key: &Key) -> Option<Answer> {
         let (key, Entry { answer, cost, .. }) = self.take(key)?;
         self.insert(key, answer.clone(), cost);
         Some(answer)
     }
 
-    /// Stores a response, replacing an earlier one.
     fn put(&mut self, key: &Arc<Key>, answer: Answer) {
         self.forget(key);
         let cost = OVERHEAD + key.body.len() + answer.message.view().as_bytes().len();
@@ -440,8 +424,8 @@ impl Store {
         self.take(key);
     }
 
-    /// Returns the entry to evict for a new one with a destination of this prefix: the prefix's own
-    /// oldest if it holds half of the cache, otherwise the oldest of all.
+    /// The entry to evict for a destination of this prefix: the prefix's own oldest if it holds
+    /// half of the cache, otherwise the oldest of all.
     fn oldest(&self, prefix: u64, cost: usize) -> Option<Arc<Key>> {
         let has_its_half = !self.held.get(&prefix).copied().unwrap_or_default().admits(cost, self.limits, 2);
         let own = all_of(&self.of_prefix, prefix).next().filter(|_| has_its_half);
@@ -478,14 +462,13 @@ impl Store {
         Some((key, entry))
     }
 
-    /// Registers a request for a resource, and returns the resource's number of changes.
+    /// Returns the resource's number of changes.
     fn begin_read(&mut self, resource: u64) -> u64 {
         let reads = self.reads.entry(resource).or_default();
         reads.count += 1;
         reads.changes
     }
 
-    /// Returns the number of changes of a resource with outstanding requests.
     fn changes(&self, resource: u64) -> u64 {
         self.reads.get(&resource).map_or(0, |reads| reads.changes)
     }
@@ -499,15 +482,13 @@ impl Store {
         }
     }
 
-    /// Counts a change, because responses to outstanding requests may be older than the newest
-    /// known state.
+    /// Responses to outstanding requests may be older than the newest known state.
     fn supersede(&mut self, resource: u64) {
         if let Some(reads) = self.reads.get_mut(&resource) {
             reads.changes += 1;
         }
     }
 
-    /// Marks all stored responses of a resource as stale.
     fn change(&mut self, resource: u64) {
         self.supersede(resource);
         for used in all_of(&self.of_resource, resource) {
@@ -518,7 +499,7 @@ impl Store {
     }
 }
 
-/// Returns the use numbers of a prefix or resource, in ascending order.
+/// The use numbers of a prefix or resource, in ascending order.
 fn all_of(index: &BTreeSet<(u64, u64)>, of: u64) -> impl Iterator<Item = u64> {
     index.range((of, 0)..=(of, u64::MAX)).map(|(_, used)| *used)
 }

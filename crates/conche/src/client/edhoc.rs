@@ -19,10 +19,9 @@ use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, WHA
 use crate::prefixes::Prefixes;
 use crate::security::{self, PeerMismatch};
 
-/// Length of our connection identifiers in bytes: they only select the keys of a response.
+/// In bytes: they only select the keys of a response.
 const C_I_LENGTH: usize = 3;
 
-/// EDHOC parties by prefix, and key exchanges in progress.
 #[derive(Debug, Default)]
 pub(super) struct EdhocInitiators {
     parties: Prefixes<Party>,
@@ -31,13 +30,11 @@ pub(super) struct EdhocInitiators {
 }
 
 impl EdhocInitiators {
-    /// Whether a destination requires a key exchange.
     pub(super) fn has(&self, target: &Target<'_>) -> bool {
         self.party(target).is_some()
     }
 
-    /// Returns the party for a destination: our credential and the accepted peers. Sessions need
-    /// none.
+    /// Our credential and the accepted peers. Sessions need none.
     fn party(&self, target: &Target<'_>) -> Option<&Party> {
         self.parties.of(target.to.ip().to_canonical()).filter(|_| target.name.is_none())
     }
@@ -56,12 +53,10 @@ impl EdhocInitiators {
 }
 
 impl Client {
-    /// Returns a client that runs EDHOC by a server's settings.
     pub(crate) fn with_edhoc(self, settings: &Settings) -> Self {
         self.with_edhoc_parties(settings.edhoc.toward.clone())
     }
 
-    /// Returns a client that runs EDHOC with these parties.
     pub(super) fn with_edhoc_parties(self, parties: Prefixes<Party>) -> Self {
         Self { edhoc: Arc::new(EdhocInitiators { parties, locks: Mutex::default() }), ..self }
     }
@@ -119,7 +114,6 @@ impl Client {
         })
     }
 
-    /// Sends an EDHOC message and returns the reply, or the peer's error.
     async fn send_message(&self, target: &Target<'_>, payload: Vec<u8>) -> Result<Response, Error> {
         let body =
             Body::builder().path(PATH).uint(OptionNumber::CONTENT_FORMAT, CID_EDHOC.into()).payload(payload).build()?;

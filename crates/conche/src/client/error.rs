@@ -178,7 +178,7 @@ pub enum Error {
         course: Course,
     },
     /// The DTLS session ended before the response, and the server may have executed the request.
-    /// The server recognizes duplicates only within a session. See [`security`](crate::security).
+    /// Servers recognize duplicates only within a session. See [`security`](crate::security).
     #[error("{peer}: the session ended before the response{}", maybe_executed(course))]
     SessionOver {
         /// The server.
@@ -235,7 +235,6 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// Formats the peer's diagnostic text, escaped.
 fn told(diagnostic: Option<&str>) -> String {
     diagnostic.map(|text| format!(": {}", Escaped(text))).unwrap_or_default()
 }
@@ -278,7 +277,6 @@ impl Error {
             }
             Self::Send { transmissions, .. } => *transmissions > 0,
             Self::Response { .. } | Self::Decode { .. } | Self::Unanswered { .. } | Self::Stopped => true,
-            // Part of the request may have been sent.
             Self::Body(_) => true,
             _ => false,
         }
@@ -305,8 +303,8 @@ impl Error {
         }
     }
 
-    /// Whether the request certainly had no effect at this address, so that the host's next address
-    /// may be tried. After a retransmission, an earlier transmission may have had an effect.
+    /// Whether the request certainly had no effect at this address, so that the host's next one may
+    /// be tried. After a retransmission, an earlier transmission may have had an effect.
     pub(super) fn is_worth_another_address(&self) -> bool {
         match self {
             Self::Failed { failure: Failure::Unreachable, course, .. } => course.transmissions <= 1,

@@ -39,16 +39,14 @@ pub use response::{GroupResponses, Response};
 use sockets::Sockets;
 pub use stream::ResponseStream;
 
-/// Default timeout of [`Client::multicast`].
 const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A CoAP client. Clones are cheap and share sockets, queues, cache and path state.
 ///
-/// It opens one socket for IPv4 and one for IPv6 on first use. Each is driven by its own task,
-/// which ends with the last clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252
-/// §4.4), so for a destination that receives more than 64 512 messages within four minutes the
-/// client opens further ports. With a fixed port or a given socket, requests wait for free IDs
-/// instead.
+/// It opens one socket for IPv4 and one for IPv6 on first use, each driven by its own task, which
+/// ends with the last clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4),
+/// so for a destination that receives more than 64 512 messages within four minutes the client
+/// opens further ports. With a fixed port or a given socket, requests wait for free IDs.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,16 +64,14 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Waiting
 ///
 /// Congestion control limits the requests outstanding to one destination; with NSTART = 1, the
-/// default of RFC 7252 §4.7, to one unacknowledged request. Any number of requests may be awaited:
-/// each queues in order of arrival behind those for the same destination, and is not delayed by
-/// those for others. A request waits at most for its [`timeout`](RequestBuilder::timeout). Without
-/// one it waits at most [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the queue and
-/// as long again near its head; raise that setting for destinations with long queues. Dropping a
-/// request's future removes it from the queue.
+/// default of RFC 7252 §4.7, to one unacknowledged request. Further requests queue behind those for
+/// the same destination. A request waits at most for its [`timeout`](RequestBuilder::timeout).
+/// Without one it waits at most [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the
+/// queue and as long again near its head; raise that setting for destinations with long queues.
 ///
 /// [`Waiting`] bounds the queued requests. Beyond it, requests fail with [`Error::Busy`], which
-/// names the full queue and the setting that raises its limit.
-/// [`try_send`](RequestBuilder::try_send) fails at a lower bound.
+/// names the full queue and its setting. [`try_send`](RequestBuilder::try_send) fails at a lower
+/// bound.
 #[derive(Clone, Debug)]
 pub struct Client {
     sockets: Arc<Sockets>,
@@ -105,12 +101,10 @@ impl Client {
         }
     }
 
-    /// Returns a client that sends from a server's socket.
     pub(crate) fn of_server(handle: Handle, cache: Option<CacheLimits>) -> Self {
         Self::with(Sockets::Server(handle), cache)
     }
 
-    /// Returns a client with a server's settings and its own sockets.
     pub(crate) fn beside_server(setup: Setup, cache: Option<CacheLimits>) -> Self {
         ClientRole::caching(cache).client(setup)
     }
@@ -213,8 +207,8 @@ impl Client {
     /// Returns OpenMetrics text: counters, gauges, and the path state of up to `destinations`
     /// destinations, the busiest first.
     ///
-    /// With 0, no destinations are listed. Otherwise all destinations with state are scanned in
-    /// batches, so that traffic is not held up. See [`metrics`](crate::metrics).
+    /// All destinations with state are scanned in batches, which do not hold up traffic; with 0,
+    /// none are scanned. See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::driver::metrics(self.sockets.open(), destinations).await
@@ -229,7 +223,7 @@ impl Client {
     /// for the write.
     ///
     /// The store is written at most a minute late, so only a program that ends right after its last
-    /// request needs this. Failures are logged as warnings.
+    /// request needs this. Failures are logged.
     pub async fn keep_paths(&self) {
         for handle in self.sockets.open() {
             handle.keep_paths().await;
@@ -237,7 +231,7 @@ impl Client {
     }
 
     /// Discards the path state of a destination, including state
-    /// [shared](ClientBuilder::share_paths) by its neighbours, such as after a known change of the
+    /// [shared](ClientBuilder::share_paths) by its neighbours, such as after a change of the
     /// network. Outstanding requests keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.sockets.open() {
@@ -245,8 +239,7 @@ impl Client {
         }
     }
 
-    /// Opens an exchange once admitted, and waits for its outcome. The time left is passed to
-    /// `kind`.
+    /// `kind` receives the time left.
     async fn open(
         &self,
         target: &Target<'_>,
@@ -255,7 +248,6 @@ impl Client {
         self.begin(target, kind).await?.end().await
     }
 
-    /// Opens an exchange once it is admitted and its keys are available.
     fn begin(
         &self,
         target: &Target<'_>,
@@ -302,7 +294,6 @@ impl Client {
     }
 }
 
-/// Destination and conditions of a request.
 #[derive(Clone, Copy, Debug)]
 struct Target<'a> {
     to: SocketAddr,
@@ -318,25 +309,21 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Returns a destination without a session.
     fn to(to: SocketAddr) -> Self {
         Self { to, name: None, expected: None, deadline: None, policy: QueuePolicy::Wait, may_carry_message_3: false }
     }
 }
 
-/// Why an exchange in a session failed.
 enum InSession {
     /// The session ended before a response arrived.
     Over(Course),
     Failed(Error),
 }
 
-/// An open exchange.
 #[must_use]
 struct OpenExchange {
     exchange: Exchange,
     to: SocketAddr,
-    /// Time spent in the queue.
     queued: Duration,
     body_limit: usize,
 }
@@ -346,7 +333,7 @@ impl OpenExchange {
         poll_fn(|context| self.poll_end(context)).await
     }
 
-    /// Waits for the outcome, and reports the end of the session separately.
+    /// Reports the end of the session separately.
     async fn end_in_session(mut self) -> Result<Outcome, InSession> {
         let (to, body_limit) = (self.to, self.body_limit);
         poll_fn(|context| self.poll_exchange(context)).await.map_err(|error| match error {
@@ -378,8 +365,7 @@ impl Default for Client {
     }
 }
 
-/// A future that few requests need. Boxing keeps its memory out of all other requests' futures, and
-/// compiles it once for all kinds of requests.
+/// A boxed future that few requests need: all other requests' futures are smaller.
 type Rare<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 fn wait_for_permit(
@@ -402,7 +388,6 @@ fn wait_for_permit(
     })
 }
 
-/// Opens the session with a server, or returns the existing one.
 fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, target: &'a Target<'_>) -> Rare<'a, Address> {
     Box::pin(async move {
         let opening = handle.open_session(address, Arc::clone(name), target.expected.cloned());
@@ -419,7 +404,7 @@ fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, target:
     })
 }
 
-/// Resolves a URI's host, in the operating system's order of preference.
+/// In the operating system's order of preference.
 async fn resolve(uri: &Uri) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
     if let Some(only) = uri.address() {
         return Ok(Some(only).into_iter().chain(Vec::new()));

@@ -27,19 +27,18 @@ use crate::driver::{End, ExchangeError, News, State};
 /// ```
 ///
 /// - **Order:** each state is newer than those before it, even if notifications are reordered. A
-///   slow reader skips outdated states; only the newest is kept.
+///   slow reader skips outdated states.
 /// - **Renewal:** when nothing arrives for longer than the last state's Max-Age plus some seconds,
-///   the client registers again (§3.3.1), so that a restarted server learns of the observer. Over
-///   `coaps` it registers again as soon as the session is over, and retries for about a minute. If
-///   the server lost keys from EDHOC, the client runs the key exchange again.
+///   the client registers again (§3.3.1), in case the server has restarted. Over `coaps` it
+///   registers again as soon as the session is over, and retries for about a minute. If the server
+///   lost keys from EDHOC, the client runs the key exchange again.
 /// - **Complete states:** if a notification carries only the first block (RFC 7959 §2.6), the whole
-///   state is fetched before it is yielded. If that fails, the error is an item and the observation
-///   continues.
+///   state is fetched. If that fails, the error is an item and the observation continues.
 /// - **End:** after an item with an error code; after the first item if the server does not accept
-///   the observation; and with an error if the server is unreachable at renewal. [`end`](Self::end)
-///   returns which.
-/// - **Dropping** the stream notifies the server as far as possible without waiting.
-///   [`cancel`](Self::cancel) waits, and [`forget`](Self::forget) sends nothing.
+///   the observation; with an error if the server is unreachable at renewal. See
+///   [`end`](Self::end).
+/// - **Dropping** the stream notifies the server without waiting. [`cancel`](Self::cancel) waits,
+///   and [`forget`](Self::forget) sends nothing.
 #[must_use = "nothing is sent before the stream is polled"]
 pub struct Observation {
     stage: Stage,
@@ -92,8 +91,7 @@ impl Observation {
     }
 
     /// Ends the observation without a message: the client rejects the next notification with a
-    /// Reset (RFC 7641 §3.6). Until then the server keeps its observer, and the client must stay
-    /// alive to reject.
+    /// Reset (RFC 7641 §3.6), for which it must stay alive.
     pub fn forget(self) {
         if let Some(Registered { subscription, .. }) = self.registered {
             subscription.forget();
@@ -150,7 +148,7 @@ impl Observation {
         }
     }
 
-    /// Returns a state to yield if it is complete and new; otherwise starts to fetch it.
+    /// Returns a state that is complete and new; otherwise starts to fetch it.
     fn take(&mut self, response: Response) -> Option<Response> {
         if !response.is_first_block() {
             self.fetched = None;
@@ -162,7 +160,6 @@ impl Observation {
         None
     }
 
-    /// Ends the stream. Returns the error that caused it, if any.
     fn over(&mut self, end: End, peer: SocketAddr) -> Option<Error> {
         self.stage = Stage::Over;
         self.registered = None;

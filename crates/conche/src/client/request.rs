@@ -21,8 +21,7 @@ use crate::uri::{Uri, UriError};
 
 /// A request under construction; awaiting it sends it.
 ///
-/// Dropping the future cancels the request: it is no longer retransmitted, and its queue slot is
-/// freed.
+/// Dropping the future cancels the request.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -50,11 +49,9 @@ pub struct RequestBuilder {
     whole: bool,
     fresh: bool,
     expected: Option<Arc<Identity>>,
-    /// Error of the payload, reported on send.
     mistake: Option<Mistake>,
 }
 
-/// A value that cannot be encoded as payload.
 #[derive(Clone, Debug)]
 struct Mistake {
     format: &'static str,
@@ -91,8 +88,7 @@ impl RequestBuilder {
         Self { body: self.body.payload(payload), ..self }
     }
 
-    /// Sets a value as JSON payload (RFC 8259). An encoding error is reported when the request is
-    /// sent.
+    /// Sets a value as JSON payload (RFC 8259). An encoding error is reported on send.
     #[cfg(feature = "json")]
     pub fn json(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
         match serde_json::to_vec(value) {
@@ -101,8 +97,7 @@ impl RequestBuilder {
         }
     }
 
-    /// Sets a value as CBOR payload (RFC 8949). An encoding error is reported when the request is
-    /// sent.
+    /// Sets a value as CBOR payload (RFC 8949). An encoding error is reported on send.
     #[cfg(feature = "cbor")]
     pub fn cbor(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
         let mut payload = Vec::new();
@@ -145,8 +140,8 @@ impl RequestBuilder {
     /// Sends the request as Non-confirmable: once, without an acknowledgement.
     ///
     /// Congestion control may still turn an occasional one into a Confirmable, to check that the
-    /// peer is alive; [`reliability`](Self::reliability) with [`Reliability::NeverConfirmable`]
-    /// forbids that.
+    /// peer is alive, unless [`reliability`](Self::reliability) is
+    /// [`Reliability::NeverConfirmable`].
     pub fn non(self) -> Self {
         self.reliability(Reliability::NonConfirmable)
     }
@@ -157,7 +152,7 @@ impl RequestBuilder {
     }
 
     /// Bounds the time to the response, including name resolution, queueing and all
-    /// retransmissions. By default only the protocol's timeouts apply, which add up to minutes.
+    /// retransmissions. The protocol's own timeouts add up to minutes.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
@@ -175,11 +170,10 @@ impl RequestBuilder {
     /// [`Error::UnexpectedPeer`] with both identities. Notifications of an observation must come
     /// from the same peer.
     ///
-    /// Without it, the expected peer follows from the URI and the client's credentials: `coaps`
-    /// requests use sessions that this program opened, with a certificate for the URI's host or the
-    /// pre-shared key for its address. A request of [`Server::client`](crate::Server::client)
-    /// through a session that the peer opened therefore needs `expect_peer`: any client with a
-    /// session from that address may be there.
+    /// Without it, `coaps` requests use sessions that this program opened, with a certificate for
+    /// the URI's host or the pre-shared key for its address. A request of
+    /// [`Server::client`](crate::Server::client) through a session that the peer opened therefore
+    /// needs `expect_peer`, since any client may open a session from that address.
     ///
     /// ```no_run
     /// use conche::Server;
@@ -197,8 +191,8 @@ impl RequestBuilder {
         Self { expected: Some(Arc::new(identity)), ..self }
     }
 
-    /// Sends the request even if the [cache](super::ClientBuilder::cache) has a fresh response. If
-    /// the server validates the cached response with 2.03, it is returned.
+    /// Sends the request even if the [cache](super::ClientBuilder::cache) has a fresh response. It
+    /// returns the cached response if the server validates it with 2.03.
     pub fn fresh(self) -> Self {
         Self { fresh: true, ..self }
     }
@@ -221,9 +215,9 @@ impl RequestBuilder {
         Self { whole: false, ..self.option(OptionNumber::BLOCK2, block.encode().as_slice()) }
     }
 
-    /// Sends the request and waits for the response; awaiting the builder does the same. If the
-    /// server challenges the request with Echo in a 4.01, it is repeated with that value (RFC 9175
-    /// §2.3), at most twice.
+    /// Sends the request and waits for the response, as awaiting the builder does. If the server
+    /// challenges the request with Echo in a 4.01, it is repeated with that value (RFC 9175 §2.3),
+    /// at most twice.
     ///
     /// # Errors
     /// If no response arrives. A response with an error code is a response.
@@ -244,9 +238,9 @@ impl RequestBuilder {
     /// Sends the request to the multicast group of the URI (RFC 7252 §8), once, as a
     /// Non-confirmable message.
     ///
-    /// Members respond after a random delay of some seconds, or not at all if they have nothing
-    /// useful to respond. Responses are collected until the [`timeout`](Self::timeout) or, without
-    /// one, for the protocol's lifetime, which is minutes.
+    /// Members respond after a random delay of some seconds, or not at all. Responses are collected
+    /// until the [`timeout`](Self::timeout) or, without one, for the protocol's lifetime, which is
+    /// minutes.
     ///
     /// The operating system chooses the network interface, unless the client has an
     /// [`interface`](super::ClientBuilder::interface) or the URI's IPv6 address a zone.
@@ -274,8 +268,8 @@ impl RequestBuilder {
     /// Like [`send`](Self::send), but asks the server to suppress responses of these classes (RFC
     /// 7967), such as for frequent measurements.
     ///
-    /// Without a response it returns `None`: for a Confirmable request that wants no response at
-    /// all once the server acknowledges it, otherwise when the response timeout expires, which
+    /// Returns `None` without a response: for a Confirmable request that wants no response at all
+    /// once the server acknowledges it, otherwise when the response timeout expires, which
     /// [`timeout`](Self::timeout) can shorten.
     ///
     /// ```no_run
@@ -322,7 +316,6 @@ impl RequestBuilder {
         }
     }
 
-    /// Registers an observation; returns the first response and the state to maintain it.
     pub(super) async fn register(self) -> Result<(Response, Registered), Error> {
         let (prepared, uri) = self.prepare(QueuePolicy::Wait)?;
         let (address, response, subscription) =
@@ -360,7 +353,6 @@ impl RequestBuilder {
     }
 }
 
-/// Returns the deadline of a timeout that starts now.
 fn end_of(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
@@ -393,22 +385,20 @@ async fn first_of_name<T, F: Future<Output = Result<T, Error>>>(
     Err(failure.unwrap_or_else(|| Error::NoAddress { host: uri.host().to_string() }))
 }
 
-/// A registered observation.
 pub(super) struct Registered {
     pub(super) subscription: Subscription,
     prepared: PreparedRequest,
     pub(super) address: SocketAddr,
 }
 
-/// First and last delay before a new attempt to open a session for an observation. The delay
-/// doubles each time, so a restarting server has about a minute.
+/// First and last delay before a new attempt to open a session for an observation. It doubles each
+/// time, so a restarting server has about a minute.
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
 impl Registered {
-    /// Whether the observation may be registered again: through a new session if the old one is
-    /// over or its server is silent, as a server without the session is; or with new keys if the
-    /// server lost those of EDHOC.
+    /// Through a new session if the old one is over or its server is silent, as a server without
+    /// the session is; or with new keys if the server lost those of EDHOC.
     pub(super) fn can_reregister(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
@@ -424,7 +414,6 @@ impl Registered {
         }
     }
 
-    /// Registers again, through another session than the one that is over.
     pub(super) async fn again(self) -> Result<(Response, Self), Error> {
         let Self { prepared, address, .. } = self;
         let mut pause = FIRST_TRY;
@@ -441,13 +430,11 @@ impl Registered {
         }
     }
 
-    /// Reads the state without observing it.
     pub(super) fn fetch(&self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let (prepared, address) = (self.prepared.clone(), self.address);
         async move { prepared.send(address).await }
     }
 
-    /// Caches a notification.
     pub(super) fn notified(&self, response: &Response, received: Instant) {
         let PreparedRequest { client, method, body, .. } = &self.prepared;
         if let Some(cache) = &client.cache {
@@ -456,7 +443,6 @@ impl Registered {
     }
 }
 
-/// Rejects multicast addresses.
 pub(super) fn no_group(address: SocketAddr) -> Result<SocketAddr, Error> {
     if is_group(address) { Err(Error::Group { peer: address }) } else { Ok(address) }
 }
@@ -505,15 +491,14 @@ pub(super) struct PreparedRequest {
     pub(super) expected: Option<Arc<Identity>>,
 }
 
-/// Maximum number of sessions that may end before a request is answered; it fails with the next.
+/// Sessions that may end before a request is answered; it fails with the next.
 const SESSIONS: usize = 2;
 
-/// Maximum number of repetitions with an Echo value. Different parts of a server ask whether the
-/// address is genuine and whether the request is fresh.
+/// Repetitions with an Echo value: different parts of a server ask whether the address is genuine
+/// and whether the request is fresh.
 pub(super) const CHALLENGES: usize = 2;
 
 impl PreparedRequest {
-    /// Returns a destination as its cache key.
     pub(super) fn cached(&self, to: SocketAddr) -> Destination {
         Destination::new(to, self.name.is_some(), self.expected.clone())
     }
@@ -551,7 +536,6 @@ impl PreparedRequest {
         }
     }
 
-    /// Classifies the request for the client's cache.
     pub(super) fn cache_use(&self, to: SocketAddr) -> CacheUse {
         match &self.client.cache {
             Some(cache) => cache.admit(self.cached(to), self.method, &self.body),
@@ -559,7 +543,6 @@ impl PreparedRequest {
         }
     }
 
-    /// Answers from the cache, or from the server and updates the cache.
     async fn read(&self, to: SocketAddr, read: Read) -> Result<Response, Error> {
         if let Some(response) = read.fresh().filter(|_| !self.fresh) {
             return Ok(response);
@@ -582,8 +565,7 @@ impl PreparedRequest {
         Ok(response)
     }
 
-    /// Sends the request with these options, and repeats it with the server's Echo value if
-    /// challenged (RFC 9175 §2.3).
+    /// Repeats the request with the server's Echo value if challenged (RFC 9175 §2.3).
     async fn ask(&self, to: SocketAddr, body: &Body) -> Result<Response, Error> {
         let response = self.exchange(to, body.clone()).await?;
         match challenged(body, &response)? {
@@ -604,7 +586,6 @@ impl PreparedRequest {
         self.exchange(to, with_echo).await
     }
 
-    /// Registers an observation, repeating it with Echo if challenged.
     pub(super) async fn register(&self, to: SocketAddr) -> Result<(SocketAddr, Response, Subscription), Error> {
         let (cache_use, asked) = (self.cache_use(to), Instant::now());
         let (mut response, mut subscription) = self.subscribe(to, self.body.clone()).await?;
@@ -626,9 +607,9 @@ impl PreparedRequest {
         response(to, self.client.open(&self.target(to), request).await?)
     }
 
-    /// Sends a request through a session, and again through the next one if the session ends before
-    /// the response. A server deduplicates within a session only, so a request that may have been
-    /// executed is sent again only if its method is idempotent.
+    /// Sends a request again through the next session if one ends before the response. A server
+    /// deduplicates within a session only, so a request that may have been executed is sent again
+    /// only if its method is idempotent.
     async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         for _ in 0..SESSIONS {
             let request = |timeout| ExchangeKind::Request(self.request(body.clone(), timeout));
@@ -669,20 +650,19 @@ impl PreparedRequest {
     }
 }
 
-/// Returns the request with the Echo value of a 4.01 challenge, unless it already carried one.
+/// The request with the Echo value of a 4.01 challenge, unless it already carried one.
 pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
     let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
     let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
     Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
 }
 
-/// Returns when a response arrived to a request made at `asked`. The caller may process it later.
+/// When a response arrived to a request made at `asked`. The caller may process it later.
 fn received(asked: Instant, course: &Course) -> Instant {
     let now = Instant::now();
     asked.checked_add(course.queued.saturating_add(course.elapsed)).map_or(now, |received| received.min(now))
 }
 
-/// Converts an exchange's outcome into the request's result.
 pub(super) fn response(peer: SocketAddr, outcome: Outcome) -> Result<Response, Error> {
     match outcome {
         Outcome::Response { from, message, course } => Ok(Response::new(from, message, course)),

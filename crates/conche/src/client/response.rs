@@ -35,7 +35,6 @@ impl Response {
         Self { from, message, course, age: None }
     }
 
-    /// Marks the response as cached.
     pub(super) fn aged(self, age: Duration) -> Self {
         Self { age: Some(age), ..self }
     }
@@ -51,8 +50,7 @@ impl Response {
     }
 
     /// Returns the sender's identity, as authenticated by OSCORE keys or a DTLS session, or `None`
-    /// over plain `coap`. [`expect_peer`](super::RequestBuilder::expect_peer) restricts a request
-    /// to one identity.
+    /// over plain `coap`. See [`expect_peer`](super::RequestBuilder::expect_peer).
     ///
     /// ```
     /// # #[cfg(feature = "dtls")] {
@@ -180,14 +178,13 @@ impl Response {
         self.age
     }
 
-    /// Whether the server has more of the state (RFC 7959 §2.2).
     pub(super) fn is_first_block(&self) -> bool {
         let block = self.message.content().block(OptionNumber::BLOCK2);
         self.code().is_success() && matches!(block, Ok(Some(block)) if block.more)
     }
 
-    /// Returns the block that the payload is (RFC 7959), if the request was for
-    /// [one block](super::RequestBuilder::block). `None` for a complete body or a malformed value.
+    /// Returns the block that the payload is (RFC 7959), if the request was for [one
+    /// block](super::RequestBuilder::block). `None` for a complete body.
     #[must_use]
     pub fn block(&self) -> Option<Block> {
         self.option(OptionNumber::BLOCK2).and_then(|value| Block::decode(value).ok())
@@ -231,12 +228,11 @@ impl fmt::Debug for Response {
     }
 }
 
-/// The responses of a group's members, each with its sender, in order of arrival: a [`Stream`] that
-/// ends when the request's [`timeout`](super::RequestBuilder::timeout) expires. Dropping it ends
-/// the request.
+/// The responses of a group's members, in order of arrival: a [`Stream`] that ends when the
+/// request's [`timeout`](super::RequestBuilder::timeout) expires. Dropping it ends the request.
 ///
-/// A member may respond more than once. A response may be the first block of a larger body; a
-/// unicast request to its sender fetches the whole body.
+/// A member may respond more than once. A response may be the first block of a larger body, which a
+/// unicast request to its sender fetches.
 #[derive(Debug)]
 #[must_use = "responses are told to whom asks for them"]
 pub struct GroupResponses {
@@ -248,7 +244,6 @@ pub struct GroupResponses {
 }
 
 impl GroupResponses {
-    /// Sends a request to a group once it is admitted.
     pub(super) async fn begin(
         client: &Client,
         group: SocketAddr,

@@ -17,11 +17,9 @@ use crate::socket::Binding;
 pub(super) enum Sockets {
     /// Its own, opened on first use.
     Own(Box<Own>),
-    /// The socket of a server.
     Server(Handle),
 }
 
-/// A client's own sockets.
 #[derive(Debug)]
 pub(super) struct Own {
     start: Start,
@@ -32,8 +30,8 @@ pub(super) struct Own {
 /// The sockets of one IP version, and how to open them.
 ///
 /// One serves all destinations, unless one of them receives more than the 64 512 messages per
-/// EXCHANGE_LIFETIME that message IDs allow (RFC 7252 §4.4). The next messages to that one leave
-/// from another port, which is another endpoint with its own IDs.
+/// EXCHANGE_LIFETIME that message IDs allow (RFC 7252 §4.4). Further messages to that one leave
+/// from another port, which is another endpoint.
 #[derive(Debug)]
 pub(super) struct Slot {
     binding: Binding,
@@ -71,7 +69,7 @@ impl Sockets {
         Self::Own(Box::new(Own { start: Start { setup, is_pinned: Box::new(is_pinned) }, v4, v6 }))
     }
 
-    /// Returns the driver of a destination, started if necessary, and its address there.
+    /// The driver of a destination, started if necessary, and its address there.
     pub(super) fn toward(&self, to: SocketAddr) -> Result<(Handle, Address), Error> {
         // A mapped address belongs to the IPv4 socket; the IPv6 socket does not reach it.
         let to = Address::from(to).canonical();
@@ -85,7 +83,6 @@ impl Sockets {
         }
     }
 
-    /// Returns the driver last used for a destination.
     pub(super) fn known(&self, to: SocketAddr) -> Option<Handle> {
         let to = Address::from(to).canonical();
         match self {
@@ -97,7 +94,6 @@ impl Sockets {
         }
     }
 
-    /// Returns all drivers.
     pub(super) fn open(&self) -> Vec<Handle> {
         match self {
             Self::Server(handle) => vec![handle.clone()],
@@ -113,7 +109,7 @@ impl Own {
 }
 
 impl Slot {
-    /// Returns a driver with free message IDs for a destination, starting one if needed.
+    /// A driver with free message IDs for a destination, started if needed.
     fn toward(&self, to: SocketAddr, start: &Start) -> Result<Handle, Error> {
         let mut open = self.lock();
         let Open { handles, others } = &mut *open;

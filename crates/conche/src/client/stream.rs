@@ -38,12 +38,11 @@ const BEGINNING: usize = 1025;
 /// # }
 /// ```
 ///
-/// Taking a chunk requests the next block, so one block is in flight while the last is used, and no
-/// more is buffered. A server may discard a response that is no longer requested; servers that
-/// follow RFC 7252's EXCHANGE_LIFETIME allow 247 s between two chunks.
+/// Taking a chunk requests the next block, so one block is in flight while the last is used.
+/// Servers that follow RFC 7252's EXCHANGE_LIFETIME allow 247 s between two chunks.
 ///
-/// All chunks are of one state of the resource: if it changes during the transfer, the next chunk
-/// is [`Error::Failed`] with [`Failure::BodyChanged`]. Dropping the stream aborts the transfer.
+/// If the resource changes during the transfer, the next chunk is [`Error::Failed`] with
+/// [`Failure::BodyChanged`]. Dropping the stream aborts the transfer.
 #[must_use = "the body comes when it is asked for"]
 pub struct ResponseStream {
     head: Response,
@@ -58,7 +57,6 @@ enum State {
     Over,
 }
 
-/// The rest of a body.
 struct Coming {
     events: mpsc::UnboundedReceiver<StreamEvent>,
     open: OpenExchange,
@@ -143,7 +141,6 @@ impl ResponseStream {
     }
 }
 
-/// Converts a response with another code into an error.
 fn refusal(response: Response) -> Error {
     let (peer, course) = (response.from(), *response.course());
     match response.successful() {
@@ -153,7 +150,6 @@ fn refusal(response: Response) -> Error {
 }
 
 impl Coming {
-    /// Polls for the next block, and whether more follow.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(Response, bool), Error>> {
         loop {
             if let Turn::Part(response, more) = ready!(self.poll_turn(context))? {
@@ -162,7 +158,6 @@ impl Coming {
         }
     }
 
-    /// Polls for the exchange's next event.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
         if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
             return Poll::Ready(Ok(match event {
@@ -175,7 +170,6 @@ impl Coming {
     }
 }
 
-/// An event of a streamed exchange.
 enum Turn {
     /// A part of the response, and whether more follows.
     Part(Response, bool),
@@ -199,7 +193,7 @@ impl fmt::Debug for ResponseStream {
 
 impl RequestBuilder {
     /// Like [`send`](Self::send), but streams the response's body, which may have any size. Returns
-    /// once the first block arrives. The client's cache is bypassed. The [`timeout`](Self::timeout)
+    /// once the first block arrives. Bypasses the client's cache. The [`timeout`](Self::timeout)
     /// applies to the whole body.
     ///
     /// # Errors
@@ -213,9 +207,9 @@ impl RequestBuilder {
         Ok(stream)
     }
 
-    /// Like [`send`](Self::send), with a streamed payload of any size: see [`body`](crate::body). A
-    /// known size can be given with the option [`OptionNumber::SIZE1`]. A response before the end,
-    /// such as 4.13, ends the transfer.
+    /// Like [`send`](Self::send), with a streamed payload of any size: see [`body`](crate::body).
+    /// The option [`OptionNumber::SIZE1`] gives a known size. A response before the end, such as
+    /// 4.13, ends the transfer.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -239,9 +233,8 @@ impl RequestBuilder {
         self.upload(payload, false).await.map(|(response, _)| response)
     }
 
-    /// Like [`send_stream`](Self::send_stream), with a response as from [`stream`](Self::stream):
-    /// both bodies may have any size. The response starts once the server has the request's body,
-    /// or wants no more of it.
+    /// Like [`send_stream`](Self::send_stream), with a response as from [`stream`](Self::stream).
+    /// The response starts once the server has the request's body, or wants no more of it.
     ///
     /// # Errors
     /// As for [`send_stream`](Self::send_stream).
@@ -279,7 +272,6 @@ impl RequestBuilder {
 }
 
 impl PreparedRequest {
-    /// Requests a streamed response.
     pub(super) async fn stream(&self, to: SocketAddr) -> Result<ResponseStream, Error> {
         let mut stream = self.begin_stream(to, self.body.clone()).await?;
         for _ in 0..CHALLENGES {
@@ -305,8 +297,8 @@ impl PreparedRequest {
         Ok(Coming { events, open })
     }
 
-    /// Sends a request with a streamed body. It can be repeated only while the server has received
-    /// no more than the body's beginning.
+    /// A request with a streamed body can be repeated only while the server has received no more
+    /// than the body's beginning.
     async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<Coming>), Error> {
         let mut answer = self.upload_once(to, &self.body, upload).await?;
         for _ in 0..CHALLENGES {
@@ -316,7 +308,7 @@ impl PreparedRequest {
         Ok(answer)
     }
 
-    /// Returns the response, or its first block and the rest.
+    /// The response, or its first block and the rest.
     async fn upload_once(
         &self,
         to: SocketAddr,
@@ -353,7 +345,6 @@ impl PreparedRequest {
     }
 }
 
-/// A request body that is being sent.
 #[derive(Debug)]
 pub(super) struct Upload {
     source: Source,
@@ -364,13 +355,11 @@ pub(super) struct Upload {
     /// The first pieces after the beginning. A server that challenges with Echo, or an address that
     /// is unreachable, has received no more.
     kept: Vec<Piece>,
-    /// Kept pieces sent in this attempt.
     resent: usize,
     /// More than the kept pieces was sent, so this attempt is the last.
     unrepeatable: bool,
 }
 
-/// Maximum number of kept pieces.
 const KEPT: usize = 3;
 
 impl Upload {

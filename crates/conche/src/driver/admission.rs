@@ -1,11 +1,11 @@
 //! [`Admission`]: admits requests to the endpoint, and bounds how many wait for it.
 //!
 //! Each destination has its own FIFO queue. Only the first few of a queue are handed to the
-//! endpoint, which sends them when congestion control permits. A slow or dead destination therefore
-//! occupies little of the endpoint's queue, however many requests wait for it, and blocks no other.
+//! endpoint, so a slow or dead destination occupies little of the endpoint's queue and blocks no
+//! other.
 //!
-//! A [`Permit`] in a queue is held from the moment a request joins until its first datagram is sent
-//! or it ends; dropping it frees everything.
+//! A request holds a [`Permit`] from the moment it joins a queue until its first datagram is sent
+//! or it ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,16 +19,15 @@ use tokio::time::Instant;
 
 use super::Address;
 
-/// Requests per destination in the endpoint's queue. With a few, the next one is sent as soon as
-/// permitted, without waiting for a task to wake up.
+/// Requests per destination in the endpoint's queue, so that the next one is sent without waiting
+/// for a task to wake up.
 const AHEAD: usize = 4;
 
-/// Maximum number of semaphores kept for new queues.
 const SPARE: usize = 64;
 
 /// Limits of waiting requests. Those beyond fail with [`Busy`].
 ///
-/// A waiting request's memory is its caller's future; the client keeps only a counter.
+/// The memory of a waiting request is its caller's future; the client keeps only a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Per destination.
@@ -115,7 +114,6 @@ impl std::fmt::Display for Full {
 }
 
 impl Busy {
-    /// Returns the reached limit, if that is why the endpoint refused a request.
     pub(super) fn from_refusal(refusal: &RequestError) -> Option<Self> {
         let (what, limit) = match *refusal {
             RequestError::QueueFull { limit } => (Full::PeerQueue, limit),
@@ -129,7 +127,6 @@ impl Busy {
     }
 }
 
-/// How a request behaves when others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePolicy {
     /// Joins the queue, within the limits of [`Waiting`].
@@ -138,7 +135,6 @@ pub(crate) enum QueuePolicy {
     Try,
 }
 
-/// The queues of all destinations of one socket.
 #[derive(Debug)]
 pub(crate) struct Admission {
     queues: Mutex<Queues>,
@@ -153,7 +149,6 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Queues {
     by_destination: HashMap<Address, Queue>,
-    /// Number of requests in all queues.
     total: usize,
     /// Semaphores of removed queues, for reuse; at most [`SPARE`].
     spare: Vec<Arc<Semaphore>>,
@@ -178,23 +173,20 @@ impl Admission {
         })
     }
 
-    /// Whether all queues are empty.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().total == 0
     }
 
-    /// Whether requests wait for a destination.
     #[cfg(feature = "edhoc")]
     pub(super) fn has_queue(&self, to: Address) -> bool {
         self.lock().by_destination.contains_key(&to)
     }
 
-    /// Waits until the last request leaves, which may happen without a command.
+    /// The last request may leave without a command.
     pub(super) async fn emptied(&self) {
         self.emptied.notified().await;
     }
 
-    /// Joins the queue of a destination.
     pub(super) fn join(self: &Arc<Self>, to: Address, policy: QueuePolicy) -> Result<Permit, Busy> {
         let Waiting { per_destination, total } = self.waiting;
         let (destination_limit, total_limit) = match policy {
@@ -239,7 +231,6 @@ impl Permit {
         self.to
     }
 
-    /// Admits the request without waiting, if the endpoint's queue has room.
     pub(crate) fn try_acquire(&mut self) -> bool {
         let own = Arc::clone(&self.permits).try_acquire_owned();
         let held = own.and_then(|own| Ok([own, Arc::clone(&self.admission.endpoint_queue).try_acquire_owned()?]));
@@ -247,7 +238,6 @@ impl Permit {
         self.held.is_some()
     }
 
-    /// Waits until the request is admitted.
     pub(crate) async fn acquire(&mut self) {
         // The semaphores are never closed.
         let Ok(own) = Arc::clone(&self.permits).acquire_owned().await else { return };
@@ -278,8 +268,9 @@ impl Drop for Permit {
     }
 }
 
-/// Destinations with few message IDs, and until when. Each has received tens of thousands of
-/// messages within [EXCHANGE_LIFETIME], so there are few.
+/// Destinations with few message IDs left, and until when, so that a client with several sockets
+/// can switch. Each has received tens of thousands of messages within EXCHANGE_LIFETIME, so there
+/// are few.
 ///
 /// [EXCHANGE_LIFETIME]: conche_proto::TransmissionParameters::exchange_lifetime
 #[derive(Debug, Default)]
@@ -295,12 +286,10 @@ impl IdExhaustion {
         self.some.store(true, Ordering::Release);
     }
 
-    /// Whether any destination may have few message IDs.
     pub(super) fn has_some(&self) -> bool {
         self.some.load(Ordering::Acquire)
     }
 
-    /// Whether this destination has few message IDs.
     pub(super) fn is_of(&self, to: Address) -> bool {
         let mut all = self.lock();
         let now = Instant::now();

@@ -7,19 +7,17 @@ use std::task::{Context, Poll, Waker};
 
 use super::commands::{ExchangeError, Outcome};
 
-/// Outcome of an exchange.
 pub(super) type ExchangeResult = Result<Outcome, ExchangeError>;
 
 /// Maximum number of slots kept for reuse. Larger bursts allocate.
 const SPARE: usize = 1024;
 
-/// Makes channels, reusing the memory of earlier ones.
+/// Reuses the memory of earlier channels.
 #[derive(Debug, Default)]
 pub(super) struct OutcomeChannels {
     spare: Mutex<Vec<Arc<Slot>>>,
 }
 
-/// State shared by both ends of a channel.
 #[derive(Debug, Default)]
 struct Slot(Mutex<State>);
 
@@ -31,11 +29,9 @@ struct State {
     closed: bool,
 }
 
-/// The sending end.
 #[derive(Debug)]
 pub(super) struct OutcomeSender(Arc<Slot>);
 
-/// The receiving end.
 #[derive(Debug)]
 pub(super) struct OutcomeReceiver(Arc<Slot>);
 
@@ -81,7 +77,7 @@ impl OutcomeSender {
         self.0.lock().closed
     }
 
-    /// Sends the outcome. A missing receiver is not an error.
+    /// A missing receiver is not an error.
     pub(super) fn send(self, ended: ExchangeResult) {
         let waker = self.0.close(Some(ended));
         // Frees the memory before the receiver wakes up.
@@ -101,7 +97,7 @@ impl Drop for OutcomeSender {
 }
 
 impl OutcomeReceiver {
-    /// Polls for the outcome; `Stopped` if the driver was dropped without sending one.
+    /// `Stopped` if the driver was dropped without sending an outcome.
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<ExchangeResult> {
         let mut state = self.0.lock();
         if let Some(ended) = state.ended.take() {
@@ -124,9 +120,9 @@ impl OutcomeReceiver {
 
 /// Wakes the one task that waits for it. Several notifications before the task waits count as one.
 ///
-/// [`tokio::sync::Notify`] serves any number of tasks, so each wait joins a list and leaves it when
-/// it is dropped. The driver waits for two of these in every turn of its loop: with `Notify` that
-/// takes 780 instructions a turn, with this type 310.
+/// [`tokio::sync::Notify`] serves any number of tasks, so each wait joins a list. The driver waits
+/// for two of these in every turn of its loop: with `Notify` that takes 780 instructions a turn,
+/// with this type 310.
 #[derive(Debug, Default)]
 pub(crate) struct NotifyOne(Mutex<Notification>);
 
@@ -149,7 +145,6 @@ impl NotifyOne {
         }
     }
 
-    /// Waits for a notification, and consumes it. A dropped wait leaves only a waker behind.
     pub(crate) async fn notified(&self) {
         poll_fn(|context| self.poll(context)).await;
     }

@@ -1,7 +1,6 @@
 //! Commands to a driver: a [`Handle`] sends them, bounded and cancelled on drop, and the driver
 //! handles them.
 
-use std::borrow::Borrow;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -47,16 +46,22 @@ use crate::telemetry::metrics::Report;
 pub(super) enum Command {
     /// Open an exchange with the permit's destination.
     Open(OpenCommand),
-    /// End an observation, identified by its ticket, and wait for the server's response.
-    Unsubscribe { observed: u64, ticket: u64, outcome: OutcomeSender },
-    /// Continue a streamed body.
+    /// End the observation with the ticket `observed`, and wait for the server's response.
+    Unsubscribe {
+        observed: u64,
+        ticket: u64,
+        outcome: OutcomeSender,
+    },
     Body(StreamCommand),
     /// Open a session, or return the open one.
     #[cfg(feature = "dtls")]
     OpenSession(SessionRequest),
     /// Hold the EDHOC context of a destination, if there is one.
     #[cfg(feature = "edhoc")]
-    HoldContext { to: Address, answer: oneshot::Sender<Result<Option<Hold>, Busy>> },
+    HoldContext {
+        to: Address,
+        answer: oneshot::Sender<Result<Option<Hold>, Busy>>,
+    },
     /// Protect requests to a destination with an EDHOC context.
     #[cfg(feature = "edhoc")]
     UseContext {
@@ -65,22 +70,34 @@ pub(super) enum Command {
         peer: EdhocIdentity,
         answer: oneshot::Sender<Result<Hold, ExchangeError>>,
     },
-    /// Return the counters.
-    Stats { answer: oneshot::Sender<Stats> },
+    Stats {
+        answer: oneshot::Sender<Stats>,
+    },
     /// Continue a survey of the busiest peers; at its end return their state and all metrics.
     #[cfg(feature = "metrics")]
-    Report { survey: Survey, answer: oneshot::Sender<Result<Report, Survey>> },
-    /// Return the state of a peer.
-    Snapshot { of: Address, answer: oneshot::Sender<Option<PeerSnapshot>> },
+    Report {
+        survey: Survey,
+        answer: oneshot::Sender<Result<Report, Survey>>,
+    },
+    Snapshot {
+        of: Address,
+        answer: oneshot::Sender<Option<PeerSnapshot>>,
+    },
     /// Discard the path state of a peer.
-    ResetPath { to: Address, done: oneshot::Sender<()> },
+    ResetPath {
+        to: Address,
+        done: oneshot::Sender<()>,
+    },
     /// Write path state to its file.
-    KeepPaths { done: oneshot::Sender<()> },
+    KeepPaths {
+        done: oneshot::Sender<()>,
+    },
     /// Refuse new requests, finish running ones within the time, and end.
-    Shutdown { within: Duration },
+    Shutdown {
+        within: Duration,
+    },
 }
 
-/// A requested exchange.
 #[derive(Debug)]
 pub(super) struct OpenCommand {
     pub(super) kind: ExchangeKind,
@@ -89,23 +106,21 @@ pub(super) struct OpenCommand {
     pub(super) outcome: OutcomeSender,
     /// The only identity that may receive it.
     pub(super) expected: Option<Arc<Identity>>,
-    /// Keys that it carries.
+    /// EDHOC keys that it carries.
     #[cfg(feature = "edhoc")]
     pub(super) keys: Option<Box<NewKeys>>,
 }
 
-/// An exchange to open once admitted.
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) kind: ExchangeKind,
     /// The only identity that may receive it.
     pub(crate) expected: Option<Arc<Identity>>,
-    /// OSCORE keys that it carries to the peer.
+    /// EDHOC keys that it carries.
     #[cfg(feature = "edhoc")]
     pub(crate) keys: Option<Box<NewKeys>>,
 }
 
-/// An exchange to open.
 #[derive(Debug)]
 pub(crate) enum ExchangeKind {
     Request(Request),
@@ -126,7 +141,6 @@ pub(crate) enum ExchangeKind {
 
 #[cfg(feature = "oscore")]
 impl ExchangeKind {
-    /// Returns the timeout of a request; `None` for a ping.
     pub(super) fn timeout_mut(&mut self) -> Option<&mut Option<Duration>> {
         match self {
             Self::Request(request)
@@ -138,30 +152,34 @@ impl ExchangeKind {
     }
 }
 
-/// Events of a streamed exchange before its end.
 #[derive(Debug)]
 pub(crate) enum StreamEvent {
-    /// A block of the response arrived, and waits to be read.
+    /// A block of the response, to be read before the next is requested.
     Block { from: Sender, message: OwnedMessage, course: Course },
     /// Number of bytes that the request's body should supply next.
     Wanted(usize),
 }
 
-/// Progress of a streamed body. Each answers an event or a demand, so their number is bounded by
-/// that of the bodies.
+/// Progress of a streamed body. Each answers an event or a demand, which bounds their number.
 #[derive(Debug)]
 pub(super) enum StreamCommand {
-    /// The block of a response was read.
-    ResponseBlockRead { ticket: u64 },
-    /// More of a request's body.
-    RequestPiece { ticket: u64, piece: Piece },
-    /// The block of a received request was read.
-    RequestBlockRead { request: RequestId },
+    ResponseBlockRead {
+        ticket: u64,
+    },
+    RequestPiece {
+        ticket: u64,
+        piece: Piece,
+    },
+    RequestBlockRead {
+        request: RequestId,
+    },
     /// More of a sent response, or its source's error.
-    ResponsePiece { request: RequestId, piece: Result<Piece, BoxError> },
+    ResponsePiece {
+        request: RequestId,
+        piece: Result<Piece, BoxError>,
+    },
 }
 
-/// Outcome of a successful exchange.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Response {
@@ -172,7 +190,7 @@ pub(crate) enum Outcome {
     Pong {
         course: Course,
     },
-    /// The request did not want a response, and got none.
+    /// The request suppressed its response (RFC 7967).
     Unanswered {
         course: Course,
     },
@@ -185,21 +203,26 @@ pub(crate) enum Outcome {
 /// Why an exchange failed.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
-    /// The endpoint has no room for it.
     Busy(Busy),
-    /// The endpoint refused it.
     Refused(RequestError),
     /// It failed.
-    Failed { failure: Failure, course: Course },
+    Failed {
+        failure: Failure,
+        course: Course,
+    },
     /// Its session ended before the response.
-    SessionOver { course: Course },
+    SessionOver {
+        course: Course,
+    },
     /// The operating system refused its datagram, after this number of transmissions.
-    Send { source: io::Error, transmissions: u16 },
+    Send {
+        source: io::Error,
+        transmissions: u16,
+    },
     /// The socket is a server's with keys, and the request has no session.
     Unprotected,
-    /// The keys for its destination authenticate another peer than the expected one.
+    /// The keys for the destination authenticate another peer than the expected one.
     UnexpectedPeer(PeerMismatch),
-    /// The keys for it cannot be used.
     #[cfg(feature = "oscore")]
     Keys(KeysError),
     /// The driver has stopped.
@@ -209,13 +232,12 @@ pub(crate) enum ExchangeError {
 /// A handle to a driver, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    /// Unbounded, but its length is limited: exchanges hold permits of the endpoint's queue, and
-    /// each other command has a waiting caller.
+    /// Unbounded, but exchanges hold permits of the endpoint's queue, and each other command has a
+    /// waiting caller.
     commands: mpsc::UnboundedSender<Command>,
     shared: Arc<Shared>,
 }
 
-/// State that the handles of a driver share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) cancelled: Arc<Cancelled>,
@@ -241,13 +263,12 @@ impl Handle {
         self.shared.local
     }
 
-    /// Returns the fence, for code that serves one peer outside the driver's task.
+    /// For code that serves one peer outside the driver's task.
     #[cfg(feature = "edhoc")]
     pub(crate) fn fence(&self) -> &Fence {
         &self.shared.fence
     }
 
-    /// Waits until the driver has ended.
     pub(crate) async fn stopped(&self) {
         self.commands.closed().await;
     }
@@ -256,7 +277,6 @@ impl Handle {
         self.commands.is_closed()
     }
 
-    /// Returns the maximum time a request may wait for its permit.
     pub(crate) fn queue_lifetime(&self) -> Duration {
         self.shared.queue_lifetime
     }
@@ -265,8 +285,7 @@ impl Handle {
         self.shared.body_limit
     }
 
-    /// Returns the endpoint's address of a peer, or `None` if the socket does not reach its IP
-    /// version.
+    /// The endpoint's address of a peer, or `None` if the socket does not reach its IP version.
     pub(crate) fn reach(&self, to: SocketAddr) -> Option<Address> {
         let Shared { local, reaches_v4, .. } = *self.shared;
         let to = Address::from(to).canonical();
@@ -280,7 +299,7 @@ impl Handle {
         }
     }
 
-    /// Whether few message IDs are left for a destination, so that requests might wait for minutes.
+    /// Requests might then wait for minutes.
     pub(crate) fn is_short_of_ids(&self, to: SocketAddr) -> bool {
         self.shared.id_exhaustion.has_some() && self.reach(to).is_some_and(|to| self.shared.id_exhaustion.is_of(to))
     }
@@ -289,7 +308,7 @@ impl Handle {
         self.shared.admission.join(to, policy)
     }
 
-    /// Opens an admitted exchange. Dropping the future cancels it.
+    /// Dropping the future cancels the exchange.
     pub(crate) fn open(self, permit: Permit, submission: Submission) -> Exchange {
         self.begin(|ticket, outcome| {
             Command::Open(OpenCommand {
@@ -312,8 +331,7 @@ impl Handle {
         Exchange { ticket, receiver, over: false, handle: self }
     }
 
-    /// Returns a session with the server of this name and with the expected peer, after a handshake
-    /// if necessary; `None` if the driver has stopped.
+    /// After a handshake if necessary; `None` if the driver has stopped.
     #[cfg(feature = "dtls")]
     pub(crate) async fn open_session(
         &self,
@@ -324,7 +342,6 @@ impl Handle {
         self.ask(|answer| Command::OpenSession(SessionRequest { to, name, expected, answer })).await
     }
 
-    /// Fails: there are no sessions.
     #[cfg(not(feature = "dtls"))]
     pub(crate) async fn open_session(
         &self,
@@ -335,14 +352,12 @@ impl Handle {
         Some(Err(HandshakeError::none().into()))
     }
 
-    /// Holds the EDHOC context of a destination, or reports whether there is room for one; `None`
-    /// if the driver has stopped.
+    /// `Ok(None)` reserves room for a context. `None` means that the driver has stopped.
     #[cfg(feature = "edhoc")]
     pub(crate) async fn hold_context(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
         self.ask(|answer| Command::HoldContext { to, answer }).await
     }
 
-    /// Protects requests to a destination with this context; `None` if the driver has stopped.
     #[cfg(feature = "edhoc")]
     pub(crate) async fn use_context(
         &self,
@@ -353,13 +368,11 @@ impl Handle {
         self.ask(|answer| Command::UseContext { to, context: Box::new(context), peer, answer }).await
     }
 
-    /// Returns the endpoint's counters; `None` if the driver has stopped.
     pub(crate) async fn stats(&self) -> Option<Stats> {
         self.ask(|answer| Command::Stats { answer }).await
     }
 
-    /// Returns all metrics, with up to `peers` of the busiest peers; `None` if the driver has
-    /// stopped.
+    /// With up to `peers` of the busiest peers; `None` if the driver has stopped.
     #[cfg(feature = "metrics")]
     pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
         let mut survey = Survey::of(peers);
@@ -371,7 +384,6 @@ impl Handle {
         }
     }
 
-    /// Returns the state of a peer, or `None` without state.
     pub(crate) async fn snapshot(&self, of: SocketAddr) -> Option<PeerSnapshot> {
         let of = self.reach(of)?;
         self.ask(|answer| Command::Snapshot { of, answer }).await.flatten()
@@ -411,7 +423,6 @@ impl Handle {
     }
 }
 
-/// An open exchange, as a future of its outcome.
 #[derive(Debug)]
 #[must_use = "dropping an exchange cancels it"]
 pub(crate) struct Exchange {
@@ -423,7 +434,6 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Requests the next block, because the last one was read.
     pub(crate) fn fetch_next(&self) {
         self.handle.stream_command(StreamCommand::ResponseBlockRead { ticket: self.ticket });
     }
@@ -432,7 +442,6 @@ impl Exchange {
         self.handle.stream_command(StreamCommand::RequestPiece { ticket: self.ticket, piece });
     }
 
-    /// Returns the subscription that this exchange registers.
     pub(crate) fn subscription(&self, feed: Feed) -> Subscription {
         Subscription { ticket: self.ticket, feed, cancel: Some(CancelMode::Deregister), handle: self.handle.clone() }
     }
@@ -460,13 +469,12 @@ impl Drop for Exchange {
     }
 }
 
-/// An observation of a remote resource.
 #[derive(Debug)]
 #[must_use = "dropping a subscription ends it"]
 pub(crate) struct Subscription {
     ticket: u64,
     feed: Feed,
-    /// How the server is notified when this is dropped; `None` if a command has done so.
+    /// How the server is notified on drop; `None` if a command has done so.
     cancel: Option<CancelMode>,
     handle: Handle,
 }
@@ -480,7 +488,7 @@ impl Subscription {
         self.handle.body_limit()
     }
 
-    /// Cancels the observation at the server, as an exchange to wait for.
+    /// Deregisters at the server; the exchange ends with its response.
     pub(crate) fn end(mut self) -> Exchange {
         // The driver may process cancellations before the command.
         self.cancel = None;
@@ -488,7 +496,7 @@ impl Subscription {
         handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
     }
 
-    /// Ends it silently: the server's next notification is rejected with a Reset.
+    /// The server's next notification is rejected with a Reset.
     pub(crate) fn forget(mut self) {
         self.cancel = Some(CancelMode::Silent);
     }
@@ -506,14 +514,14 @@ impl Drop for Subscription {
 /// How a server is notified of the end of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CancelMode {
-    /// A GET or FETCH with Observe 1.
+    /// By a GET or FETCH with Observe 1.
     Deregister,
-    /// Not at all, until its next notification.
+    /// By a Reset to its next notification.
     Silent,
 }
 
-/// Dropped exchanges and subscriptions. Each adds itself once, so their number is bounded, and
-/// adding neither waits nor needs room in a channel.
+/// Each adds itself once, so their number is bounded, and adding neither waits nor needs room in a
+/// channel.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<(u64, CancelMode)>>,
@@ -526,7 +534,6 @@ impl Cancelled {
         self.some.notify();
     }
 
-    /// Waits until there may be some.
     pub(super) async fn some(&self) {
         self.some.notified().await;
     }
@@ -536,14 +543,13 @@ impl Cancelled {
     }
 }
 
-/// Number of peers that a survey scans before other commands and datagrams are processed.
+/// Peers that a survey scans before other commands and datagrams are processed.
 #[cfg(feature = "metrics")]
 const AT_A_TIME: usize = 2048;
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Handles queued commands, and yields after a batch. In a burst of requests, the peers and the
-    /// receivers of responses may run on this thread, and the buffers of their sockets overflow if
-    /// they wait.
+    /// Yields after a batch: in a burst of requests, peers and receivers of responses may run on
+    /// this thread, and the buffers of their sockets overflow if they wait.
     pub(super) async fn handle_commands(&mut self, first: Command) {
         self.now = self.clock.now();
         self.handle_command(first);
@@ -558,8 +564,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.now = self.clock.now();
     }
 
-    /// After exchanges have ended, lets their callers run and handles the commands that they issue,
-    /// before waiting for all inputs, which costs more. Returns `true` if there were commands.
+    /// Lets the callers of ended exchanges run and handles the commands that they issue, which
+    /// costs less than waiting for all inputs. Returns `true` if there were commands.
     pub(super) async fn handle_follow_ups(&mut self) -> bool {
         if !self.exchanges.take_ended() {
             return false;
@@ -578,7 +584,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     fn handle_command(&mut self, command: Command) {
         // A receiver that was dropped is not an error.
         match command {
-            // A request whose caller is gone was cancelled before it began.
+            // Cancelled before it began.
             Command::Open(command) if command.outcome.is_closed() => {}
             Command::Open(command) => self.open(command),
             Command::Unsubscribe { observed, ticket, outcome } => self.unsubscribe(observed, ticket, outcome),
@@ -622,8 +628,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Opens an exchange for a request, protected if required. Requests through a session are
-    /// tagged, so that their blocks are not mixed into other bodies.
+    /// Requests through a session are tagged, so that their blocks are not mixed into other bodies.
     fn opened<T>(
         &mut self,
         to: Address,
@@ -656,7 +661,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.open_now(command);
     }
 
-    /// Opens an exchange whose prerequisites are met.
     pub(super) fn open_now(&mut self, command: OpenCommand) {
         let OpenCommand { kind, ticket, permit, outcome, .. } = command;
         let to = permit.destination();
@@ -730,7 +734,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Returns the endpoint's counters, and the panics caught outside of it.
     fn stats(&self) -> Stats {
         let mut stats = *self.endpoint.stats();
         stats.panics = self.fence.panics();
@@ -766,8 +769,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Lets ready tasks run. Unlike [`yield_now`](tokio::task::yield_now), it does not poll the
-/// operating system for events.
+/// Unlike [`yield_now`](tokio::task::yield_now), it does not poll the operating system.
 async fn yield_local() {
     let mut given = false;
     poll_fn(|context| {
@@ -782,7 +784,11 @@ async fn yield_local() {
 
 /// Returns OpenMetrics text for these drivers, with up to `destinations` of the busiest
 /// destinations of each.
-pub(crate) async fn metrics(handles: impl IntoIterator<Item = impl Borrow<Handle>>, destinations: usize) -> String {
+#[cfg(feature = "metrics")]
+pub(crate) async fn metrics(
+    handles: impl IntoIterator<Item = impl std::borrow::Borrow<Handle>>,
+    destinations: usize,
+) -> String {
     let mut reports = Vec::new();
     for handle in handles {
         reports.extend(handle.borrow().report(destinations).await);

@@ -34,7 +34,6 @@ pub(crate) type Turn = OwnedMutexGuard<()>;
 /// Keeps a destination's context from being replaced until it is used.
 pub(crate) type Hold = Arc<()>;
 
-/// An exchange with a combined request: the server may not have the keys yet.
 #[derive(Debug)]
 struct CombinedRequest {
     to: Address,
@@ -45,14 +44,11 @@ struct CombinedRequest {
     has_left: bool,
 }
 
-/// EDHOC state of a driver.
 #[derive(Debug, Default)]
 pub(super) struct EdhocContexts {
-    /// The responder for clients.
     responder: Option<EdhocResponder>,
     /// Destinations that may receive no unprotected requests except for EDHOC.
     wanted: Prefixes<Party>,
-    /// Contexts by destination.
     toward: HashMap<Address, DestinationContext>,
     /// Number of uses of any context.
     uses: u64,
@@ -67,7 +63,6 @@ pub(super) struct EdhocContexts {
     most: usize,
 }
 
-/// A context from EDHOC with a destination.
 #[derive(Debug)]
 struct DestinationContext {
     context: ContextId,
@@ -82,8 +77,7 @@ impl EdhocContexts {
         Self { responder, wanted, most, ..Self::default() }
     }
 
-    /// Whether a request must not be sent because its destination's keys were dropped since it was
-    /// built.
+    /// Whether its destination's keys were dropped since the request was built.
     pub(super) fn withholds(&self, to: Address, request: &Request) -> bool {
         let is_for_keys = || {
             let path = request.body.options().filter(|option| option.number == OptionNumber::URI_PATH);
@@ -93,33 +87,28 @@ impl EdhocContexts {
         is_wanted && self.context(to).is_none() && !is_for_keys()
     }
 
-    /// Returns the context for the next request to a destination.
     pub(super) fn context(&self, to: Address) -> Option<ContextId> {
         let opening = self.opening.as_ref().map(|opening| opening.context);
         opening.or_else(|| self.toward.get(&to).map(|agreed| agreed.context))
     }
 
-    /// Returns the peer of that [`context`](Self::context).
     pub(super) fn peer(&self, to: Address) -> Option<&edhoc::Identity> {
         let opening = self.opening.as_ref().map(|opening| &opening.peer);
         opening.or_else(|| self.toward.get(&to).map(|agreed| &agreed.peer))
     }
 
-    /// Records the exchange of a combined request.
     pub(super) fn opened(&mut self, exchange: ExchangeId) {
         if let Some(opening) = self.opening.take() {
             self.combined.insert(exchange, opening);
         }
     }
 
-    /// Refuses new exchanges with clients.
     pub(super) fn refuse(&self) {
         if let Some(responder) = &self.responder {
             responder.refuse();
         }
     }
 
-    /// Marks a destination's context as used, if there is one.
     pub(super) fn touch(&mut self, to: Address) -> Option<&Hold> {
         let agreed = self.toward.get_mut(&to)?;
         self.uses += 1;
@@ -133,7 +122,7 @@ impl EdhocContexts {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Answers a request for `/.well-known/edhoc`; `None` for other requests.
+    /// `None` for requests to other paths than `/.well-known/edhoc`.
     pub(super) fn answer_edhoc(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
         let responder = self.oscore.edhoc.responder.as_ref()?;
         // A protected request needs no other keys.
@@ -184,7 +173,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         Some(response(code, body))
     }
 
-    /// Removes contexts that newer ones have replaced.
     pub(super) fn remove_retired_contexts(&mut self) {
         let Some(responder) = &self.oscore.edhoc.responder else { return };
         for c_r in responder.retired() {
@@ -194,13 +182,11 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Returns the peer of a context from EDHOC.
     pub(super) fn edhoc_identity(&self, context: ContextId) -> Option<Identity> {
         let c_r = self.endpoint.context(context)?.recipient_id();
         self.oscore.edhoc.responder.as_ref()?.identity(c_r).map(Identity::Edhoc)
     }
 
-    /// Protects requests to a destination with a new context.
     pub(super) fn use_context(
         &mut self,
         to: Address,
@@ -234,15 +220,13 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         Ok(())
     }
 
-    /// Drops the keys of a combined request that was refused.
     pub(super) fn drop_combined(&mut self) {
         if let Some(opening) = self.oscore.edhoc.opening.take() {
             self.endpoint.remove_context(opening.context);
         }
     }
 
-    /// Handles a datagram of an exchange. A second message, other than a retransmission, proves
-    /// that the first was answered.
+    /// A second message, other than a retransmission, proves that the first was answered.
     pub(super) fn on_combined_sent(&mut self, exchange: ExchangeId, attempt: u8) {
         let Some(combined) = self.oscore.edhoc.combined.get_mut(&exchange).filter(|_| attempt == 0) else {
             return;
@@ -252,21 +236,21 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// The server has the keys of a combined request: they now protect all requests.
+    /// The server has the keys: they now protect all requests.
     fn on_combined_accepted(&mut self, exchange: ExchangeId) {
         if let Some(CombinedRequest { to, context, peer, .. }) = self.oscore.edhoc.combined.remove(&exchange) {
             self.set_context(to, context, peer);
         }
     }
 
-    /// Drops the keys of a combined request that failed, since the server may not have them.
+    /// The server may not have the keys.
     pub(super) fn on_combined_failed(&mut self, exchange: ExchangeId) {
         if let Some(combined) = self.oscore.edhoc.combined.remove(&exchange) {
             self.endpoint.remove_context(combined.context);
         }
     }
 
-    /// Holds a destination's context. If there is none, makes room for one.
+    /// If there is no context, makes room for one.
     pub(super) fn hold_context(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
         if let Some(hold) = self.oscore.edhoc.touch(to) {
             return Ok(Some(Arc::clone(hold)));
@@ -275,7 +259,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         Ok(None)
     }
 
-    /// Handles the consequences of an event for keys.
     pub(super) fn on_edhoc_event(&mut self, event: &Event<Address>) {
         match *event {
             // An acknowledgement is unprotected: forging one makes the following requests fail, as
@@ -295,8 +278,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Drops a destination's keys if a request failed because the server lacks them, unless newer
-    /// keys exist, such as when the response to an earlier request is late.
+    /// Drops a destination's keys because the server lacks them, unless newer keys exist, as when
+    /// the response to an earlier request is late.
     fn on_unauthenticated(&mut self, to: Address, failure: Failure, context: Option<ContextId>) {
         let is_used = context.is_some() && self.oscore.edhoc.context(to) == context;
         if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
@@ -307,16 +290,15 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Stops using a destination's context. Outstanding exchanges may still be answered, and report
-    /// their own errors.
+    /// Outstanding exchanges may still be answered, and report their own errors.
     fn replace_context(&mut self, to: Address) {
         if let Some(agreed) = self.oscore.edhoc.toward.remove(&to) {
             self.oscore.edhoc.former.push(agreed.context);
         }
     }
 
-    /// Removes unused former contexts. If there is still no room, removes the least recently used
-    /// context without outstanding exchanges.
+    /// Removes unused former contexts, or else the least recently used context without outstanding
+    /// exchanges.
     fn make_room(&mut self) -> Result<(), Busy> {
         let edhoc = &mut self.oscore.edhoc;
         if edhoc.former.is_empty() && !edhoc.is_full() {
@@ -342,7 +324,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Returns a response with options that are valid by their RFCs.
+/// Options that are valid by their RFCs always build.
 fn response(code: Code, body: BodyBuilder) -> Response {
     Response::new(code, body.build().unwrap_or_default())
 }

@@ -17,25 +17,22 @@ use super::channels::OutcomeSender;
 use super::commands::{ExchangeError, Outcome, StreamEvent};
 use crate::security::Identity;
 
-/// All exchanges of a driver that have a caller.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     callers: IdMap<ExchangeId, Caller>,
-    /// Exchanges by the ticket of their caller.
     tickets: IdMap<u64, ExchangeId>,
     /// Whether an exchange has ended since the last [`take_ended`](Self::take_ended).
     ended: bool,
 }
 
-/// An exchange's caller.
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) ticket: u64,
     /// Whether it is a ping, which an acknowledgement ends.
     pub(super) ping: bool,
-    /// Receives the responses to a multicast request.
+    /// For a multicast request.
     pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
-    /// Receives the events of a streamed body.
+    /// For a streamed body.
     pub(super) events: Option<mpsc::UnboundedSender<StreamEvent>>,
     pub(super) outcome: OutcomeSender,
     /// Held until the first datagram is sent.
@@ -51,7 +48,6 @@ impl Exchanges {
         self.callers.insert(exchange, caller);
     }
 
-    /// Whether an exchange has ended since the last call.
     pub(super) fn take_ended(&mut self) -> bool {
         std::mem::take(&mut self.ended)
     }
@@ -68,7 +64,7 @@ impl Exchanges {
         Some(exchange)
     }
 
-    /// Ends an exchange. Separate responses have no caller.
+    /// Separate responses have no caller.
     pub(super) fn end(
         &mut self,
         exchange: ExchangeId,
@@ -94,14 +90,13 @@ impl Exchanges {
         caller.outcome.send(outcome(caller.peer));
     }
 
-    /// Removes an exchange without reporting its course.
+    /// Without reporting its course.
     pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Caller> {
         let caller = self.callers.remove(&exchange)?;
         self.tickets.remove(&caller.ticket);
         Some(caller)
     }
 
-    /// Passes on a response from a member of a group.
     pub(super) fn group_response(&self, exchange: ExchangeId, from: Address, message: OwnedMessage) {
         let Some(caller) = self.callers.get(&exchange) else { return };
         caller.span.in_scope(|| debug!(%from, code = ?message.code(), "a response"));
@@ -115,7 +110,6 @@ impl Exchanges {
         self.tickets.get(&ticket).copied()
     }
 
-    /// Reports an event of a streamed body.
     pub(super) fn send_event(&self, exchange: ExchangeId, event: impl FnOnce(Sender) -> StreamEvent) {
         if let Some(caller) = self.callers.get(&exchange)
             && let Some(events) = &caller.events
@@ -125,7 +119,6 @@ impl Exchanges {
         }
     }
 
-    /// Handles an acknowledgement, which ends a ping.
     pub(super) fn acknowledged(&mut self, exchange: ExchangeId, course: Course) {
         match self.callers.get(&exchange) {
             Some(caller) if !caller.ping => caller.span.in_scope(|| debug!("acknowledged; the response follows")),
@@ -133,8 +126,7 @@ impl Exchanges {
         }
     }
 
-    /// Handles a datagram that is about to be sent: the exchange leaves the queue. Logs it with the
-    /// controller's current RTO.
+    /// A datagram is about to be sent: the exchange leaves the queue.
     pub(super) fn on_departure(
         &mut self,
         exchange: ExchangeId,
@@ -157,21 +149,21 @@ impl Exchanges {
     }
 }
 
-/// The sender of a response: its address, and its identity where keys authenticate one.
+/// The peer of a response or notification, with its identity if keys authenticate one.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     pub(crate) address: SocketAddr,
     pub(crate) identity: Option<Arc<Identity>>,
 }
 
-/// A sender that no keys authenticate.
 impl From<SocketAddr> for Sender {
     fn from(address: SocketAddr) -> Self {
         Self { address, identity: None }
     }
 }
 
-/// A map by such numbers, or by keys composed of them.
+/// Keys are numbers that this program assigns: peers cannot make them collide, so they need no
+/// keyed hash.
 pub(super) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
 /// Odd, and without a pattern: 2^64 divided by the golden ratio.

@@ -1,8 +1,7 @@
 //! [`Driver`]: the task that drives one [`Endpoint`] on one socket, for clients and servers.
 //!
-//! It waits for the next event: datagrams, commands, cancellations, ended handlers, or the
-//! endpoint's timer. After each it polls the endpoint until that has nothing more to do. It makes
-//! no protocol decisions.
+//! It waits for datagrams, commands, cancellations, ended handlers, or the endpoint's timer, and
+//! then polls the endpoint until that has nothing more to do. It makes no protocol decisions.
 
 mod admission;
 mod channels;
@@ -78,39 +77,36 @@ use sessions::SessionDriver;
 pub(crate) use streams::Inlet;
 use streams::Streams;
 
-/// A controller for a client or a server: any [`Controller`] that can be shared among threads.
-/// Implemented automatically.
+/// A [`Controller`] that can be shared among threads. Implemented automatically.
 pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
 
 impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
 
-/// Maximum datagrams or commands processed before the endpoint is polled. Enough to share the cost
-/// of waking up, and far below [`Limits::outputs`](conche_proto::Limits::outputs).
+/// Maximum datagrams or commands between two polls of the endpoint, far below
+/// [`Limits::outputs`](conche_proto::Limits::outputs).
 const BATCH: usize = 64;
 
-/// Maximum time a datagram waits for others to be sent with, apart from running handlers.
+/// Maximum time a datagram waits for others of its batch, apart from running handlers.
 const LINGER: Duration = Duration::from_millis(1);
 
-/// Maximum time the endpoint is polled without receiving while it has only notifications left: a
-/// change with thousands of observers must not delay the response to a request.
+/// Maximum time the endpoint is polled without receiving while it has only notifications left.
 const POLL_FOR: Duration = Duration::from_millis(5);
 
 /// Outputs of the endpoint between two reads of the clock.
 const OUTPUTS_AT_ONCE: usize = 32;
 
-/// Pause after a socket error that does not concern a peer, so that a lasting one cannot keep a
-/// core busy.
+/// Pause after a socket error that does not concern a peer, so that a lasting error does not occupy
+/// a core.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Driver<C: SharedController, S: Service> {
     socket: Socket,
     endpoint: Endpoint<Address, C>,
-    /// DTLS sessions between the socket and the endpoint.
     #[cfg(feature = "dtls")]
     sessions: Option<DtlsSessions>,
     clock: Clock,
     telemetry: Telemetry,
-    /// The clock's time when the task woke up.
+    /// The time when the task woke up.
     now: Instant,
     calls: ServiceCalls<S>,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -129,7 +125,6 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     secured_only: bool,
     retry_unreachable: bool,
     shutdown: Option<Shutdown>,
-    /// Contains panics of code that serves one peer.
     fence: Fence,
     barrier: ShutdownBarrier,
     incoming: Box<[u8]>,
@@ -157,22 +152,18 @@ pub(crate) struct Start<S> {
     /// Maximum time to poll for responses without sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
-    /// Which peers of the endpoint share path state.
     pub(crate) sharing: Arc<Sharing>,
-    /// The keys of the endpoint.
     #[cfg(feature = "oscore")]
     pub(crate) oscore: OscoreContexts,
     pub(crate) secured_only: bool,
-    /// Contains panics of code that serves one peer.
     pub(crate) fence: Fence,
-    /// File of path state.
     pub(crate) store: Option<PathStore>,
     pub(crate) limits: Limits,
     pub(crate) queue_lifetime: Duration,
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Starts to drive an endpoint on a socket. The task ends when the last handle is dropped.
+    /// The task ends when the last handle is dropped.
     pub(crate) fn start(start: Start<S>, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
         let socket = start.socket;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
@@ -294,8 +285,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 command = self.commands.recv() => match command {
                     Some(command) => self.handle_commands(command).await,
                     None => {
-                        // The last handle may have belonged to an observation whose server must be
-                        // notified.
+                        // The last handle may have belonged to an observation that must be
+                        // deregistered.
                         self.cancel_all();
                         self.drain().await;
                         return;
@@ -330,8 +321,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Polls the endpoint until it has nothing more to do, and returns its next deadline. Datagrams
-    /// are sent in batches.
+    /// Polls until the endpoint has nothing more to do, and returns its next deadline.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
             if let Polled::Waits(due) = self.poll_for_a_while().await {
@@ -341,8 +331,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Polls the endpoint until it has nothing more to do, or has had only notifications for longer
-    /// than [`POLL_FOR`].
+    /// As [`drain`](Self::drain), but returns after [`POLL_FOR`] if only notifications are left.
     async fn poll_for_a_while(&mut self) -> Polled {
         let (begun, mut outputs) = (tokio::time::Instant::now(), 0_usize);
         loop {
@@ -453,13 +442,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
             #[cfg(feature = "oscore")]
             Event::Reserve(reserve) => self.oscore.store(reserve),
-            // Other events concern nothing that the driver requested.
+            // The other events concern nothing that the driver requested.
             _ => {}
         }
     }
 
-    /// Returns the authenticated sender of a request, from its own protection or its session, or
-    /// the response if authentication is required and missing.
+    /// The authenticated sender of a request, or the response if `secured_only` and there is none.
     #[cfg_attr(not(feature = "oscore"), expect(unused_variables, reason = "no request is protected"))]
     fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, conche_proto::Response> {
         #[cfg(feature = "oscore")]
@@ -469,8 +457,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if identity.is_none() && self.secured_only { Err(refusal::unauthenticated()) } else { Ok(identity) }
     }
 
-    /// Returns the identities that authenticate responses from this destination: by OSCORE keys,
-    /// and by the session.
+    /// By OSCORE keys, and by the session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
         #[cfg(feature = "oscore")]
         let of_keys = self.oscore.identity_toward(to);
@@ -480,12 +467,11 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Result of polling the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Polled {
-    /// It has nothing to do before this time.
+    /// Nothing to do before this time.
     Waits(Option<Instant>),
-    /// It has observers to notify.
+    /// Observers are left to notify.
     HasMore,
 }
 
@@ -507,8 +493,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Receives a batch. Each datagram counts against the task's budget, so that endless arrivals
-    /// cannot starve other tasks of the thread.
+    /// Each datagram counts against the task's budget, so that endless arrivals cannot starve other
+    /// tasks of the thread.
     async fn take_batch(&mut self) -> io::Result<()> {
         for _ in 0..BATCH {
             if !coop::has_budget_remaining() {
@@ -598,13 +584,12 @@ fn handle_datagram<C: SharedController>(
     Ok(())
 }
 
-/// Whether the quoted start of our datagram is a Confirmable message (RFC 7252 §3).
+/// RFC 7252 §3.
 fn is_confirmable(quoted: &[u8]) -> bool {
     quoted.first().is_some_and(|first| first >> 4 & 0b11 == 0)
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Prepares state for a datagram that is about to be sent.
     fn on_departure(&mut self, transmit: &Transmit<Address>) {
         if let Some(exchange) = transmit.exchange {
             let rto = || self.endpoint.snapshot(&transmit.to).map(|peer| peer.congestion.rto);
@@ -615,8 +600,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Sends all queued datagrams, and returns whether all were sent. One that cannot be sent does
-    /// not hold up the others.
+    /// Returns whether all were sent. A datagram that cannot be sent does not hold up the others.
     async fn send_all(&mut self) -> bool {
         let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
@@ -661,7 +645,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Ends an exchange whose datagram the operating system permanently refuses.
+    /// The operating system permanently refuses the datagram.
     fn on_send_refused(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
         #[cfg(feature = "edhoc")]
@@ -673,16 +657,16 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// How long responses are polled for after a request has left.
+/// Busy polling for responses that are expected soon, instead of sleeping.
 #[derive(Debug)]
 struct BusyPoll {
-    /// Maximum polling time; zero disables polling.
+    /// Maximum polling time after a request has left; zero disables polling.
     max: Duration,
     /// On a clock that runs while tokio's is paused, so that polling always ends.
     until: Option<std::time::Instant>,
 }
 
-/// Upper bound of `max`, a century, which no clock overflows.
+/// A century, which no clock overflows.
 const MAX_POLL: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl BusyPoll {
@@ -692,7 +676,7 @@ impl BusyPoll {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Starts polling after a request left, if the path's RTT is short enough.
+    /// Polls after a request left, if the path's RTT is short enough.
     fn expect_answer(&mut self, from: &Address) {
         let max = self.busy_poll.max;
         if max.is_zero() {
@@ -704,7 +688,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Returns the end of polling, if it is in the future and exchanges are outstanding.
+    /// The end of polling, if exchanges are outstanding.
     fn looks_until(&mut self) -> Option<std::time::Instant> {
         let until = self.busy_poll.until?;
         if self.exchanges.is_empty() || until <= std::time::Instant::now() {
@@ -720,7 +704,7 @@ const ANSWER_PART: u32 = 4;
 /// Upper bound of that time, in which a response is retransmitted once.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Upper bound of the shutdown time, a year, which cannot overflow.
+/// A year, which cannot overflow.
 const MAX_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
 
 struct Shutdown {
@@ -741,7 +725,7 @@ impl Shutdown {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Drops unfinished handlers near the end of the shutdown, and answers their requests with
+    /// Near the end of the shutdown, drops unfinished handlers and answers their requests with
     /// 5.03. Returns `true` if this happened now.
     fn answer_unfinished(&mut self) -> bool {
         let Some(shutdown) = self.shutdown.as_mut() else { return false };
@@ -775,9 +759,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
 /// Shutdown barrier of drivers that end together. Clones share it; a single driver has its own.
 ///
-/// Closing one socket of an address makes the kernel redistribute clients to workers that do not
-/// know them: datagrams that a worker still expects, such as the acknowledgement of a response,
-/// would arrive at another one.
+/// Closing one socket of a shared address makes the kernel redistribute clients, and with them
+/// datagrams meant for this driver, such as the acknowledgement of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct ShutdownBarrier {
     /// Held by each driver with work left; nothing is ever sent. A driver that fails drops it, too.
@@ -793,17 +776,15 @@ impl Default for ShutdownBarrier {
 }
 
 impl ShutdownBarrier {
-    /// Reports that this driver has no work left, for good.
+    /// This driver has no work left, for good.
     fn finish(&mut self) {
         self.busy = None;
     }
 
-    /// Whether no driver has work left.
     fn have_all_done(&self) -> bool {
         self.others.has_changed().is_err()
     }
 
-    /// Waits until no driver has work left.
     async fn all_done(&mut self) {
         while self.others.changed().await.is_ok() {}
     }

@@ -15,11 +15,11 @@ use super::commands::{CancelMode, ExchangeError};
 use super::exchanges::Caller;
 use super::{Address, Driver, Sender, Service, SharedController};
 
-/// The receiving end of a feed.
+/// The receiving end of a feed, which holds only the newest state.
 #[derive(Debug, Default)]
 pub(crate) struct Feed(Arc<Mutex<Inner>>);
 
-/// The driver's end of a feed. Dropping it ends the feed.
+/// Dropping it ends the feed.
 #[derive(Debug)]
 pub(crate) struct FeedSender(Arc<Mutex<Inner>>);
 
@@ -30,14 +30,12 @@ struct Inner {
     waker: Option<Waker>,
 }
 
-/// News of an observation.
 #[derive(Debug)]
 pub(crate) enum News {
     State(State),
     End(End),
 }
 
-/// A state of the observed resource.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) from: Sender,
@@ -62,7 +60,7 @@ impl Feed {
         FeedSender(Arc::clone(&self.0))
     }
 
-    /// Polls for news. After the end, returns only the end.
+    /// After the end, returns only the end.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
         let mut inner = lock(&self.0);
         if let Some(state) = inner.newest.take() {
@@ -79,7 +77,7 @@ impl Feed {
 }
 
 impl FeedSender {
-    /// Sets a new state, replacing one that was not read yet.
+    /// Replaces a state that was not read yet.
     pub(super) fn send(&self, from: Sender, message: OwnedMessage) {
         let state = State { from, message, received: tokio::time::Instant::now() };
         self.change(|inner| inner.newest = Some(state));
@@ -89,12 +87,11 @@ impl FeedSender {
         self.change(|inner| inner.end = Some(End::Over(reason)));
     }
 
-    /// Ends the feed: the observation cannot be registered again.
+    /// The observation cannot be registered again.
     pub(super) fn refuse(&self, refusal: RequestError) {
         self.change(|inner| inner.end = Some(End::Refused(refusal)));
     }
 
-    /// Ends the feed: its session is over.
     #[cfg(feature = "dtls")]
     pub(super) fn lose_session(&self) {
         self.change(|inner| inner.end = Some(End::SessionOver));
@@ -137,13 +134,11 @@ pub(super) struct Observations {
     again: Option<Instant>,
 }
 
-/// An observation of a peer's resource.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) ticket: u64,
     #[cfg_attr(not(any(feature = "dtls", feature = "edhoc")), expect(dead_code, reason = "no peer loses its keys"))]
     pub(super) peer: Address,
-    /// The authenticated sender of its notifications.
     pub(super) sender: Sender,
     pub(super) feed: FeedSender,
 }
@@ -160,7 +155,6 @@ impl Observations {
         Some((subscription, observed.sender))
     }
 
-    /// Passes a notification to the observer.
     pub(super) fn on_notification(&self, subscription: SubscriptionId, message: OwnedMessage) {
         if let Some(observed) = self.observed.get(&subscription) {
             observed.feed.send(observed.sender.clone(), message);
@@ -174,7 +168,6 @@ impl Observations {
         }
     }
 
-    /// Ends an observation that cannot be registered again.
     fn refused(&mut self, subscription: SubscriptionId, refusal: RequestError) {
         if let Some(observed) = self.observed.remove(&subscription) {
             self.tickets.remove(&observed.ticket);
@@ -182,7 +175,6 @@ impl Observations {
         }
     }
 
-    /// Returns the observations at a peer.
     #[cfg(any(feature = "dtls", feature = "edhoc"))]
     fn from(&self, peer: Address) -> Vec<SubscriptionId> {
         let from = self.observed.iter().filter(|(_, observed)| observed.peer == peer);
@@ -195,7 +187,7 @@ impl Observations {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Registers a stale observation again (RFC 7641 §3.3.1).
+    /// RFC 7641 §3.3.1.
     pub(super) fn refresh(&mut self, subscription: SubscriptionId) {
         match self.endpoint.reregister(self.now, subscription) {
             Ok(()) => debug!("an observation has become stale and is registered again"),
@@ -223,8 +215,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Ends an observation. The server is notified (RFC 7641 §3.6); if that is not wanted or there
-    /// is no room, its next notification is rejected.
+    /// The server is notified (RFC 7641 §3.6); if that is not wanted or there is no room, its next
+    /// notification is rejected.
     pub(super) fn end_observation(&mut self, ticket: u64, mode: CancelMode) {
         if let Some((subscription, _)) = self.observations.remove(ticket)
             && (mode == CancelMode::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())
@@ -264,8 +256,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
 #[cfg(feature = "dtls")]
 impl Observations {
-    /// Ends the observations of a session that is over; their observers may register through
-    /// another.
+    /// Their observers may register through another session.
     fn lose(&mut self, peer: Address) -> Vec<SubscriptionId> {
         let lost = self.from(peer);
         for observed in lost.iter().filter_map(|subscription| self.observed.remove(subscription)) {
@@ -278,7 +269,6 @@ impl Observations {
 
 #[cfg(feature = "edhoc")]
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Registers all observations at a peer again, before they are stale.
     pub(super) fn refresh_from(&mut self, peer: Address) {
         for subscription in self.observations.from(peer) {
             self.refresh(subscription);
@@ -288,7 +278,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
 #[cfg(feature = "dtls")]
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Ends the observations of a session that is over.
     pub(super) fn observations_lost(&mut self, peer: Address) {
         for subscription in self.observations.lose(peer) {
             self.endpoint.forget(self.now, subscription);

@@ -35,7 +35,7 @@ impl<R> Default for Observable<R> {
 }
 
 impl<R> Observable<R> {
-    /// Returns a number that no other resource has.
+    /// Unique in this process.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -45,7 +45,7 @@ impl<R> Observable<R> {
         self.observers.load(Ordering::Relaxed)
     }
 
-    /// Updates the number of observers of a topic from `before` to `after`.
+    /// Updates the number of observers of a topic.
     pub(super) fn count(&self, before: usize, after: usize) {
         if after >= before {
             self.observers.fetch_add(after - before, Ordering::Relaxed);
@@ -54,7 +54,6 @@ impl<R> Observable<R> {
         }
     }
 
-    /// Also delivers future changes to this mailbox.
     pub(crate) fn attach(&self, mailbox: &Arc<Mailbox<R>>) {
         let mut mailboxes = locked(&self.mailboxes);
         mailboxes.retain(|other| other.strong_count() > 0);
@@ -63,7 +62,6 @@ impl<R> Observable<R> {
         }
     }
 
-    /// Changes the pending actions of each driver.
     pub(crate) fn change(&self, change: impl Fn(&mut Changes<R>)) {
         for mailbox in locked(&self.mailboxes).iter().filter_map(Weak::upgrade) {
             change(locked(&mailbox.changes).entry(self.id).or_default());
@@ -86,7 +84,6 @@ impl<R> Default for Mailbox<R> {
 }
 
 impl<R> Mailbox<R> {
-    /// Waits until the mailbox may hold changes.
     pub(super) async fn some(&self) {
         self.some.notified().await;
     }
@@ -116,8 +113,7 @@ pub(crate) enum Calls {
     All,
 }
 
-/// Maximum number of paths; beyond it the service is called for all. Bounds the memory of rapid
-/// changes.
+/// Bounds the memory of rapid changes; beyond it the service is called for all.
 pub(crate) const MAX_PATHS: usize = 1024;
 
 impl<R> Default for Changes<R> {
@@ -156,7 +152,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The Observe option of a registration (RFC 7641 §2).
+/// RFC 7641 §2.
 const REGISTER: u32 = 0;
 
 #[derive(Debug)]
@@ -197,7 +193,6 @@ impl<R> Topic<R> {
     }
 }
 
-/// Progress of a topic's handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Idle,
@@ -236,7 +231,6 @@ impl<R> Topics<R> {
         !self.queued.is_empty()
     }
 
-    /// Returns the topic of a request, creating it if needed.
     fn open(&mut self, observable: &Arc<Observable<R>>, peer: Address, message: &OwnedMessage) -> Option<u64> {
         let kept =
             message.content().options().filter(|option| option.number.spec().is_none_or(|spec| !spec.of_one_client));
@@ -264,7 +258,7 @@ impl<R> Topics<R> {
         }
     }
 
-    /// Closes a topic without notifying its observers.
+    /// Without notifying its observers.
     fn close(&mut self, topic: u64) {
         let Some(Topic { observable, key, observers, .. }) = self.topics.remove(&topic) else { return };
         observable.count(observers, 0);
@@ -277,7 +271,6 @@ impl<R> Topics<R> {
         }
     }
 
-    /// Queues a topic's handler.
     fn queue(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
@@ -290,7 +283,7 @@ impl<R> Topics<R> {
         };
     }
 
-    /// Discards pending and running handlers' results, because the program sent a state.
+    /// The program sent a state, so results of pending and running handlers are discarded.
     fn supersede(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
@@ -300,7 +293,6 @@ impl<R> Topics<R> {
         };
     }
 
-    /// Handles the end of a topic's handler.
     fn on_response(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         let again = matches!(found.state, Progress::Called { again: true, .. });
@@ -319,8 +311,7 @@ impl<R> Drop for Topics<R> {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Registers an observation if the request has Observe and the resource is observable. An error
-    /// response undoes it (RFC 7641 §4.1).
+    /// An error response undoes the registration (RFC 7641 §4.1).
     pub(super) fn register(&mut self, id: RequestId, from: Address, message: &OwnedMessage) {
         if message.uint(OptionNumber::OBSERVE) != Some(REGISTER) || !matches!(message.code(), Code::GET | Code::FETCH) {
             return;
@@ -333,12 +324,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.count_observers(topic);
     }
 
-    /// Whether a registration has no response yet.
     pub(super) fn someone_registers(&self) -> bool {
         !self.topics.registering.is_empty()
     }
 
-    /// Handles the response to a request, which may be a registration.
     pub(super) fn registration_answered(&mut self, id: RequestId) {
         // Called for every request; few are registrations.
         if !self.topics.registering.is_empty()
@@ -352,7 +341,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.topics.set_observers(topic, self.endpoint.observers(topic));
     }
 
-    /// Handles reported changes.
     pub(super) fn on_resource_changes(&mut self) {
         self.now = self.clock.now();
         for (observable, Changes { dismiss, send, call }) in self.topics.mailbox.take() {
@@ -386,7 +374,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Runs queued handlers for new states, for about [`LINGER`]; requests are served in between.
+    /// Runs queued handlers for about [`LINGER`]; requests are served in between.
     pub(super) fn call_for_topics(&mut self) {
         self.now = self.clock.now();
         let begun = self.now;
@@ -410,7 +398,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Publishes the response of a topic's handler.
     pub(super) fn on_new_state(&mut self, topic: u64, response: Answer<S::Response>) {
         let Some(found) = self.topics.topics.get(&topic) else { return };
         if !matches!(found.state, Progress::Called { outdated: true, .. }) {
@@ -428,7 +415,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         topics.into_iter().for_each(|topic| self.publish(topic, &state));
     }
 
-    /// Notifies the observers of a topic of its new state.
     fn publish(&mut self, topic: u64, State { code, response }: &State) {
         let notified = match response {
             Ok(response) => self

@@ -18,8 +18,8 @@ use crate::oscore::{self, Keys, KeysError, Lease};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
 
-/// Maximum time a request waits for keys that another socket holds. That socket may have ended and
-/// be about to return them.
+/// Maximum wait for keys that another socket holds, which may have ended and be about to return
+/// them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The keys that a socket holds, and those that it takes when a request needs them.
@@ -29,13 +29,12 @@ pub(crate) struct OscoreContexts {
     /// Keys for requests, by destination.
     toward: Prefixes<Keys>,
     tasks: JoinSet<KeyEvent>,
-    /// Contexts from EDHOC.
     #[cfg(feature = "edhoc")]
     pub(in crate::driver) edhoc: crate::driver::edhoc::EdhocContexts,
 }
 
-/// A request whose keys another socket holds, or whose sequence number is not stored yet. Each has
-/// a permit in the queue, so their number is bounded.
+/// Its keys are held by another socket, or its sequence number is not stored yet. Each has a permit
+/// in the queue, so their number is bounded.
 #[derive(Debug)]
 pub(in crate::driver) struct WaitingForKeys {
     command: OpenCommand,
@@ -51,10 +50,9 @@ impl WaitingForKeys {
     }
 }
 
-/// The error of the last write to a store, if it failed.
+/// The error of the last write to a store.
 type Kept = Option<(io::ErrorKind, String)>;
 
-/// A completed background operation.
 #[derive(Debug)]
 pub(in crate::driver) enum KeyEvent {
     /// The result of storing reserved sequence numbers.
@@ -76,7 +74,6 @@ impl OscoreContexts {
         Self { toward, ..Self::default() }
     }
 
-    /// Adds EDHOC: a responder for clients, and the destinations that need a key exchange first.
     #[cfg(feature = "edhoc")]
     pub(crate) fn with_edhoc(
         mut self,
@@ -88,7 +85,6 @@ impl OscoreContexts {
         self
     }
 
-    /// Takes keys and adds their context to the endpoint.
     pub(crate) fn take<C: SharedController>(
         &mut self,
         endpoint: &mut Endpoint<Address, C>,
@@ -105,7 +101,6 @@ impl OscoreContexts {
         self.held.iter().find(|held| held.lease.keys().is(keys))
     }
 
-    /// Protects a request with the context for its destination, if the socket holds one.
     pub(in crate::driver) fn protect(&self, to: Address, request: Request) -> Request {
         #[cfg(feature = "edhoc")]
         if let Some(context) = self.edhoc.context(to) {
@@ -117,7 +112,7 @@ impl OscoreContexts {
         }
     }
 
-    /// Returns the peer of the context that [`protect`](Self::protect) uses for a destination.
+    /// The peer of the context that [`protect`](Self::protect) uses.
     pub(in crate::driver) fn identity_toward(&self, to: Address) -> Option<Identity> {
         #[cfg(feature = "edhoc")]
         if let Some(peer) = self.edhoc.peer(to) {
@@ -127,7 +122,6 @@ impl OscoreContexts {
         Some(Identity::Oscore(held.peer.clone()))
     }
 
-    /// Queues a request until another socket returns its keys.
     fn wait(&mut self, waiting: WaitingForKeys, until: Instant) {
         let given_back = waiting.keys.given_back();
         self.tasks.spawn(async move {
@@ -137,7 +131,6 @@ impl OscoreContexts {
         });
     }
 
-    /// Queues a request until the store of its keys answers, at most until `until`.
     fn wait_for_number(&mut self, mut waiting: WaitingForKeys, until: Option<Instant>) {
         let Some(mut kept) = self.held(&waiting.keys).map(|held| held.kept.subscribe()) else { return };
         self.tasks.spawn(async move {
@@ -154,7 +147,6 @@ impl OscoreContexts {
         });
     }
 
-    /// Passes the result of a store to the requests that wait for it.
     fn kept(&self, context: ContextId, stored: &io::Result<()>) {
         if let Some(held) = self.held.iter().find(|held| held.context == context) {
             let error = stored.as_ref().err().map(|error| (error.kind(), error.to_string()));
@@ -162,12 +154,10 @@ impl OscoreContexts {
         }
     }
 
-    /// Returns the peer of a context.
     pub(in crate::driver) fn identity(&self, context: ContextId) -> Option<Identity> {
         self.held.iter().find(|held| held.context == context).map(|held| Identity::Oscore(held.peer.clone()))
     }
 
-    /// Stores reserved sequence numbers on a blocking thread.
     pub(in crate::driver) fn store(&mut self, reserve: Reserve) {
         if let Some(held) = self.held.iter_mut().find(|held| held.context == reserve.context) {
             let storing = spawn_blocking(held.lease.reserve(reserve));
@@ -178,7 +168,7 @@ impl OscoreContexts {
         }
     }
 
-    /// Returns the next completed operation. Pending while there is none.
+    /// Pending while no operation runs.
     pub(in crate::driver) async fn next_event(&mut self) -> KeyEvent {
         loop {
             match self.tasks.join_next().await {
@@ -191,8 +181,8 @@ impl OscoreContexts {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Ensures that the socket holds the keys for a request and a sequence number to protect it
-    /// with. Otherwise the request waits for another socket or the store, or fails.
+    /// Ensures that the socket holds the keys for a request and a sequence number. Otherwise the
+    /// request waits for another socket or the store, or fails.
     pub(in crate::driver) fn with_keys(&mut self, command: OpenCommand) -> Option<OpenCommand> {
         let to = command.permit.destination();
         let keys = self.oscore.toward.of(to.canonical().ip());
@@ -264,7 +254,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Returns the sender of a request that was protected.
     pub(in crate::driver) fn identify_protected(&self, request: RequestId) -> Option<Identity> {
         let context = self.endpoint.security(request)?;
         let identity = self.oscore.identity(context);
@@ -273,7 +262,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         identity
     }
 
-    /// Returns all keys.
     pub(in crate::driver) async fn give_keys_back(&mut self) {
         for Held { lease, context, .. } in self.oscore.held.drain(..) {
             let Some(context) = self.endpoint.remove_context(context) else { continue };

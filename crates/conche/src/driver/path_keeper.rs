@@ -10,16 +10,13 @@ use tracing::debug;
 use super::{Address, Driver, Service, SharedController};
 use crate::paths::PathStore;
 
-/// Time between writes, and so the maximum loss if the program is killed.
+/// Also the maximum loss if the program is killed.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Log target of path state.
 const TARGET: &str = "conche::path";
 
-/// A store, and how far it is up to date.
 pub(super) struct PathKeeper {
     store: PathStore,
-    /// Maximum number of paths that it keeps.
     max_paths: usize,
     /// Updates since this time are not in the store.
     stored_until: Instant,
@@ -37,7 +34,6 @@ impl PathKeeper {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Loads stored path state.
     pub(super) async fn recall_paths(&mut self) {
         let Some(keeper) = &mut self.path_keeper else { return };
         for (path, group) in keeper.store.recall(self.now, keeper.max_paths).await {
@@ -46,7 +42,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.now = self.clock.now();
     }
 
-    /// Starts to write updated path state. The returned future need not be awaited.
+    /// The returned future need not be awaited.
     pub(super) fn keep_paths(&mut self) -> impl Future<Output = ()> + use<C, S> {
         let writing = self.path_keeper.as_mut().map(|keeper| {
             let stored_until = std::mem::replace(&mut keeper.stored_until, self.now);
@@ -86,7 +82,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.endpoint.reset_path(self.now, peer);
     }
 
-    /// Logs the shared path state that a peer without its own state starts with.
+    /// Logs the shared state that a peer without its own state starts with.
     pub(super) fn log_path(&self, peer: &Address) {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) || self.endpoint.snapshot(peer).is_some() {
             return;

@@ -30,13 +30,13 @@ pub(crate) trait Service: Send + Sync + 'static {
     type Response: ServiceResponse;
     type Future: Future<Output = Self::Response> + Send + Unpin + 'static;
 
-    /// Starts to answer a request. A panic, here or in the future, ends this request only.
+    /// A panic, here or in the future, ends this request only.
     fn call(&self, request: ServiceRequest) -> Called<Self>;
 
-    /// Returns the requested resource, if clients may observe it.
+    /// `None` if clients may not observe it.
     fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Self::Response>>>;
 
-    /// Returns all resources that clients may observe; one may occur repeatedly.
+    /// One may occur repeatedly.
     fn observables(&self) -> impl Iterator<Item = &Arc<Observable<Self::Response>>>;
 
     /// Whether any request may be answered before its payload is complete.
@@ -46,7 +46,6 @@ pub(crate) trait Service: Send + Sync + 'static {
     fn streams(&self, message: &OwnedMessage) -> bool;
 }
 
-/// A request for a [`Service`].
 #[derive(Debug)]
 pub(crate) struct ServiceRequest {
     pub(crate) from: SocketAddr,
@@ -55,7 +54,7 @@ pub(crate) struct ServiceRequest {
     pub(crate) rest: Option<Inlet>,
     /// The sender, if it is authenticated.
     pub(crate) identity: Option<Identity>,
-    /// Whether the driver makes the request for all observers of a resource.
+    /// Made by the driver for all observers of a resource.
     pub(crate) is_for_observers: bool,
 }
 
@@ -65,24 +64,21 @@ pub(crate) enum Called<S: Service + ?Sized> {
     Pending(S::Future),
 }
 
-/// A response of a [`Service`], before it is encoded.
 pub(crate) trait ServiceResponse: fmt::Debug + Clone + Send + 'static {
     fn code(&self) -> Code;
 
-    /// Whether the response need not be kept until it is acknowledged or its blocks are requested.
+    /// Need not be kept until it is acknowledged or its blocks are requested.
     fn is_brief(&self) -> bool;
 
-    /// Whether the payload is streamed.
     fn is_stream(&self) -> bool;
 
-    /// Takes the payload's stream.
     fn take_stream(&mut self) -> Option<SizedSource>;
 
-    /// Encodes the response, in memory of its own or, if it will not be kept, in the pool's.
+    /// In memory of its own or, if it will not be kept, in the pool's.
     fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError>;
 }
 
-/// The service of a socket that only sends requests: every request is answered with 4.04.
+/// For a socket that only sends requests: every request is answered with 4.04.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NoService;
 
@@ -142,7 +138,6 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    /// The default of [`max`](Self::max).
     pub(crate) const DEFAULT_MAX: usize = 1024;
 }
 
@@ -152,7 +147,6 @@ impl Default for Handlers {
     }
 }
 
-/// The cause of a handler's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trigger {
     Request(RequestId),
@@ -169,16 +163,14 @@ pub(super) struct ServiceCalls<S: Service> {
     topics: usize,
     /// Shares of running handlers, by source.
     shares: Shares,
-    /// Hasher of the groups of sources.
     hash: RandomState,
     refusing: bool,
     refusals: Throttle,
-    /// Contains panics of handlers.
     fence: Fence,
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Starts the handler of a request, and sends its response if it is ready at once.
+    /// Sends the response if it is ready at once.
     pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
         #[cfg(feature = "edhoc")]
         {
@@ -205,7 +197,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// A call of the service on the driver's task.
 struct Calling {
     trigger: Trigger,
     source: Option<Address>,
@@ -238,8 +229,8 @@ impl<S: Service> ServiceCalls<S> {
         self.running.is_empty()
     }
 
-    /// Drops all running handlers and returns 5.03 for their requests. Handlers that have already
-    /// ended keep their responses.
+    /// Returns 5.03 for all requests of running handlers. Handlers that have ended keep their
+    /// responses.
     pub(super) fn give_up(&mut self) -> Vec<(RequestId, Answer<S::Response>)> {
         let mut answers = Vec::new();
         while let Some(ended) = self.running.try_join_next_with_id() {
@@ -259,8 +250,7 @@ impl<S: Service> ServiceCalls<S> {
         answers
     }
 
-    /// Starts to answer a request. Most handlers do not wait: their response is returned without a
-    /// task.
+    /// Most handlers do not wait: their response is returned without a task.
     pub(super) fn start(
         &mut self,
         id: RequestId,
@@ -289,8 +279,7 @@ impl<S: Service> ServiceCalls<S> {
         self.first(calling, span, request)
     }
 
-    /// Whether the client's prefix has used up its handlers. Without running handlers no lookup is
-    /// needed.
+    /// Without running handlers no lookup is needed.
     fn is_full_for(&self, from: Address) -> bool {
         match self.running.is_empty() {
             true => self.handlers.max == 0,
@@ -307,17 +296,15 @@ impl<S: Service> ServiceCalls<S> {
         Group::of(self.hash.hash_one((from.prefix(), from.host())))
     }
 
-    /// Returns the requested resource if it may be observed, unless new requests are refused.
     pub(super) fn observable(&self, message: &OwnedMessage) -> Option<Arc<Observable<S::Response>>> {
         if self.refusing { None } else { self.service.observable(message).cloned() }
     }
 
-    /// Whether a notification's handler may start. Notifications have as many handlers as requests.
+    /// Notifications have as many handlers as requests.
     pub(super) fn may_call_for_observers(&self) -> bool {
         !self.refusing && self.topics < self.handlers.max.max(1)
     }
 
-    /// Runs a handler for observers. A response that is ready at once is returned.
     pub(super) fn call_for_observers(&mut self, topic: u64, request: ServiceRequest) -> Option<Answer<S::Response>> {
         let span = debug_span!("notification", path = request.message.uri_path());
         let trigger = Trigger::Topic(topic);
@@ -328,7 +315,6 @@ impl<S: Service> ServiceCalls<S> {
         self.first(Calling { trigger, source: None, full: false }, span, request)
     }
 
-    /// Runs a handler as a task from the start.
     fn spawn(&mut self, trigger: Trigger, source: Option<Address>, span: Span, request: ServiceRequest) {
         let service = Arc::clone(&self.service);
         let answer = async move {
@@ -386,7 +372,7 @@ impl<S: Service> ServiceCalls<S> {
         }
     }
 
-    /// Waits for the next handler to end; forever while none runs.
+    /// Waits forever while no handler runs.
     pub(super) async fn next(&mut self) -> (Trigger, Answer<S::Response>) {
         loop {
             let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
@@ -425,7 +411,6 @@ impl<S: Service> ServiceCalls<S> {
     }
 }
 
-/// Log name of handlers.
 const HANDLER: &str = "a handler";
 
 fn panicked<R>() -> Answer<R> {
@@ -436,12 +421,11 @@ fn unavailable<R>() -> Answer<R> {
     Answer::Driver(refusal::unavailable())
 }
 
-/// Polls a future once without a waker; the caller must poll it again.
+/// The caller must poll the future again.
 fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A response to a request.
 #[derive(Debug)]
 pub(super) enum Answer<R> {
     Service(R),
@@ -494,9 +478,9 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.registration_answered(request);
     }
 
-    /// Answers a request that has just arrived. A response that is sent with the acknowledgement or
-    /// is not Confirmable is not kept, so it may use pooled memory. One that may be kept for long
-    /// must not, as it would retain the memory of others.
+    /// Answers a request that has just arrived. A response that is not kept, because it is sent
+    /// with the acknowledgement or is not Confirmable, may use pooled memory. One that may be kept
+    /// for long would retain the memory of others.
     pub(super) fn respond_at_once(&mut self, request: RequestId, response: Answer<S::Response>) {
         if self.someone_registers() || !response.is_brief() {
             return self.respond(request, response);

@@ -17,61 +17,53 @@ use crate::security::HandshakeError;
 use crate::security::Identity;
 use crate::socket::Arrival;
 
-/// What the driver asks of its DTLS sessions. The default of each function is the answer of a
-/// driver without sessions, and of every driver without the feature `dtls`.
+/// The default functions are those of a driver without sessions, and of every driver without the
+/// feature `dtls`.
 pub(super) trait SessionDriver {
-    /// Takes a datagram that is a record, or that arrived where only records are accepted. Returns
-    /// `false` for a datagram that the endpoint handles.
+    /// Takes a record, or a datagram where only records are accepted. Returns `false` for one that
+    /// the endpoint handles.
     fn take_record(&mut self, _arrival: Arrival) -> bool {
         false
     }
 
-    /// Handles the outputs of the sessions until there are none, or until no more datagrams may
-    /// leave at once.
     fn poll_sessions(&mut self) {}
 
-    /// Sends a message through a session. The message lies where the next datagram will be
-    /// written.
+    /// The message lies where the next datagram will be written.
     fn seal(&mut self, _transmit: Transmit<Address>) {}
 
-    /// Handles an event of a handshake. Returns `false` for other events.
+    /// Returns `false` for other events.
     fn on_handshake_event(&mut self, _event: &Event<Address>) -> bool {
         false
     }
 
-    /// Has new requests use another session, after a message in this one was not acknowledged.
-    /// Exchanges of this session go on.
+    /// A message in this session was not acknowledged, so new requests use another. Its exchanges
+    /// go on.
     fn suspect_session(&mut self, _session: Address) {}
 
-    /// Returns whether this session is open.
     fn is_open(&self, _session: Address) -> bool {
         false
     }
 
-    /// Returns the session with this address that was opened last.
+    /// The session with this address that was opened last.
     fn session_with(&self, _at: Address) -> Option<Address> {
         None
     }
 
-    /// Returns the identity that the peer of a session has shown.
     fn session_identity(&self, _session: Address) -> Option<Identity> {
         None
     }
 
-    /// Returns whether messages outside a session are accepted.
     fn takes_plaintext(&self) -> bool {
         true
     }
 
-    /// Handles an ICMP error about a record, of which `quoted` is the beginning.
+    /// `quoted` is the beginning of the record.
     fn on_record_unreachable(&mut self, _peer: Address, _quoted: &[u8]) {}
 
-    /// Returns when the sessions have something to do.
     fn sessions_due(&self) -> Option<Instant> {
         None
     }
 
-    /// Closes all sessions and notifies their peers.
     async fn close_sessions(&mut self) {}
 }
 
@@ -110,7 +102,7 @@ impl<C: SharedController, S: Service> SessionDriver for Driver<C, S> {
                         self.endpoint.handshake_over(self.now, exchange, Some(AbandonReason::Cancelled));
                     }
                     let mut datagram = Datagram::new(from, sessions.buffer(len));
-                    // The handshake has shown that the peer receives.
+                    // The handshake has verified the address.
                     (datagram.local, datagram.validated) = (local, true);
                     self.telemetry.arrived(self.now, &datagram);
                     if super::handle_datagram(&mut self.endpoint, &self.telemetry, self.now, datagram).is_err() {
@@ -218,7 +210,7 @@ impl<C: SharedController, S: Service> SessionDriver for Driver<C, S> {
 
 #[cfg(feature = "dtls")]
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Passes inputs of the sessions to the endpoint. Returns `false` if it has no room.
+    /// Returns `false` if the endpoint has no room.
     fn handle_session_inputs(&mut self) -> bool {
         while let Some(input) = self.sessions.as_mut().and_then(DtlsSessions::next_input) {
             let handled = match &input {
@@ -246,7 +238,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         true
     }
 
-    /// Opens a session for a request, or returns the open one.
     pub(super) fn open_session(&mut self, request: SessionRequest) {
         let Some(sessions) = &mut self.sessions else { return request.refuse(HandshakeError::none()) };
         let Some((request, replaced)) = sessions.request(request) else { return };
@@ -259,7 +250,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Opens a second session in parallel with one that does not answer.
     fn open_parallel_session(&mut self, session: Address) {
         let Some(sessions) = &mut self.sessions else { return };
         let Some(name) = sessions.parallel_to(session) else { return };

@@ -14,7 +14,6 @@ use super::{Driver, Service, SharedController};
 use crate::body::{Piece, SizedSource, Source};
 use crate::refusal;
 
-/// Streamed bodies of received requests and of sent responses.
 #[derive(Debug)]
 pub(super) struct Streams {
     requests: HashMap<RequestId, mpsc::UnboundedSender<Part>>,
@@ -23,7 +22,6 @@ pub(super) struct Streams {
     commands: mpsc::WeakUnboundedSender<Command>,
 }
 
-/// The next block of a request's body.
 type Part = Result<Piece, StreamEnd>;
 
 /// A streamed response, produced by its own task.
@@ -48,7 +46,7 @@ pub(crate) struct Inlet {
 }
 
 impl Inlet {
-    /// Reports that the last block was read, so that the client may send the next.
+    /// The last block was read, so the client may send the next.
     pub(crate) fn take(&self) {
         if let Some(commands) = self.commands.upgrade() {
             // Without a driver no more parts follow.
@@ -56,7 +54,7 @@ impl Inlet {
         }
     }
 
-    /// Returns the next block, or `None` if the server has ended. Cancel safe.
+    /// `None` if the server has ended. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Result<Piece, StreamEnd>> {
         self.parts.recv().await
     }
@@ -67,7 +65,6 @@ impl Streams {
         Self { requests: HashMap::new(), responses: HashMap::new(), commands: commands.downgrade() }
     }
 
-    /// Returns the inlet for the rest of a request's body, if there is more.
     pub(super) fn begin_request(&mut self, request: RequestId, message: &OwnedMessage) -> Option<Inlet> {
         let block = message.content().block(OptionNumber::BLOCK1).ok().flatten();
         block.filter(|block| block.more)?;
@@ -76,7 +73,6 @@ impl Streams {
         Some(Inlet { request, parts, commands: self.commands.clone() })
     }
 
-    /// Passes on another block of a request's body.
     pub(super) fn on_request_block(&mut self, request: RequestId, message: &OwnedMessage, last: bool) {
         if let Some(sender) = self.requests.get(&request) {
             // A missing receiver means that the handler's response is on its way.
@@ -84,7 +80,6 @@ impl Streams {
         }
     }
 
-    /// Ends a body prematurely.
     pub(super) fn on_end(&mut self, request: RequestId, reason: StreamEnd) {
         debug!(%reason, "a body is over before its end");
         if let Some(sender) = self.requests.remove(&request) {
@@ -101,12 +96,11 @@ impl Streams {
         }
     }
 
-    /// Whether a response is still being produced.
     pub(super) fn has_responses(&self) -> bool {
         !self.responses.is_empty()
     }
 
-    /// Starts to produce the response to a request from a stream, on demand.
+    /// Produces the response from a stream, on demand.
     fn start_response(&mut self, request: RequestId, mut source: Source) {
         let (sender, mut wanted) = mpsc::unbounded_channel();
         let commands = self.commands.clone();
@@ -126,7 +120,6 @@ impl Streams {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Handles the endpoint's demand for more of a body.
     pub(super) fn on_body_wanted(&mut self, body: Unfinished, bytes: usize) {
         match body {
             Unfinished::Request(exchange) => self.exchanges.send_event(exchange, |_| StreamEvent::Wanted(bytes)),
@@ -139,7 +132,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Continues a body, unless it has ended.
     pub(super) fn on_stream_command(&mut self, command: StreamCommand) {
         match command {
             StreamCommand::ResponseBlockRead { ticket } => {
@@ -169,7 +161,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Answers a request with a streamed body.
     pub(super) fn respond_in_parts(
         &mut self,
         request: RequestId,

@@ -14,20 +14,16 @@ use super::{OpenError, SessionResult};
 use crate::address::Address;
 use crate::security::{HandshakeError, Identity, PeerMismatch};
 
-/// A session that a request needs.
 #[derive(Debug)]
 pub(crate) struct SessionRequest {
     pub(crate) to: Address,
-    /// The name of the server, from the request's URI.
     pub(crate) name: Arc<str>,
-    /// The identity that the peer must have, if the request names one.
     pub(crate) expected: Option<Arc<Identity>>,
     pub(crate) answer: oneshot::Sender<SessionResult>,
 }
 
 impl SessionRequest {
-    /// A session with a peer of this identity may carry the request. OSCORE and EDHOC authenticate
-    /// the peer of each message by themselves.
+    /// OSCORE and EDHOC authenticate the peer of each message by themselves.
     fn accepts(&self, identity: Option<&Identity>) -> bool {
         match self.expected.as_deref() {
             Some(expected) if expected.is_of_session() => identity == Some(expected),
@@ -35,7 +31,6 @@ impl SessionRequest {
         }
     }
 
-    /// Hands out a session, unless its peer is not the one that the request expects.
     fn answer(self, session: Address, identity: Option<&Identity>) {
         // An error means that the request was cancelled.
         let _ = match self.accepts(identity) {
@@ -49,7 +44,6 @@ impl SessionRequest {
     }
 }
 
-/// Handshakes that this socket began, with the requests that wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Handshakes(HashMap<SocketAddr, Handshake>);
 
@@ -70,7 +64,6 @@ struct Handshake {
     is_parallel: bool,
 }
 
-/// A completed handshake.
 pub(super) struct CompletedHandshake {
     pub(super) name: Arc<str>,
     pub(super) identity: Option<Identity>,
@@ -82,12 +75,10 @@ impl Handshakes {
         self.0.contains_key(&at)
     }
 
-    /// Returns the session of a handshake that has begun.
     pub(super) fn session(&self, at: SocketAddr) -> Option<SessionId> {
         self.0.get(&at)?.session
     }
 
-    /// Adds a handshake in parallel with an open session.
     pub(super) fn begin_parallel(
         &mut self,
         at: SocketAddr,
@@ -100,8 +91,7 @@ impl Handshakes {
         self.0.insert(at, handshake);
     }
 
-    /// Ends a parallel handshake because the open session has answered. Requests that wait use the
-    /// open session.
+    /// The open session has answered: waiting requests use it.
     pub(super) fn superseded(
         &mut self,
         at: SocketAddr,
@@ -114,8 +104,7 @@ impl Handshakes {
         Some((exchange, begun))
     }
 
-    /// The session is open, and its peer has this identity if it has shown a certificate. Returns
-    /// the handshake that is done.
+    /// `identity` is that of the peer's certificate, if it presented one.
     pub(super) fn opened(
         &mut self,
         at: SocketAddr,
@@ -128,8 +117,7 @@ impl Handshakes {
         Some(CompletedHandshake { name, identity, exchange })
     }
 
-    /// Fails the handshake of a session that ended before it was established. Returns its exchange
-    /// and the reason for congestion control.
+    /// Returns the handshake's exchange and the reason for congestion control.
     pub(super) fn failed(
         &mut self,
         at: SocketAddr,
@@ -142,7 +130,6 @@ impl Handshakes {
         Some((exchange, if is_silence { AbandonReason::GaveUp } else { AbandonReason::Reset }))
     }
 
-    /// Returns the exchange of the handshake with this address.
     pub(super) fn exchange(&self, at: SocketAddr) -> Option<ExchangeId> {
         self.0.get(&at).map(|handshake| handshake.exchange)
     }
@@ -154,7 +141,6 @@ impl Handshakes {
         }
     }
 
-    /// Handles an ICMP error. Ends the handshake that sent the quoted datagram.
     pub(super) fn on_unreachable(
         &mut self,
         peer: Address,
@@ -170,7 +156,6 @@ impl Handshakes {
         Some(exchange)
     }
 
-    /// Fails a handshake and the requests that wait for it.
     pub(super) fn refuse(&mut self, at: SocketAddr, why: &HandshakeError) -> Option<(ExchangeId, Option<SessionId>)> {
         let Handshake { exchange, session, waiting, .. } = self.0.remove(&at)?;
         waiting.into_iter().for_each(|wanted| wanted.refuse(why.clone()));
@@ -178,7 +163,6 @@ impl Handshakes {
     }
 }
 
-/// Returns the error for the requests that wait for a failed handshake.
 fn reason(why: &Ended) -> HandshakeError {
     let alert = match why {
         Ended::Failed(Failure::Silence) => return HandshakeError::silence(why),
@@ -209,8 +193,8 @@ impl DtlsSessions {
     /// replaces.
     ///
     /// A request without an expected identity expects the peer that its URI and our credentials
-    /// name. Only sessions that we have opened, with these credentials, authenticate that peer. Any
-    /// client may open a session from any address: only its identity names it.
+    /// name, which only sessions that we have opened authenticate. Any client may open a session
+    /// from any address: only its identity names it.
     pub(crate) fn request(&mut self, mut wanted: SessionRequest) -> Option<(SessionRequest, Option<ExchangeId>)> {
         let psk = self.security.psk_identity(wanted.to.canonical().ip());
         // A pre-shared key authenticates its server whatever its name.
@@ -225,7 +209,6 @@ impl DtlsSessions {
         Some((wanted, replaced))
     }
 
-    /// Begins the handshake that a request needs.
     pub(crate) fn begin(&mut self, exchange: ExchangeId, wanted: SessionRequest) {
         let to = wanted.to;
         let psk = self.security.psk_identity(to.canonical().ip());
@@ -235,28 +218,24 @@ impl DtlsSessions {
         self.handshakes.0.insert(to.socket_addr(), handshake);
     }
 
-    /// Returns the server name for a second session in parallel with one that does not answer. The
-    /// server may have restarted, or a NAT may have rebound this socket to another address. The
-    /// session that answers first is used.
+    /// The server name for a second session in parallel with one that does not answer: the server
+    /// may have restarted, or a NAT may have rebound this socket to another address.
     pub(crate) fn parallel_to(&mut self, session: Address) -> Option<Arc<str>> {
         let name = Arc::clone(&self.outgoing(session)?.name);
         let is_last = self.session_with(session) == Some(session);
         Some(name).filter(|_| is_last && !self.handshakes.has(session.socket_addr()))
     }
 
-    /// Begins a handshake in parallel with a session.
     pub(crate) fn begin_parallel(&mut self, session: Address, exchange: ExchangeId, name: Arc<str>) {
         let psk = self.security.psk_identity(session.canonical().ip());
         self.handshakes.begin_parallel(session.socket_addr(), exchange, name, psk);
         self.suspect(session);
     }
 
-    /// Whether this exchange is the handshake with an address.
     pub(crate) fn is_handshake(&self, exchange: ExchangeId, at: SocketAddr) -> bool {
         self.handshakes.exchange(at) == Some(exchange)
     }
 
-    /// Fails the handshake with an address.
     pub(crate) fn fail(&mut self, at: SocketAddr, error: &HandshakeError) {
         let refused = self.handshakes.refuse(at, error);
         refused.and_then(|(_, session)| session).into_iter().for_each(|session| self.engine.close(session));
@@ -300,7 +279,7 @@ impl DtlsSessions {
         None
     }
 
-    /// Sends a flight. Returns `false` if the handshake ended instead.
+    /// Returns `false` if the handshake ended instead.
     pub(crate) fn send_flight(&mut self, now: Instant, at: SocketAddr) -> bool {
         let Some(handshake) = self.handshakes.0.get_mut(&at) else { return false };
         if let Some(session) = handshake.session {

@@ -15,7 +15,7 @@ pub(crate) use sessions::{DtlsSessions, Output, SessionInput};
 use crate::address::Address;
 use crate::security::{HandshakeError, PeerMismatch};
 
-/// Returns whether a datagram is a DTLS record, and not a CoAP message (RFC 7983 §7).
+/// RFC 7983 §7.
 pub(crate) fn is_record(datagram: &[u8]) -> bool {
     cfg!(feature = "dtls") && datagram.first().is_some_and(|first| (20..64).contains(first))
 }
@@ -41,5 +41,4 @@ impl From<PeerMismatch> for OpenError {
     }
 }
 
-/// A session, or why there is none.
 pub(crate) type SessionResult = Result<Address, OpenError>;

@@ -14,20 +14,19 @@ use super::handshakes::{CompletedHandshake, Handshakes};
 use crate::address::{Address, SessionNumber};
 use crate::security::{Identity, Security};
 
-/// Maximum bytes that a record adds to a message: header, nonce and tag (RFC 5246 §6.2.3.3).
+/// Bytes that a record adds to a message at most: header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
 
-/// Maximum bytes of a handshake datagram. Every IPv6 path carries them.
+/// Every IPv6 path carries handshake datagrams of this size.
 const MTU: usize = 1280;
 
-/// The address of a peer, and the local address of a socket that has several.
+/// The local address is set if the socket has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AddressPair {
     pub(super) peer: SocketAddr,
     pub(super) local: Option<IpAddr>,
 }
 
-/// The sessions of one socket.
 pub(crate) struct DtlsSessions {
     pub(super) engine: Engine<AddressPair>,
     pub(super) security: Arc<Security>,
@@ -48,18 +47,14 @@ pub(crate) struct DtlsSessions {
     panicked: u64,
 }
 
-/// An established session.
 pub(super) struct OpenSession {
     number: SessionNumber,
     pub(super) addresses: AddressPair,
     pub(super) identity: Option<Identity>,
-    /// State of a session that this socket opened.
     pub(super) outgoing: Option<OutgoingSession>,
 }
 
-/// State of a session that this socket opened.
 pub(super) struct OutgoingSession {
-    /// The requested server name.
     pub(super) name: Arc<str>,
     /// The server may have lost the session. New requests use another one until a record arrives.
     pub(super) is_suspect: bool,
@@ -78,8 +73,8 @@ impl OutgoingSession {
         Self { name, is_suspect: false, unanswered: Vec::new(), sent: Vec::new() }
     }
 
-    /// Records a sent message. Returns whether it is a retransmission, and no record arrived since
-    /// its first transmission.
+    /// Returns whether the message is a retransmission, and no record arrived since its first
+    /// transmission.
     fn is_silent(&mut self, message: &[u8]) -> bool {
         const CONFIRMABLE: u8 = 0;
         let &[first, _, high, low, ..] = message else { return false };
@@ -97,7 +92,6 @@ impl OutgoingSession {
     }
 }
 
-/// An input for the endpoint.
 pub(crate) enum SessionInput {
     Message {
         from: Address,
@@ -116,19 +110,17 @@ pub(crate) enum SessionInput {
 const QUOTED: usize = 64;
 const LEAST_QUOTED: usize = 32;
 
-/// Keeps the beginning of a sent datagram.
 pub(super) fn keep_start(sent: &mut Vec<u8>, datagram: &[u8]) {
     sent.clear();
     sent.extend_from_slice(&datagram[..datagram.len().min(QUOTED)]);
 }
 
-/// Returns whether an ICMP error quotes this datagram.
 pub(super) fn quotes(quoted: &[u8], sent: &[u8]) -> bool {
     let compared = quoted.len().min(sent.len());
     compared >= LEAST_QUOTED && quoted[..compared] == sent[..compared]
 }
 
-/// What a driver does for its sessions.
+/// Tasks for the driver.
 pub(crate) enum Output {
     /// Send the first bytes of the [`buffer`](DtlsSessions::buffer) to the peer.
     Record(Transmit<Address>),
@@ -141,10 +133,14 @@ pub(crate) enum Output {
         superseded: Option<ExchangeId>,
     },
     /// A handshake succeeded, or failed for this reason.
-    HandshakeOver { exchange: ExchangeId, failed: Option<AbandonReason> },
-    /// A flight of a handshake was sent or answered.
-    Flight { exchange: ExchangeId, progress: Progress },
-    /// Wait for the next input.
+    HandshakeOver {
+        exchange: ExchangeId,
+        failed: Option<AbandonReason>,
+    },
+    Flight {
+        exchange: ExchangeId,
+        progress: Progress,
+    },
     Wait {
         /// Panics in sessions since the last time.
         panics: u64,
@@ -186,23 +182,20 @@ impl DtlsSessions {
         }))
     }
 
-    /// Returns the maximum bytes of a datagram for messages of this size.
+    /// Maximum bytes of a datagram for messages of this size.
     pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }
 
-    /// Returns the identity that the peer of a session has shown.
     pub(crate) fn identity(&self, session: Address) -> Option<Identity> {
         let Address::Dtls(_, number) = session else { return None };
         self.open.get(self.by_number.get(&number)?)?.identity.clone()
     }
 
-    /// Returns whether messages outside a session are accepted.
     pub(crate) fn takes_plaintext(&self) -> bool {
         !self.security.is_server()
     }
 
-    /// Passes a record to the sessions with its sender.
     pub(crate) fn take(&mut self, now: Instant, from: Address, local: Option<IpAddr>, record: &[u8]) {
         let mut addresses = AddressPair { peer: from.socket_addr(), local };
         // A session that this socket opened may not know its local address.
@@ -214,7 +207,7 @@ impl DtlsSessions {
         self.engine.handle(now, addresses, record);
     }
 
-    /// Passes a message to a session. Returns whether the session sends it.
+    /// Returns whether the session sends the message.
     pub(crate) fn seal(&mut self, transmit: Transmit<Address>, message: &[u8]) -> bool {
         let Address::Dtls(_, number) = transmit.to else { return false };
         let Some(session) = self.by_number.get(&number) else { return false };
@@ -225,7 +218,6 @@ impl DtlsSessions {
         sent.is_ok()
     }
 
-    /// Returns whether the session is open.
     pub(crate) fn is_open(&self, session: Address) -> bool {
         matches!(session, Address::Dtls(_, number) if self.by_number.contains_key(&number))
     }
@@ -235,18 +227,16 @@ impl DtlsSessions {
         self.open.get_mut(self.by_number.get(&number)?)?.outgoing.as_mut()
     }
 
-    /// Returns the session with this address that was opened last.
+    /// The session with this address that was opened last.
     pub(crate) fn session_with(&self, at: Address) -> Option<Address> {
         let number = self.by_address.get(&at.socket_addr())?;
         Some(at.secured(*number))
     }
 
-    /// Returns when the sessions are to be polled again.
     pub(crate) fn due(&self) -> Option<Instant> {
         if self.held.is_empty() { self.due } else { Some(Instant::ZERO) }
     }
 
-    /// Returns what the driver does next for the sessions.
     pub(crate) fn poll(&mut self, now: Instant) -> Output {
         use conche_dtls::Output as Event;
         loop {
@@ -293,48 +283,43 @@ impl DtlsSessions {
         }
     }
 
-    /// Returns the first `len` bytes of the buffer, which the last output filled.
+    /// The last output filled it.
     pub(crate) fn buffer(&self, len: usize) -> &[u8] {
         &self.buffer[..len]
     }
 
-    /// Returns the next input for the endpoint.
     pub(crate) fn next_input(&mut self) -> Option<SessionInput> {
         self.held.pop_front()
     }
 
-    /// Keeps an input for which the endpoint had no room, as the next one.
     pub(crate) fn put_back(&mut self, input: SessionInput) {
         self.held.push_front(input);
     }
 
-    /// Keeps a message for which the endpoint had no room, behind earlier inputs.
+    /// Behind earlier inputs.
     pub(crate) fn hold_message(&mut self, from: Address, local: Option<IpAddr>, len: usize) {
         let bytes = self.buffer[..len].to_vec();
         self.held.push_back(SessionInput::Message { from, local, bytes });
     }
 
-    /// Handles a message that its session did not send.
     pub(crate) fn on_unsent(&mut self, session: Address) {
         let is_over = !self.is_open(session);
         self.held.push_back(if is_over { SessionInput::Over(session) } else { SessionInput::Unreachable(session) });
     }
 
-    /// Records a message that a session sent. Returns whether it is a retransmission, and no record
-    /// arrived since its first transmission.
+    /// See [`OutgoingSession::is_silent`].
     pub(crate) fn is_silent(&mut self, session: Address, message: &[u8]) -> bool {
         self.outgoing(session).is_some_and(|outgoing| outgoing.is_silent(message))
     }
 
-    /// Has new requests use another session, until a record arrives in this one.
+    /// Makes new requests use another session, until a record arrives in this one.
     pub(crate) fn suspect(&mut self, session: Address) {
         if let Some(outgoing) = self.outgoing(session) {
             outgoing.is_suspect = true;
         }
     }
 
-    /// Handles an ICMP error about a record, of which `quoted` is the beginning. Returns the
-    /// handshake that fails.
+    /// Returns the handshake that fails.
     pub(crate) fn on_unreachable(&mut self, peer: Address, quoted: &[u8]) -> Option<ExchangeId> {
         let session = self.session_with(peer);
         let failed = self.handshakes.on_unreachable(peer, quoted, &mut self.engine);
@@ -348,18 +333,15 @@ impl DtlsSessions {
         failed
     }
 
-    /// Returns the sessions that are open.
     pub(crate) fn open_sessions(&self) -> Vec<SessionId> {
         self.open.keys().copied().collect()
     }
 
-    /// Closes a session, which notifies its peer.
     pub(crate) fn close(&mut self, session: SessionId) {
         self.engine.close(session);
     }
 
-    /// Records the arrival of a record. Returns the handshake of a parallel session, to be
-    /// cancelled.
+    /// Returns the handshake of a parallel session, to be cancelled.
     fn on_record(&mut self, session: SessionId) -> Option<ExchangeId> {
         let open = self.open.get_mut(&session)?;
         let outgoing = open.outgoing.as_mut()?;
@@ -386,7 +368,7 @@ impl DtlsSessions {
         }
     }
 
-    /// Adds an established session. Returns its handshake if this socket opened it.
+    /// Returns the session's handshake if this socket opened it.
     fn on_open(
         &mut self,
         session: SessionId,
@@ -415,7 +397,7 @@ impl DtlsSessions {
         done
     }
 
-    /// Removes a session. Returns its handshake and the reason if it had not been established.
+    /// Returns the handshake and the reason if the session had not been established.
     fn on_closed(
         &mut self,
         session: SessionId,

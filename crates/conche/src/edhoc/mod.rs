@@ -56,13 +56,13 @@ use conche_proto::edhoc::Peers;
 use conche_proto::oscore::EndId;
 use zeroize::Zeroizing;
 
-/// Path of the EDHOC resource (RFC 9528 appendix A.2).
+/// RFC 9528 appendix A.2.
 pub(crate) const PATH: &str = "/.well-known/edhoc";
 
-/// The Content-Format application/edhoc+cbor-seq, of responses.
+/// application/edhoc+cbor-seq, of responses.
 pub(crate) const EDHOC: u16 = 64;
 
-/// The Content-Format application/cid-edhoc+cbor-seq, of requests.
+/// application/cid-edhoc+cbor-seq, of requests.
 pub(crate) const CID_EDHOC: u8 = 65;
 
 /// Precedes message_1 in place of a connection identifier: `true` in CBOR.
@@ -80,7 +80,6 @@ pub struct Party {
     expected: Expected,
 }
 
-/// The peer that a client expects at its destinations.
 #[derive(Clone, Debug)]
 enum Expected {
     /// The only known one.
@@ -103,8 +102,8 @@ impl Party {
     }
 
     /// Adds a known peer. A server accepts all of them. A client with several known peers must name
-    /// the expected one with [`expecting`](Self::expecting); use
-    /// [`edhoc_for`](crate::client::ClientBuilder::edhoc_for) for a party per server.
+    /// the one to expect ([`expecting`](Self::expecting)), or use
+    /// [`edhoc_for`](crate::client::ClientBuilder::edhoc_for) with a party per server.
     ///
     /// # Errors
     /// [`CredentialError::SameKid`] if another peer has the same key ID, and
@@ -119,8 +118,7 @@ impl Party {
     }
 
     /// Names the known peer that a client expects at all destinations of this party. If another
-    /// known peer answers there, the request fails with [`Error::OtherPeer`], and no request is
-    /// sent to it.
+    /// known peer answers, the request fails with [`Error::OtherPeer`] and is not sent.
     ///
     /// # Errors
     /// [`CredentialError::UnknownKid`] if no known peer has this key ID.
@@ -129,15 +127,15 @@ impl Party {
         Ok(Self { expected: Expected::One(peer), ..self })
     }
 
-    /// Lets a client accept any known peer at any destination of this party. Each of them can then
-    /// read and answer the requests to the others, if it can redirect their datagrams, unless
+    /// Lets a client accept any known peer at any destination of this party. A peer that can
+    /// redirect the datagrams of another can then read and answer its requests, unless
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) names the peer of each request.
     #[must_use]
     pub fn expecting_any(self) -> Self {
         Self { expected: Expected::Any, ..self }
     }
 
-    /// Returns the peer that a client expects, or `None` if it accepts any.
+    /// `None` if any peer is accepted.
     ///
     /// # Errors
     /// The number of known peers, if it is not one and none was named.
@@ -154,10 +152,9 @@ impl Party {
     /// Sets whether a client sends the last EDHOC message with the first request (RFC 9668).
     /// `false` by default.
     ///
-    /// The server must support it: this crate's does, as do servers with `ed-comb-req` in
-    /// `/.well-known/core`. A server accepts both forms. Other requests to the server wait until
-    /// that request is acknowledged or answered. Non-confirmable requests and streamed ones do not
-    /// carry the message.
+    /// The server must support it, as this crate's and those with `ed-comb-req` in
+    /// `/.well-known/core` do. Other requests to the server wait until that request is acknowledged
+    /// or answered. Non-confirmable requests and streamed ones do not carry the message.
     #[must_use]
     pub fn combined(self, combined: bool) -> Self {
         Self { combined, ..self }
@@ -204,7 +201,6 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Returns a random connection identifier of at most seven bytes.
 pub(crate) fn random_id<const LENGTH: usize>() -> Result<EndId, Error> {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).map_err(|_| Error::NoRandomness)?;

@@ -16,10 +16,9 @@ use super::{CONTEXTS, Credential, EDHOC, Error, Identity, NO_ID, Party, generate
 use crate::fence::Fence;
 use crate::refusal;
 
-/// Maximum exchanges that wait for message_3.
 const HALF_OPEN: usize = 1024;
 
-/// Number of pending exchanges from which new ones require address validation (RFC 9528 §9.7).
+/// Pending exchanges from which new ones require address validation (RFC 9528 §9.7).
 const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 
 /// Rate of exchanges per prefix; each takes up to four multiplications. The burst equals the
@@ -32,21 +31,19 @@ const UNVERIFIED: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 /// Rate per verified host: a tenth of its prefix's, so that its neighbours keep theirs.
 const OF_HOST: ResponseLimit = ResponseLimit { per_second: 10, burst: 64 };
 
-/// Lifetime of a pending exchange: twice the maximum time to an acknowledgement of a Confirmable
-/// message with three losses in a row.
+/// Twice the maximum time to an acknowledgement of a Confirmable message with three losses in a
+/// row.
 const LIFETIME: Duration = Duration::from_secs(45);
 
-/// Length of our connection identifiers in bytes. Guessing one ends a pending exchange; each is in
-/// every request with the keys.
+/// In bytes. Guessing an identifier ends a pending exchange; each is in every request with the
+/// keys.
 const C_R_LENGTH: usize = 5;
 
-/// Log name of the exchange's computations.
 pub(crate) const WHAT: &str = "an EDHOC exchange";
 
-/// Maximum draws of an identifier that may be in use.
+/// Draws of an identifier that may be in use.
 const DRAWS: usize = 8;
 
-/// State of the responder. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct EdhocResponder(Arc<Mutex<State>>);
 
@@ -54,9 +51,7 @@ pub(crate) struct EdhocResponder(Arc<Mutex<State>>);
 struct State {
     us: Party,
     half_open: HalfOpen,
-    /// Rate of all exchanges.
     beginnings: Limiter,
-    /// Rate of exchanges from unverified addresses.
     unverified: Limiter,
     /// Rate per verified host. Unverified addresses do not count here, or forged ones would use up
     /// the host's share.
@@ -67,11 +62,8 @@ struct State {
     agreed: HashMap<EndId, Arc<Credential>>,
     /// Contexts by the key ID of their credential, the oldest first.
     of: HashMap<Box<[u8]>, VecDeque<EndId>>,
-    /// Contexts to remove.
     retired: Vec<EndId>,
-    /// Whether new exchanges are refused.
     refuses: bool,
-    /// Contains panics of third-party code that processes a peer's input.
     fence: Fence,
 }
 
@@ -84,11 +76,9 @@ pub(crate) struct Source {
     pub(crate) host: Option<Group>,
 }
 
-/// Response to a request for `/.well-known/edhoc`.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: Code,
-    /// An EDHOC message.
     pub(crate) message: Vec<u8>,
     /// The new context and its peer, to be [kept](EdhocResponder::keep) if it is used.
     pub(crate) agreed: Option<(Context, Arc<Credential>)>,
@@ -114,11 +104,10 @@ impl EdhocResponder {
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
-    /// Returns whether a source is verified, before anything is computed for its message_1 (RFC
-    /// 9175 §2.4).
+    /// Whether a source is verified, before anything is computed for its message_1 (RFC 9175 §2.4).
+    /// The error is the Echo value that the source must return first.
     ///
     /// # Errors
-    /// The Echo value that the source must return first.
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
@@ -140,8 +129,7 @@ impl EdhocResponder {
         if is_free { Ok(false) } else { Err(reachable.challenge(now, from)) }
     }
 
-    /// Answers a request for `/.well-known/edhoc`. `is_free` returns whether no other context has an
-    /// identifier.
+    /// `is_free` returns whether no other context has an identifier.
     pub(crate) fn answer(
         &self,
         now: Instant,
@@ -192,7 +180,6 @@ impl EdhocResponder {
         Ok(())
     }
 
-    /// Refuses new exchanges from now on, because the server shuts down.
     pub(crate) fn refuse(&self) {
         self.state().refuses = true;
     }
@@ -201,17 +188,15 @@ impl EdhocResponder {
         self.state().refuses
     }
 
-    /// Registers a context that is in use.
     pub(crate) fn keep(&self, c_r: EndId, peer: Arc<Credential>) {
         self.state().keep(c_r, peer);
     }
 
-    /// Returns the peer of a context by its identifier.
     pub(crate) fn identity(&self, c_r: EndId) -> Option<Identity> {
         self.state().agreed.get(&c_r).cloned().map(Identity)
     }
 
-    /// Returns the contexts to remove because newer ones replaced them.
+    /// Contexts to remove because newer ones replaced them.
     pub(crate) fn retired(&self) -> Vec<EndId> {
         std::mem::take(&mut self.state().retired)
     }
@@ -222,7 +207,6 @@ impl EdhocResponder {
 }
 
 impl State {
-    /// Processes message_1 and returns message_2.
     fn begin(
         &mut self,
         now: Instant,
@@ -246,7 +230,6 @@ impl State {
         Ok(message_2)
     }
 
-    /// Draws an unused identifier.
     fn draw(&self, is_free: impl Fn(EndId) -> bool) -> Result<EndId, Error> {
         for _ in 0..DRAWS {
             let c_r = random_id::<C_R_LENGTH>()?;
@@ -257,8 +240,7 @@ impl State {
         Err(Error::Busy)
     }
 
-    /// Processes message_3, which authenticates the client. Returns the context, the peer and
-    /// message_4.
+    /// Message_3 authenticates the client. Returns the context, the peer and message_4.
     fn agree(
         &mut self,
         now: Instant,
@@ -271,12 +253,12 @@ impl State {
         Ok((context, agreed.peer, message_4))
     }
 
-    /// Runs an exchange's computation; a panic ends the exchange.
+    /// A panic ends the exchange.
     fn compute<T>(&self, compute: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.fence.run(WHAT, compute).unwrap_or(Err(Error::Internal))
     }
 
-    /// Registers a context, and retires the credential's oldest one beyond the limit.
+    /// Retires the credential's oldest context beyond the limit.
     fn keep(&mut self, c_r: EndId, peer: Arc<Credential>) {
         let contexts = self.of.entry(peer.kid().into()).or_default();
         contexts.push_back(c_r);
@@ -290,7 +272,7 @@ impl State {
     }
 }
 
-/// Returns the response code for a failed exchange (RFC 9528 §6, appendix A.2).
+/// RFC 9528 §6, appendix A.2.
 fn refusal(error: &Error) -> Code {
     debug!(%error, "an EDHOC exchange has failed");
     match error {

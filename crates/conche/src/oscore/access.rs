@@ -1,6 +1,5 @@
-//! Checks that no other user may read credentials, or write or replace their numbers.
-//!
-//! Restoring old numbers makes this end reuse nonces, which reveals the protected messages.
+//! Checks that no other user may read credentials, or write or replace their numbers. Restoring old
+//! numbers makes this end reuse nonces, which reveals the protected messages.
 
 #[cfg(unix)]
 pub(super) use unix::{check_directory, check_numbers, check_secret};
@@ -17,15 +16,13 @@ mod unix {
 
     use crate::oscore::OpenError;
 
-    /// Readable or writable for the group or for others.
     const OTHERS: u32 = 0o077;
-    /// Writable for the group or for others.
     const OTHERS_WRITE: u32 = 0o022;
     /// Others may add files to a directory, but not replace its owner's files.
     const STICKY: u32 = 0o1000;
 
-    /// Checks a file with a secret: only its owner may read it, and it has one name, since each
-    /// name would have its own numbers.
+    /// Only the owner may read the file, and it has one name, since each name would have its own
+    /// numbers.
     pub(in crate::oscore) fn check_secret(file: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(file).map_err(OpenError::io(file))?;
         if metadata.permissions().mode() & OTHERS != 0 {
@@ -35,8 +32,7 @@ mod unix {
         check_names(file, &metadata)
     }
 
-    /// Checks the file with the numbers, or the lock: only its owner may write it. It may be
-    /// missing.
+    /// Only the owner may write the file with the numbers, or the lock. It may be missing.
     pub(in crate::oscore) fn check_numbers(file: &Path) -> Result<(), OpenError> {
         let metadata = match fs::metadata(file) {
             Ok(metadata) => metadata,
@@ -48,7 +44,7 @@ mod unix {
         check_names(file, &metadata)
     }
 
-    /// Checks the directory: no other user may replace files in it.
+    /// No other user may replace files in the directory.
     pub(in crate::oscore) fn check_directory(directory: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(directory).map_err(OpenError::io(directory))?;
         if metadata.permissions().mode() & STICKY == 0 {
@@ -80,7 +76,6 @@ mod unix {
     }
 }
 
-/// This platform has no file modes.
 #[cfg(not(unix))]
 mod elsewhere {
     use std::path::Path;

@@ -10,13 +10,11 @@ use zeroize::Zeroize as _;
 use super::libcoap::{aead_named, hexadecimal};
 use super::{Aead, Credentials, EndId, Hkdf, OpenError};
 
-/// Files of a directory that hold credentials.
 pub(super) const FILES: [&str; 2] = ["secret.json", "settings.json"];
 
-/// The item that only the owner may read.
 const SECRET: &str = "secret";
 
-/// The items of a JSON object. Texts, which may hold a secret, are wiped on drop.
+/// Texts, which may hold a secret, are wiped on drop.
 pub(super) struct Items(Map<String, Value>);
 
 impl Deref for Items {
@@ -37,7 +35,6 @@ impl Drop for Items {
     }
 }
 
-/// Parses a file as a JSON object.
 pub(super) fn items(file: &Path, text: &[u8]) -> Result<Items, OpenError> {
     match serde_json::from_slice(text) {
         Ok(Value::Object(items)) => Ok(Items(items)),
@@ -46,7 +43,6 @@ pub(super) fn items(file: &Path, text: &[u8]) -> Result<Items, OpenError> {
     }
 }
 
-/// Whether a file holds the master secret.
 pub(super) fn has_secret(items: &Items) -> bool {
     items.keys().any(|key| bare(key) == SECRET)
 }
@@ -55,7 +51,7 @@ fn bare(key: &str) -> &str {
     key.strip_suffix("_hex").or_else(|| key.strip_suffix("_ascii")).unwrap_or(key)
 }
 
-/// Builds credentials from the items of both files. Errors name `directory`.
+/// Errors name `directory`.
 pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentials, OpenError> {
     let wrong = |what: String| OpenError::wrong(directory, None, what);
     let mut read = Items(Map::new());

@@ -10,7 +10,6 @@ use super::keys::SenderInUse;
 use super::{Context, Credentials, NumberStore, OpenError, ReplayWindow, Start, access, aiocoap, libcoap, sequence};
 use crate::files;
 
-/// Maximum bytes of a file with credentials.
 const MAX_BYTES: usize = 65_536;
 
 /// Credentials, the file of their sequence numbers, and a lock that reserves both for this program.
@@ -31,8 +30,8 @@ pub struct Keeper {
 
 impl Keeper {
     /// Reads a libcoap configuration file or an aiocoap directory, and locks its credentials. A
-    /// file with several recipients is refused, since all of them would share one key and one
-    /// sequence of numbers.
+    /// file with several recipients is refused, since they would share one key and one sequence of
+    /// numbers.
     ///
     /// # Errors
     ///
@@ -137,14 +136,14 @@ impl Keeper {
         Ok(context)
     }
 
-    /// Returns where the last context ended. The caller must reserve numbers before it uses them.
+    /// Where the last context ended. The caller must reserve numbers before it uses them.
     pub(super) fn begin(&mut self) -> Result<Start, OpenError> {
         let start = self.read()?;
         self.is_started = true;
         Ok(start)
     }
 
-    /// Returns where the last context ended; an error if one is in use.
+    /// As [`begin`](Self::begin), without starting; an error if a context is in use.
     fn read(&self) -> Result<Start, OpenError> {
         if self.is_started {
             return Err(OpenError::InUse { file: self.file.clone() });
@@ -195,7 +194,7 @@ impl NumberStore for Keeper {
     }
 }
 
-/// Reads a file, which may hold a secret; returns nothing if it does not exist.
+/// The file may hold a secret, and be missing.
 fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     let text = Zeroizing::new(files::read_up_to(file, MAX_BYTES + 1).map_err(OpenError::io(file))?);
     if text.len() > MAX_BYTES {
@@ -204,7 +203,6 @@ fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     Ok(text)
 }
 
-/// Opens the lock file, creating it if missing.
 fn open_lock(lock: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);

@@ -52,7 +52,7 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A store without persistence, for keys that begin anew with each run.
+/// For keys that begin anew with each run.
 #[derive(Debug)]
 struct Nowhere(Start);
 
@@ -86,7 +86,6 @@ struct Shared {
     given_back: watch::Sender<()>,
 }
 
-/// The content of a store.
 #[derive(Debug, Default)]
 struct Kept {
     /// Numbers below this are stored as used.
@@ -97,13 +96,12 @@ struct Kept {
 }
 
 impl Shared {
-    /// Reserves numbers below this for a new socket.
+    /// For a new socket.
     fn begin(&self, up_to: u64) -> io::Result<()> {
         self.kept().finished = false;
         self.reserve(up_to)
     }
 
-    /// Reserves numbers below this.
     fn reserve(&self, up_to: u64) -> io::Result<()> {
         let mut kept = self.kept();
         if up_to > kept.up_to && !kept.finished {
@@ -113,7 +111,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores that no number from `next` on was used.
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
         let mut kept = self.kept();
         self.store.finish(next, window)?;
@@ -257,7 +254,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes the keys. Returns the lease, a context, and the bound of its reserved numbers.
+    /// Returns the lease, a context, and the bound of its reserved numbers.
     pub(crate) fn take(keys: &Keys) -> Result<(Self, Context, u64), KeysError> {
         let mut state = keys.state();
         if state.leased {
@@ -289,7 +286,7 @@ impl Lease {
         &self.keys
     }
 
-    /// Returns a function that stores a reservation. It may block, so run it on another thread.
+    /// The returned function may block, so run it on another thread.
     pub(crate) fn reserve(&mut self, reserve: Reserve) -> impl FnOnce() -> io::Result<()> + Send + use<> {
         // The numbers count even if the result is never received.
         self.reserved = self.reserved.max(reserve.up_to);
@@ -297,7 +294,7 @@ impl Lease {
         move || shared.reserve(reserve.up_to)
     }
 
-    /// Returns the keys with the final state of their context. It may block.
+    /// Stores the final state of the context. It may block.
     pub(crate) fn end(mut self, context: &Context) -> io::Result<()> {
         let (next, window) = (context.next_number(), context.window());
         if self.is_anew {
@@ -383,12 +380,13 @@ impl fmt::Debug for Identity {
 /// 2^-64; one of them is then refused.
 static IN_USE: LazyLock<(RandomState, Mutex<HashSet<u64>>)> = LazyLock::new(Default::default);
 
-/// Exclusive use of a sender key and its nonces in this program, until drop.
+/// Exclusive use of a sender key and its nonces in this program, until drop. Two sockets with the
+/// same key and numbers would reveal both of their messages (RFC 8613 §3.3).
 #[derive(Debug)]
 pub(super) struct SenderInUse(u64);
 
 impl SenderInUse {
-    /// Returns `None` if the sender is in use already.
+    /// `None` if the sender is in use already.
     pub(super) fn new(context: &Context) -> Option<Self> {
         let mut hasher = IN_USE.0.build_hasher();
         context.hash_sender(&mut hasher);

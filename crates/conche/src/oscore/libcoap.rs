@@ -9,8 +9,7 @@ use std::path::Path;
 
 use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
 
-/// Returns the credentials for the file's one recipient, and whether keys are derived anew after
-/// each start (`rfc8613_b_2`).
+/// Also returns whether keys are derived anew after each start (`rfc8613_b_2`).
 pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), OpenError> {
     let mut read = Read::default();
     for (line, number) in text.lines().zip(1..) {
@@ -106,7 +105,6 @@ fn bytes(encoding: &str, value: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Decodes hexadecimal digits.
 pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> =
         digits.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
@@ -139,7 +137,7 @@ fn unknown_algorithm(value: &str) -> String {
     format!("the algorithm {value} is not supported")
 }
 
-/// Returns the number of an algorithm by its name in the registry "COSE Algorithms".
+/// By its name in the registry "COSE Algorithms".
 pub(super) fn aead_named(name: &str) -> Option<i32> {
     let number = match name {
         "AES-CCM-16-64-128" => 10,

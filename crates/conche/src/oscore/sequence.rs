@@ -7,13 +7,10 @@ use serde_json::{Value, json};
 use super::aiocoap::items;
 use super::{OpenError, ReplayWindow, Start};
 
-/// Maximum bytes of such a file.
 pub(super) const MAX_BYTES: usize = 4096;
 
-/// The content for unused credentials.
 pub(super) const UNUSED: &str = r#"{"next-to-send":0,"received":{"index":0,"bitfield":0}}"#;
 
-/// Parses such a file.
 pub(super) fn parse(file: &Path, text: &[u8]) -> Result<Start, OpenError> {
     let items = items(file, text)?;
     let next = items.get("next-to-send").and_then(Value::as_u64);
@@ -29,7 +26,7 @@ pub(super) fn parse(file: &Path, text: &[u8]) -> Result<Start, OpenError> {
     }
 }
 
-/// Parses a window: all numbers below `index` were received, and a bit for each from there on.
+/// All numbers below `index` were received, and a bit for each from there on.
 fn window(received: &Value) -> Option<ReplayWindow> {
     let index = received.get("index")?.as_u64()?;
     let bits = received.get("bitfield")?.as_u64()?;
@@ -42,12 +39,11 @@ fn window(received: &Value) -> Option<ReplayWindow> {
     Some(ReplayWindow::new(end, seen.fold(0, |seen, behind| seen | 1 << behind)))
 }
 
-/// Returns the content in use: numbers below `next` may have been used, the window is unknown.
+/// Numbers below `next` may have been used, the window is unknown.
 pub(super) fn in_use(next: u64) -> String {
     json!({ "next-to-send": next, "received": "unknown" }).to_string()
 }
 
-/// Returns the content after an orderly end.
 pub(super) fn at_rest(next: u64, window: Option<ReplayWindow>) -> String {
     let Some(window) = window else { return in_use(next) };
     let index = window.end().saturating_sub(ReplayWindow::SIZE);

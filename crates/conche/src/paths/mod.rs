@@ -11,8 +11,7 @@ use crate::address::Address;
 use crate::prefixes::Prefixes;
 pub(crate) use store::PathStore;
 
-/// Which peers share path state: by default those of one IPv4 address or one IPv6 /64, which is
-/// usually one site.
+/// By default those of one IPv4 address or one IPv6 /64, which is usually one site.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     pub(crate) on: bool,
@@ -42,13 +41,13 @@ impl Sharing {
         self.lengths.set(prefix, length);
     }
 
-    /// Returns a length that exceeds its prefix's address length.
+    /// A length that exceeds its prefix's address length.
     pub(crate) fn impossible(&self) -> Option<(IpNet, u8)> {
         let mut lengths = self.lengths.iter().map(|(prefix, length)| (prefix, *length));
         lengths.find(|(prefix, length)| *length > prefix.max_prefix_len())
     }
 
-    /// Returns the path to a peer; `None` for multicast groups, which many paths lead to.
+    /// `None` for multicast groups, which many paths lead to.
     pub(crate) fn path(&self, peer: &Address) -> Option<PathKey> {
         let peer = peer.canonical();
         let address = peer.ip();
@@ -65,21 +64,20 @@ impl Sharing {
     }
 }
 
-/// Length of the prefix of IPv4-mapped addresses (RFC 4291 §2.5.5.2).
+/// RFC 4291 §2.5.5.2.
 const MAPPED_LENGTH: u8 = 96;
 
 /// A link-local prefix of this length contains the whole zone.
 const ZONE_LENGTH: u8 = 64;
 
-/// Returns a link-local address with its zone in the bits that are otherwise zero (RFC 4291
-/// §2.5.6), since it is another host on another interface.
+/// A link-local address with its zone in the bits that are otherwise zero (RFC 4291 §2.5.6), since
+/// it is another host on another interface.
 fn in_its_zone(peer: SocketAddrV6) -> u128 {
     let interface_id = u128::from(*peer.ip()) & u128::from(u64::MAX);
     LINK_LOCAL | u128::from(peer.scope_id()) << 64 | interface_id
 }
 
-/// Whether the path stays on one link. Its key then has an interface index, which is valid only
-/// until the next boot.
+/// Such a key has an interface index, which is valid only until the next boot.
 fn is_link_local(key: PathKey) -> bool {
     Ipv6Addr::from(key.prefix()).is_unicast_link_local()
 }
@@ -87,7 +85,7 @@ fn is_link_local(key: PathKey) -> bool {
 /// fe80::
 const LINK_LOCAL: u128 = 0xfe80 << 112;
 
-/// Returns the path as a prefix; an IPv4 path as an IPv4 prefix.
+/// An IPv4 path becomes an IPv4 prefix.
 fn prefix_of(key: PathKey) -> Option<IpNet> {
     let address = Ipv6Addr::from(key.prefix());
     let (address, length) = match (address.to_ipv4_mapped(), key.length().checked_sub(MAPPED_LENGTH)) {
@@ -97,7 +95,6 @@ fn prefix_of(key: PathKey) -> Option<IpNet> {
     IpNet::new(address, length).ok()
 }
 
-/// Returns the path of a [prefix](prefix_of).
 fn key_of(prefix: IpNet) -> PathKey {
     match prefix {
         IpNet::V4(v4) => PathKey::new(v4.addr().to_ipv6_mapped().into(), MAPPED_LENGTH.saturating_add(v4.prefix_len())),

@@ -32,10 +32,10 @@ use tracing::warn;
 use super::{is_link_local, key_of, prefix_of};
 use crate::files;
 
-/// Maximum time to wait for the file system; afterwards the file is ignored.
+/// Afterwards the file is ignored.
 const LONGEST_READ: Duration = Duration::from_secs(2);
 
-/// A file of path state, shared by all endpoints of a client or server. Clones share the store.
+/// Shared by all endpoints of a client or server. Clones share the store.
 #[derive(Clone, Debug)]
 pub(crate) struct PathStore(Arc<Shared>);
 
@@ -44,7 +44,6 @@ struct Shared {
     file: PathBuf,
     read: OnceCell<()>,
     known: Mutex<Known>,
-    /// Held while writing.
     writing: Mutex<Writing>,
 }
 
@@ -61,7 +60,6 @@ struct Writing {
     failing: bool,
 }
 
-/// Why a file is not used.
 #[derive(Debug, Error)]
 enum Unusable {
     #[error(transparent)]
@@ -95,8 +93,8 @@ impl PathStore {
         recalled.collect()
     }
 
-    /// Takes over an endpoint's path state; `now` is the endpoint's clock. [`write`](Self::write)
-    /// writes it to the file.
+    /// Takes over an endpoint's path state for [`write`](Self::write); `now` is the endpoint's
+    /// clock.
     pub(crate) fn learn<'a>(&self, now: Instant, paths: impl Iterator<Item = (PathKey, &'a PathHistory)>) {
         let wall = seconds_since_1970();
         let mut known = self.known();
@@ -112,13 +110,12 @@ impl PathStore {
         }
     }
 
-    /// Discards the state of a path.
     pub(crate) fn forget(&self, key: PathKey) {
         let mut known = self.known();
         known.is_new |= known.paths.remove(&key).is_some();
     }
 
-    /// Writes the state of the `most` most recent paths, on another thread.
+    /// On another thread, for the `most` most recent paths.
     pub(crate) fn write(&self, most: usize) -> JoinHandle<()> {
         let store = self.clone();
         spawn_blocking(move || store.write_now(most))
@@ -140,7 +137,7 @@ impl PathStore {
         writing.failing = written.is_err();
     }
 
-    /// Returns the most recent paths if any has changed, and discards the others.
+    /// `None` if no path has changed. Discards the others.
     fn take_new(&self, most: usize) -> Option<Vec<(PathKey, StoredPath)>> {
         let now = seconds_since_1970();
         let mut known = self.known();
@@ -159,7 +156,6 @@ impl PathStore {
         Some(paths)
     }
 
-    /// Reads the file into the store.
     fn read(&self, most: usize) {
         let file = &self.0.file;
         let read = match read(file, most) {
@@ -185,13 +181,12 @@ impl PathStore {
     }
 }
 
-/// Returns the system time. A clock before 1970 yields 0, so that all stored state is in the
-/// future.
+/// A clock before 1970 yields 0, so that all stored state is in the future.
 fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Reads a file in our format; a missing file is empty.
+/// A missing file is empty.
 fn read(path: &Path, most: usize) -> Result<Read, Unusable> {
     let bytes = most_bytes(most);
     let mut begin = files::read_up_to(path, bytes.saturating_add(1))?;
@@ -208,7 +203,7 @@ fn read(path: &Path, most: usize) -> Result<Read, Unusable> {
     Ok(parse(&begin, seconds_since_1970(), most)?)
 }
 
-/// Replaces a file if it is in our format, empty or missing.
+/// Only if the file is in our format, empty or missing.
 fn replace(path: &Path, text: &[u8]) -> Result<(), Unusable> {
     let begin = files::read_up_to(path, HEAD_BYTES)?;
     if !begin.is_empty() {
@@ -217,10 +212,9 @@ fn replace(path: &Path, text: &[u8]) -> Result<(), Unusable> {
     Ok(files::replace(path, text)?)
 }
 
-/// Stored state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoredPath {
-    /// Time of the last update, in seconds since 1970.
+    /// In seconds since 1970.
     pub(super) heard: u64,
     pub(super) srtt: Duration,
     pub(super) rttvar: Duration,
@@ -229,14 +223,13 @@ pub(super) struct StoredPath {
 }
 
 impl StoredPath {
-    /// Returns its age, or `None` if it is in the future or expired.
+    /// `None` if it is in the future or expired.
     pub(super) fn age(&self, now: u64) -> Option<Duration> {
         let age = Duration::from_secs(now.checked_sub(self.heard)?);
         (age <= PathHistory::KEPT).then_some(age)
     }
 }
 
-/// Why a text is not in this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Unknown {
     #[error("it does not begin with `{FIRST_LINE}`")]
@@ -245,12 +238,11 @@ pub(super) enum Unknown {
     Version(u32),
 }
 
-/// The content of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Read {
     /// In the order of the text.
     pub(super) paths: Vec<(PathKey, StoredPath)>,
-    /// Number of invalid lines. Expired ones are not counted.
+    /// Expired lines are not counted.
     pub(super) wrong: usize,
 }
 
@@ -262,15 +254,12 @@ const LEGEND: &str =
 
 /// The first line fits in this number of bytes.
 pub(super) const HEAD_BYTES: usize = 64;
-/// Maximum bytes of a path's line.
 const LINE_BYTES: usize = 128;
 
-/// Returns the maximum bytes of a text of this number of paths.
 pub(super) fn most_bytes(paths: usize) -> usize {
     LINE_BYTES.saturating_mul(paths).saturating_add(FIRST_LINE.len() + LEGEND.len() + 2)
 }
 
-/// Checks the first line of a text.
 pub(super) fn recognise(text: &[u8]) -> Result<(), Unknown> {
     let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let version = first.strip_prefix(NAME.as_bytes()).and_then(|version| str::from_utf8(version).ok()?.parse().ok());
@@ -281,7 +270,7 @@ pub(super) fn recognise(text: &[u8]) -> Result<(), Unknown> {
     }
 }
 
-/// Parses a text. `now` is in seconds since 1970; at most `most` paths are read.
+/// `now` is in seconds since 1970.
 pub(super) fn parse(text: &[u8], now: u64, most: usize) -> Result<Read, Unknown> {
     recognise(text)?;
     let mut read = Read::default();
@@ -312,7 +301,6 @@ fn parse_line(line: &str) -> Option<(PathKey, StoredPath)> {
     (words.next().is_none() && !is_link_local(key)).then_some((key, stored))
 }
 
-/// Formats the state of these paths.
 pub(super) fn format_paths(paths: &[(PathKey, StoredPath)]) -> String {
     let mut text = format!("{FIRST_LINE}\n{LEGEND}\n");
     for (key, StoredPath { heard, srtt, rttvar, copies }) in paths {

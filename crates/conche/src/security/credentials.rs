@@ -67,15 +67,14 @@ impl Roots {
         Ok(trust.with_intermediates(self.intermediates.iter().map(Vec::as_slice)))
     }
 
-    /// Converts them with the system's clock, which is read for each peer certificate because it
-    /// may be set while a socket is open.
+    /// Reads the system's clock for each peer certificate, because it may be set while a socket is
+    /// open.
     fn trust_now(&self) -> Result<Trust, CredentialsError> {
         let since_1970 = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Ok(self.trust(Duration::ZERO)?.with_clock(since_1970))
     }
 }
 
-/// The credentials of a socket, in both directions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
     /// For sessions that this program opens: pre-shared keys by server address, roots for other
@@ -88,22 +87,21 @@ pub(crate) struct Security {
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
     pub(crate) key_log: Option<KeyLog>,
-    /// Maximum number of open client sessions; `None` for the default.
+    /// Of clients; `None` for the default.
     pub(crate) max_sessions: Option<usize>,
     pub(crate) max_sessions_per_identity: Option<usize>,
 }
 
 impl Security {
-    /// Maximum bytes of a message in a session: a record carries no more (RFC 5246 §6.2.1).
+    /// In bytes: a record carries no more (RFC 5246 §6.2.1).
     const LONGEST_MESSAGE: usize = 1 << 14;
 
-    /// Whether no credentials are set.
     pub(crate) fn is_none(&self) -> bool {
         self.psk.len() == 0 && self.roots.is_none() && !self.is_server()
     }
 
-    /// Checks that messages of this size fit into records, that every credential can be used, and
-    /// that none is ambiguous.
+    /// Messages of this size must fit into records, and every credential must be usable and
+    /// unambiguous.
     pub(crate) fn validate(&self, message_bytes: usize) -> Result<(), ConfigError> {
         if !self.is_none() && message_bytes > Self::LONGEST_MESSAGE {
             return Err(ConfigError::SecuredMessage { bytes: message_bytes, longest: Self::LONGEST_MESSAGE });
@@ -124,7 +122,6 @@ impl Security {
         Ok(())
     }
 
-    /// Divides the session limit among the drivers of a server.
     pub(crate) fn divide(&mut self, drivers: usize) {
         let all = self.max_sessions.unwrap_or(conche_dtls::Config::default().max_sessions);
         self.max_sessions = Some(all.div_ceil(drivers.max(1)));
@@ -135,19 +132,17 @@ impl Security {
         self.keys.is_some() || self.certificate.is_some()
     }
 
-    /// Whether sessions may authenticate the sender of a request.
     pub(crate) fn names_peers(&self) -> bool {
         let names_clients = self.keys.is_some() || self.certificate.is_some() && self.client_roots.is_some();
         names_clients || self.psk.len() > 0 || self.roots.is_some()
     }
 
-    /// Whether a session can be opened with a server at this address, which must not be
-    /// IPv4-mapped.
+    /// `at` must not be IPv4-mapped.
     pub(crate) fn has_client_credentials(&self, at: IpAddr) -> bool {
         self.psk.of(at).is_some() || self.roots.is_some()
     }
 
-    /// Returns the PSK identity for a server at this address, which must not be IPv4-mapped.
+    /// `at` must not be IPv4-mapped.
     pub(crate) fn psk_identity(&self, at: IpAddr) -> Option<Identity> {
         match self.psk.of(at)? {
             ClientCredentials::Psk { identity, .. } => Some(Identity::psk(identity)),
@@ -155,7 +150,6 @@ impl Security {
         }
     }
 
-    /// Returns the credentials for a server of this name at this address.
     pub(crate) fn client_credentials(&self, at: IpAddr, name: &str) -> Result<ClientCredentials, HandshakeError> {
         if let Some(psk) = self.psk.of(at) {
             return Ok(psk.clone());
@@ -165,7 +159,7 @@ impl Security {
         ClientCredentials::certificate(self.own.clone(), trust, name).map_err(|error| HandshakeError::new(&error))
     }
 
-    /// Returns the credentials that authenticate clients, or `None` for a client.
+    /// `None` for a client.
     pub(crate) fn server_credentials(&self) -> Result<Option<ServerCredentials>, CredentialsError> {
         if !self.is_server() {
             return Ok(None);

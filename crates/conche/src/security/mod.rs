@@ -73,23 +73,19 @@ impl HandshakeError {
         Self { message: what.to_string().into(), unreachable: false, alert: None }
     }
 
-    /// A server with keys tried to send a request without a session.
     pub(crate) fn unprotected() -> Self {
         Self::new(&"a server with keys asks nobody without a session: use coaps")
     }
 
-    /// Like [`new`](Self::new), for a peer that does not respond.
     pub(crate) fn silence(what: &dyn fmt::Display) -> Self {
         Self { unreachable: true, ..Self::new(what) }
     }
 
-    /// Like [`new`](Self::new), for a handshake that the server ended with this alert.
     #[cfg(feature = "dtls")]
     pub(crate) fn alert_of(what: &str, alert: u8) -> Self {
         Self { alert: Some(alert), ..Self::new(&format_args!("{what} (alert {alert})")) }
     }
 
-    /// The program has no credentials for the server.
     pub(crate) fn none() -> Self {
         Self::new(&"there is no key to show, and there are no roots to believe in")
     }
@@ -121,9 +117,9 @@ impl HandshakeError {
 /// [`Response`](crate::client::Response::peer_identity).
 ///
 /// As a handler argument it admits only requests of authenticated senders; others are answered with
-/// 4.01. The program authorizes the sender, in one handler or in a layer around several, which
-/// reads the identity from [`Request::extension`](crate::server::Request::extension)
-/// ([`from_fn`](crate::server::from_fn) has an example).
+/// 4.01. The program authorizes the sender, in a handler or in a layer that reads the identity from
+/// [`Request::extension`](crate::server::Request::extension), as
+/// [`from_fn`](crate::server::from_fn) shows.
 ///
 /// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) runs it
 /// once for all observers. A layer can check registrations.
@@ -166,13 +162,13 @@ impl Identity {
         Self::Psk(identity.as_ref().into())
     }
 
-    /// Whether a DTLS session authenticates the peer, rather than each message.
+    /// Rather than each message.
     #[cfg(feature = "dtls")]
     pub(crate) fn is_of_session(&self) -> bool {
         matches!(self, Self::Psk(_) | Self::Certificate(_))
     }
 
-    /// Returns the identity with its kind, for errors.
+    /// With its kind, for errors.
     pub(crate) fn long(&self) -> String {
         match *self {
             #[cfg(feature = "dtls")]
@@ -186,7 +182,7 @@ impl Identity {
         }
     }
 
-    /// Returns the peer of a session, or `None` if it is not authenticated.
+    /// `None` if the peer is not authenticated.
     #[cfg(feature = "dtls")]
     pub(crate) fn of_session(proved: conche_dtls::Identity) -> Option<Self> {
         match proved {
@@ -236,8 +232,7 @@ impl PeerMismatch {
 
     /// Returns the identity that the request expects, from
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer). `None` if the request names
-    /// none and the peer opened the session: only a request with `expect_peer` may use such a
-    /// session.
+    /// none and the peer opened the session, which only a request with `expect_peer` may use.
     #[must_use]
     pub fn expected(&self) -> Option<&Identity> {
         self.expected.as_deref()

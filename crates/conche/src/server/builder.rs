@@ -56,11 +56,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
     ///
     /// `interface` is the index of a network interface, or 0 for the operating system's choice. The
     /// server must be bound to an unspecified address or to the group's, at the port that clients
-    /// use, 5683 by default.
+    /// use.
     ///
     /// Responses are delayed at random by up to some seconds
     /// ([`EndpointConfig::multicast`](crate::EndpointConfig::multicast)); errors and responses
-    /// without a payload are not sent. Other members run their handlers at the same time.
+    /// without a payload are not sent.
     ///
     /// Only Linux reports whether a datagram was sent to a group. Elsewhere responses could not be
     /// delayed, so starting the server fails.
@@ -101,10 +101,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// IPv4, /32 for IPv6) may use no more than the remaining slots, so half of all if no other
     /// client waits.
     ///
-    /// Handlers that complete without waiting do not count: they always run. A handler that would
-    /// wait beyond the limit is dropped, and its request is answered with 5.03 and Max-Age. A
-    /// request that is not idempotent, such as POST, is refused before its handler starts, so that
-    /// no work is half done.
+    /// Handlers that complete without waiting always run. A handler that would wait beyond the
+    /// limit is dropped, and its request is answered with 5.03 and Max-Age. A request that is not
+    /// idempotent, such as POST, is refused before its handler starts.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.role.handlers.max = handlers;
         self
@@ -112,13 +111,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
     /// Runs each handler as its own task from the start.
     ///
-    /// By default a handler first runs on the task that drives the socket, and becomes a task only
-    /// where it first waits; most handlers never wait, and save the task. Until then it delays all
-    /// others, so a handler that computes for long or blocks its thread stalls the server: move
-    /// such work to [`tokio::task::spawn_blocking`]. If that is not possible, spawn handlers on a
-    /// runtime with several threads; each then delays only its own thread.
-    /// [`concurrency`](Self::concurrency) then counts all handlers, and refuses those beyond it
-    /// before they start.
+    /// By default a handler becomes a task only where it first waits; most handlers never wait.
+    /// Until then it delays all others, so a handler that computes for long or blocks its thread
+    /// stalls the server: move such work to [`tokio::task::spawn_blocking`], or spawn handlers on a
+    /// runtime with several threads. [`concurrency`](Self::concurrency) then counts all handlers,
+    /// and refuses those beyond it before they start.
     pub fn spawn_handlers(mut self) -> Self {
         self.role.handlers.spawn = true;
         self
@@ -131,16 +128,16 @@ impl<C: SharedController> Builder<ServerRole, C> {
     ///
     /// Use several if one core is not enough. The kernel distributes clients by the addresses and
     /// ports of both sides, so while all workers run, a client's datagrams reach one worker, which
-    /// holds its deduplication, congestion and observation state. A client whose address or port
-    /// changes, as behind a NAT, is new to any server, and may reach another worker. Consequences:
+    /// holds its state. A client whose address or port changes, as behind a NAT, may reach another
+    /// worker. Consequences:
     ///
     /// - Handlers run concurrently on the threads of the workers. They share the router's state,
     ///   and a [`Notifier`](super::Notifier) reaches the observers of all workers: each runs the
     ///   handler once per change. Tasks that a handler spawns end with the server.
     /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are divided evenly among
-    ///   workers; a small number of clients may not be. Limits per peer stay whole, and each worker
-    ///   measures paths itself, up to [`Limits::paths`](crate::Limits::paths); a
-    ///   [`path_store`](Self::path_store) merges these for the next start.
+    ///   workers; clients may not be. Limits per peer stay whole, and each worker measures paths
+    ///   itself, up to [`Limits::paths`](crate::Limits::paths); a [`path_store`](Self::path_store)
+    ///   merges these for the next start.
     /// - [`Server::client`] has its own sockets, which serve no resources. A program that needs
     ///   both roles at one address, as LwM2M does, has one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would respond.
@@ -172,8 +169,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// unprotected: the server answers `coaps`, at port 5684 by default.
     ///
     /// The function returns the key of an identity. It runs on the task that drives the socket, for
-    /// any bytes that an unauthenticated client sends; a panic counts as `None`. A client cannot
-    /// tell whether its identity or its key was wrong. See [`security`](crate::security).
+    /// any bytes that an unauthenticated client sends; a panic counts as `None`. See
+    /// [`security`](crate::security).
     ///
     /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
     #[cfg(feature = "dtls")]
@@ -224,8 +221,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// [`client`](Server::client), as [`ClientBuilder::psk`](crate::client::ClientBuilder::psk)
     /// does for other clients. The identity has 1 to 1024 bytes.
     ///
-    /// The peer may also send requests through such a session, which the server's routes answer: an
-    /// LwM2M device registers at its server and is then managed through the same session. Their
+    /// The server's routes answer requests of the peer through such a session: an LwM2M device
+    /// registers at its server and is then managed through the same session. Their
     /// [`Identity`](crate::security::Identity) is the one given here.
     ///
     /// This does not accept sessions: clients open sessions only with the credentials of
@@ -397,8 +394,8 @@ impl ServerRole {
     }
 }
 
-/// Returns the EDHOC resource for `/.well-known/core` (RFC 9668 §6): responder, with method 3,
-/// cipher suite 2, key IDs (COSE header parameter 4) and combined requests.
+/// RFC 9668 §6: responder, with method 3, cipher suite 2, key IDs (COSE header parameter 4) and
+/// combined requests.
 #[cfg(feature = "edhoc")]
 fn edhoc_resource() -> Resource {
     let resource = Resource::new().resource_type("core.edhoc");

@@ -219,8 +219,7 @@
 //! # Tracing
 //!
 //! Each request has a span at level DEBUG, in which its handler runs; server errors are logged at
-//! ERROR. A program sees these events only with a subscriber, such as this one, for which
-//! `RUST_LOG=conche=debug` shows more:
+//! ERROR. `RUST_LOG=conche=debug` shows both with this subscriber:
 //!
 //! ```no_run
 //! use tracing_subscriber::EnvFilter;
@@ -311,8 +310,8 @@ impl Server {
     /// Returns OpenMetrics text: counters, gauges, and the path state of up to `destinations`
     /// destinations, the busiest first.
     ///
-    /// With 0, no destinations are listed. Otherwise all destinations with state are scanned in
-    /// batches, so that traffic is not held up. See [`metrics`](crate::metrics).
+    /// All destinations with state are scanned in batches, which do not hold up traffic; with 0,
+    /// none are scanned. See [`metrics`](crate::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::driver::metrics(self.workers.handles(), destinations).await
@@ -340,11 +339,10 @@ impl Server {
     /// as LwM2M requires. It has the server's settings, and ends with the server. Each call returns
     /// a clone of the same client.
     ///
-    /// Over `coaps` it uses two kinds of sessions. It opens sessions with the credentials of
+    /// Over `coaps` it opens sessions with the credentials of
     /// [`outgoing_psk`](ServerBuilder::outgoing_psk) and
-    /// [`outgoing_roots`](ServerBuilder::outgoing_roots); the server's routes answer requests that
-    /// arrive through them. A session that a client of the server opened carries only requests that
-    /// name that client's identity with
+    /// [`outgoing_roots`](ServerBuilder::outgoing_roots). A session that a client of the server
+    /// opened carries only requests that name that client's identity with
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer).
     ///
     /// With several [workers](ServerBuilder::workers) the client has its own sockets and outlives
@@ -359,9 +357,8 @@ impl Server {
     ///
     /// New requests are answered with 5.03. Running handlers may finish; those still running when a
     /// quarter of the time (at most 5 s) is left are dropped, and their requests answered with 5.03
-    /// and Max-Age, so that no client waits in vain. The shutdown also waits for requests of this
-    /// server's [`client`](Self::client), including new ones, and for acknowledgements of
-    /// Confirmable responses.
+    /// and Max-Age. The shutdown also waits for requests of this server's [`client`](Self::client),
+    /// including new ones, and for acknowledgements of Confirmable responses.
     pub async fn shutdown(mut self, within: Duration) {
         self.workers.handles().for_each(|handle| handle.shutdown(within));
         self.workers.all_ended().await;
@@ -384,9 +381,9 @@ impl Server {
     /// # Errors
     /// Why the server ended, unless it was shut down. Later calls return the same. Cancel safe.
     /// With several [workers](ServerBuilder::workers), the first that ends is reported at once; the
-    /// others continue. However, the kernel then redistributes clients over the remaining sockets:
-    /// half or more of the other workers' clients reach a worker without their deduplication state
-    /// and observations. If that is not acceptable, shut the server down.
+    /// others continue, but the kernel redistributes half or more of their clients, which then
+    /// reach a worker without their deduplication state and observations. If that is not
+    /// acceptable, shut the server down.
     pub async fn wait(&mut self) -> Result<(), Stopped> {
         if self.ended.is_none() {
             self.ended = Some(self.workers.ended().await);

@@ -18,16 +18,15 @@ use crate::driver::{Handle, ShutdownBarrier};
 use crate::error::StartError;
 use crate::socket::{Binding, Role, Socket, could_have_alone};
 
-/// All drivers of a server. Dropping them stops them at once.
+/// Dropping them stops them at once.
 #[derive(Debug)]
 pub(super) struct Workers {
     first: Handle,
     others: Vec<Handle>,
-    /// Tasks that have not ended.
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Aborts the drivers, since a client on the server's socket may live longer.
+/// A client on the server's socket may live longer.
 impl Drop for Workers {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
@@ -35,13 +34,12 @@ impl Drop for Workers {
 }
 
 impl Workers {
-    /// Starts a single driver on the caller's runtime.
     pub(super) fn one(setup: &Setup, binding: &Binding, served: Served<Router>) -> Result<Self, StartError> {
         let (first, task) = setup.start_server(binding, served)?;
         Ok(Self { first, others: Vec::new(), tasks: vec![task] })
     }
 
-    /// Starts `count` drivers, each on its own thread, which divide the limits.
+    /// `count` drivers, each on its own thread, which divide the limits.
     pub(super) fn several(
         setup: &Setup,
         address: SocketAddr,
@@ -59,7 +57,7 @@ impl Workers {
         could_have_alone(address, setup.settings.interface.as_deref())?;
         // Each socket that is opened makes the kernel redistribute clients, so a duplicate could
         // arrive at another socket than its original. Nothing is served before all are open;
-        // datagrams received before are discarded, as if the server had started later.
+        // datagrams received before are discarded.
         let first = WorkerSlot::open(&setup, address)?;
         let address = first.socket.local();
         let others = (1..count).map(|_| WorkerSlot::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
@@ -90,7 +88,6 @@ impl Workers {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Waits until all have ended, or one of them without a shutdown.
     pub(super) async fn ended(&mut self) -> Result<(), Stopped> {
         poll_fn(|context| {
             let mut ended = Ok(());
@@ -115,14 +112,12 @@ impl Workers {
     }
 }
 
-/// A socket and a runtime for a driver.
 struct WorkerSlot {
     socket: Socket,
     runtime: WorkerRuntime,
 }
 
 impl WorkerSlot {
-    /// Opens a socket at a shared address, on its own runtime.
     fn open(setup: &Setup, address: SocketAddr) -> io::Result<Self> {
         let runtime = WorkerRuntime(Some(Builder::new_current_thread().enable_all().build()?));
         let socket = {
@@ -134,7 +129,7 @@ impl WorkerSlot {
 }
 
 /// A runtime that can be dropped anywhere, also on a thread of another runtime, where dropping a
-/// [`Runtime`] panics. Its blocking tasks may take arbitrarily long.
+/// [`Runtime`] panics.
 struct WorkerRuntime(Option<Runtime>);
 
 impl WorkerRuntime {
@@ -142,7 +137,7 @@ impl WorkerRuntime {
         self.0.as_ref().map(Runtime::enter)
     }
 
-    /// Starts a driver on its own thread, which ends with the driver.
+    /// The thread ends with the driver.
     fn start(
         self,
         setup: &Setup,
@@ -160,7 +155,6 @@ impl WorkerRuntime {
         Ok(started)
     }
 
-    /// Runs a driver, and the tasks of its handlers, until the driver ends.
     fn run(&self, driver: &Handle) {
         if let Some(runtime) = &self.0 {
             runtime.block_on(driver.stopped());
@@ -176,12 +170,12 @@ impl Drop for WorkerRuntime {
     }
 }
 
-/// Divides valid limits among `count` endpoints, so that together they hold no more than one did. A
-/// share that would be too small to work with is larger.
+/// Divides valid limits among `count` endpoints. A share that would be too small to work with is
+/// larger.
 ///
-/// These stay whole: limits of one peer or one request, as a peer is served by the same endpoint as
-/// long as all run; paths, which each endpoint measures by itself; requests to groups, which arrive
-/// at one socket; and outputs, which wait only until the driver polls.
+/// These stay whole: limits of one peer or one request, as a peer is served by one endpoint; paths,
+/// which each endpoint measures by itself; requests to groups, which arrive at one socket; and
+/// outputs, which wait only until the driver polls.
 fn divide(limits: &Limits, count: usize) -> Limits {
     // Without `..`, so that a new limit does not compile until it is handled here.
     let &Limits {

@@ -36,7 +36,6 @@ pub trait Handler<Arguments, S>: Send + Sync + 'static {
     fn call(&self, request: Request, state: &S) -> HandlerFuture;
 }
 
-/// Converts a handler's result into a response in the format that the client accepts.
 fn answer<T: IntoResponse>(
     result: impl Future<Output = T> + Send + 'static,
     method: Code,
@@ -167,10 +166,9 @@ impl fmt::Debug for HandlerFuture {
     }
 }
 
-/// Memory for futures of one type, one after the other.
 type FutureSlot = Pin<Box<dyn Runs + Send>>;
 
-/// Memory for a future; empty between two.
+/// Memory for a future; empty between two of one type.
 trait Runs {
     /// Moves a future in from an `Option` of its type.
     fn put(self: Pin<&mut Self>, future: &mut dyn Any);
@@ -192,12 +190,11 @@ impl<F: Future<Output = Response> + 'static> Runs for Option<F> {
     }
 }
 
-/// Empty slots left by futures on this thread, at most one per type of future. Often used types
-/// move to the front.
+/// Empty slots left by futures on this thread, at most one per type. Often used types move to the
+/// front.
 #[derive(Default)]
 struct FutureSlots(Vec<(TypeId, Option<FutureSlot>)>);
 
-/// Maximum number of types with a slot.
 const MAX_SLOTS: usize = 16;
 
 thread_local! {
@@ -205,13 +202,11 @@ thread_local! {
 }
 
 impl FutureSlots {
-    /// Takes a slot for a future of this type, if there is one.
     fn take(kind: TypeId) -> Option<FutureSlot> {
         let left = SLOTS.try_with(|slots| slots.try_borrow_mut().ok()?.of(kind)?.take());
         left.ok().flatten()
     }
 
-    /// Keeps an empty slot, within the limit.
     fn give_back(kind: TypeId, slot: FutureSlot) {
         // Thread-local storage may be destroyed already.
         let _ = SLOTS.try_with(|slots| {

@@ -43,8 +43,8 @@ use crate::security::Identity;
 /// ```
 ///
 /// An authorizing layer must pass requests that [run for observers](Request::is_for_observers):
-/// these have no client, and each observer's [`Identity`](crate::security::Identity) was checked at
-/// registration. Refusing them ends the observations.
+/// each observer's [`Identity`](crate::security::Identity) was checked at registration. Refusing
+/// them ends the observations.
 ///
 /// ```
 /// # #[cfg(feature = "dtls")] {
@@ -154,11 +154,11 @@ impl<F> fmt::Debug for HandleError<F> {
 }
 
 /// A layer that passes only fresh requests: those with an Echo option (RFC 9175 §2) whose value the
-/// server recently sent to this client. Others are answered with 4.01 and an Echo value, and
-/// [`Client`](crate::Client) repeats them with it.
+/// server recently sent to this client. Others are answered with 4.01 and an Echo value, with which
+/// [`Client`](crate::Client) repeats them.
 ///
-/// After that time, recorded or delayed requests have no effect; neither have requests from forged
-/// addresses. The cost is a round trip, and no memory per client.
+/// Recorded or delayed requests then have no effect after that time; neither have requests from
+/// forged addresses. The cost is a round trip, and no memory per client.
 ///
 /// ```
 /// use std::time::Duration;
@@ -201,7 +201,7 @@ impl RequireFresh {
 }
 
 impl Challenges {
-    /// Returns the 4.01 response to a request that is not fresh.
+    /// The 4.01 response to a request that is not fresh.
     fn refusal(&self, request: &Request) -> Option<Response> {
         if request.is_for_observers() {
             return None;
@@ -248,7 +248,6 @@ impl<S> FromRequestParts<S> for crate::oscore::Identity {
     }
 }
 
-/// Returns 4.01 for a handler that takes an identity, if there is none.
 fn missing_identity(request: &Request) -> Rejection {
     // Logged once, as each change of an observed resource would repeat it.
     static SAID: Once = Once::new();
@@ -262,8 +261,8 @@ fn missing_identity(request: &Request) -> Rejection {
     unprotected()
 }
 
-/// A layer that passes only authenticated requests: from OSCORE keys, or from a DTLS session with
-/// an authenticated client. Others are answered with 4.01.
+/// A layer that passes only requests authenticated by OSCORE keys or a DTLS session. Others are
+/// answered with 4.01.
 ///
 /// Runs of a [`Notifier`](super::Notifier) pass, as the registrations did. Like any layer it does
 /// not apply to `/.well-known/core`, which is public.
@@ -291,7 +290,6 @@ impl<I: RequestService> Layer<I> for RequireSecured {
     }
 }
 
-/// Returns the response to an unprotected request.
 fn unprotected() -> Rejection {
     Rejection::new(Code::UNAUTHORIZED, refusal::UNAUTHENTICATED)
 }

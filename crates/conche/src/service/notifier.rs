@@ -7,8 +7,7 @@ use crate::driver::{Changes, Observable};
 
 /// Notifies the observers of a resource of changes (RFC 7641).
 /// [`observed_by`](super::Resource::observed_by) makes a [`Resource`](super::Resource) observable;
-/// the code that changes the resource keeps a clone of the notifier, for example in the router's
-/// state.
+/// the code that changes it keeps a clone of the notifier, for example in the router's state.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,16 +36,14 @@ use crate::driver::{Changes, Observable};
 ///
 /// The handler of GET or FETCH runs once for all observers of the same path, query, Accept and
 /// payload. Its response is encoded once, and sent to each observer when congestion control
-/// permits; a slow observer skips outdated states and receives the latest. Rapid changes run the
-/// handler again only after it has finished. A few handlers run at a time, and requests are served
-/// in between. Clients of one prefix hold at most half of
-/// [`Limits::topics`](crate::Limits::topics); registrations beyond are answered without Observe.
+/// permits; a slow observer skips outdated states. Changes while the handler runs cause one more
+/// run. Clients of one prefix hold at most half of [`Limits::topics`](crate::Limits::topics);
+/// registrations beyond are answered without Observe.
 ///
-/// For the handler, [`Peer`](super::Peer) is one of the observers, and conditions and ETags of
-/// requests are omitted. There is no [`Identity`](crate::security::Identity): authorization happens
-/// at registration, and [`Request::is_for_observers`](super::Request::is_for_observers) lets a
-/// layer recognise such a run. An error response is the last notification: it ends the
-/// observations.
+/// For the handler, [`Peer`](super::Peer) is one of the observers; conditions and ETags are
+/// omitted. There is no [`Identity`](crate::security::Identity): authorization happens at
+/// registration, and [`Request::is_for_observers`](super::Request::is_for_observers) identifies
+/// such a run. An error response is the last notification.
 ///
 /// The methods return at once, and may be called from anywhere, including handlers of the resource.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +62,7 @@ impl Notifier {
     }
 
     /// Reports a change of the resource at this path, for a notifier of a route with captures. The
-    /// path is written as in a URI: percent-encoded where necessary, without a query.
+    /// path is written as in a URI: percent-encoded, without a query.
     pub fn notify_path(&self, path: &str) {
         self.0.change(|changes| changes.call_for(path));
     }

@@ -39,8 +39,8 @@ impl Request {
         Some(Self::new(peer, message.filter(|_| method.is_request())?))
     }
 
-    /// Whether a [`Notifier`](super::Notifier) runs this request for all observers of the resource,
-    /// whose registrations were accepted, rather than one client.
+    /// Whether a [`Notifier`](super::Notifier) makes this request for all observers of the
+    /// resource, whose registrations were accepted, rather than one client.
     #[must_use]
     pub fn is_for_observers(&self) -> bool {
         self.notification
@@ -156,8 +156,7 @@ impl<'a> Capture<'a> {
     }
 
     /// Returns the value as one text: for `{name}` unchanged; for `{*name}` the segments joined by
-    /// slashes, with slashes and percent signs inside a segment percent-encoded, so that different
-    /// segments give different texts.
+    /// slashes, with slashes and percent signs inside a segment percent-encoded.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         let mut segments = self.segments();

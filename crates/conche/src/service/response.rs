@@ -39,7 +39,7 @@ pub struct Response {
     stream: Option<Arc<Made>>,
 }
 
-/// A streamed body. Among clones of a response, the first one sent takes it.
+/// Among clones of a response, the first one sent takes the stream.
 #[derive(Debug)]
 struct Made {
     source: Mutex<Option<Source>>,
@@ -79,7 +79,7 @@ impl Response {
     }
 
     /// Sets a streamed payload of any size: see [`body`](crate::body). `size` is its exact or
-    /// approximate number of bytes, if known, which is sent to clients as Size2 (RFC 7959 §4).
+    /// approximate number of bytes, if known, sent to clients as Size2 (RFC 7959 §4).
     ///
     /// ```
     /// use conche::server::{Response, Router, get};
@@ -120,12 +120,11 @@ impl Response {
         &self.payload
     }
 
-    /// Returns the value of the first option of this number.
     pub(super) fn option_value(&self, number: OptionNumber) -> Option<&[u8]> {
         self.options.as_ref().and_then(|options| options.value(number))
     }
 
-    /// Converts into a 2.03 without the representation (RFC 7252 §5.9.1.3).
+    /// RFC 7252 §5.9.1.3.
     pub(super) fn into_valid(self) -> Self {
         Self { code: Code::VALID, format: None, payload: Bytes::new(), stream: None, ..self }
     }
@@ -168,7 +167,7 @@ impl Response {
         Self { reliability: Some(reliability), ..self }
     }
 
-    /// Converts a representation in another format than `accept` into 4.06 (RFC 7252 §5.10.4).
+    /// 4.06 for a representation in another format than `accept` (RFC 7252 §5.10.4).
     pub(super) fn accepted_as(self, accept: ContentFormat) -> Self {
         match self.format {
             Some(format) if self.code == Code::CONTENT && format != accept => Self::diagnostic(
@@ -179,7 +178,7 @@ impl Response {
         }
     }
 
-    /// Converts into an error: a text becomes a diagnostic payload, without Content-Format.
+    /// A text becomes a diagnostic payload, without Content-Format.
     fn into_error(self, code: Code) -> Self {
         let format = self.format.filter(|format| *format != ContentFormat::TEXT_PLAIN);
         Self { code, format, ..self }

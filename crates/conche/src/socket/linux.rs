@@ -30,24 +30,20 @@ use tokio::io::unix::AsyncFd;
 use super::{Arrival, Departure};
 use crate::address::Address;
 
-/// ICMP Destination Unreachable (RFC 792). All codes but "fragmentation needed" mean that the
-/// datagram is lost for good.
+/// RFC 792. All codes but "fragmentation needed" mean that the datagram is lost for good.
 const DESTINATION_UNREACHABLE: u8 = 3;
 const FRAGMENTATION_NEEDED: u8 = 4;
-/// ICMPv6 Destination Unreachable (RFC 4443 §3.1).
+/// RFC 4443 §3.1.
 const DESTINATION_UNREACHABLE_V6: u8 = 1;
 
-/// The ECN bits of the type of service or traffic class.
 const ECN_MASK: u8 = 0b11;
 
-/// Maximum batch size.
 pub(super) const MAX_BATCH: usize = 32;
 
 /// Room for the control messages of a datagram or an error: those requested below, and those that
 /// the user of a given socket requested, such as timestamps. If they do not fit, none can be read.
 const CONTROL_BYTES: usize = 1024;
 
-/// Buffers for control messages.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) of_one: Vec<u8>,
@@ -58,8 +54,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Requests control messages from a socket. The local address is requested only if `many` are
-    /// possible, multicast addresses included; otherwise it is known.
+    /// The local address is requested only if `many` are possible, multicast addresses included;
+    /// otherwise it is known.
     pub(super) fn of(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<Self> {
         hear(socket, v6, many, ours)?;
         let of_v4 = cmsg_space::<u8>() + if many { cmsg_space::<libc::in_pktinfo>() } else { 0 };
@@ -70,7 +66,7 @@ impl Control {
     }
 }
 
-/// See [`Control::of`]. An IPv6 socket that also serves IPv4 has the options of both.
+/// An IPv6 socket that also serves IPv4 has the options of both.
 ///
 /// UDP_GRO is set only on our own sockets: other readers of a user's socket would not expect merged
 /// datagrams.
@@ -98,7 +94,7 @@ fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Resul
     Ok(())
 }
 
-/// Receives the next datagram to the front of the buffer, or several that the kernel merged.
+/// Receives to the front of the buffer a datagram, or several that the kernel merged.
 pub(super) fn receive(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
@@ -113,8 +109,8 @@ pub(super) fn receive(
     }
 }
 
-/// Receives a batch: one message per part of the buffer, given with its start. Returns the number
-/// of parts used. An error belongs to one message; the others have been received.
+/// One message per part of the buffer, given with its start. Returns the number of parts used. An
+/// error belongs to one message; the others have been received.
 pub(super) fn receive_several<'a>(
     socket: &impl AsRawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -127,7 +123,7 @@ pub(super) fn receive_several<'a>(
     }
 }
 
-/// Receives a batch with this type of sender addresses, which is the same for all of a socket.
+/// `S` is the type of sender addresses, which is the same for all of a socket.
 fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
     socket: RawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -151,7 +147,7 @@ fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
     error.map_or(Ok(needed), Err)
 }
 
-/// Adds the datagrams of a message that begins at `start`.
+/// The message begins at `start`.
 fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
     start: usize,
     message: &RecvMsg<'_, '_, S>,
@@ -203,9 +199,9 @@ pub(super) fn receive_error(
     Ok(address(message.address.as_ref()).filter(|_| unreachable).map(|peer| (peer, message.bytes)))
 }
 
-/// Whether the error is one that the kernel derives only from ICMP errors (`icmp_err_convert`,
-/// `icmpv6_err_convert`). The next socket operation fails with it, so a forged ICMP error must not
-/// count as that operation's.
+/// Errors that the kernel derives only from ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`).
+/// The next socket operation fails with them, so a forged ICMP error must not count as that
+/// operation's.
 pub(super) fn is_of_icmp(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let protocol = [Errno::ENOPROTOOPT, Errno::EOPNOTSUPP, Errno::EPROTO, Errno::EACCES];
@@ -213,7 +209,6 @@ pub(super) fn is_of_icmp(error: &io::Error) -> bool {
     errno.is_some_and(|errno| protocol.contains(&errno) || path.contains(&errno))
 }
 
-/// Whether the kernel temporarily had no memory or room for the datagram.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     matches!(errno, Some(Errno::ENOBUFS | Errno::ENOMEM | Errno::EAGAIN | Errno::EINTR))
@@ -243,18 +238,16 @@ fn ecn(traffic_class: u8) -> Ecn {
     }
 }
 
-/// Maximum size of datagrams that become segments. They pass any IPv6 path (minimum MTU of 1280
-/// bytes, RFC 8200 §5), since segments cannot be fragmented; and [`MAX_BATCH`] of them fit one
-/// message.
+/// Maximum size of segments, which cannot be fragmented: any IPv6 path carries them (minimum MTU of
+/// 1280 bytes, RFC 8200 §5), and [`MAX_BATCH`] of them fit one message.
 const LARGEST_SEGMENT: usize = 1280 - 40 - 8;
 
 thread_local! {
-    /// Message headers for the kernel, by the bytes of control messages per message, which take few
-    /// values. Thread-local, since they cannot move between threads.
+    /// By the bytes of control messages per message, which take few values. Thread-local, since
+    /// they cannot move between threads.
     static HEADERS: RefCell<BTreeMap<usize, MultiHeaders<SockaddrStorage>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Datagrams to send together, with their destinations.
 type Batch<'a> = SmallVec<[(&'a [u8], SocketAddr); MAX_BATCH]>;
 
 /// Number of datagrams per message.
@@ -265,8 +258,8 @@ type Messages = SmallVec<[usize; MAX_BATCH]>;
 ///
 /// The kernel splits a message into datagrams of one size (the last may be shorter) late in the
 /// stack: one route lookup and one pass through filters and queues for all of them. All messages of
-/// a call share the segment size. Some devices, tunnels and kernels do not support this, which shows
-/// only on sending: a refused message is sent again datagram by datagram.
+/// a call share the segment size. Some devices, tunnels and kernels do not support this: a refused
+/// message is sent again datagram by datagram.
 #[derive(Debug)]
 pub(in crate::socket) struct Sender {
     /// Whether segmentation has never been refused.
@@ -274,14 +267,14 @@ pub(in crate::socket) struct Sender {
 }
 
 impl Sender {
-    /// Checks the socket for UDP_SEGMENT: a kernel without it would ignore the control message and
-    /// send the whole message as one datagram.
+    /// A kernel without UDP_SEGMENT would ignore the control message and send the whole message as
+    /// one datagram.
     pub(in crate::socket) fn new(socket: &socket2::Socket) -> Self {
         Self { segments: getsockopt(socket, sockopt::UdpGsoSegment).is_ok() }
     }
 
-    /// Sends datagrams with one local address and ECN codepoint, and returns how many were sent. An
-    /// error belongs to the first datagram, or to one sent before.
+    /// All share one local address and ECN codepoint. Returns how many were sent. An error belongs
+    /// to the first datagram, or to one sent before.
     pub(in crate::socket) fn send_several<'a>(
         &mut self,
         socket: &impl AsRawFd,
@@ -309,8 +302,8 @@ impl Sender {
     }
 }
 
-/// Returns the segment size and the messages for the first of these datagrams, or `None` if that
-/// saves no message.
+/// The segment size and the messages for the first of these datagrams, or `None` if that saves no
+/// message.
 fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     let few = batch.iter().take_while(|(datagram, _)| datagram.len() <= LARGEST_SEGMENT).count();
     let batch = &batch[..few];
@@ -329,7 +322,7 @@ fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     (messages.len() < few).then_some((u16::try_from(size).ok()?, messages))
 }
 
-/// Sends messages of the given numbers of datagrams, and returns how many messages were sent.
+/// `messages` holds numbers of datagrams. Returns how many messages were sent.
 fn send_messages(
     socket: &impl AsRawFd,
     batch: &[(&[u8], SocketAddr)],
@@ -360,7 +353,6 @@ fn send_messages(
     })
 }
 
-/// Sends a datagram from a local address and with an ECN codepoint.
 pub(in crate::socket) fn send(socket: &impl AsRawFd, datagram: &[u8], departure: &Departure) -> io::Result<()> {
     let to = SockaddrStorage::from(departure.to);
     with_control(departure, None, |control| {
@@ -369,7 +361,6 @@ pub(in crate::socket) fn send(socket: &impl AsRawFd, datagram: &[u8], departure:
     Ok(())
 }
 
-/// Calls `send` with the control messages for a departure and a segment size.
 fn with_control<T>(
     departure: &Departure,
     segment: Option<u16>,
@@ -405,7 +396,6 @@ fn with_control<T>(
     send(&control)
 }
 
-/// Returns the space of a control message of [`with_control`].
 fn space(control: &ControlMessage<'_>) -> usize {
     match control {
         ControlMessage::Ipv4PacketInfo(_) => cmsg_space::<libc::in_pktinfo>(),
@@ -428,12 +418,11 @@ impl Descriptor {
         register(socket, Interest::READABLE.add(Interest::ERROR)).map(Self)
     }
 
-    /// Waits until there may be a datagram or an error, as requested.
     pub(in crate::socket) async fn ready(&self, interest: Interest) -> io::Result<()> {
         self.0.ready(interest).await.map(drop)
     }
 
-    /// Receives, if there may be something. `WouldBlock` means that nothing more is queued.
+    /// `WouldBlock` means that nothing more is queued.
     pub(in crate::socket) fn try_io<T>(
         &self,
         interest: Interest,
@@ -446,15 +435,13 @@ impl Descriptor {
         self.0.get_ref().send_to(datagram, to)
     }
 
-    /// Waits for room to send. This is rare, so a duplicate of the descriptor is registered with
-    /// tokio only for this wait.
+    /// This is rare, so a duplicate of the descriptor is registered with tokio only for this wait.
     pub(in crate::socket) async fn writable(&self) -> io::Result<()> {
         let socket = register(self.0.get_ref().try_clone()?, Interest::WRITABLE)?;
         socket.ready(Interest::WRITABLE).await.map(drop)
     }
 }
 
-/// Registers the socket with tokio.
 #[allow(
     deprecated,
     reason = "what is to take its place is unsafe, for types whose number may change: that of a socket does not"

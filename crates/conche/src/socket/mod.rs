@@ -29,8 +29,8 @@ use crate::address::Address;
 #[cfg(target_os = "linux")]
 use linux::Descriptor;
 
-/// Requested socket buffer size for bursts, as far as the operating system grants it. Its usual 208
-/// KiB hold only about 300 small datagrams, since each is charged with the kernel's overhead.
+/// Requested for bursts, as far as the operating system grants it. Its usual 208 KiB hold only
+/// about 300 small datagrams, since each is charged with the kernel's overhead.
 const BUFFER: usize = 4 << 20;
 
 /// More datagrams than such a buffer holds: the kernel doubles the buffer, and charges each
@@ -40,25 +40,24 @@ const MAX_ARRIVED: usize = 2 * BUFFER / 256;
 /// Attempts to send a datagram when the operating system reports errors of earlier ones instead.
 const TRIES: usize = 4;
 
-/// Maximum time a datagram waits for room in the operating system's buffer, unless the wait of the
-/// previous one timed out.
+/// Maximum wait for room in the operating system's buffer, unless the wait of the previous datagram
+/// timed out.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Maximum UDP payload.
 const LARGEST_DATAGRAM: usize = 65_535;
 
-/// Buffer bytes per datagram of a batch. Each datagram may have any size, and truncated bytes are
-/// lost. Most of this is address space only: datagrams of up to 4 KiB touch a page or two. The
-/// extra bytes start the places at different cache lines; otherwise they would evict each other.
+/// Buffer bytes per datagram of a batch. Truncated bytes would be lost, so each datagram may have
+/// any size. Most of this is address space only. The extra bytes start the places at different
+/// cache lines; otherwise they would evict each other.
 const PLACE: usize = LARGEST_DATAGRAM + 1 + 3 * 64;
 
-/// Batch size of a server's receives and sends. More gain nothing.
+/// Larger batches gain nothing.
 const OF_SERVER: usize = 32;
 
-/// Batch size of a client, of which a program may have many.
+/// A program may have many clients.
 const OF_CLIENT: usize = 8;
 
-/// Number of successive datagrams after which receives are batched.
+/// Successive datagrams after which receives are batched.
 #[cfg(target_os = "linux")]
 const HURRY: usize = 2;
 
@@ -69,37 +68,30 @@ pub(crate) const fn at_once(role: Role) -> usize {
     }
 }
 
-/// Allocates a receive buffer for a batch: at most 2.1 MB for a server, of which small datagrams
-/// touch 132 KiB.
+/// At most 2.1 MB for a server, of which small datagrams touch 132 KiB.
 pub(crate) fn buffer(role: Role) -> Box<[u8]> {
     // Without batched receives, more than one place is useless.
     let places = if cfg!(target_os = "linux") { at_once(role) } else { 1 };
     vec![0; places * PLACE].into()
 }
 
-/// Role of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Sends requests, and serves nothing.
     Client,
     /// Answers requests, and may send some.
     Server,
 }
 
-/// The local address of a socket, or the socket itself.
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
-    /// A new one with this local address.
     Address(SocketAddr),
     /// One of several with this local address, among which the kernel distributes peers. Linux
     /// only.
     OneOfSeveral(SocketAddr),
-    /// The user's.
     Socket(Arc<std::net::UdpSocket>),
 }
 
 impl Binding {
-    /// Whether the operating system chooses the port, a different one each time.
     pub(crate) fn chooses_port(&self) -> bool {
         matches!(self, Self::Address(address) if address.port() == 0)
     }
@@ -123,7 +115,6 @@ pub(crate) struct Socket {
     sender: linux::Sender,
 }
 
-/// An item from the socket.
 pub(crate) enum Received {
     /// A datagram, located in the buffer.
     Datagram(Arrival),
@@ -133,11 +124,9 @@ pub(crate) enum Received {
     Nothing,
 }
 
-/// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     from: Address,
-    /// Its start in the buffer.
     start: usize,
     length: usize,
     pub(crate) local: Option<IpAddr>,
@@ -150,7 +139,7 @@ impl Arrival {
         Self { from, start, length, local: None, multicast: false, ecn: Ecn::NotCapable }
     }
 
-    /// Splits it into its datagrams of `bytes` bytes; the last may be shorter.
+    /// The last segment may be shorter.
     #[cfg(target_os = "linux")]
     pub(crate) fn in_segments(self, bytes: usize) -> impl Iterator<Item = Self> {
         let bytes = bytes.max(1);
@@ -169,7 +158,6 @@ impl Arrival {
     }
 }
 
-/// How a datagram is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub(crate) to: SocketAddr,
@@ -228,8 +216,7 @@ impl Socket {
         })
     }
 
-    /// Discards all received datagrams. Bounded, so that further arrivals, which may also be
-    /// discarded, cannot prolong it.
+    /// Bounded, so that further arrivals, which may also be discarded, cannot prolong it.
     pub(crate) fn forget_arrived(&self) {
         let socket = SockRef::from(&self.io);
         let mut lost = 0;
@@ -238,8 +225,7 @@ impl Socket {
         }
     }
 
-    /// Joins a multicast group on the interface with this index, or on the operating system's
-    /// choice for 0.
+    /// `interface` 0 is the operating system's choice.
     pub(crate) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         if !cfg!(target_os = "linux") {
             let what = "only Linux tells what came to a group from what came to this host alone";
@@ -262,14 +248,13 @@ impl Socket {
         self.reaches_v4
     }
 
-    /// Whether a send has waited for room since the last call, so that time has passed.
+    /// Since the last call, so that time has passed.
     pub(crate) fn has_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
     }
 
-    /// Waits until there may be something to receive. Until `looks_until`, it polls the socket each
-    /// time other tasks have run, instead of sleeping, and receives into the buffer. Polling is
-    /// Linux only.
+    /// Until `looks_until`, polls the socket each time other tasks have run, instead of sleeping,
+    /// and receives into the buffer. Polling is Linux only.
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "it sleeps there"))]
     pub(crate) async fn ready(&mut self, buffer: &mut [u8], looks_until: Option<std::time::Instant>) -> io::Result<()> {
         if !self.arrived.is_empty() {
@@ -301,9 +286,8 @@ impl Socket {
         self.io.ready(interest).await.map(drop)
     }
 
-    /// Returns the next received item without waiting. A call may receive several datagrams into
-    /// the buffer, which the next calls return: the buffer must stay unchanged until
-    /// [`Received::Nothing`].
+    /// Does not wait. A call may receive several datagrams into the buffer, which the next calls
+    /// return: the buffer must stay unchanged until [`Received::Nothing`].
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         if let Some(arrival) = self.arrived.pop_front() {
             return Ok(Received::Datagram(arrival));
@@ -325,12 +309,10 @@ impl Socket {
         }
     }
 
-    /// Whether the next datagram is in the buffer already.
     pub(crate) fn has_more(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// Returns the next datagrams that are in the buffer already.
     pub(crate) fn more(&self) -> impl Iterator<Item = Arrival> {
         self.arrived.iter().copied()
     }
@@ -353,7 +335,7 @@ impl Socket {
         Ok(None)
     }
 
-    /// Receives datagrams into the buffer: a batch if they arrive fast enough for that to pay.
+    /// A batch if they arrive fast enough for that to pay.
     #[cfg(target_os = "linux")]
     fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let Self { io, control, arrived, in_a_row, .. } = self;
@@ -376,17 +358,17 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends datagrams from index `first` on, in order, and returns how many were sent, at least
-    /// one, or why the first was not.
+    /// Sends datagrams from index `first` on, and returns how many were sent, at least one, or why
+    /// the first was not.
     ///
     /// If the operating system's buffer is full, it waits briefly for room. The buffer can stay
     /// full, for example when datagrams to nonexistent hosts of the local network block it until
-    /// address resolution fails after seconds. Other datagrams must not wait for that, so the
-    /// datagram is then lost with `WouldBlock`.
+    /// address resolution fails. Other datagrams must not wait for that, so the datagram is then
+    /// lost with `WouldBlock`.
     ///
     /// An error that an earlier datagram caused is reported by the next socket operation and then
-    /// cleared, so another attempt shows whether this datagram is at fault. Several attempts are
-    /// made, since genuine or forged ICMP errors may arrive in quick succession.
+    /// cleared, so another attempt shows whether this datagram is at fault. Genuine or forged ICMP
+    /// errors may arrive in quick succession.
     pub(crate) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         for _ in 1..TRIES {
             match self.send_once(outbox, first).await {
@@ -443,16 +425,15 @@ pub(crate) fn could_have_alone(address: SocketAddr, interface: Option<&str>) -> 
     socket.bind(&address.into())
 }
 
-/// Whether a socket bound to this address receives only unicast datagrams to this one address.
+/// Whether only unicast datagrams to this one address are received.
 #[cfg(target_os = "linux")]
 fn is_of_one_host(local: SocketAddr, interface: Option<&str>) -> bool {
     let address = local.ip().to_canonical();
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast((address, local.port()).into(), interface)
 }
 
-/// Whether this is a broadcast address of all networks or of a subnet, which only the kernel knows:
-/// it refuses to connect a socket to one unless SO_BROADCAST is set. Nothing is sent. Unclear cases
-/// count as broadcast.
+/// Of all networks or of a subnet, which only the kernel knows: it refuses to connect a socket to
+/// one unless SO_BROADCAST is set. Nothing is sent. Unclear cases count as broadcast.
 #[cfg(target_os = "linux")]
 fn is_broadcast(address: SocketAddr, interface: Option<&str>) -> bool {
     let connected = socket2::Socket::new(Domain::for_address(address), socket2::Type::DGRAM, None).and_then(|probe| {
@@ -485,8 +466,8 @@ fn bind_to_interface(_: &socket2::Socket, interface: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, told))
 }
 
-/// Lets other sockets share this address if they set the option, too. The kernel then selects a
-/// socket by the addresses and ports of both sides.
+/// Lets other sockets that set the option share this address. The kernel then selects a socket by
+/// the addresses and ports of both sides.
 #[cfg(target_os = "linux")]
 fn share_address(socket: &socket2::Socket) -> io::Result<()> {
     socket.set_reuse_port(true)
@@ -509,21 +490,19 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Allocates room for `places` datagrams of at most `place` bytes. Untouched memory is only
-    /// reserved.
+    /// Untouched memory is only reserved.
     pub(crate) fn new(places: usize, place: usize) -> Self {
         let transmits = Vec::with_capacity(places);
         Self { memory: vec![0; places.saturating_mul(place)].into(), place, transmits, since: Instant::ZERO }
     }
 
-    /// Returns the place of the next datagram, which [`push`](Self::push) then adds. Requires that
-    /// the outbox is not [full](Self::is_full).
+    /// The place of the next datagram, which [`push`](Self::push) then adds. The outbox must not be
+    /// full.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         let start = self.transmits.len() * self.place;
         &mut self.memory[start..start + self.place]
     }
 
-    /// Adds the datagram that was written.
     pub(crate) fn push(&mut self, now: Instant, transmit: Transmit<Address>) {
         if self.transmits.is_empty() {
             self.since = now;
@@ -559,8 +538,7 @@ impl Outbox {
         Departure::of(&self.transmits[index])
     }
 
-    /// Returns how many datagrams from `first` on have the same local address and codepoint, and so
-    /// need one system call.
+    /// Datagrams from `first` on with the same local address and codepoint need one system call.
     pub(crate) fn alike(&self, first: usize) -> usize {
         let Transmit { local, ecn, .. } = self.transmits[first];
         self.transmits[first..].iter().take_while(|other| other.local == local && other.ecn == ecn).count()
@@ -571,7 +549,7 @@ impl Outbox {
     }
 }
 
-/// Whether the network has no route to the peer, rather than the datagram or socket being at fault.
+/// The network has no route to the peer; the datagram and the socket are not at fault.
 pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
@@ -580,7 +558,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the error concerns an earlier datagram to some peer, not the socket.
+/// The error concerns an earlier datagram to some peer, not the socket.
 pub(crate) fn is_about_a_peer(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     if linux::is_of_icmp(error) {
@@ -589,7 +567,7 @@ pub(crate) fn is_about_a_peer(error: &io::Error) -> bool {
     is_unreachable(error) || error.kind() == io::ErrorKind::ConnectionReset
 }
 
-/// Whether the error is temporary, so that a retransmission may succeed.
+/// A retransmission may succeed.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     // Refused and reset concern earlier datagrams.

@@ -10,9 +10,9 @@
 //! number, and the busiest destinations are listed.
 //!
 //! Finding the busiest scans all destinations with state: about 8 ns each, 1.0 ms for 131 072, in
-//! batches of 2 048 (9 µs) between which traffic is processed. Measured with
-//! `cargo bench -p conche-proto --bench endpoint -- survey` and 32 places, on a machine with two
-//! cores and a load average of 7.
+//! batches of 2 048 (9 µs) between which traffic is processed. Measured with `cargo bench -p
+//! conche-proto --bench endpoint -- survey` and 32 places, on a machine with two cores and a load
+//! average of 7.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,7 +32,6 @@ use super::watch::DropReason;
 /// The media type of the text, for HTTP. CoAP has no number for it and uses `text/plain`.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// State of an endpoint at one time.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) stats: Stats,
@@ -43,7 +42,6 @@ pub(crate) struct Report {
     pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,
 }
 
-/// Returns the text for these endpoints.
 pub(crate) fn text(mut reports: Vec<Report>) -> String {
     once_each(&mut reports);
     let mut registry = Registry::with_prefix("conche");
@@ -54,7 +52,7 @@ pub(crate) fn text(mut reports: Vec<Report>) -> String {
 }
 
 /// Keeps one series per address, since duplicates are invalid: the busiest, if an address is
-/// reached in several ways, such as from two ports or with and without a session.
+/// reached from two ports or with and without a session.
 fn once_each(reports: &mut [Report]) {
     let load = |path: &PeerSnapshot| u64::from(path.outstanding).saturating_add(path.queued as u64);
     let mut told: HashMap<SocketAddr, u64> = HashMap::new();
@@ -131,7 +129,6 @@ const GAUGES_OF_PATHS: [Row<PeerSnapshot, Option<u64>>; 3] = [
     }),
 ];
 
-/// Encodes reports on demand.
 #[derive(Debug)]
 struct Reports(Vec<Report>);
 
@@ -201,7 +198,6 @@ impl Reports {
         })
     }
 
-    /// Encodes a family with a series for each destination that has a value.
     fn paths<G: EncodeMetric + TypedMetric>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,

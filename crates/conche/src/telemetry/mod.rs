@@ -22,13 +22,11 @@ use crate::clock::Clock;
 use crate::fence::Fence;
 use watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
 
-/// Reports the events of one socket.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     watchers: Watchers,
     socket: SocketAddr,
     clock: Clock,
-    /// Contains panics of watchers.
     fence: Fence,
 }
 
@@ -36,10 +34,8 @@ pub(crate) struct Telemetry {
 #[derive(Debug)]
 pub(crate) struct Handled<'a> {
     pub(crate) datagram: &'a Datagram<'a, Address>,
-    /// The endpoint's counters before and after the datagram.
     pub(crate) before: &'a Stats,
     pub(crate) after: &'a Stats,
-    /// The state of the path to the sender.
     pub(crate) path: Option<PeerSnapshot>,
 }
 
@@ -48,7 +44,6 @@ impl Telemetry {
         Self { watchers, socket, clock, fence }
     }
 
-    /// Whether there are watchers.
     pub(crate) fn is_watched(&self) -> bool {
         !self.watchers.is_empty()
     }
@@ -72,14 +67,12 @@ impl Telemetry {
         self.report(now, to, local, fact, datagram);
     }
 
-    /// Reports a received datagram.
     pub(crate) fn arrived(&self, now: Instant, arrived: &Datagram<'_, Address>) {
         let Datagram { from, bytes: datagram, local, multicast, ecn, .. } = *arrived;
         trace!(target: "conche::message", peer = %from, datagram, decoded = %Decoded(datagram), "received");
         self.report(now, from, local, Fact::Received { multicast, ecn }, datagram);
     }
 
-    /// Reports the result of a received datagram.
     pub(crate) fn handled(&self, now: Instant, handled: &Handled<'_>) {
         let Handled { datagram, before, after, path } = *handled;
         if let Some(reason) = DropReason::between(before, after) {
@@ -88,19 +81,16 @@ impl Telemetry {
         self.path(now, datagram.from, path);
     }
 
-    /// Reports an unreachable peer.
     pub(crate) fn unreachable(&self, now: Instant, peer: Address) {
         self.report(now, peer, None, Fact::Unreachable, &[]);
     }
 
-    /// Reports path state after an event that congestion control processes.
     pub(crate) fn path(&self, now: Instant, peer: Address, path: Option<PeerSnapshot>) {
         if let Some(path) = path {
             self.report(now, peer, None, Fact::Path(path), &[]);
         }
     }
 
-    /// Reports the progress of an exchange, if the event has any.
     pub(crate) fn event(&self, now: Instant, event: &Event<Address>) {
         if let Some((peer, exchange, state, course)) = progress(event) {
             let exchange = exchange.as_u64();
@@ -120,7 +110,6 @@ impl Telemetry {
     }
 }
 
-/// Returns the progress of an exchange in an event.
 fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeState, Course)> {
     Some(match *event {
         Event::Response { exchange, from, ref message, course } => {

@@ -45,7 +45,7 @@
 //! ```
 //!
 //! Extraction is not async: it runs when the request is complete, or for [`BodyStream`] at the
-//! first block. Waiting, such as for a database, belongs in a handler or a layer.
+//! first block. Code that waits, as for a database, belongs in a handler or a layer.
 
 #[cfg(feature = "cbor")]
 mod cbor;
@@ -289,9 +289,9 @@ impl<T> Deref for Extension<T> {
 
 /// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with the request's effect.
 ///
-/// GET and FETCH have no effect, so the router compares their conditions with the response: with
-/// its ETag, and with 4.04 for a missing resource. Handlers of other methods must take this
-/// argument; without it, conditional requests are answered with 4.02.
+/// The router compares conditions of GET and FETCH with the response: with its ETag, and with 4.04
+/// for a missing resource. Handlers of other methods must take this argument; without it,
+/// conditional requests are answered with 4.02.
 ///
 /// ```
 /// use conche::server::extract::Rejection;
@@ -356,8 +356,8 @@ impl<S> FromRequestParts<S> for Conditions {
     }
 }
 
-/// Why an argument cannot be extracted: a response code and a text for humans, its diagnostic
-/// payload (RFC 7252 §5.5.2).
+/// Why an argument cannot be extracted: a response code and its diagnostic payload for humans (RFC
+/// 7252 §5.5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", Escaped(message))]
 pub struct Rejection {
@@ -365,13 +365,13 @@ pub struct Rejection {
     message: String,
 }
 
-/// Maximum bytes of the text. Most texts quote the request, and a peer must not be able to make a
-/// response large.
+/// Maximum bytes of the text: most texts quote the request, and a peer must not make a response
+/// large.
 const LONGEST: usize = 256;
 
 impl Rejection {
-    /// Returns a rejection. The text should name the error, its position and the expected value. It
-    /// is truncated to 256 bytes.
+    /// Returns a rejection. The text, truncated to 256 bytes, should name the error, its position
+    /// and the expected value.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         const CUT: &str = "…";
         let mut message = message.into();

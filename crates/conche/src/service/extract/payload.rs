@@ -58,7 +58,7 @@ impl<S> FromRequest<S> for String {
     }
 }
 
-/// Rejects a payload with another Content-Format. A missing one is accepted.
+/// A missing Content-Format is accepted.
 pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str) -> Result<(), Rejection> {
     match request.content_format() {
         Some(other) if other != wanted => {
@@ -88,9 +88,8 @@ pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str
 /// ```
 ///
 /// A block is acknowledged with 2.31 once [`chunk`](Self::chunk) has yielded it, so the client
-/// sends no faster than the handler reads, and at most one block is buffered. If the handler takes
-/// long, the client gets an Empty ACK and waits; clients that follow EXCHANGE_LIFETIME wait 247 s.
-/// A response ends the transfer at any time.
+/// sends no faster than the handler reads. If the handler takes long, the client gets an Empty ACK
+/// and waits, for 247 s if it follows EXCHANGE_LIFETIME. A response ends the transfer at any time.
 ///
 /// - A transfer that the client abandons ends with [`BodyError::Ended`], after 247 s without a
 ///   block.
@@ -98,8 +97,8 @@ pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str
 ///   [`max_payload`](crate::server::Router::max_payload) do not apply to the whole payload: the
 ///   handler must check its size and answer 4.13.
 /// - A payload that fits into one message, or was sent with Q-Block (RFC 9177), is one chunk.
-/// - A client can have at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer)
-///   transfers in progress, each for up to 247 s without a block; further ones get 5.03.
+/// - A client has at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer)
+///   transfers in progress; further ones get 5.03.
 #[derive(Debug)]
 pub struct BodyStream {
     here: Option<Bytes>,
@@ -184,7 +183,6 @@ impl<S> FromRequest<S> for BodyStream {
     }
 }
 
-/// Carries the rest of a payload from a request to [`BodyStream`].
 pub(in crate::service) struct Rest(Mutex<Option<Inlet>>);
 
 impl Rest {

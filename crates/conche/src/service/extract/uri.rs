@@ -73,8 +73,7 @@ fn value<T: FromCapture<M>, M>(capture: Capture<'_>) -> Result<T, Rejection> {
     })
 }
 
-/// Returns the captures if their number is `N`. The router has checked that, unless a layer created
-/// the request.
+/// The router has checked that their number is `N`, unless a layer created the request.
 fn captures<const N: usize>(request: &Request) -> Result<[Capture<'_>; N], Rejection> {
     let mut captures = request.captures();
     let there = captures.len();
@@ -181,7 +180,6 @@ impl<T> Deref for Query<T> {
 pub struct Arguments {
     /// All arguments, concatenated.
     text: String,
-    /// End of each argument.
     ends: SmallVec<[usize; 8]>,
 }
 

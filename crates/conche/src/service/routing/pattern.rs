@@ -6,15 +6,12 @@ use super::RouteError;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pattern {
-    /// As written.
     pub(super) text: String,
     pub(super) segments: Vec<Segment>,
 }
 
-/// One segment of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// Literal text.
     Literal(Box<str>),
     /// `{name}`: any one segment.
     Capture,
@@ -38,7 +35,7 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), segments })
     }
 
-    /// Returns this path below a prefix. A nested root is the prefix itself.
+    /// A nested root is the prefix itself.
     pub(super) fn below(&self, prefix: &Self) -> Self {
         let text = match self.segments.as_slice() {
             [] => prefix.text.clone(),
@@ -47,12 +44,10 @@ impl Pattern {
         Self { text, segments: [prefix.segments.as_slice(), &self.segments].concat() }
     }
 
-    /// Returns the number of captured values.
     pub(super) fn captures(&self) -> usize {
         self.segments.iter().filter(|segment| segment.literal().is_none()).count()
     }
 
-    /// Whether the path equals the prefix or lies below it.
     pub(super) fn is_prefix_of(&self, path: &[&[u8]]) -> bool {
         self.segments.len() <= path.len()
             && self.segments.iter().zip(path).all(|(segment, text)| match segment {
@@ -82,19 +77,16 @@ impl Segment {
     }
 }
 
-/// Position of a captured value in a request's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Captured {
-    /// Index of the first captured segment.
     pub(in crate::service) first: usize,
     /// Whether all remaining segments are captured.
     pub(in crate::service) rest: bool,
 }
 
-/// Captures of a route, in order.
 pub(in crate::service) type Captures = SmallVec<[Captured; 4]>;
 
-/// A node of the tree. Routes are identified by index.
+/// Routes are identified by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     /// Sorted.
@@ -105,7 +97,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Returns the slot of the route with these segments, inserting nodes as needed.
+    /// Inserts nodes as needed.
     pub(super) fn slot(&mut self, segments: &[Segment]) -> &mut Option<usize> {
         match segments.split_first() {
             None => &mut self.route,
@@ -121,14 +113,13 @@ impl Node {
         }
     }
 
-    /// Returns the index of a literal, or where to insert it.
+    /// The index of a literal, or where to insert it.
     fn literal(&self, segment: &[u8]) -> Result<usize, usize> {
         self.literals.binary_search_by(|(literal, _)| (**literal).cmp(segment))
     }
 
-    /// Finds the route of a path: at each segment literals precede captures, and these the rest.
-    /// The search is no deeper than the routes, and visits no node twice, regardless of the path's
-    /// length.
+    /// At each segment literals precede captures, and these the rest. The search is no deeper than
+    /// the routes, and visits no node twice, regardless of the path's length.
     pub(super) fn find(&self, path: &[&[u8]], captures: &mut Captures) -> Option<usize> {
         self.find_from(0, path, captures)
     }

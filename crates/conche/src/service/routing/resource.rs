@@ -164,12 +164,10 @@ impl<S> Resource<S> {
         self.methods.iter().find(|(other, _)| *other == method).map(|(_, handler)| handler)
     }
 
-    /// Returns the handlers of all methods.
     pub(super) fn handlers(&self) -> impl Iterator<Item = &ErasedHandler<S>> {
         self.methods.iter().map(|(_, handler)| handler)
     }
 
-    /// Returns the layered 4.05 response to other methods, if there are layers.
     pub(super) fn others(&self) -> Option<&ErasedHandler<S>> {
         self.others.as_ref()
     }
@@ -217,11 +215,11 @@ impl<S> fmt::Debug for Resource<S> {
     }
 }
 
-/// A link to a resource, in link format.
+/// In link format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link(String);
 
-/// The attributes of a link, in insertion order.
+/// In insertion order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes(Vec<(String, String)>);
 
@@ -256,7 +254,6 @@ impl Link {
     }
 }
 
-/// Returns a document of the links that match all query arguments.
 pub(super) fn document<'a>(links: impl Iterator<Item = &'a Link>, query: impl Iterator<Item = Cow<'a, str>>) -> String {
     let query: Vec<_> = query.collect();
     let filters: Vec<_> = query.iter().map(|argument| Filter::new(argument)).collect();

@@ -32,7 +32,6 @@ impl Route {
         Self::handling(service, |error| -> Response { match error.into() {} })
     }
 
-    /// Makes a route from a fallible service; `function` converts its errors.
     pub(in crate::service) fn handling<I, T>(
         service: I,
         function: impl Fn(I::Error) -> T + Clone + Send + Sync + 'static,
@@ -144,7 +143,7 @@ impl Future for RouteFuture {
     }
 }
 
-/// A handler with its argument types erased, and the layers around it.
+/// Its argument types are erased.
 pub(super) struct ErasedHandler<S> {
     needs: Requirements,
     stage: Stage<S>,
@@ -169,7 +168,6 @@ impl<S: Send + Sync + 'static> ErasedHandler<S> {
         Self { needs: H::NEEDS, stage: Stage::Stateless(Arc::new(make)) }
     }
 
-    /// Returns a handler that answers everything with this code.
     pub(super) fn always(code: Code) -> Self {
         let answer = move |_request| -> HandlerFuture { HandlerFuture::ready(Response::new(code)) };
         Self { needs: Requirements::NOTHING, stage: Stage::Ready(Route::new(answer)) }
@@ -200,7 +198,7 @@ impl<S> ErasedHandler<S> {
         self.needs
     }
 
-    /// Returns 4.02 for a condition that the handler would not check before it has an effect: an
+    /// 4.02 for a condition that the handler would not check before it has an effect: an
     /// unrecognised critical option (RFC 7252 §5.4.1).
     pub(super) fn refusal(&self, request: &Request) -> Option<Response> {
         if self.needs.has_conditions() || request.method().is_safe() {

@@ -22,15 +22,14 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 ///
 /// A route is an absolute path. A segment `{name}` matches any one segment, and a last segment
 /// `{*name}` matches all remaining ones, at least one; the handler receives their values with
-/// [`Path`](crate::server::Path). If several routes match, a literal segment takes precedence over
-/// `{name}`, and that over `{*name}`. Segments are compared as they arrive in the Uri-Path options:
-/// an encoded slash does not separate segments, and a trailing slash is an additional, empty
-/// segment.
+/// [`Path`](crate::server::Path). A literal segment takes precedence over `{name}`, and that over
+/// `{*name}`. An encoded slash does not separate segments, and a trailing slash is an additional,
+/// empty segment.
 ///
 /// A path without a route is answered with 4.04 or by the [`fallback`](Self::fallback), a method
 /// without a handler with 4.05, a payload beyond the limit with 4.13. Conditions of GET and FETCH
 /// are compared with the handler's response, which becomes 4.12, or 2.03 for an ETag that the
-/// client has. Conditions of other methods must be checked by the handler
+/// client has. Handlers of other methods must check conditions
 /// ([`Conditions`](crate::server::Conditions)); otherwise the response is 4.02. GET
 /// `/.well-known/core` lists the resources (RFC 6690), filtered by query, unless there is a route
 /// for it without captures.
@@ -45,8 +44,8 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// let router: Router = Router::new().route("/sensors/{id}", get(read));
 /// ```
 ///
-/// `S` is the state that its handlers still lack: a `Router`, which is a `Router<()>`, lacks none.
-/// [`with_state`](Self::with_state) provides it.
+/// `S` is the state that its handlers still lack; [`with_state`](Self::with_state) provides it. A
+/// `Router`, which is a `Router<()>`, lacks none.
 #[must_use]
 pub struct Router<S = ()> {
     pub(super) entries: Vec<Entry<S>>,
@@ -59,7 +58,6 @@ pub struct Router<S = ()> {
     mistake: Option<RouteError>,
 }
 
-/// A resource and its path.
 pub(super) struct Entry<S> {
     pattern: Pattern,
     pub(super) resource: Resource<S>,
@@ -105,8 +103,8 @@ impl<S> Router<S> {
     /// itself, and captures of the prefix precede those of its routes.
     ///
     /// Unmatched paths below the prefix go to its fallback, or else to this router's, or else
-    /// become a 4.04 through its layers. Its payload limit applies to its resources and its
-    /// fallback, unless this router's is lower.
+    /// become a 4.04 through its layers. The lower of both payload limits applies to its resources
+    /// and its fallback.
     ///
     /// ```
     /// use conche::server::{Path, Router, get};
@@ -147,7 +145,7 @@ impl<S> Router<S> {
         Self { max_payload: Some(bytes), ..self }
     }
 
-    /// Applies a change, unless an earlier one failed: the first error is reported.
+    /// The first error is reported.
     fn attempt(mut self, change: impl FnOnce(&mut Self) -> Result<(), RouteError>) -> Self {
         if self.mistake.is_none() {
             self.mistake = change(&mut self).err();
@@ -209,7 +207,6 @@ impl<S> Router<S> {
         Ok(())
     }
 
-    /// Returns the error that keeps a server from starting, if any.
     pub(crate) fn check(&self) -> Result<(), RouteError> {
         self.mistake.clone().map_or(Ok(()), Err)?;
         for Entry { pattern, resource, .. } in &self.entries {
@@ -226,8 +223,8 @@ impl<S> Router<S> {
 
 impl<S: Send + Sync + 'static> Router<S> {
     /// Answers unmatched paths, with any method, instead of 4.04. The fallback of a nested router
-    /// applies below its prefix. It has no captures;
-    /// [`Request::message`](crate::server::Request::message) has the path.
+    /// applies below its prefix. [`Request::message`](crate::server::Request::message) has the
+    /// path.
     pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
         self.attempt(|router| router.add_fallback(Fallback::everywhere(ErasedHandler::new(handler))))
     }
@@ -300,7 +297,6 @@ fn is_among<S>(fallbacks: &[Fallback<S>], prefix: &Pattern) -> bool {
     fallbacks.iter().any(|other| other.prefix.segments == prefix.segments)
 }
 
-/// Returns the lower of two limits.
 pub(super) fn lesser(one: Option<usize>, other: Option<usize>) -> Option<usize> {
     one.into_iter().chain(other).min()
 }
@@ -383,7 +379,6 @@ impl Router {
         }))
     }
 
-    /// Returns a validated router with all handlers built.
     pub(crate) fn ready(self) -> Result<Self, RouteError> {
         self.check()?;
         Ok(self.with_state(()))
@@ -488,18 +483,16 @@ impl Service for Router {
     }
 }
 
-/// Returns the fallback with the longest prefix of a path.
 fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fallback<()>> {
     let around = fallbacks.iter().filter(|fallback| fallback.prefix.is_prefix_of(path));
     around.max_by_key(|fallback| fallback.prefix.segments.len())
 }
 
-/// Answers with a code, through layers if there are some.
+/// Through layers if there are some.
 fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> Called<Router> {
     layers.map_or_else(|| Called::Ready(Response::new(code)), |handler| Called::Pending(handler.call(request)))
 }
 
-/// Result of a path lookup.
 enum Found<'a> {
     Entry(&'a Entry<()>),
     Fallback(&'a Fallback<()>),
@@ -508,8 +501,8 @@ enum Found<'a> {
     Nothing(Option<&'a ErasedHandler<()>>),
 }
 
-/// The conditions and ETags of a GET or FETCH (RFC 7252 §5.10.6.2, §5.10.8), compared with the
-/// response in one place for all handlers.
+/// Conditions and ETags of a GET or FETCH (RFC 7252 §5.10.6.2, §5.10.8), compared with the response
+/// in one place for all handlers.
 pub(super) struct Validation {
     conditions: Conditions,
     /// ETags of the representations that the client has.
@@ -517,8 +510,8 @@ pub(super) struct Validation {
 }
 
 impl Validation {
-    /// Returns `None` for a request without conditions or ETags, as most are. Conditions are
-    /// skipped if the handler checks them itself.
+    /// `None` for a request without conditions or ETags, as most are. Conditions are skipped if the
+    /// handler checks them itself.
     pub(super) fn of(request: &Request, handler_looks: bool) -> Option<Self> {
         let message = request.message();
         let depends =
@@ -531,8 +524,7 @@ impl Validation {
         Some(Self { conditions, known })
     }
 
-    /// Applies them to the response: 4.12 if a condition does not hold, 2.03 if the client has this
-    /// representation.
+    /// 4.12 if a condition does not hold, 2.03 if the client has this representation.
     pub(super) fn apply(self, response: Response) -> Response {
         let tag = response.option_value(OptionNumber::ETAG).unwrap_or_default();
         let current = match response.code() {

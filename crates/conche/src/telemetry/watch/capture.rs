@@ -14,7 +14,7 @@ use conche_pcapng::{CaptureFile, Direction, Interface, Packet, UdpDatagram};
 use super::Fact;
 use super::recorder::{Format, Record, Recorder, Start};
 
-/// Maximum number of peers whose local address is cached. Beyond it the cache is cleared.
+/// Beyond it the cache is cleared.
 const PEERS: usize = 4096;
 
 /// A capture file (pcapng) of all datagrams that sockets send and receive, payloads included, for
@@ -61,7 +61,6 @@ impl Capture {
 
 struct Packets<W: Write> {
     file: CaptureFile<BufWriter<W>>,
-    /// Start time of the recorder.
     since_1970: Duration,
     /// Local address by socket address and peer.
     ours: HashMap<(SocketAddr, IpAddr), IpAddr>,
@@ -117,8 +116,7 @@ impl<W: Write + Send + 'static> Format for Packets<W> {
     }
 }
 
-/// Returns the address that the kernel would send from to this peer, or the unspecified one on
-/// error.
+/// The address that the kernel would send from to this peer, or the unspecified one on error.
 fn source_toward(peer: SocketAddr) -> IpAddr {
     let any = match peer {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),

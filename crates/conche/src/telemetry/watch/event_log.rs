@@ -37,7 +37,6 @@ pub struct EventLog {
     payloads: bool,
 }
 
-/// Where events are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum VantagePoint {
@@ -86,14 +85,12 @@ impl EventLog {
     }
 }
 
-/// URI of the event schema's description.
 const SCHEMA: &str = "https://github.com/conche/conche/blob/main/docs/event-log.md";
 
-/// Maximum number of paths whose last logged state is kept. Beyond it all are cleared and logged
-/// again on use.
+/// Paths whose last logged state is kept. Beyond it all are cleared and logged again on use.
 const PATHS: usize = 4096;
 
-/// Start of a record (RFC 7464 §2.2).
+/// RFC 7464 §2.2.
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 pub(super) struct Qlog<W: Write> {
@@ -104,7 +101,6 @@ pub(super) struct Qlog<W: Write> {
 }
 
 impl<W: Write> Qlog<W> {
-    /// Writes the header record.
     pub(super) fn begin(
         writer: W,
         start: SystemTime,
@@ -145,7 +141,6 @@ impl<W: Write> Qlog<W> {
         self.write(&Event { time, name, group_id, data: About { peer: record.peer, what } })
     }
 
-    /// Whether the state differs from the last logged one of its path.
     fn is_news(&mut self, record: &Record, path: PeerSnapshot) -> bool {
         if self.paths.len() >= PATHS {
             self.paths.clear();
@@ -197,7 +192,8 @@ impl<W: Write + Send + 'static> Format for Qlog<W> {
     }
 }
 
-/// The header record (§3.2, §5.2 of the schema).
+/// The header record (§3.2, §5.2 of the schema). Absent members of records are unknown or have
+/// their usual value.
 #[derive(Serialize)]
 struct Header<'a> {
     file_schema: &'a str,
@@ -233,7 +229,6 @@ struct ReferenceTime<'a> {
     wall_clock_time: String,
 }
 
-/// An event record.
 #[derive(Serialize)]
 struct Event<D> {
     /// In milliseconds.
@@ -245,7 +240,6 @@ struct Event<D> {
     data: D,
 }
 
-/// Data of an event about a peer.
 #[derive(Serialize)]
 struct About<D> {
     peer: SocketAddr,
@@ -302,7 +296,7 @@ struct Raw {
 }
 
 impl MessageData {
-    /// Returns a record's datagram; in full only if `payloads` is set.
+    /// In full only if `payloads` is set.
     fn of(record: &Record, payloads: bool) -> Self {
         let decoded = Message::decode_extended(&record.datagram);
         let (message, payload_length, error) = match &decoded {
@@ -427,18 +421,16 @@ impl ExchangeData {
     }
 }
 
-/// Data of `coap:peer_unreachable`.
 #[derive(Serialize)]
 struct Nothing {}
 
-/// Data of `coap:events_lost`.
 #[derive(Serialize)]
 struct Lost {
     count: u64,
 }
 
-/// Converts to a fractional number, precise to the nanosecond for ten days and to the microsecond
-/// for many years.
+/// A fractional number, precise to the nanosecond for ten days and to the microsecond for many
+/// years.
 fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }

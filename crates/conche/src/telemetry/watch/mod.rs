@@ -2,8 +2,7 @@
 //!
 //! A [`Watcher`] receives each datagram, its outcome, and path state changes, as they happen. A
 //! [`Recorder`] writes them to a file: as qlog with the feature `event-log` ([`EventLog`]), or as a
-//! capture for Wireshark with the feature `pcapng` ([`Capture`]). Implement your own to count
-//! events or forward them to a monitoring system.
+//! capture for Wireshark with the feature `pcapng` ([`Capture`]).
 //!
 #![cfg_attr(feature = "event-log", doc = "```")]
 #![cfg_attr(not(feature = "event-log"), doc = "```ignore")]
@@ -216,12 +215,10 @@ impl DropReason {
         Self::GroupOverflow,
     ];
 
-    /// Returns the reason whose counter a datagram has incremented.
     pub(crate) fn between(before: &Stats, after: &Stats) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.count(after) > reason.count(before))
     }
 
-    /// Returns the counter of this reason.
     pub(crate) fn count(self, stats: &Stats) -> u64 {
         match self {
             Self::Malformed => stats.malformed,
@@ -251,7 +248,6 @@ impl DropReason {
     }
 }
 
-/// All watchers of a client or server.
 #[derive(Clone, Default)]
 pub(crate) struct Watchers(Vec<Arc<dyn Watcher>>);
 

@@ -22,11 +22,10 @@ use super::{Fact, Notice, Watcher};
 /// Bound of the queue in bytes: some ten thousand small messages.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// A watcher that writes events to a file. Clones are cheap and write to the same file, so several
-/// clients and servers can share one.
+/// A watcher that writes events to a file. Clones write to the same file, so several clients and
+/// servers can share one.
 ///
-/// Traffic never waits for the file: events that would block are dropped, and the file records
-/// where and how many.
+/// Events for which the file is too slow are dropped, and the file records where and how many.
 ///
 /// The writing thread ends when the last clone is dropped, and flushes whenever it is idle. A
 /// program that ends right after its last request should call [`finish`](Self::finish), or it may
@@ -44,12 +43,10 @@ pub struct Recorded {
     pub lost: u64,
 }
 
-/// Serialization of events.
 pub(super) trait Format: Send + 'static {
-    /// Whether the format records such events.
     fn wants(fact: &Fact) -> bool;
     fn record(&mut self, record: &Record) -> io::Result<()>;
-    /// Writes that `count` events are missing here.
+    /// `count` events are missing here.
     fn lost(&mut self, count: u64, at: Duration) -> io::Result<()>;
     fn flush(&mut self) -> io::Result<()>;
 }
@@ -61,7 +58,6 @@ pub(super) struct Start {
     steady: Instant,
 }
 
-/// A queued [`Notice`].
 #[derive(Debug)]
 pub(super) struct Record {
     /// Time since the recorder started.
@@ -93,7 +89,6 @@ struct Queue {
     load: Arc<Load>,
 }
 
-/// Size of the queue, and dropped events.
 #[derive(Default)]
 struct Load {
     bytes: AtomicUsize,
@@ -108,7 +103,6 @@ impl Start {
 }
 
 impl Recorder {
-    /// Starts the writing thread.
     pub(super) fn start<F: Format>(start: Start, format: F) -> io::Result<Self> {
         let (items, incoming) = mpsc::channel();
         let load = Arc::new(Load::default());
@@ -156,7 +150,6 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// State of the writing thread.
 struct Writer<F> {
     start: Start,
     format: F,
@@ -181,7 +174,6 @@ impl<F: Format> Writer<F> {
                 }
                 Ok(Item::Finish(done)) => {
                     self.tell_all();
-                    // The caller may have dropped the receiver.
                     let _ = done.send(self.outcome());
                 }
                 Err(_) => return,

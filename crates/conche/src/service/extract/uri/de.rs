@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::{Arguments, malformed, missing};
 
-/// Deserializes a struct or a map. Values of one key are merged, at the place of the first.
+/// Values of one key are merged, at the place of the first.
 pub(super) fn from_arguments<'de, T: Deserialize<'de>>(arguments: &'de Arguments) -> Result<T, QueryError> {
     let mut values: Vec<(&str, Value<'_>)> = Vec::new();
     // A hash map, because the peer chooses the number of keys.
@@ -27,7 +27,6 @@ pub(super) fn from_arguments<'de, T: Deserialize<'de>>(arguments: &'de Arguments
     T::deserialize(MapDeserializer::new(values.into_iter()))
 }
 
-/// Why the arguments cannot be deserialized.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(super) struct QueryError(String);
@@ -42,14 +41,12 @@ impl de::Error for QueryError {
     }
 }
 
-/// The values of one key.
 struct Value<'de> {
     key: &'de str,
     texts: SmallVec<[&'de str; 1]>,
 }
 
 impl<'de> Value<'de> {
-    /// Returns the only text.
     fn text(&self) -> Result<&'de str, QueryError> {
         match self.texts.as_slice() {
             [text] => Ok(text),
@@ -64,7 +61,6 @@ impl<'de> Value<'de> {
         text.parse().map_err(|error| QueryError(malformed(self.key, text, error)))
     }
 
-    /// Adds the argument's key to an error.
     fn located<T>(&self, result: Result<T, QueryError>) -> Result<T, QueryError> {
         result.map_err(|QueryError(why)| QueryError(malformed(self.key, self.texts.first().unwrap_or(&""), why)))
     }
