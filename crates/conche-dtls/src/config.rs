@@ -4,9 +4,7 @@ use core::time::Duration;
 
 use conche_proto::config::ResponseLimit;
 
-use crate::credentials::ServerCredentials;
-use crate::credentials_error::CredentialsError;
-use crate::key_log::KeyLog;
+use crate::credentials::{CredentialsError, KeyLog, ServerCredentials};
 use crate::x509::Trust;
 
 /// Limits and timeouts of sessions; handshake timers follow RFC 6347.
@@ -38,9 +36,8 @@ pub struct Config {
     /// others; in it, a host is limited to its share once others compete.
     pub max_handshakes: usize,
     /// Unfinished handshakes that a host's clients may begin: by default 128 at once and 16 a
-    /// second. A ClientHello above it is dropped, for its client to retransmit. This bounds a
-    /// host's CPU time: a handshake costs a server about 0.2 ms with a pre-shared key, 0.5 ms with
-    /// a certificate.
+    /// second. A ClientHello above it is dropped, for its client to retransmit. A handshake costs a
+    /// server about 0.2 ms of CPU time with a pre-shared key, 0.5 ms with a certificate.
     pub unfinished_per_host: ResponseLimit,
     /// Likewise for a group of sources: by default 512 at once and 128 a second.
     pub unfinished_per_group: ResponseLimit,

@@ -7,8 +7,8 @@
 //! methods, and of the time, which replaces the last four bytes and lets a returned cookie measure
 //! the round-trip time. Keys change every [`LIFETIME`]; the previous one stays valid for another.
 //!
-//! A cookie begins one handshake: unless newer than the last that began one from its address, it
-//! counts as none. A replaying attacker reads that answer only if it receives at the address.
+//! A cookie begins one handshake: it is invalid unless newer than the last that began one from its
+//! address. A replaying attacker reads that answer only if it receives at the address.
 //!
 //! The ClientHello's first fragment must hold the hashed fields; shorter ones are dropped, as
 //! keeping them would be state for unverified addresses. 97 bytes and two per cipher suite suffice.
@@ -119,7 +119,7 @@ impl CookieVerifier {
         Self { current: keys(random), previous: keys(random), changed: now, spent: Spent::new(now, random) }
     }
 
-    pub(crate) fn judge(
+    pub(crate) fn verify(
         &mut self,
         now: Instant,
         from: &impl Hash,
@@ -140,17 +140,17 @@ impl CookieVerifier {
                 return Verdict::Valid(Issued { stamp, age });
             }
         }
-        self.ask(now, from, hello, bytes)
+        self.request_cookie(now, from, hello, bytes)
     }
 
-    pub(crate) fn ask(&self, now: Instant, from: &impl Hash, hello: &Hello<'_>, bytes: usize) -> Verdict {
+    pub(crate) fn request_cookie(&self, now: Instant, from: &impl Hash, hello: &Hello<'_>, bytes: usize) -> Verdict {
         if bytes < REPLY {
             return Verdict::Ignore;
         }
         Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, stamp_at(now).to_be_bytes())))
     }
 
-    /// Returns `true` if no cookie of this time or later has begun a handshake from here.
+    /// No cookie of this time or later has begun a handshake from here.
     pub(crate) fn is_unspent(&self, now: Instant, from: &impl Hash, issued: Issued) -> bool {
         self.spent.admits(now, from, issued.stamp)
     }

@@ -59,24 +59,19 @@
 mod config;
 mod cookie;
 mod credentials;
-mod credentials_error;
 pub mod engine;
-mod key_log;
-mod names;
-mod secret;
 mod sessions;
 mod wire;
 mod x509;
 
 pub use config::{Config, ConfigError};
-pub use credentials::{ClientCredentials, Identity, Keys, ServerCertificate, ServerCredentials, ServerKeys};
-pub use credentials_error::CredentialsError;
+pub use credentials::{
+    ClientCredentials, CredentialsError, Identity, KeyLog, Keys, Secret, ServerCertificate, ServerCredentials,
+    ServerKeys,
+};
 pub use engine::Failure;
-pub use key_log::KeyLog;
-pub use names::CertificateNames;
-pub use secret::Secret;
 pub use sessions::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Sessions, Stats};
-pub use x509::{CertificateError, OwnCertificate, Trust};
+pub use x509::{CertificateError, CertificateNames, OwnCertificate, Trust};
 
 /// Bytes of the poll buffer: a record's plaintext of 2^14 (RFC 5246 §6.2.1) and its protection.
 pub const BUFFER: usize = (1 << 14) + 2048;

@@ -53,7 +53,7 @@ pub(crate) struct Record<'a> {
     pub(crate) fragment: &'a [u8],
 }
 
-/// Returns records up to the first invalid one.
+/// Up to the first invalid one.
 pub(crate) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Record<'_>> {
     core::iter::from_fn(move || {
         let (record, rest) = record(datagram)?;
@@ -90,7 +90,7 @@ pub(crate) struct Handshake<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Returns the messages of a record of epoch 0, up to the first invalid one.
+/// Up to the first invalid one.
 pub(crate) fn handshakes(mut fragment: &[u8]) -> impl Iterator<Item = Handshake<'_>> {
     core::iter::from_fn(move || {
         let header: &[u8; HANDSHAKE_HEADER] = fragment.first_chunk()?;
@@ -120,20 +120,20 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Reads a vector with a one-byte length.
+    /// A vector with a one-byte length.
     pub(crate) fn short(&mut self) -> Option<&'a [u8]> {
         let [length] = *self.array()?;
         self.take(usize::from(length))
     }
 
-    /// Reads a vector with a two-byte length.
+    /// A vector with a two-byte length.
     pub(crate) fn long(&mut self) -> Option<&'a [u8]> {
         let length = u16::from_be_bytes(*self.array()?);
         self.take(usize::from(length))
     }
 }
 
-/// Writes a record of epoch 0; returns its length, or 0 if it does not fit.
+/// In epoch 0. Returns the length, or 0 if it does not fit.
 pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], sequence: u64, fragment: &[u8]) -> usize {
     let Ok(length) = u16::try_from(fragment.len()) else { return 0 };
     let Some(whole) = into.get_mut(..RECORD_HEADER + fragment.len()) else { return 0 };

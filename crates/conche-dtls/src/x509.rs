@@ -15,13 +15,14 @@ use rustls_pki_types::{
     TrustAnchor, UnixTime, alg_id,
 };
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
+use x509_cert::Certificate;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode;
 use x509_cert::der::oid::ObjectIdentifier;
-use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage};
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 
-use crate::credentials_error::CredentialsError;
-use crate::secret::Secret;
+use crate::credentials::{CredentialsError, Secret};
 
 /// Maximum bytes of a certificate in a handshake.
 const LARGEST: usize = 8000;
@@ -74,7 +75,6 @@ impl OwnCertificate {
     }
 }
 
-/// Signs with the hash of the key's size; `None` for unsupported keys.
 fn sign(key: &Secret, message: &[u8]) -> Option<Vec<u8>> {
     let mut key = rust_crypto::default_provider().key_provider.load_private_key(key.expose()).ok()?;
     let (hash, mut signature) = (key.hash_algorithm(), Buf::new());
@@ -88,13 +88,11 @@ pub struct Trust {
     anchors: Arc<[TrustAnchor<'static>]>,
     /// Maximum intermediates below the anchor at this index.
     path_lengths: Arc<[Option<u8>]>,
-    /// Peers' own certificates, in DER.
     pinned: Arc<[Vec<u8>]>,
     intermediates: Arc<[CertificateDer<'static>]>,
     clock: WallClock,
 }
 
-/// Source of the time for validity.
 #[derive(Clone)]
 enum WallClock {
     /// The time since 1970 at [`Instant`] zero.
@@ -196,7 +194,7 @@ impl Trust {
         Ok(certificate)
     }
 
-    /// Checks the root's path length; `webpki` checks the intermediates'.
+    /// `webpki` checks the intermediates' path lengths; this the root's.
     fn allows_length(&self, path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
         let is_counted = |between: &&webpki::Cert<'_>| between.issuer() != between.subject();
         let between = path.intermediate_certificates().filter(is_counted).count();
@@ -213,7 +211,7 @@ impl Trust {
 const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
 const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
 
-/// A certificate's validity and usage constraints (RFC 5280 §4.1.2.5, §4.2.1).
+/// RFC 5280 §4.1.2.5, §4.2.1.
 struct Constraints {
     is_authority: bool,
     path_length: Option<u8>,
@@ -339,6 +337,35 @@ impl SignatureVerificationAlgorithm for Ecdsa {
 
     fn signature_alg_id(&self) -> AlgorithmIdentifier {
         self.hash
+    }
+}
+
+/// The names in a certificate (RFC 5280).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateNames {
+    /// The subject in the form of RFC 4514, such as `CN=lamp-7`; `None` if empty.
+    pub subject: Option<String>,
+    /// The subject's first common name (CN).
+    pub common_name: Option<String>,
+    /// DNS names and URIs of the subject alternative name, in order.
+    pub alternative: Vec<String>,
+}
+
+impl CertificateNames {
+    /// Reads a DER certificate's names, unverified; `None` if it cannot be parsed.
+    #[must_use]
+    pub fn of(certificate: &[u8]) -> Option<Self> {
+        let certificate = Certificate::from_der(certificate).ok()?;
+        let content = certificate.tbs_certificate();
+        let subject = Some(content.subject()).filter(|subject| !subject.is_empty());
+        let common_name = content.subject().common_name().ok().flatten().map(|name| name.value().into_owned());
+        let names = content.get_extension::<SubjectAltName>().ok().flatten();
+        let alternative = names.map(|(_, SubjectAltName(names))| names).unwrap_or_default();
+        let alternative = alternative.into_iter().filter_map(|name| match name {
+            GeneralName::DnsName(name) | GeneralName::UniformResourceIdentifier(name) => Some(name.to_string()),
+            _ => None,
+        });
+        Some(Self { subject: subject.map(ToString::to_string), common_name, alternative: alternative.collect() })
     }
 }
 

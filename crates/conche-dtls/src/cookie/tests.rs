@@ -38,14 +38,14 @@ impl Bench {
         Self { verifier: CookieVerifier::new(at(0), &mut random), random }
     }
 
-    fn judge(&mut self, now: Instant, from: u32, record: &[u8]) -> Verdict {
+    fn verify(&mut self, now: Instant, from: u32, record: &[u8]) -> Verdict {
         let parsed = wire::records(record).next().unwrap();
         let hello = Hello::read(&parsed).unwrap();
-        self.verifier.judge(now, &from, &hello, record.len(), &mut self.random)
+        self.verifier.verify(now, &from, &hello, record.len(), &mut self.random)
     }
 
     fn cookie(&mut self, now: Instant, from: u32, record: &[u8]) -> Vec<u8> {
-        match self.judge(now, from, record) {
+        match self.verify(now, from, record) {
             Verdict::Reply(reply) => reply[REPLY - COOKIE..].to_vec(),
             other => panic!("{other:?}"),
         }
@@ -63,13 +63,13 @@ fn valid(made: u32, age: u64) -> Verdict {
 fn a_cookie_is_valid_from_its_address_with_its_hello_and_nowhere_else() {
     let mut bench = Bench::new();
     let cookie = bench.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));
-    assert_eq!(bench.judge(at(2), 7, &hello(1, 1, &cookie, &SUITES)), valid(1, 1));
+    assert_eq!(bench.verify(at(2), 7, &hello(1, 1, &cookie, &SUITES)), valid(1, 1));
     let elsewhere = [
-        bench.judge(at(2), 8, &hello(1, 1, &cookie, &SUITES)),
-        bench.judge(at(2), 7, &hello(1, 2, &cookie, &SUITES)),
-        bench.judge(at(2), 7, &hello(1, 1, &cookie, &[0xc0, 0xa9])),
-        bench.judge(at(2), 7, &hello(1, 1, &cookie[..31], &SUITES)),
-        bench.judge(at(2), 7, &hello(0, 1, &cookie, &SUITES)),
+        bench.verify(at(2), 8, &hello(1, 1, &cookie, &SUITES)),
+        bench.verify(at(2), 7, &hello(1, 2, &cookie, &SUITES)),
+        bench.verify(at(2), 7, &hello(1, 1, &cookie, &[0xc0, 0xa9])),
+        bench.verify(at(2), 7, &hello(1, 1, &cookie[..31], &SUITES)),
+        bench.verify(at(2), 7, &hello(0, 1, &cookie, &SUITES)),
     ];
     assert!(elsewhere.iter().all(|verdict| matches!(verdict, Verdict::Reply(_))), "{elsewhere:?}");
 }
@@ -81,7 +81,7 @@ fn every_bit_of_a_cookie_counts() {
     for bit in 0..COOKIE * 8 {
         let mut flipped = cookie.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        assert!(matches!(bench.judge(at(1), 7, &hello(1, 1, &flipped, &SUITES)), Verdict::Reply(_)));
+        assert!(matches!(bench.verify(at(1), 7, &hello(1, 1, &flipped, &SUITES)), Verdict::Reply(_)));
     }
 }
 
@@ -89,23 +89,23 @@ fn every_bit_of_a_cookie_counts() {
 fn a_cookie_outlives_one_change_of_keys_and_not_two() {
     let mut bench = Bench::new();
     let cookie = bench.cookie(at(59), 7, &hello(0, 1, &[], &SUITES));
-    assert_eq!(bench.judge(at(60), 7, &hello(1, 1, &cookie, &SUITES)), valid(59, 1));
+    assert_eq!(bench.verify(at(60), 7, &hello(1, 1, &cookie, &SUITES)), valid(59, 1));
     assert_eq!(
-        bench.judge(at(119), 7, &hello(1, 1, &cookie, &SUITES)),
+        bench.verify(at(119), 7, &hello(1, 1, &cookie, &SUITES)),
         valid(59, 60),
         "a minute is the least that it is valid for, and what it took is measured"
     );
-    assert!(matches!(bench.judge(at(121), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)));
+    assert!(matches!(bench.verify(at(121), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)));
     let mut idle = Bench::new();
     let cookie = idle.cookie(at(1), 7, &hello(0, 1, &[], &SUITES));
-    assert!(matches!(idle.judge(at(500), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)), "no key is so old");
+    assert!(matches!(idle.verify(at(500), 7, &hello(1, 1, &cookie, &SUITES)), Verdict::Reply(_)), "no key is so old");
 }
 
 #[test]
 fn a_reply_says_what_rfc_6347_wants_and_is_no_longer_than_the_request() {
     let mut bench = Bench::new();
     let request = hello(0, 1, &[], &SUITES);
-    let Verdict::Reply(reply) = bench.judge(at(1), 7, &request) else { panic!() };
+    let Verdict::Reply(reply) = bench.verify(at(1), 7, &request) else { panic!() };
     assert!(reply.len() <= request.len());
     let record = wire::records(&reply).next().unwrap();
     assert_eq!(record.sequence, 9, "the record sequence number of the ClientHello");
@@ -161,7 +161,7 @@ fn an_address_may_begin_several_handshakes_within_a_millisecond() {
         let now = Instant::from_nanos(7_000_000_000 + u64::from(handshake) * 200_000);
         let cookie = bench.cookie(now, 7, &hello(0, handshake, &[], &SUITES));
         let later = Instant::from_nanos(now.as_nanos() + 50_000);
-        let Verdict::Valid(issued) = bench.judge(later, 7, &hello(1, handshake, &cookie, &SUITES)) else { panic!() };
+        let Verdict::Valid(issued) = bench.verify(later, 7, &hello(1, handshake, &cookie, &SUITES)) else { panic!() };
         assert!(bench.verifier.is_unspent(later, &7, issued), "handshake {handshake}");
         bench.verifier.spend(later, &7, issued);
         assert!(!bench.verifier.is_unspent(later, &7, issued), "a copy of handshake {handshake}");

@@ -1,13 +1,11 @@
 //! Removes the extension `use_srtp` (RFC 5764 §4.1.1) from dimpl's ClientHello.
 //!
-//! dimpl, made for WebRTC, always offers SRTP profiles and has no setting for it. CoAP does not use
-//! them, and a server with SRTP but no common profile may abort the handshake, as pion does (alert
-//! 71).
+//! dimpl, made for WebRTC, always offers SRTP profiles. CoAP does not use them, and a server with
+//! SRTP but no common profile may abort the handshake, as pion does (alert 71).
 //!
 //! [`Rewriter`] removes it from datagrams, [`hashes`] and [`keys`] from the transcript, which dimpl
 //! hashes for the extended master secret (RFC 7627 §4) and for both Finished messages, and signs in
-//! CertificateVerify. Each call passes the whole transcript, from the ClientHello. Server engines
-//! hash the ClientHello as received and use neither.
+//! CertificateVerify. Server engines hash the ClientHello as received and use neither.
 
 use std::collections::VecDeque;
 
@@ -24,7 +22,6 @@ const USE_SRTP: [u8; 2] = [0, 14];
 /// dimpl sends a ClientHello's fragments in order.
 #[derive(Debug, Default)]
 pub(super) struct Rewriter {
-    /// The ClientHello's body so far.
     body: Vec<u8>,
     /// The first fragment's record number, and bytes of body.
     first: (u64, usize),

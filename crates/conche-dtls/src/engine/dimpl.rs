@@ -7,34 +7,34 @@
 //!
 //! Its server must have sent a HelloVerifyRequest itself before the ClientHello with a cookie,
 //! which has message_seq 1 and is part of the transcript. [`DimplEngines::accept`] therefore feeds
-//! it one without a cookie for each one answered, rebuilt from the one with a cookie, and discards
-//! the answers.
+//! it one without a cookie for each one answered, and discards the answers.
 //!
-//! Its retransmission timeout is fixed at an association's creation. Its clock therefore stands
-//! still until a flight is to be retransmitted, and then advances to its next timer. A peer's
-//! retransmission makes it retransmit its flight once, and once more after each advance. Timeouts
-//! double in its own time, which ends after 57 retransmissions: at 60 s each almost an hour.
+//! Its retransmission timeout is fixed at creation. Its clock therefore stands still until a flight
+//! is to be retransmitted, and then advances to its next timer. A peer's retransmission makes it
+//! retransmit its flight once, and once more after each advance. Timeouts double in its own time,
+//! which ends after 57 retransmissions: at 60 s each almost an hour.
 
+use core::cell::RefCell;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as Clock;
 
 use conche_proto::Instant;
-use dimpl::crypto::Dtls12CipherSuite;
+use dimpl::crypto::{CryptoProvider, Dtls12CipherSuite, HashAlgorithm, HmacProvider, rust_crypto};
 use dimpl::{
     Config as Settings, ConfigBuilder, CryptoError, Dtls, DtlsCertificate, Error, Output, PskResolver, SecurityError,
 };
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
+use zeroize::Zeroizing;
 
-use super::client_hello::Rewriter;
-use super::provider::{self, with_hooks};
+use super::client_hello::{self, Rewriter};
 use super::{Engine, Engines, Failure, Opening, Step};
 use crate::config::{Config, ConfigError};
 use crate::cookie::COOKIE;
-use crate::credentials::{ClientCredentials, Keys, ServerCertificate, ServerCredentials, ServerKeys, is_key};
-use crate::key_log::KeyLog;
-use crate::secret::Secret;
+use crate::credentials::{
+    ClientCredentials, KeyLog, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys, is_key,
+};
 use crate::wire::{self, RECORD_HEADER, content, message};
 use crate::x509::OwnCertificate;
 
@@ -62,18 +62,16 @@ pub struct DimplEngines {
     seeds: Option<ChaCha12Rng>,
     psk: Option<(Arc<Settings>, Arc<Resolver>)>,
     certificate: Option<ServerCertificate>,
-    /// Last settings and purpose; dimpl takes up to milliseconds to check new ones.
+    /// The last settings; dimpl takes up to milliseconds to check new ones.
     last: Option<(Wanted, Arc<Settings>)>,
 }
 
-/// A client with a key, or either role with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Key { identity: Vec<u8>, key: Secret },
     Certificate(Role),
 }
 
-/// A role that presents or requests a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
@@ -108,7 +106,7 @@ impl DimplEngines {
 
     fn with_keys(&mut self, keys: &ServerKeys) -> Result<(Arc<Settings>, Arc<Resolver>), ConfigError> {
         let resolver = Arc::new(Resolver::new(keys.keys()));
-        let builder = self.settings().with_crypto_provider(provider::for_keys());
+        let builder = self.settings().with_crypto_provider(for_keys());
         let settings = built(builder.with_psk_server(keys.hint().map(<[u8]>::to_vec), Arc::clone(&resolver) as _))?;
         Ok((settings, resolver))
     }
@@ -123,15 +121,15 @@ impl DimplEngines {
         let settings = built(match wanted.clone() {
             Wanted::Key { identity, key } => {
                 let resolver = Arc::new(Resolver::new(Arc::new(move |_: &[u8]| Some(key.clone()))));
-                let builder = self.settings().with_crypto_provider(provider::for_client(provider::for_keys()));
+                let builder = self.settings().with_crypto_provider(for_client(for_keys()));
                 builder.with_psk_client(identity, resolver)
             }
             Wanted::Certificate(Role::Client) => {
-                let provider = provider::for_client(provider::for_certificates());
+                let provider = for_client(for_certificates());
                 self.settings().with_crypto_provider(provider).require_client_certificate(false)
             }
             Wanted::Certificate(Role::Server { asks_clients }) => {
-                let builder = self.settings().with_crypto_provider(provider::for_certificates());
+                let builder = self.settings().with_crypto_provider(for_certificates());
                 builder.require_client_certificate(asks_clients)
             }
         })?;
@@ -233,16 +231,12 @@ const CERTIFICATE_SUITES: [Dtls12CipherSuite; 3] = [
 /// One association of dimpl.
 pub struct Dimpl {
     dtls: Dtls,
-    /// Rewrites a client's ClientHello.
     rewriter: Rewriter,
-    /// Its clock and next timer.
     clock: Clock,
     due: Option<Clock>,
     /// Added to the sequence numbers of its epoch 0.
     shift: u64,
-    /// The verified cookie.
     cookie: Option<[u8; COOKIE]>,
-    /// Provides a client's identity.
     resolver: Option<Arc<Resolver>>,
     identity: Option<Vec<u8>>,
     key_log: Option<KeyLog>,
@@ -432,4 +426,95 @@ impl PskResolver for Resolver {
         let key: Secret = asked.keys.key(identity)?;
         is_key(&key).then(|| key.expose().to_vec())
     }
+}
+
+/// Hashed first with the master secret.
+const EXPANSION: &[u8] = b"key expansion";
+
+pub(super) struct Master {
+    pub(super) random: [u8; 32],
+    pub(super) secret: Zeroizing<[u8; 48]>,
+}
+
+thread_local! {
+    static STATE: RefCell<HookState> =
+        const { RefCell::new(HookState { cookie: None, records_master: false, recorded: None }) };
+}
+
+struct HookState {
+    cookie: Option<[u8; COOKIE]>,
+    records_master: bool,
+    recorded: Option<Master>,
+}
+
+pub(super) fn with_hooks<T>(
+    cookie: Option<[u8; COOKIE]>,
+    records_master: bool,
+    feed: impl FnOnce() -> T,
+) -> (T, Option<Master>) {
+    /// Resets the thread's state, even on a panic.
+    struct Fed;
+
+    impl Drop for Fed {
+        fn drop(&mut self) {
+            STATE.set(HookState { cookie: None, records_master: false, recorded: None });
+        }
+    }
+
+    STATE.set(HookState { cookie, records_master, recorded: None });
+    let _fed = Fed;
+    let fed = feed();
+    (fed, STATE.with_borrow_mut(|state| state.recorded.take()))
+}
+
+/// RustCrypto's HMAC, with hooks for cookies and key logs.
+///
+/// dimpl verifies its own cookies, with a key per association;
+/// [`CookieVerifier`](crate::cookie::CookieVerifier) makes cookies before there is one. This returns
+/// the verified cookie as dimpl's (the only use of `hmac_sha256`; all else uses `hmac`). Keys are
+/// expanded from the master secret (RFC 5246 §6.3), which dimpl does not export, so `hmac` records
+/// it for key logs.
+#[derive(Debug)]
+struct HookedHmac;
+
+impl HmacProvider for HookedHmac {
+    fn hmac_sha256(&self, key: &[u8], data: &[u8]) -> Result<[u8; 32], CryptoError> {
+        if let Some(cookie) = STATE.with_borrow(|state| state.cookie) {
+            return Ok(cookie);
+        }
+        let mut out = [0; 32];
+        self.hmac(HashAlgorithm::SHA256, key, data, &mut out)?;
+        Ok(out)
+    }
+
+    fn hmac(&self, hash: HashAlgorithm, key: &[u8], data: &[u8], out: &mut [u8]) -> Result<usize, CryptoError> {
+        STATE.with_borrow_mut(|state| {
+            if state.records_master {
+                state.recorded = state.recorded.take().or_else(|| master(key, data));
+            }
+        });
+        rust_crypto::default_provider().hmac_provider.hmac(hash, key, data, out)
+    }
+}
+
+fn master(key: &[u8], data: &[u8]) -> Option<Master> {
+    let (_server, client) = data.strip_prefix(EXPANSION)?.split_at_checked(32)?;
+    Some(Master { random: client.try_into().ok()?, secret: Zeroizing::new(key.try_into().ok()?) })
+}
+
+pub(super) fn for_certificates() -> CryptoProvider {
+    CryptoProvider { hmac_provider: &HookedHmac, ..rust_crypto::default_provider() }
+}
+
+/// One cipher suite, and no curves to list needlessly.
+pub(super) fn for_keys() -> CryptoProvider {
+    let all = for_certificates();
+    let suites = all.cipher_suites;
+    let of_keys = suites.iter().position(|suite| suite.suite().is_psk());
+    let suites = of_keys.map_or(suites, |at| &suites[at..=at]);
+    CryptoProvider { cipher_suites: suites, kx_groups: &[], ..all }
+}
+
+pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
+    CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
 }

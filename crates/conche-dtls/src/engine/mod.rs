@@ -1,21 +1,19 @@
 //! [`Engine`]: the handshake and the records of one association. [`Engines`] creates them.
 //!
-//! [`Sessions`](crate::Sessions) does the rest. An engine receives single records with checked
-//! bounds, and is polled for actions.
+//! It receives single records with checked bounds, and is polled for actions;
+//! [`Sessions`](crate::Sessions) does the rest.
 
 mod client_hello;
 mod dimpl;
-mod panic_guard;
-mod provider;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use conche_proto::Instant;
-
-pub use self::dimpl::{Dimpl, DimplEngines};
-pub(crate) use self::panic_guard::{PanicGuard, catch_panic};
 
 use crate::config::ConfigError;
 use crate::credentials::ClientCredentials;
 use crate::x509::CertificateError;
+pub use dimpl::{Dimpl, DimplEngines};
 
 /// An association with a peer; the caller times retransmissions.
 pub trait Engine {
@@ -26,8 +24,7 @@ pub trait Engine {
     /// The association has ended.
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure>;
 
-    /// Retransmits the unanswered flight, or perhaps the last one to a peer that retransmits its
-    /// own.
+    /// Retransmits the unanswered flight, or the last one to a peer that retransmits its own.
     ///
     /// # Errors
     ///
@@ -159,5 +156,63 @@ impl Failure {
             Self::NoCertificate | Self::Suite | Self::Protocol(_) => Some(alert::HANDSHAKE_FAILURE),
             Self::Full | Self::Panicked => Some(alert::INTERNAL_ERROR),
         }
+    }
+}
+
+/// Ends an association whose engine panics, and no other.
+///
+/// An engine parses a peer's input with other crates' code. The perhaps inconsistent engine is
+/// dropped, and later calls fail with [`Failure::Panicked`].
+#[derive(Debug)]
+pub(crate) struct PanicGuard<E>(Option<E>);
+
+impl<E: Engine> PanicGuard<E> {
+    pub(crate) fn new(engine: E) -> Self {
+        Self(Some(engine))
+    }
+
+    fn call<T>(&mut self, call: impl FnOnce(&mut E) -> Result<T, Failure>) -> Result<T, Failure> {
+        let engine = self.0.as_mut().ok_or(Failure::Panicked)?;
+        let result = catch_panic(|| call(engine));
+        if result.as_ref().is_err_and(|failure| *failure == Failure::Panicked) {
+            let broken = self.0.take();
+            // Dropping may panic, too.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+        }
+        result
+    }
+}
+
+pub(crate) fn catch_panic<T>(serve: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(serve)).unwrap_or(Err(Failure::Panicked))
+}
+
+impl<E: Engine> Engine for PanicGuard<E> {
+    fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
+        self.call(|engine| engine.receive(record))
+    }
+
+    fn repeat(&mut self) -> Result<(), Failure> {
+        self.call(Engine::repeat)
+    }
+
+    fn poll(&mut self, buffer: &mut [u8]) -> Result<Step, Failure> {
+        self.call(|engine| engine.poll(buffer))
+    }
+
+    fn send(&mut self, plaintext: &[u8]) -> Result<(), Failure> {
+        self.call(|engine| engine.send(plaintext))
+    }
+
+    /// After a panic the next [`poll`](Engine::poll) fails, without a close_notify.
+    fn close(&mut self) {
+        let _ = self.call(|engine| {
+            engine.close();
+            Ok(())
+        });
+    }
+
+    fn identity(&self) -> Option<&[u8]> {
+        self.0.as_ref()?.identity()
     }
 }

@@ -2,6 +2,7 @@
 
 use conche_proto::{Flight, Instant};
 
+use super::table::Place;
 use crate::credentials::Identity;
 use crate::engine::Failure;
 
@@ -9,7 +10,7 @@ use crate::engine::Failure;
 /// §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
-    pub(super) place: u32,
+    pub(super) place: Place,
     pub(super) number: u64,
 }
 

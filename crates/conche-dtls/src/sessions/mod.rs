@@ -1,11 +1,10 @@
 //! [`Sessions`]: all sessions of one socket, in both roles.
+//!
+//! A record goes to the cookie verifier, a handshake, or the open session; `poll` returns the
+//! actions of their engines, one at a time.
 
 mod event;
-mod flight;
 mod handshake;
-mod idle_order;
-mod poll;
-mod receive;
 mod table;
 
 use core::hash::{Hash, Hasher};
@@ -18,15 +17,15 @@ use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 use siphasher::sip::SipHasher13;
 
-pub use self::event::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Stats};
-use self::flight::Flights;
-use self::handshake::{Expected, Handshake};
-use self::table::{Initiator, State, Table};
+use crate::BUFFER;
 use crate::config::{Config, ConfigError};
-use crate::cookie::{CookieVerifier, REPLY};
+use crate::cookie::{CookieVerifier, Hello, Issued, REPLY, Verdict};
 use crate::credentials::{ClientCredentials, Identity};
-use crate::engine::{DimplEngines, Engine, Engines, Failure, PanicGuard};
-use crate::wire::{self, content};
+use crate::engine::{DimplEngines, Engine, Engines, Failure, Opening, PanicGuard, Step, catch_panic};
+use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
+pub use event::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Stats};
+use handshake::{EarlyFinished, Expected, FinalFlightLimiter, Flights, Handshake};
+use table::{Associations, Initiator, Place, State, Table};
 
 /// More are dropped: a driver polls after each datagram.
 const REPLIES: usize = 64;
@@ -45,13 +44,11 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     random: ChaCha12Rng,
     cookie_verifier: CookieVerifier,
     table: Table<P, PanicGuard<E::Engine>>,
-    /// Handshakes by group of sources.
     shares: Shares,
     unfinished: Unfinished,
     group_key: [u64; 2],
     groups: Option<Sources<P>>,
     hosts: Option<Sources<P>>,
-    /// Replies without a session.
     replies: VecDeque<Reply<P>>,
     ended: VecDeque<Output<P>>,
     stats: Stats,
@@ -128,8 +125,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         })
     }
 
-    /// Maps peers to groups of sources, such as a prefix's addresses to one number. Handshakes and
-    /// sessions are limited per group. Default: each peer is a group.
+    /// Maps peers to groups of sources, such as a prefix's addresses to one number, which limits of
+    /// handshakes and sessions apply to. Default: each peer is a group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.groups = Some(groups);
     }
@@ -198,7 +195,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// Retransmits the last flight under [external congestion control](Self::connect_controlled),
     /// by [`poll`](Self::poll).
     pub fn repeat(&mut self, session: SessionId) {
-        let Some(found) = self.table.get(session) else { return };
+        let Some(found) = self.table.by_id_mut(session) else { return };
         if !matches!(&found.state, State::Pending(handshake) if handshake.flights.is_controlled()) {
             return;
         }
@@ -217,7 +214,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if plaintext.len() > LONGEST_PLAINTEXT {
             return Err(SendError::TooLong(plaintext.len()));
         }
-        let open = self.table.get(session).filter(|session| matches!(session.state, State::Open));
+        let open = self.table.by_id_mut(session).filter(|session| matches!(session.state, State::Open));
         let open = open.ok_or(SendError::NotOpen)?;
         let sent = open.engine.send(plaintext);
         if let Err(failure) = sent {
@@ -230,7 +227,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 
     /// Closes a session and notifies its peer. [`Output::Closed`] follows if it exists.
     pub fn close(&mut self, session: SessionId) {
-        if self.table.get(session).is_some() {
+        if self.table.by_id_mut(session).is_some() {
             self.retire(session.place, Ended::Closed);
         }
     }
@@ -238,13 +235,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// Returns the address of a session's peer.
     #[must_use]
     pub fn peer(&self, session: SessionId) -> Option<P> {
-        self.table.look(session.place).filter(|found| found.id == session).map(|found| found.peer)
+        self.table.at(session.place).filter(|found| found.id == session).map(|found| found.peer)
     }
 
     /// Returns the open session with a peer.
     #[must_use]
     pub fn open(&self, peer: &P) -> Option<SessionId> {
-        self.table.look(self.table.associations(peer).open?).map(|session| session.id)
+        self.table.at(self.table.associations(peer).open?).map(|session| session.id)
     }
 
     /// Returns the counters.
@@ -310,7 +307,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         hasher.finish()
     }
 
-    /// Closes a session if a new one with these shares needs room.
+    /// For a new session with these shares.
     fn make_room(&mut self, shares: table::Shares) {
         let identity = shares.identity;
         let bound = self.config.max_sessions_per_identity;
@@ -327,7 +324,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Returns `false` if host or group is at its limit.
+    /// `false` if host or group is at its limit.
     fn admit_unfinished(&mut self, now: Instant, peer: &P) -> bool {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         let admitted = self.unfinished.hosts.admits(now, host);
@@ -357,7 +354,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         true
     }
 
-    fn release(&mut self, place: u32, role: Role, source: u64) {
+    fn release(&mut self, place: Place, role: Role, source: u64) {
         if role == Role::Server {
             self.shares.give_back(Group::of(source), 1);
             self.table.discount_handshake(place, source);
@@ -366,11 +363,11 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 
     /// Sends an alert if possible.
-    fn fail(&mut self, place: u32, failure: Failure) {
+    fn fail(&mut self, place: Place, failure: Failure) {
         if failure == Failure::Panicked {
             self.stats.panicked += 1;
         }
-        let Some(session) = self.table.at(place) else { return };
+        let Some(session) = self.table.at_mut(place) else { return };
         let to = session.peer;
         let (failure, pending) = match &session.state {
             State::Pending(handshake) if failure == Failure::Silence => (handshake.timeout_reason(), true),
@@ -392,8 +389,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 
     /// Waits until the close_notify is sent.
-    fn retire(&mut self, place: u32, why: Ended) {
-        let Some(session) = self.table.at(place) else { return };
+    fn retire(&mut self, place: Place, why: Ended) {
+        let Some(session) = self.table.at_mut(place) else { return };
         session.engine.close();
         let (role, before) = (session.initiator.role(), core::mem::replace(&mut session.state, State::Closing(why)));
         match before {
@@ -412,7 +409,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 
     /// Reports the end, except for a peer's failed handshake.
-    fn finish(&mut self, place: u32, why: Ended) {
+    fn finish(&mut self, place: Place, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
         let (why, told) = match session.state {
             State::Pending(handshake) => {
@@ -432,9 +429,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    fn check_certificate(&mut self, now: Instant, place: u32, certificate: &[u8]) -> Result<(), Failure> {
+    fn check_certificate(&mut self, now: Instant, place: Place, certificate: &[u8]) -> Result<(), Failure> {
         let clients = self.config.trusted_clients();
-        let Some(session) = self.table.at(place) else { return Ok(()) };
+        let Some(session) = self.table.at_mut(place) else { return Ok(()) };
         let State::Pending(handshake) = &mut session.state else { return Ok(()) };
         let checked = match (&session.initiator, clients) {
             (Initiator::Local(expected), _) => match &**expected {
@@ -454,5 +451,356 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
 impl<P: PeerKey, E: Engines> core::fmt::Debug for Sessions<P, E> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Sessions").field("stats", &self.stats).finish_non_exhaustive()
+    }
+}
+
+impl<P: PeerKey, E: Engines> Sessions<P, E> {
+    /// Handles a datagram. [`poll`](Self::poll) until it waits before the next.
+    pub fn handle(&mut self, now: Instant, from: P, datagram: &[u8]) {
+        let mut records = wire::records(datagram);
+        let Some(first) = records.next() else { return };
+        match self.config.server.as_ref().and_then(|_| Hello::read(&first)) {
+            Some(hello) => self.hello(now, from, &hello, &first, datagram.len()),
+            None => self.record(now, from, &first),
+        }
+        // The rest of a ClientHello may follow, but no second one: one answer per datagram.
+        for record in records {
+            self.record(now, from, &record);
+        }
+        // Keys may exist now. Engines take records already read for duplicates, and drop
+        // undecryptable ones.
+        if let Some(place) = self.table.associations(&from).pending
+            && let Some(record) = self.early_finished(place).and_then(|early_finished| early_finished.readable())
+        {
+            self.feed(place, &record);
+        }
+    }
+
+    fn hello(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, bytes: usize) {
+        match self.cookie_verifier.verify(now, &from, hello, bytes, &mut self.random) {
+            Verdict::Ignore => self.stats.dropped += 1,
+            Verdict::Reply(bytes) => {
+                self.stats.cookie_requests += 1;
+                self.reply(Reply { to: from, bytes, len: bytes.len() });
+            }
+            Verdict::Valid(issued) => self.accept_hello(now, from, hello, record, issued, bytes),
+        }
+    }
+
+    /// An open session with this address stays open until the new one is (RFC 6347 §4.2.8).
+    fn accept_hello(
+        &mut self,
+        now: Instant,
+        from: P,
+        hello: &Hello<'_>,
+        record: &Record<'_>,
+        issued: Issued,
+        bytes: usize,
+    ) {
+        let Associations { open, pending } = self.table.associations(&from);
+        match self.role_in(now, pending, hello) {
+            // A retransmission of this handshake's ClientHello.
+            Some((place, Role::Server, true)) => return self.retransmitted_hello(place, record),
+            // A local handshake with this peer takes precedence.
+            Some((_, Role::Client, _)) => {
+                self.stats.refused += 1;
+                return;
+            }
+            _ => {}
+        }
+        if self.role_in(now, open, hello).is_some_and(|(_, _, is_retransmission)| is_retransmission) {
+            self.stats.dropped += 1;
+            return;
+        }
+        if !self.cookie_verifier.is_unspent(now, &from, issued) {
+            return match self.cookie_verifier.request_cookie(now, &from, hello, bytes) {
+                // A reply would disturb a running handshake.
+                Verdict::Reply(bytes) if pending.is_none() => {
+                    self.stats.cookie_requests += 1;
+                    self.reply(Reply { to: from, bytes, len: bytes.len() });
+                }
+                _ => self.stats.dropped += 1,
+            };
+        }
+        if !self.admit_unfinished(now, &from) {
+            self.stats.refused += 1;
+            return;
+        }
+        // The client has restarted.
+        if let Some(before) = pending {
+            self.finish(before, Failure::Silence.into());
+        }
+        if !self.has_room_for_handshake(now, &from) {
+            self.uncount_unfinished(&from);
+            self.stats.refused += 1;
+            return;
+        }
+        self.cookie_verifier.spend(now, &from, issued);
+        let opening = Opening {
+            sequence: hello.sequence,
+            number: hello.number,
+            opening: hello.opening,
+            cookie: hello.cookie,
+            suites: hello.suites,
+            compression: hello.compression,
+        };
+        match catch_panic(|| self.engines.accept(now, &opening)) {
+            Ok(engine) => {
+                let initiator = Initiator::Peer { random: *hello.random };
+                let certificate = self.config.trusted_clients().is_some();
+                let expected = Expected::Client { hello: hello.number, certificate };
+                let flights = Flights::new(self.config.flight_timeout, Some(issued.age), false);
+                let SessionId { place, .. } = self.begin(now, from, engine, initiator, expected, flights);
+                self.feed(place, record.bytes);
+            }
+            Err(failure) => {
+                self.stats.failed += 1;
+                self.stats.panicked += u64::from(failure == Failure::Panicked);
+                let description = failure.alert().unwrap_or(alert::HANDSHAKE_FAILURE);
+                self.reply(Reply::alert(from, hello.sequence, description));
+            }
+        }
+    }
+
+    fn retransmitted_hello(&mut self, place: Place, record: &Record<'_>) {
+        let Some(session) = self.table.at_mut(place) else { return };
+        let State::Pending(handshake) = &mut session.state else { return };
+        if handshake.flights.may_answer_retransmission() {
+            self.feed(place, record.bytes);
+        } else {
+            self.stats.dropped += 1;
+        }
+    }
+
+    /// The local role, and whether the ClientHello repeats the association's first. A restarted
+    /// client may repeat its random.
+    fn role_in(&mut self, now: Instant, place: Option<Place>, hello: &Hello<'_>) -> Option<(Place, Role, bool)> {
+        let session = self.table.at_mut(place?)?;
+        let is_retransmission = matches!(&session.initiator, Initiator::Peer { random } if random == hello.random)
+            && now < session.deadline;
+        Some((session.id.place, session.initiator.role(), is_retransmission))
+    }
+
+    /// A handshake beside an open session gets unprotected records and protected handshake
+    /// messages; the session gets the others.
+    fn record(&mut self, now: Instant, from: P, record: &Record<'_>) {
+        let Associations { open, pending } = self.table.associations(&from);
+        let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
+        let place = if of_handshake { pending.or(open) } else { open.or(pending) };
+        let longest = self.config.max_message;
+        let session = place.and_then(|place| Some((place, self.table.at_mut(place)?)));
+        let Some((place, session)) = session.filter(|_| may_pass(record, longest)) else {
+            self.stats.dropped += 1;
+            return;
+        };
+        // The peer retransmits its last flight: the local one was lost.
+        let is_open = matches!(session.state, State::Open);
+        if is_open
+            && record.content == content::HANDSHAKE
+            && session.final_flight.may_answer(now)
+            && let Err(failure) = session.engine.repeat()
+        {
+            return self.fail(place, failure);
+        }
+        let admitted = match &mut session.state {
+            _ if record.epoch > 0 => true,
+            State::Pending(handshake) if record.content == content::ALERT => {
+                handshake.on_alert(now, record.fragment);
+                return self.table.mark_ready(place);
+            }
+            State::Pending(handshake) => {
+                let admitted = handshake.admits(now, record);
+                if admitted {
+                    session.last_received = now;
+                }
+                admitted
+            }
+            // Retransmitted handshake messages, answered by a retransmission.
+            State::Open | State::Closing(_) => record.content == content::HANDSHAKE,
+        };
+        if !admitted {
+            self.stats.dropped += 1;
+            return;
+        }
+        match self
+            .early_finished(place)
+            .filter(|early_finished| of_handshake && record.epoch > 0 && !early_finished.changed)
+        {
+            Some(early_finished) => early_finished.keep(record.bytes),
+            None => self.feed(place, record.bytes),
+        }
+    }
+
+    fn early_finished(&mut self, place: Place) -> Option<&mut EarlyFinished> {
+        match &mut self.table.at_mut(place)?.state {
+            State::Pending(handshake) => Some(&mut handshake.early_finished),
+            State::Open | State::Closing(_) => None,
+        }
+    }
+
+    fn feed(&mut self, place: Place, record: &[u8]) {
+        let Some(session) = self.table.at_mut(place) else { return };
+        match session.engine.receive(record) {
+            Ok(()) => self.table.mark_ready(place),
+            // Not polled for long: a full queue loses records, as any network.
+            Err(Failure::Full) if matches!(session.state, State::Open) => self.stats.dropped += 1,
+            Err(failure) => self.fail(place, failure),
+        }
+    }
+}
+
+/// Data are protected, handshake messages and their records at most `longest` long, and a
+/// ClientHello's start only goes to the cookie verifier.
+fn may_pass(record: &Record<'_>, longest: usize) -> bool {
+    match (record.epoch, record.content) {
+        (0, content::HANDSHAKE) if record.fragment.len() > longest + HANDSHAKE_HEADER => false,
+        (0, content::HANDSHAKE) => wire::handshakes(record.fragment).all(|handshake| {
+            handshake.length <= longest && (handshake.message != message::CLIENT_HELLO || handshake.offset > 0)
+        }),
+        (0, content::CHANGE_CIPHER_SPEC | content::ALERT) => true,
+        (1, content::HANDSHAKE | content::ALERT | content::APPLICATION_DATA) => true,
+        _ => false,
+    }
+}
+
+impl<P: PeerKey, E: Engines> Sessions<P, E> {
+    /// Returns the next output.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer has fewer than [`BUFFER`] bytes, which could lose a record.
+    pub fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Output<P> {
+        assert!(buffer.len() >= BUFFER, "a buffer of {} bytes: {BUFFER} are needed", buffer.len());
+        loop {
+            if let Some(Reply { to, bytes, len }) = self.replies.pop_front() {
+                buffer[..len].copy_from_slice(&bytes[..len]);
+                return Output::Transmit { to, len };
+            }
+            if let Some(ended) = self.ended.pop_front() {
+                return ended;
+            }
+            if let Some(place) = self.table.next_ready() {
+                match self.step(now, place, buffer) {
+                    Some(output) => return output,
+                    None => continue,
+                }
+            }
+            let Some(place) = self.table.due(now) else { return Output::Wait(self.table.next_timer()) };
+            let Some(session) = self.table.at_mut(place) else { continue };
+            let State::Pending(handshake) = &mut session.state else { continue };
+            if handshake.alert_deadline().unwrap_or(session.deadline).min(session.deadline) <= now {
+                self.fail(place, Failure::Silence);
+                continue;
+            }
+            match if handshake.flights.take_due(now) { session.engine.repeat() } else { Ok(()) } {
+                Ok(()) => self.table.mark_ready(place),
+                Err(failure) => self.fail(place, failure),
+            }
+        }
+    }
+
+    fn step(&mut self, now: Instant, place: Place, buffer: &mut [u8]) -> Option<Output<P>> {
+        let session = self.table.at_mut(place)?;
+        let (id, peer) = (session.id, session.peer);
+        let told = |progress| Some(Output::Flight { session: id, peer, progress });
+        if let State::Pending(handshake) = &mut session.state {
+            let answer = handshake.flights.take_answer();
+            if let Some(copy) = answer.filter(|_| handshake.flights.is_controlled()) {
+                return told(Progress::Answered(copy));
+            }
+        }
+        let step = match session.engine.poll(buffer) {
+            Ok(step) => step,
+            Err(failure) => {
+                self.fail(place, failure);
+                return None;
+            }
+        };
+        match step {
+            Step::Transmit(len) => {
+                if let State::Pending(handshake) = &mut session.state {
+                    handshake.flights.on_datagram_sent(now, &buffer[..len]);
+                }
+                Some(Output::Transmit { to: peer, len })
+            }
+            Step::Data(len) => {
+                session.last_received = now;
+                // Plaintext after the local close_notify is discarded.
+                matches!(session.state, State::Open).then_some(Output::Received { session: id, len })
+            }
+            Step::Certificate(len) => {
+                let certificate = buffer.get(..len)?.to_vec();
+                if let Err(failure) = catch_panic(|| self.check_certificate(now, place, &certificate)) {
+                    self.fail(place, failure);
+                }
+                None
+            }
+            Step::Connected => self.connected(now, place),
+            Step::Closed => {
+                self.finish(place, Ended::ByPeer);
+                None
+            }
+            Step::Wait => {
+                let wake = match &mut session.state {
+                    State::Pending(handshake) => {
+                        let sent = handshake.flights.on_flight_sent(now, || self.random.next_u32());
+                        if let Some(flight) = sent.filter(|_| handshake.flights.is_controlled()) {
+                            return told(Progress::Left(flight));
+                        }
+                        let repeat = handshake.flights.due();
+                        [repeat, handshake.alert_deadline(), Some(session.deadline)].into_iter().flatten().min()
+                    }
+                    State::Open => None,
+                    State::Closing(_) => {
+                        self.finish(place, Ended::Closed);
+                        return None;
+                    }
+                };
+                self.table.mark_idle(place);
+                self.table.set_timer(place, wake);
+                None
+            }
+        }
+    }
+
+    fn connected(&mut self, now: Instant, place: Place) -> Option<Output<P>> {
+        let session = self.table.at_mut(place)?;
+        let (id, peer, role) = (session.id, session.peer, session.initiator.role());
+        let State::Pending(handshake) = &mut session.state else { return None };
+        session.final_flight = FinalFlightLimiter::new(now, handshake.flights.first_timeout());
+        let (source, proved) = (handshake.source, handshake.proved.take());
+        let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
+        let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
+        session.last_received = now;
+        // A peer without a required certificate is rejected; a server that knows the key has no
+        // other name.
+        let asked = match &session.initiator {
+            Initiator::Local(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
+            Initiator::Peer { .. } => self.config.trusted_clients().is_some(),
+        };
+        if identity == Identity::Anonymous && asked {
+            self.fail(place, Failure::NoCertificate);
+            return None;
+        }
+        self.release(place, role, source);
+        if role == Role::Server {
+            self.uncount_unfinished(&peer);
+        }
+        if let Some(before) = self.table.associations(&peer).open {
+            self.finish(before, Ended::Replaced);
+        }
+        let of_client = role == Role::Server;
+        let (group, host) = (of_client.then_some(source), of_client.then(|| self.host_of(&peer)));
+        let bounded = self.config.max_sessions_per_identity.and(Some(&identity));
+        let identity_share = match bounded {
+            Some(Identity::Psk(identity)) => Some(self.hash(identity)),
+            _ => None,
+        };
+        let shares = table::Shares { group, host, identity: identity_share };
+        self.make_room(shares);
+        self.table.promote(now, place, shares);
+        self.stats.sessions += 1;
+        self.stats.established += 1;
+        Some(Output::Established { session: id, peer, role, identity })
     }
 }

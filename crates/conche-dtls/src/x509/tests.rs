@@ -51,3 +51,14 @@ fn whoever_shows_a_certificate_without_its_key_is_not_believed() {
         assert!(matches!(failed, Some(Ended::Failed(_))) && established == 0, "{failed:?}");
     }
 }
+
+#[test]
+fn a_certificate_has_a_subject_and_alternative_names() {
+    let pem = include_bytes!("../../../../tools/interop/credentials/client.pem");
+    let der = CertificateDer::from_pem_slice(pem).unwrap();
+    let names = CertificateNames::of(&der).unwrap();
+    assert_eq!(names.subject.as_deref(), Some("CN=client"));
+    assert_eq!(names.common_name.as_deref(), Some("client"));
+    assert_eq!(names.alternative, ["lamp-7.example"]);
+    assert_eq!(CertificateNames::of(&der[1..]), None);
+}
