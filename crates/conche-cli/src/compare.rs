@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use conche_lab::comparison::{self, Cell, ranking};
+use conche_lab::comparison::{self, CellComparison, ranking};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::{Row, to_ndjson};
@@ -56,7 +56,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         return Err(UsageError(format!("the controller `{duplicate}` is there twice; name it once")).into());
     }
     let (done, store) = options.execute_all(experiments(&sources)?, global)?;
-    let cells: Vec<Cell> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
+    let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
     let rows = comparison::rows(&cells, baseline.as_deref());
     let lines = to_ndjson(&rows)?;
     if let Some(store) = &store {

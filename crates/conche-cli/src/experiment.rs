@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOptions, Store};
-use conche_lab::comparison::Cell;
+use conche_lab::comparison::CellComparison;
 use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
-use conche_lab::results::{Begin, Build, Finished, MeasuredValue, Origin, Program, StoreError, write_json};
+use conche_lab::results::{Begin, Build, Finished, Origin, Program, StoreError};
+use conche_lab::value::{MeasuredValue, write_json};
 use conche_lab::scenario::{Effort, ScenarioError};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -299,7 +300,7 @@ pub struct CompletedExperiment {
     pub experiment: Experiment,
     pub values: Vec<MeasuredValue>,
     /// Values by which controllers are compared.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CellComparison>,
     pub completion: Completion,
     pub elapsed: Duration,
 }
@@ -370,7 +371,7 @@ impl OutputDir {
         global: &Global,
     ) -> anyhow::Result<Option<Store>> {
         let Some(directory) = &self.output else { return Ok(None) };
-        let origins: Vec<Origin> = experiments.iter().map(|experiment| experiment.source()).collect();
+        let origins: Vec<Origin> = experiments.iter().map(|experiment| experiment.origin()).collect();
         let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
         let begin = Begin {
             directory,
@@ -407,13 +408,13 @@ fn invocation() -> String {
 
 /// Writes results, and reports how many runs came from the directory.
 fn save(store: &Store, done: &CompletedExperiment, global: &Global) -> anyhow::Result<()> {
-    let mut figures = Vec::new();
-    write_json(&done.values, &mut figures)?;
+    let mut values = Vec::new();
+    write_json(&done.values, &mut values)?;
     let Completion { runs, reused, failures, cost } = &done.completion;
     let text = format!("{}\n{done}", invocation());
     let name = done.name();
     let finished = Finished {
-        figures: &figures,
+        values: &values,
         text: &text,
         runs: *runs,
         from_journal: *reused,

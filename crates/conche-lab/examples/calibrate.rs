@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use conche_lab::campaign::RunOptions;
 use conche_lab::experiment::Experiment;
-use conche_lab::papers::{Closeness, ETFA14, Origin};
+use conche_lab::papers::{Calibration, Closeness, ETFA14};
 use conche_lab::scenario::{Effort, FileError};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use toml::{Table, Value};
@@ -106,8 +106,8 @@ fn closeness(experiment: &Experiment, set: Set, runs: Option<u32>) -> Result<Clo
     };
     let mut experiment = PARAMETERS.iter().zip(set).try_fold(experiment.clone(), with)?;
     experiment.adjust(&Effort { runs, ..Effort::default() })?;
-    let figures = experiment.measure(RunOptions::default(), &|_| {})?.values;
-    Ok(Closeness::of(&experiment, &figures, Origin::Fitted))
+    let values = experiment.measure(RunOptions::default(), &|_| {})?.values;
+    Ok(Closeness::of(&experiment, &values, Calibration::Fitted))
 }
 
 fn draw(stream: &mut Stream) -> Set {

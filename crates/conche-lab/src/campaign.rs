@@ -1,9 +1,7 @@
 //! Runs independent simulations in parallel; results do not depend on the number of threads.
 //!
-//! An experiment is a list of cells with several runs (replications) each. Replication n has the
-//! same seed in every cell: common random numbers.
-//!
-//! A failed run leaves a gap. A [`Store`] keeps results as runs end; kept runs are not repeated.
+//! Replication n has the same seed in every cell: common random numbers. A failed run leaves a gap.
+//! A [`Store`] keeps results as runs end; kept runs are not repeated.
 
 use std::any::Any;
 use std::fmt::{self, Display};
@@ -116,8 +114,8 @@ impl<E: Display> Display for RunError<E> {
     }
 }
 
-/// A thing that an experiment compares.
-pub trait Cell: Sync {
+/// A cell that a campaign runs.
+pub trait RunnableCell: Sync {
     /// Result of one run.
     type Outcome: Send;
     /// Why it cannot run, for the user.
@@ -132,13 +130,13 @@ pub trait Cell: Sync {
     /// Number of replications.
     fn replications(&self) -> u32;
 
-    /// Estimated duration of a run, in the cells' common unit.
+    /// Estimated duration of a run, in a unit that all cells share.
     fn work(&self) -> u64;
 
-    /// Runs the cell once; adds its exchanges to `exchanges` if wanted.
+    /// Runs the cell once; adds its exchanges to `exchanges`, if any.
     ///
     /// # Errors
-    /// Why the cell cannot run.
+    /// If the cell cannot run.
     fn run(
         &self,
         replication: Replication,
@@ -153,13 +151,13 @@ pub trait Cell: Sync {
 }
 
 /// Per cell, each replication's outcome; `None` for a failed one.
-pub type Outcomes<C> = Vec<Vec<Option<<C as Cell>::Outcome>>>;
+pub type Outcomes<C> = Vec<Vec<Option<<C as RunnableCell>::Outcome>>>;
 
 /// Runs every replication of every cell; outcomes are in that order.
 ///
 /// # Errors
 /// If the threads cannot start.
-pub fn run<C: Cell>(
+pub fn run<C: RunnableCell>(
     cells: &[C],
     origin: &Origin,
     options: RunOptions<'_>,
@@ -170,7 +168,7 @@ pub fn run<C: Cell>(
         .enumerate()
         .flat_map(|(cell, of)| (0..of.replications()).map(move |index| (cell, index)))
         .collect();
-    // The longest first, so that none runs alone at the end.
+    // Longest first, so that none runs alone at the end.
     jobs.sort_by_key(|(cell, _)| std::cmp::Reverse(cells[*cell].work()));
     let total = jobs.iter().map(|(cell, _)| cells[*cell].work()).sum();
     let progress = Progress { done: 0, total, reused: 0 };
@@ -220,13 +218,12 @@ pub fn run<C: Cell>(
     Ok((outcomes, completion))
 }
 
-fn run_of(origin: &Origin, cell: &impl Cell, Replication { index, seed, .. }: Replication) -> Run {
+fn run_of(origin: &Origin, cell: &impl RunnableCell, Replication { index, seed, .. }: Replication) -> Run {
     let (scenario, settings) = (origin.name.clone(), origin.settings.clone());
     Run { scenario, settings, cell: cell.id(), replication: index, seed }
 }
 
-/// A panic fails this run only.
-fn run_once<C: Cell>(
+fn run_once<C: RunnableCell>(
     cell: &C,
     replication: Replication,
     kept: Option<&(&Store, Run)>,
@@ -251,7 +248,7 @@ pub(crate) fn threads(options: RunOptions<'_>) -> Result<rayon::ThreadPool, Expe
     threads.build().map_err(|error| ExperimentError::Threads(error.to_string()))
 }
 
-/// Returns a replication's seed, the only difference between replications.
+/// Returns the seed of a replication.
 #[must_use]
 pub fn seed_of(seed: u64, replication: u32) -> u64 {
     let mut stream = Streams::new(seed).stream(Entity::Run, Purpose::named("replication"));

@@ -1,31 +1,29 @@
 //! Compares controllers over many cells by regret.
 //!
-//! A *cell* is a row of an experiment and one of its primary metrics. Its controllers share random
-//! numbers, so their *ratio*, how many times one is worse than the best or a baseline, is more
-//! precise than their values. Values below their unit's [floor](crate::scenario::Unit::floor) count
-//! as the floor, so that 0 has a ratio and values near 0 do not beat 0. A ratio is *apart* if its
-//! 95 % interval excludes 1: the jackknife over replications, with the best controller chosen anew
-//! in each. *Regret* is the worst ratio that is apart.
+//! The controllers of a cell share random numbers, so their *ratio*, how many times one is worse
+//! than the best or a baseline, is more precise than their values. Values below their unit's
+//! [floor](crate::scenario::Unit::floor) count as the floor, so that 0 has a ratio. A ratio is
+//! *apart* if its 95 % interval excludes 1: the jackknife over replications, with the best
+//! controller chosen anew in each. *Regret* is the worst ratio that is apart.
 //!
-//! Means over cells are geometric. An experiment's cells share replications' random numbers, so the
-//! jackknife leaves out a replication in all; experiments are independent, so squared half-widths
-//! add up.
+//! Means over cells are geometric. The cells of an experiment share random numbers, so the
+//! jackknife leaves out a replication in all of them; experiments are independent, so squared
+//! half-widths add up.
 //!
-//! A controller without a value in a cell (a run failed or measured nothing) has no mean over cells
-//! with it and only a lower bound of regret, and ranks below all controllers with values
-//! everywhere, whose means include the cell.
+//! A controller without a value in a cell (a run failed or measured nothing) has no mean, only a
+//! lower bound of regret, and ranks below controllers with values everywhere.
 
 use std::borrow::Cow;
 
 use conche_results::comparison::{Compared, InCell, OfPaper, Row, Standing, Tally, rounded, shown};
 
-use crate::report::Table;
 use crate::scenario::{Better, Unit};
 use crate::stats::{Interval, estimate};
+use crate::table::Table;
 
-/// A row, a metric, and each controller's value.
+/// A row, one of its primary metrics, and each controller's value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct CellComparison {
     /// Paper or scenario.
     pub paper: String,
     /// Row without the scheme.
@@ -59,14 +57,15 @@ impl Entry {
     }
 }
 
-struct ComparedCell<'a> {
-    cell: &'a Cell,
+/// The ratios between the controllers that have a value in a cell.
+struct Ratios<'a> {
+    cell: &'a CellComparison,
     there: Vec<&'a Entry>,
     baseline: Option<usize>,
 }
 
-impl<'a> ComparedCell<'a> {
-    fn new(cell: &'a Cell, baseline: Option<&str>) -> Option<Self> {
+impl<'a> Ratios<'a> {
+    fn new(cell: &'a CellComparison, baseline: Option<&str>) -> Option<Self> {
         let there: Vec<&Entry> = cell.entries.iter().filter(|entry| entry.value.is_some()).collect();
         let place = |name: &str| there.iter().position(|entry| entry.controller == name);
         let baseline = match baseline {
@@ -104,14 +103,13 @@ impl<'a> ComparedCell<'a> {
         }
     }
 
-    /// Returns unrounded values.
     fn line(&self, entry: &Entry) -> InCell {
         let (means, per_replication) = (self.means().collect::<Vec<_>>(), self.per_replication().collect::<Vec<_>>());
         let found = self.place(&entry.controller).and_then(|own| {
             let ratio = |means: &[f64]| Some(self.ratio(means, own));
             estimate(&means, &per_replication, ratio)
         });
-        let Cell { paper, name, metric, unit, better, .. } = self.cell;
+        let CellComparison { paper, name, metric, unit, better, .. } = self.cell;
         let interval = found.and_then(|(_, interval)| interval);
         InCell {
             paper: paper.clone(),
@@ -133,27 +131,25 @@ fn bounds(interval: Interval) -> [f64; 2] {
     [rounded(interval.low), rounded(interval.high)]
 }
 
-/// Returns all rows: controllers in each cell, then over all cells, least regret first. Ratios are
-/// to the baseline or each cell's best controller.
+/// Returns the controllers in each cell, then over all cells, least regret first. Ratios are to the
+/// baseline or to each cell's best controller.
 #[must_use]
-pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
-    let compared_cells: Vec<ComparedCell<'_>> =
-        cells.iter().filter_map(|cell| ComparedCell::new(cell, baseline)).collect();
-    let of_cell = |compared: &ComparedCell<'_>| {
-        compared.cell.entries.iter().map(|entry| compared.line(entry)).collect::<Vec<InCell>>()
-    };
-    let lines: Vec<InCell> = compared_cells.iter().flat_map(of_cell).collect();
+pub fn rows(cells: &[CellComparison], baseline: Option<&str>) -> Vec<Row> {
+    let ratios: Vec<Ratios<'_>> = cells.iter().filter_map(|cell| Ratios::new(cell, baseline)).collect();
+    let of_cell =
+        |ratios: &Ratios<'_>| ratios.cell.entries.iter().map(|entry| ratios.line(entry)).collect::<Vec<InCell>>();
+    let lines: Vec<InCell> = ratios.iter().flat_map(of_cell).collect();
     let controllers = distinct(cells.iter().flat_map(|cell| &cell.entries).map(|entry| entry.controller.as_str()));
-    let papers = distinct(compared_cells.iter().map(|compared| compared.cell.paper.as_str()));
+    let papers = distinct(ratios.iter().map(|compared| compared.cell.paper.as_str()));
     let standing = |controller: &&str| {
         let of = |paper: &&str| {
             let is_of = |name: &str| name == *paper;
-            OfPaper { paper: (*paper).to_owned(), of: tally(controller, &compared_cells, &lines, is_of) }
+            OfPaper { paper: (*paper).to_owned(), of: tally(controller, &ratios, &lines, is_of) }
         };
         Standing {
             controller: (*controller).to_owned(),
             baseline: baseline.map(str::to_owned),
-            all: tally(controller, &compared_cells, &lines, |_| true),
+            all: tally(controller, &ratios, &lines, |_| true),
             papers: papers.iter().map(of).collect(),
         }
     };
@@ -168,21 +164,14 @@ pub fn rows(cells: &[Cell], baseline: Option<&str>) -> Vec<Row> {
     lines.chain(standings.into_iter().map(Compared::Controller)).map(Row::new).collect()
 }
 
-/// Sums up the papers that `is_of` accepts.
-fn tally(
-    controller: &str,
-    compared_cells: &[ComparedCell<'_>],
-    lines: &[InCell],
-    is_of: impl Fn(&str) -> bool,
-) -> Tally {
-    let compared_cells: Vec<&ComparedCell<'_>> =
-        compared_cells.iter().filter(|compared| is_of(&compared.cell.paper)).collect();
+fn tally(controller: &str, ratios: &[Ratios<'_>], lines: &[InCell], is_of: impl Fn(&str) -> bool) -> Tally {
+    let ratios: Vec<&Ratios<'_>> = ratios.iter().filter(|compared| is_of(&compared.cell.paper)).collect();
     let own: Vec<&InCell> = lines.iter().filter(|line| line.controller == controller && is_of(&line.paper)).collect();
     let missing = own.iter().filter(|line| line.ratio.is_none()).count();
     let apart = || own.iter().filter(|line| line.apart).filter_map(|line| line.ratio);
     let has_intervals = own.iter().any(|line| line.ci95.is_some());
     let whole = missing == 0 && !own.is_empty();
-    let mean = whole.then(|| mean(controller, &compared_cells));
+    let mean = whole.then(|| mean(controller, &ratios));
     Tally {
         cells: own.len(),
         missing,
@@ -194,13 +183,13 @@ fn tally(
     }
 }
 
-/// Returns the geometric mean and its interval; cells have one ratio each.
-fn mean(controller: &str, compared_cells: &[&ComparedCell<'_>]) -> (f64, Option<Interval>) {
-    let replications = |of: &&ComparedCell<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
-    // An experiment's cells with equally many replications share random numbers.
-    let mut groups: Vec<Vec<&ComparedCell<'_>>> = Vec::new();
-    for compared in compared_cells {
-        let is_alike = |group: &&mut Vec<&ComparedCell<'_>>| {
+/// Returns the geometric mean of one ratio per cell, and its interval.
+fn mean(controller: &str, ratios: &[&Ratios<'_>]) -> (f64, Option<Interval>) {
+    let replications = |of: &&Ratios<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
+    // Cells of an experiment with equally many replications share random numbers.
+    let mut groups: Vec<Vec<&Ratios<'_>>> = Vec::new();
+    for compared in ratios {
+        let is_alike = |group: &&mut Vec<&Ratios<'_>>| {
             group[0].cell.paper == compared.cell.paper && replications(&group[0]) == replications(compared)
         };
         match groups.iter_mut().find(is_alike) {
@@ -226,7 +215,7 @@ fn mean(controller: &str, compared_cells: &[&ComparedCell<'_>]) -> (f64, Option<
         let reach = interval.map(|interval| (interval.high - interval.low) / 2.0);
         squares = squares.zip(reach).map(|(squares, reach)| squares + reach * reach);
     }
-    let count = compared_cells.len() as f64;
+    let count = ratios.len() as f64;
     let around = |squares: f64| {
         let reach = squares.sqrt();
         Interval { low: libm::exp((sum - reach) / count), high: libm::exp((sum + reach) / count) }
@@ -244,7 +233,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     distinct
 }
 
-/// Fewer replications cause a note.
+/// Fewer replications add a note.
 const FEW: usize = 5;
 
 /// Returns one line per controller, least regret first.
@@ -262,7 +251,7 @@ pub fn ranking(rows: &[Row]) -> Table {
         let numbers = [all.shown_regret(), shown(all.mean), all.shown_interval(), all.shown_share(all.behind)];
         let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
         line.extend(baseline.map(|_| all.shown_share(all.ahead)));
-        // A single paper's column would repeat the total.
+        // With one paper the column would repeat the total.
         line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
         line
     };
@@ -285,7 +274,6 @@ fn standing(of: &Compared) -> Option<&Standing> {
     if let Compared::Controller(standing) = of { Some(standing) } else { None }
 }
 
-/// Describes a controller's missing cells.
 fn gap(of: &Standing, rows: &[Row]) -> String {
     let is_gap = |row: &&InCell| row.controller == of.controller && row.ratio.is_none();
     let first = cells_of(rows).filter(is_gap).map(|of| format!("{}/{} {}", of.paper, of.cell, of.metric)).next();

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use conche_lab::results::{MeasuredValue, Unit};
+use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Item, Kind, Plot, Style, Texts, parsed, templates};
+use conche_lab::value::MeasuredValue;
 
 use crate::read::Study;
 use crate::unit_symbol::symbol;

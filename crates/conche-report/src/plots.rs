@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use conche_lab::report::number;
-use conche_lab::results::{MeasuredValue, Unit};
+use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Kind, Plot, Scenario, filled, matches_any, parsed, templates};
 use conche_lab::stats::Interval;
+use conche_lab::table::number;
+use conche_lab::value::MeasuredValue;
 
 use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
 use crate::read::Study;

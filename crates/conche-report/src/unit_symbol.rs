@@ -1,6 +1,6 @@
 //! Symbols of units.
 
-use conche_lab::results::Unit;
+use conche_lab::scenario::Unit;
 
 /// Returns the symbol of a unit; empty for counts and ratios.
 pub(crate) fn symbol(unit: Unit) -> &'static str {

@@ -16,7 +16,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
 use conche::OptionNumber;
 use conche::codec::{Escaped, OptionFormat, decode_uint};
-use conche_lab::report::{self, ruled};
+use conche_lab::table::{self, ruled};
 use console::{Style, Term};
 
 use crate::{formats, hexadecimal};
@@ -53,7 +53,7 @@ pub fn table() -> Table {
     table
 }
 
-pub fn fitted(of: &report::Table) -> String {
+pub fn fitted(of: &table::Table) -> String {
     let mut table = table();
     table.set_header(&of.header).add_rows(&of.rows);
     for column in table.column_iter_mut().skip(of.names) {

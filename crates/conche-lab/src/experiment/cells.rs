@@ -1,13 +1,13 @@
-//! Runs of a cell and their samples.
+//! The runs of a cell, and their samples.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::{storage, timelines};
+use super::storage;
 use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
 use crate::metrics::{self, Endpoints, Sample};
-use crate::results::Unit;
-use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Value};
+use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Unit, Value};
 use crate::trial::{self, Control, Flow, Record, Routes, Selection, TrialError, Wanted};
 use crate::units::Span;
 
@@ -21,22 +21,31 @@ pub(super) struct CellRuns {
 pub(super) enum CellError {
     #[error(transparent)]
     Trial(#[from] TrialError),
-    /// The exchanges do not fit into a table.
     #[error(transparent)]
     Exchanges(#[from] io::Error),
 }
 
-/// A run's samples: per scheme and metric, the whole run, then each phase.
-pub(super) type Samples = Vec<Sample>;
+/// The samples of a run: per span, scheme and metric.
+#[derive(Clone, Debug)]
+pub(super) struct Samples(Vec<Sample>);
 
-#[derive(Clone, Copy)]
+/// The whole run (0), or a phase (1 + its index).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SpanIndex(usize);
+
+/// Index of a metric among those that a cell measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MetricIndex(usize);
+
+/// What a cell measures of a scheme in a span.
+#[derive(Clone)]
 pub(super) struct View<'a> {
     pub(super) runs: &'a CellRuns,
     pub(super) scheme: &'a str,
     pub(super) phase: Option<&'a Phase>,
-    /// 0 for the whole run, else the phase.
-    pub(super) span_index: usize,
-    first: usize,
+    pub(super) span: SpanIndex,
+    /// Its samples in [`Samples`].
+    range: Range<usize>,
 }
 
 impl CellRuns {
@@ -51,32 +60,31 @@ impl CellRuns {
         Self { cell, measured, routes }
     }
 
-    pub(super) fn place(&self, value: &Value) -> usize {
+    pub(super) fn metric_index(&self, value: &Value) -> MetricIndex {
         let metric_key = metric_key(&self.cell, value);
-        self.measured.iter().position(|known| *known == metric_key).expect("every value's was listed")
+        let index = self.measured.iter().position(|known| *known == metric_key);
+        MetricIndex(index.expect("every value's was listed"))
     }
 
-    pub(super) fn view(&self, span_index: usize, scheme: usize) -> View<'_> {
-        let phase = span_index.checked_sub(1).map(|phase| &self.cell.scenario.phases[phase]);
-        let first = (span_index * self.cell.schemes.len() + scheme) * self.measured.len();
-        View { runs: self, scheme: &self.cell.schemes[scheme], phase, span_index, first }
+    pub(super) fn view(&self, span: SpanIndex, scheme: usize) -> View<'_> {
+        let phase = span.0.checked_sub(1).map(|phase| &self.cell.scenario.phases[phase]);
+        let first = (span.0 * self.cell.schemes.len() + scheme) * self.measured.len();
+        View { runs: self, scheme: &self.cell.schemes[scheme], phase, span, range: first..first + self.measured.len() }
     }
 
-    /// The whole run and each phase.
-    pub(super) fn spans(&self) -> usize {
-        1 + self.cell.scenario.phases.len()
+    pub(super) fn spans(&self) -> impl Iterator<Item = SpanIndex> {
+        (0..=self.cell.scenario.phases.len()).map(SpanIndex)
     }
 
     pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
-        let schemes = self.cell.schemes.len();
-        (0..self.spans()).flat_map(move |span_index| (0..schemes).map(move |scheme| self.view(span_index, scheme)))
+        self.spans().flat_map(move |span| (0..self.cell.schemes.len()).map(move |scheme| self.view(span, scheme)))
     }
 
-    pub(super) fn unit(&self, place: usize) -> Unit {
-        self.measured[place].0.unit()
+    pub(super) fn unit(&self, metric: MetricIndex) -> Unit {
+        self.measured[metric.0].0.unit()
     }
 
-    /// A scheme, or the controller of the flow's traffic.
+    /// The scheme, or the controller of the flow's traffic.
     pub(super) fn controller_name(&self, flow: &Flow) -> &str {
         match flow.control {
             Control::Scheme(place) => &self.cell.schemes[place],
@@ -87,23 +95,27 @@ impl CellRuns {
     }
 
     pub(super) fn nothing(&self) -> Samples {
-        vec![Sample::None; self.spans() * self.cell.schemes.len() * self.measured.len()]
+        Samples(vec![Sample::None; self.spans().count() * self.cell.schemes.len() * self.measured.len()])
     }
 }
 
 impl<'a> View<'a> {
-    pub(super) fn values(self) -> impl Iterator<Item = &'a Value> {
-        let cell = &self.runs.cell;
-        cell.scenario.values.iter().filter(move |value| cell.is_among(&value.only, self.scheme))
+    pub(super) fn values(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
+        let (cell, scheme) = (&self.runs.cell, self.scheme);
+        cell.scenario.values.iter().filter(move |value| cell.is_among(&value.only, scheme))
     }
 
-    pub(super) fn row(self, value: &Value) -> String {
+    pub(super) fn row(&self, value: &Value) -> String {
         let row = self.runs.cell.row(value.row.as_deref(), self.scheme);
         self.phase.map_or_else(|| row.clone(), |phase| format!("{row}/{}", phase.name))
     }
 
-    pub(super) fn samples(self, run: &Samples) -> &[Sample] {
-        &run[self.first..self.first + self.runs.measured.len()]
+    pub(super) fn samples<'r>(&self, run: &'r Samples) -> impl Iterator<Item = (MetricIndex, &'r Sample)> + use<'r> {
+        run.0[self.range.clone()].iter().enumerate().map(|(metric, sample)| (MetricIndex(metric), sample))
+    }
+
+    pub(super) fn sample<'r>(&self, run: &'r Samples, metric: MetricIndex) -> &'r Sample {
+        &run.0[self.range.start + metric.0]
     }
 }
 
@@ -112,7 +124,7 @@ fn metric_key(cell: &Cell, value: &Value) -> (Metric, Option<usize>) {
     (value.metric.clone(), value.traffic.as_ref().and_then(place))
 }
 
-impl campaign::Cell for CellRuns {
+impl campaign::RunnableCell for CellRuns {
     type Outcome = Samples;
     type Error = CellError;
 
@@ -130,7 +142,7 @@ impl campaign::Cell for CellRuns {
         self.cell.scenario.replications.get()
     }
 
-    /// Exchanges, which grow with the duration.
+    /// Estimates the number of exchanges.
     fn work(&self) -> u64 {
         let scenario = &self.cell.scenario;
         let size = |reference: &str| u64::from(scenario.most_nodes(reference));
@@ -167,7 +179,7 @@ impl campaign::Cell for CellRuns {
     }
 
     fn restore(&self, samples: Vec<Sample>) -> Option<Samples> {
-        (samples.len() == self.nothing().len()).then_some(samples)
+        (samples.len() == self.nothing().0.len()).then_some(Samples(samples))
     }
 
     fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, CellError> {
@@ -180,7 +192,7 @@ impl campaign::Cell for CellRuns {
         let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
         if let Some(rows) = exchanges {
             storage::add_exchanges(rows, self, &record, replication)?;
-            timelines::add(rows, self, &record);
+            storage::add_timelines(rows, self, &record);
         }
         let scenario = &self.cell.scenario;
         let endpoints = |scheme: usize, traffic: Option<usize>| {
@@ -207,6 +219,6 @@ impl campaign::Cell for CellRuns {
             (0..self.cell.schemes.len()).flat_map(of_scheme).collect()
         };
         let phases = Phase::spans(&scenario.phases).flat_map(|(from, to)| samples(&record.during(from, to), true));
-        Ok(Ran { outcome: samples(&record, false).into_iter().chain(phases).collect(), events })
+        Ok(Ran { outcome: Samples(samples(&record, false).into_iter().chain(phases).collect()), events })
     }
 }

@@ -1,45 +1,40 @@
-//! Tests a paper's claims on the measured values.
+//! Judges a paper's claims by the measured values.
 
 use std::collections::BTreeMap;
 
-use super::compared_values::ComparedValue;
-use crate::results::{MeasuredValue, Unit, Verdict};
-use crate::scenario::{Claim, Compare, Operand, Scenario, filled, matches_any};
+use conche_results::Verdict;
+
+use super::values::Series;
+use crate::scenario::{Claim, Compare, Operand, Scenario, Unit, filled, matches_any};
 use crate::stats::{Interval, estimate, spread_ratio};
+use crate::value::MeasuredValue;
 
 /// Item of claims; the verdict's column ends in `_holds`.
 pub(super) const CLAIMS: &str = "claims";
 
-#[derive(Clone, Debug)]
-pub(super) struct Series {
-    pub(super) figure: MeasuredValue,
-    pub(super) per_replication: Vec<f64>,
-    pub(super) compared: Option<ComparedValue>,
-}
-
-/// A claim and the rows it compares.
+/// A claim and the rows that it compares.
 #[derive(Clone, Debug)]
 pub struct Compared<'a> {
-    /// Its values' row.
+    /// Row of its values.
     pub row: String,
     /// Claim.
     pub claim: &'a Claim,
-    /// Compared rows; the claim names their column.
+    /// Compared rows, in the claim's column.
     pub of: Vec<String>,
 }
 
 /// Lists the claims that these values allow.
 #[must_use]
-pub fn compared<'a>(scenario: &'a Scenario, figures: &[MeasuredValue]) -> Vec<Compared<'a>> {
+pub fn compared<'a>(scenario: &'a Scenario, values: &[MeasuredValue]) -> Vec<Compared<'a>> {
     let series =
-        figures.iter().map(|figure| Series { figure: figure.clone(), per_replication: Vec::new(), compared: None });
+        values.iter().map(|value| Series { value: value.clone(), per_replication: Vec::new(), compared: None });
     let series: Vec<Series> = series.collect();
     let known = Known::new(&series);
     let of_claim = |claim: &'a Claim| {
         let known = &known;
         let compared = move |labels: Labels<'_>| {
             let (row, found) = operands(claim, &labels, known)?;
-            Some(Compared { row, claim, of: found.iter().map(|series| series.figure.row.clone()).collect() })
+            Some(Compared { row, claim, of: found.iter().map(|series| series.value.row.clone()).collect() })
         };
         combinations(&claim.each).into_iter().filter_map(compared).collect::<Vec<_>>()
     };
@@ -64,7 +59,6 @@ pub(super) fn judge_all(scenario: &Scenario, series: &[Series]) -> Vec<MeasuredV
     judged.into_iter().flat_map(|(_, judged)| judged).collect()
 }
 
-/// Label of each name of a claim.
 type Labels<'a> = Vec<(&'a str, &'a str)>;
 
 fn label<'a>(labels: &Labels<'a>, name: &str) -> Option<&'a str> {
@@ -75,7 +69,7 @@ struct Known<'a>(BTreeMap<(&'a str, &'a str), &'a Series>);
 
 impl<'a> Known<'a> {
     fn new(series: &'a [Series]) -> Self {
-        let key = |series: &'a Series| (series.figure.row.as_str(), series.figure.column.as_str());
+        let key = |series: &'a Series| (series.value.row.as_str(), series.value.column.as_str());
         Self(series.iter().map(|series| (key(series), series)).collect())
     }
 
@@ -90,10 +84,9 @@ impl<'a> Known<'a> {
         self.0.iter().filter(|(name, _)| is_meant(name)).map(|(_, series)| *series).collect()
     }
 
-    /// `None` if a row is missing.
     fn find(&self, operand: &Operand, column: &str, fill: impl Fn(&str) -> Option<String>) -> Option<&'a Series> {
         let row = |template: &String| self.get(&fill(template)?, column);
-        let by_value = |one: &&Series, other: &&Series| one.figure.measured.total_cmp(&other.figure.measured);
+        let by_value = |one: &&Series, other: &&Series| one.value.measured.total_cmp(&other.value.measured);
         let all = |templates: &[String]| templates.iter().map(row).collect::<Option<Vec<_>>>();
         match operand {
             Operand::Row(template) => row(template),
@@ -130,7 +123,7 @@ fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> 
         published: None,
         measured: outcome.shown,
         ci95: outcome.interval,
-        runs: found.iter().map(|series| series.figure.runs).min().unwrap_or_default(),
+        runs: found.iter().map(|series| series.value.runs).min().unwrap_or_default(),
     };
     let verdict = MeasuredValue {
         column: format!("{}_holds", claim.outcome),
@@ -161,18 +154,17 @@ fn verdict(claim: &Claim, interval: Option<Interval>) -> Verdict {
 struct Outcome {
     shown: f64,
     interval: Option<Interval>,
-    /// Decides the verdict.
     decides: Option<Interval>,
 }
 
 fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Outcome> {
     let numbers =
         if let Compare::LineFrom(from) = claim.compare { numbers(claim, found, from, fill) } else { Vec::new() };
-    // A fitted line excludes points up to its zero.
+    // The line starts at its zero: points before it are excluded.
     let is_compared = |place: &usize| numbers.get(*place).is_none_or(|number| *number > 0.0);
     let places: Vec<usize> = (0..found.len()).filter(is_compared).collect();
     let numbers: Vec<f64> = numbers.into_iter().filter(|number| *number > 0.0).collect();
-    let means: Vec<f64> = places.iter().map(|place| found[*place].figure.measured).collect();
+    let means: Vec<f64> = places.iter().map(|place| found[*place].value.measured).collect();
     let per_replication: Vec<&[f64]> = places.iter().map(|place| found[*place].per_replication.as_slice()).collect();
     let by = |function: &dyn Fn(&[f64]) -> Option<f64>| {
         let (shown, interval) = estimate(&means, &per_replication, function)?;
@@ -182,7 +174,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     let ratio = |means: &[f64]| (means[1] > 0.0).then(|| means[0] / means[1]);
     match (claim.compare, found) {
         (Compare::Value, [one]) => {
-            let MeasuredValue { measured, ci95, .. } = one.figure;
+            let MeasuredValue { measured, ci95, .. } = one.value;
             Some(Outcome { shown: measured, interval: ci95, decides: ci95 })
         }
         (Compare::Difference, [_, _]) => by(&difference),
@@ -196,7 +188,6 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
             let (shown, interval) = spread_ratio(&one.per_replication, &other.per_replication)?;
             Some(Outcome { shown, interval: Some(interval), decides: Some(interval) })
         }
-        // A spread needs two values.
         (Compare::Spread, [_, _, ..]) => by(&|means| {
             let least = means.iter().copied().fold(f64::INFINITY, f64::min);
             Some(means.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least)
@@ -206,7 +197,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// Returns distances from the start of the line; 0 without a number.
+/// Returns each row's distance from the start of the line; 0 for a row without a number.
 fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();
@@ -217,10 +208,10 @@ fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> O
         };
         patterns.iter().find_map(read).map_or(0.0, |number| number - from)
     };
-    found.iter().map(|series| number(&series.figure.row)).collect()
+    found.iter().map(|series| number(&series.value.row)).collect()
 }
 
-/// Returns the share of `y`'s variance explained by the least-squares line through 0; `None` with
+/// Returns the share of `y`'s variance that the least-squares line through 0 explains; `None` with
 /// fewer than two points or without variance.
 fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     let sum = |of: &dyn Fn(f64, f64) -> f64| x.iter().zip(y).map(|(x, y)| of(*x, *y)).sum::<f64>();

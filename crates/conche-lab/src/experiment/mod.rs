@@ -1,52 +1,31 @@
 //! Runs and measures a scenario's experiment, and lays out its tables.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `cells` | the runs of a cell and the samples of each |
-//! | `pooled` | values that combine several cells |
-//! | `storage` | data of runs on disk |
-//! | `timelines` | selected exchanges, transmission by transmission |
-//! | `values` | values over the replications |
-//! | `features` | static properties of the schemes |
-//! | `closeness` | distance of values from published ones |
-//! | `claims` | verdicts on a paper's claims |
-//! | `compared_values` | values by which controllers are compared |
-//! | `tables` | tables of text |
-//! | `published` | a paper's values, from CSV |
 
 mod cells;
 mod claims;
-mod closeness;
-mod compared_values;
-mod features;
-mod pooled;
 mod published;
 mod storage;
 mod tables;
-mod timelines;
 mod values;
 
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-use conche_results::{Origin as Source, fingerprint};
+use conche_results::{Origin, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
-use crate::comparison;
-use crate::report::Table;
-use crate::results::MeasuredValue;
+use crate::comparison::CellComparison;
 use crate::scenario::{Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use crate::stats::Interval;
+use crate::table::Table;
+use crate::value::MeasuredValue;
 use cells::CellRuns;
-use claims::Series;
 pub use claims::{Compared, compared};
-pub(crate) use closeness::HEADER;
-use closeness::closeness_table;
-pub use closeness::{Closeness, Origin, WITHIN_PERCENT};
-use pooled::Cells;
-use published::Published;
+pub(crate) use published::CLOSENESS_HEADER;
+pub use published::{Calibration, Closeness, WITHIN_PERCENT};
+use published::{Published, closeness_table};
+use values::{Cells, Series};
 
 /// A scenario's experiment.
 #[derive(Clone, Debug)]
@@ -54,9 +33,9 @@ pub struct Experiment {
     document: Document,
     published: Published,
     text: String,
-    /// Files that the source names, with texts.
+    /// Files that the source names, with their texts.
     files: Vec<(String, String)>,
-    /// Fingerprint of all changes to the source.
+    /// Fingerprint of the source and of all changes to it.
     settings: String,
 }
 
@@ -66,16 +45,16 @@ pub struct Measured {
     /// Measured values.
     pub values: Vec<MeasuredValue>,
     /// Values to compare controllers by.
-    pub cells: Vec<comparison::Cell>,
+    pub cells: Vec<CellComparison>,
     /// How the campaign ended.
     pub completion: Completion,
 }
 
 impl Experiment {
-    /// Reads a scenario; `file` returns the files it names.
+    /// Reads a scenario; `file` returns the files that it names.
     ///
     /// # Errors
-    /// The problem, its place, and what is expected.
+    /// The problem, its place, and the expected form.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
         let file = |name: &str| {
@@ -138,9 +117,8 @@ impl Experiment {
     /// If a controller is unknown, a setting invalid, or no cell left.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)?;
-        // Kept runs identify their cell, scheme and replication.
         if effort.compares {
-            // Published values belong to the paper's schemes, not to namesakes.
+            // Published values belong to the paper's schemes, not to others of the same name.
             self.published = Published::default();
             self.settings = fingerprint(&[self.settings.as_str(), "compares"]);
         }
@@ -161,11 +139,11 @@ impl Experiment {
         Document::check_labels(all.iter().map(|experiment| &experiment.document))
     }
 
-    /// Describes the source, as far as it will run.
+    /// Describes the source and the extent of the runs.
     #[must_use]
-    pub fn source(&self) -> Source {
+    pub fn origin(&self) -> Origin {
         let Scenario { name, title, seed, .. } = self.scenario();
-        Source {
+        Origin {
             name: name.clone(),
             title: title.clone(),
             seed: *seed,
@@ -186,14 +164,13 @@ impl Experiment {
         let routes = Arc::default();
         let cells = self.document.cells().iter().map(|cell| CellRuns::new(cell.clone(), Arc::clone(&routes)));
         let cells: Vec<CellRuns> = cells.collect();
-        let (outcomes, completion) = campaign::run(&cells, &self.source(), options, watch)?;
+        let (outcomes, completion) = campaign::run(&cells, &self.origin(), options, watch)?;
         if let Some(store) = options.store {
             let mut rows = store.run_rows();
             let mut runs = cells.iter().zip(&outcomes);
             runs.try_for_each(|(cell, outcomes)| storage::add_values(&mut rows, cell, outcomes))?;
             store.add_runs(rows);
         }
-        // A failed run has no values.
         let or_nothing = |(cell, runs): (&CellRuns, Vec<Option<_>>)| {
             runs.into_iter().map(|outcome| outcome.unwrap_or_else(|| cell.nothing())).collect::<Vec<_>>()
         };
@@ -207,11 +184,11 @@ impl Experiment {
         // Schemes without a cell were deselected.
         let is_run = |name: &&str| self.document.cells().iter().any(|cell| cell.schemes.iter().any(|of| of == name));
         let schemes: Vec<&str> = scenario.schemes.iter().map(|of| of.name.as_str()).filter(is_run).collect();
-        let compared = compared_values::cells(&series, &schemes);
-        let mut values = features::values(scenario);
-        values.extend(series.into_iter().map(|series| series.figure));
+        let compared = values::cell_comparisons(&series, &schemes);
+        let mut values = tables::feature_values(scenario);
+        values.extend(series.into_iter().map(|series| series.value));
         // Stable sort: an item's values keep cell order.
-        values.sort_by_key(|figure| values::rank(scenario, figure));
+        values.sort_by_key(|value| values::rank(scenario, value));
         values.extend(claims);
         Ok(Measured { values, cells: compared, completion })
     }
@@ -219,26 +196,26 @@ impl Experiment {
     /// Lays out the values as text tables.
     #[must_use]
     pub fn tables(&self, values: &[MeasuredValue]) -> Vec<Table> {
-        let features = features::table(self.scenario());
+        let features = tables::feature_table(self.scenario());
         let shown = features.into_iter().chain(tables::tables(self, values));
         shown.chain(closeness_table(self, values)).collect()
     }
 
     /// Maximum deviation from the published value, if a bar is set.
     #[must_use]
-    pub fn tolerance(&self, figure: &MeasuredValue) -> Option<f64> {
+    pub fn tolerance(&self, value: &MeasuredValue) -> Option<f64> {
         let mut bars = self.scenario().bars.iter();
-        match bars.find(|bar| concerns(&bar.items, &bar.rows, figure))?.percent {
-            Some(percent) => Some(figure.published?.abs() * percent / 100.0),
-            None => self.published.interval(&figure.row, &figure.column),
+        match bars.find(|bar| concerns(&bar.items, &bar.rows, value))?.percent {
+            Some(percent) => Some(value.published?.abs() * percent / 100.0),
+            None => self.published.interval(&value.row, &value.column),
         }
     }
 
     /// The published value's 95 % interval, if stated.
     #[must_use]
-    pub fn published_interval(&self, figure: &MeasuredValue) -> Option<Interval> {
-        let reach = self.published.interval(&figure.row, &figure.column)?;
-        figure.published.map(|value| Interval { low: value - reach, high: value + reach })
+    pub fn published_interval(&self, value: &MeasuredValue) -> Option<Interval> {
+        let reach = self.published.interval(&value.row, &value.column)?;
+        value.published.map(|center| Interval { low: center - reach, high: center + reach })
     }
 
     /// Scenario document.
@@ -247,33 +224,31 @@ impl Experiment {
         &self.document
     }
 
-    /// Whether the network was fitted on the published value or predicts it; `None` without a
-    /// network.
+    /// Whether the network was fitted on the published value; `None` without a network.
     #[must_use]
-    pub fn origin(&self, figure: &MeasuredValue) -> Option<Origin> {
+    pub fn calibration(&self, value: &MeasuredValue) -> Option<Calibration> {
         let scenario = self.scenario();
-        if scenario.features.as_ref().is_some_and(|features| features.item == figure.item) {
+        if scenario.features.as_ref().is_some_and(|features| features.item == value.item) {
             return None;
         }
-        let is_fitted = scenario.fitted.iter().any(|fitted| concerns(&fitted.items, &fitted.rows, figure));
-        Some(if is_fitted { Origin::Fitted } else { Origin::Predicted })
+        let is_fitted = scenario.fitted.iter().any(|fitted| concerns(&fitted.items, &fitted.rows, value));
+        Some(if is_fitted { Calibration::Fitted } else { Calibration::Predicted })
     }
 
     /// Documented reason for a missed bar or unsupported claim.
     #[must_use]
-    pub fn reason(&self, figure: &MeasuredValue) -> Option<&str> {
+    pub fn reason(&self, value: &MeasuredValue) -> Option<&str> {
         let mut reasons = self.scenario().reasons.iter();
-        reasons.find(|reason| concerns(&reason.items, &reason.rows, figure)).map(|reason| reason.text.as_str())
+        reasons.find(|reason| concerns(&reason.items, &reason.rows, value)).map(|reason| reason.text.as_str())
     }
 
     /// Whether a value is within its bar, if any.
     #[must_use]
-    pub fn within(&self, figure: &MeasuredValue) -> Option<bool> {
-        Some((figure.measured - figure.published?).abs() <= self.tolerance(figure)?)
+    pub fn within(&self, value: &MeasuredValue) -> Option<bool> {
+        Some((value.measured - value.published?).abs() <= self.tolerance(value)?)
     }
 }
 
-/// The title and, on a second line, the amount of work.
 impl fmt::Display for Experiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Scenario { title, seed, .. } = self.scenario();
@@ -281,6 +256,6 @@ impl fmt::Display for Experiment {
     }
 }
 
-fn concerns(items: &[String], rows: &[String], figure: &MeasuredValue) -> bool {
-    (items.is_empty() || items.contains(&figure.item)) && matches_any(rows, &figure.row)
+fn concerns(items: &[String], rows: &[String], value: &MeasuredValue) -> bool {
+    (items.is_empty() || items.contains(&value.item)) && matches_any(rows, &value.row)
 }

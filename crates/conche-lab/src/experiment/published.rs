@@ -1,16 +1,22 @@
-//! A paper's published values: a CSV file beside the scenario.
+//! Published values of a paper: a CSV file beside the scenario, and their distance from measured
+//! ones.
 //!
-//! Columns: row and column as in results, value and, optionally, its 95 % confidence interval's
-//! half-width. Lines with `#` name the source.
+//! Columns: row and column as in results, value and, optionally, the half-width of its 95 %
+//! confidence interval. Lines with `#` name the source.
 
 use std::collections::HashMap;
 
+use conche_results::Near;
 use thiserror::Error;
+
+use super::Experiment;
+use crate::scenario::Unit;
+use crate::table::Table;
+use crate::value::MeasuredValue;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Published(HashMap<String, HashMap<String, (f64, Option<f64>)>>);
 
-/// The first line after comments, without and with intervals.
 const HEADER: &str = "row,column,value";
 const WITH_INTERVALS: &str = "row,column,value,interval";
 
@@ -30,7 +36,7 @@ impl Published {
     /// Reads a file.
     ///
     /// # Errors
-    /// The first wrong line, and what is expected there.
+    /// The first wrong line, and its expected form.
     pub(super) fn from_csv(text: &str) -> Result<Self, PublishedError> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         match lines.next() {
@@ -61,10 +67,89 @@ impl Published {
         Some(self.0.get(row)?.get(column)?.0)
     }
 
-    /// The interval's half-width, if published.
+    /// Half-width.
     pub(super) fn interval(&self, row: &str, column: &str) -> Option<f64> {
         self.0.get(row)?.get(column)?.1
     }
+}
+
+/// Whether network parameters were fitted on a published value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calibration {
+    /// Parameters were fitted on it.
+    Fitted,
+    /// The value was not used for fitting.
+    Predicted,
+}
+
+/// Distance between measured and published values: the mean of |ln(measured / published)|, which
+/// weighs excess and shortfall equally.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Closeness {
+    /// Values that were both published and measured.
+    pub values: usize,
+    /// Values within [`WITHIN_PERCENT`].
+    pub within: usize,
+    /// Values with a ratio: neither side is 0.
+    ratios: usize,
+    log_ratios: f64,
+}
+
+/// Bound of [`Closeness::within`] in per cent of the published value.
+pub const WITHIN_PERCENT: f64 = 15.0;
+
+impl Closeness {
+    /// Sums up the published values of this kind.
+    #[must_use]
+    pub fn of(paper: &Experiment, values: &[MeasuredValue], calibration: Calibration) -> Self {
+        let mut closeness = Self::default();
+        let judged = values.iter().filter(|value| value.unit != Unit::Verdict);
+        let of_calibration =
+            judged.filter(|value| value.published.is_some() && paper.calibration(value) == Some(calibration));
+        of_calibration.for_each(|value| closeness.count(value));
+        closeness
+    }
+
+    fn count(&mut self, value: &MeasuredValue) {
+        self.values += 1;
+        self.within += usize::from(value.deviation_percent().is_some_and(|off| off.abs() <= WITHIN_PERCENT));
+        let ratio = value.published.map(|published| value.measured / published);
+        if let Some(ratio) = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0) {
+            self.ratios += 1;
+            self.log_ratios += libm::log(ratio).abs();
+        }
+    }
+
+    /// Mean of |ln(measured / published)|: 0.1 for 10 %, 0.7 for a factor of two.
+    #[must_use]
+    pub fn mean_log_ratio(&self) -> Option<f64> {
+        (self.ratios > 0).then(|| self.log_ratios / self.ratios as f64)
+    }
+
+    pub(crate) fn near(&self) -> Near {
+        Near { values: self.values, within: self.within, mean_log_ratio: self.mean_log_ratio() }
+    }
+
+    pub(crate) fn cells(&self) -> [String; 2] {
+        let within = if self.values == 0 { "-".to_owned() } else { format!("{} of {}", self.within, self.values) };
+        [within, self.mean_log_ratio().map_or("-".to_owned(), |mean| format!("{mean:.2}"))]
+    }
+}
+
+pub(crate) const CLOSENESS_HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
+
+/// Returns a row for the fitted values and one for the predicted ones.
+pub(super) fn closeness_table(paper: &Experiment, values: &[MeasuredValue]) -> Option<Table> {
+    let of = |calibration| Closeness::of(paper, values, calibration);
+    let rows = [("fitted on", of(Calibration::Fitted)), ("predicted", of(Calibration::Predicted))];
+    let rows: Vec<_> = rows.into_iter().filter(|(_, closeness)| closeness.values > 0).collect();
+    (!rows.is_empty()).then(|| Table {
+        title: "How near to what was published".to_owned(),
+        header: ["values", CLOSENESS_HEADER[0], CLOSENESS_HEADER[1]].map(String::from).into(),
+        names: 1,
+        rows: rows.iter().map(|(name, of)| [&[(*name).to_owned()], &of.cells()[..]].concat()).collect(),
+        notes: Vec::new(),
+    })
 }
 
 #[cfg(test)]

@@ -1,30 +1,33 @@
-//! Run data on disk: samples, from which values are recomputed, per-run values, and exchanges.
+//! Data of runs on disk: samples, values of single runs, exchanges and timelines.
 
 use std::io;
+use std::time::Duration;
 
 use conche_netsim::Instant;
-use conche_results::{ExchangeRow, ExchangeRows, Kept, Made, RowOf, RunRow, RunRows, Sample};
+use conche_proto::Envelope;
+use conche_results::{ExchangeRow, ExchangeRows, Kept, Made, RowOf, RunRow, RunRows, Sample, Timeline, Which};
 
-use super::cells::{CellRuns, Samples, View};
-use crate::campaign::{Cell, Replication, seed_of};
+use super::cells::{CellRuns, MetricIndex, Samples, View};
+use crate::campaign::{Replication, RunnableCell, seed_of};
 use crate::metrics::statistic;
 use crate::scenario::Value;
-use crate::trial::Record;
+use crate::trial::{Flow, Record, Selection};
+use crate::workload::{Exchange, Timeout};
 
 pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
     let of_view = |view: View<'_>| {
-        let kept = move |(place, sample): (usize, &Sample)| {
-            let is_of_it = |value: &&Value| runs.place(value) == place && !value.is_across_cells();
+        let kept = |(metric, sample): (MetricIndex, &Sample)| {
+            let is_of_it = |value: &&Value| runs.metric_index(value) == metric && !value.is_across_cells();
             let made = |value: &Value| Made { row: view.row(value), column: value.column.clone() };
             Kept {
                 phase: view.phase.map(|phase| phase.name.clone()),
                 scheme: view.scheme.to_owned(),
-                unit: runs.unit(place).name(),
+                unit: runs.unit(metric).name(),
                 figures: view.values().filter(is_of_it).map(made).collect(),
                 sample: sample.clone(),
             }
         };
-        view.samples(outcome).iter().enumerate().map(kept).collect::<Vec<_>>()
+        view.samples(outcome).map(kept).collect::<Vec<_>>()
     };
     runs.views().flat_map(of_view).collect()
 }
@@ -36,10 +39,12 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
         let Some(outcome) = outcome else { continue };
         for view in runs.views() {
             let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: view.scheme, replication, seed };
-            let (phase, samples) = (view.phase.map(|phase| phase.name.as_str()), view.samples(outcome));
+            let phase = view.phase.map(|phase| phase.name.as_str());
             for value in view.values().filter(|value| !value.is_across_cells()) {
                 let (row, unit) = (view.row(value), value.unit().name());
-                for (label, number) in statistic::in_run(value.statistic, &samples[runs.place(value)]) {
+                for (label, number) in
+                    statistic::in_run(value.statistic, view.sample(outcome, runs.metric_index(value)))
+                {
                     let metric = value.column.replace("{}", label);
                     rows.push(&RunRow { of, phase, row: &row, metric: &metric, unit: &unit, value: number })?;
                 }
@@ -49,7 +54,6 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
     Ok(())
 }
 
-/// Adds exchanges flow by flow, by end.
 pub(super) fn add_exchanges(
     rows: &mut ExchangeRows,
     runs: &CellRuns,
@@ -81,4 +85,151 @@ pub(super) fn add_exchanges(
 
 pub(super) fn number(node: usize) -> u32 {
     u32::try_from(node).unwrap_or(u32::MAX)
+}
+
+/// Adds the selected exchanges, transmission by transmission.
+pub(super) fn add_timelines(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
+    let envelope = Envelope::open(runs.cell.scenario.endpoint.timeout_cap.0);
+    for (place, scheme) in runs.cell.schemes.iter().enumerate() {
+        let flows = record.flows_of(Selection { scheme: place, traffic: None });
+        let mut exchanges: Vec<(&Flow, &Exchange)> =
+            flows.flat_map(|flow| flow.exchanges.iter().map(move |exchange| (flow, exchange))).collect();
+        exchanges.sort_by_key(|(_, exchange)| exchange.ended - exchange.began);
+        for which in Which::ALL {
+            let chosen = match which {
+                Which::Slowest => exchanges.last(),
+                Which::Median => exchanges.get(exchanges.len().saturating_sub(1) / 2),
+                Which::MostCopies => exchanges.iter().max_by_key(|(_, exchange)| exchange.transmissions),
+            };
+            let Some((flow, exchange)) = chosen else { continue };
+            let Some(copies) = copies(record, flow, exchange, &envelope) else { continue };
+            rows.add_timeline(Timeline {
+                which,
+                scheme: scheme.clone(),
+                traffic: runs.cell.scenario.traffic[flow.traffic].name.clone(),
+                client: number(flow.client.index()),
+                server: number(flow.server.index()),
+                start_s: Duration::from_nanos(exchange.began.as_nanos()).as_secs_f64(),
+                lasted_s: (exchange.ended - exchange.began).as_secs_f64(),
+                is_answered: exchange.answered,
+                copies,
+            });
+        }
+    }
+}
+
+/// Each transmission's time in seconds since the first, and its timeout; `None` without timeouts,
+/// as for Non-confirmable requests.
+fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
+    let copies: Vec<_> = of(log(record, flow)?, exchange)
+        .map(|copy| ((copy.at - exchange.began).as_secs_f64(), envelope.hold(copy.after, None).as_secs_f64()))
+        .collect();
+    (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
+}
+
+/// Selects also by time: a restarted host reuses exchange numbers.
+fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a Timeout> {
+    let (number, began, ended) = (exchange.number, exchange.began, exchange.ended);
+    log.iter().filter(move |copy| copy.exchange == number && began <= copy.at && copy.at <= ended)
+}
+
+fn log<'a>(record: &'a Record, flow: &Flow) -> Option<&'a [Timeout]> {
+    let own: Vec<_> = record.nodes.iter().filter(|node| node.node == flow.client).collect();
+    // Flows that ran one by one have a host record each; others share one.
+    let before = record.flows.iter().take_while(|other| !std::ptr::eq(*other, flow));
+    let place = if own.len() > 1 { before.filter(|other| other.client == flow.client).count() } else { 0 };
+    own.get(place).map(|node| node.timeouts.as_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_netsim::Instant;
+    use conche_netsim::wired::Topology;
+
+    use super::*;
+    use crate::trial::{Control, NodeRecord};
+
+    /// From (exchange, seconds, attempt, timeout in seconds).
+    fn log(copies: &[(u64, u64, u8, u64)]) -> Vec<Timeout> {
+        let copy = |(exchange, at, attempt, after): &(u64, u64, u8, u64)| Timeout {
+            exchange: *exchange,
+            at: Instant::from_millis(at * 1000),
+            attempt: *attempt,
+            after: Duration::from_secs(*after),
+        };
+        copies.iter().map(copy).collect()
+    }
+
+    fn exchange(number: u64, began: u64, ended: u64, transmissions: u16) -> Exchange {
+        let [began, ended] = [began, ended].map(|seconds| Instant::from_millis(seconds * 1000));
+        Exchange { flow: 0, number, began, ended, transmissions, unnecessary: 0, answered: true, round_trip: None }
+    }
+
+    fn record_of(timeouts: Vec<Timeout>) -> (Record, Flow) {
+        let mut topology = Topology::new();
+        let [client, server] = ["client", "server"].map(|name| topology.node(name));
+        let flow = Flow::new(client, server);
+        let node =
+            NodeRecord { node: client, control: Control::Scheme(0), traffic: vec![0], timeouts, copies: 1, dropped: 0 };
+        (Record { flows: vec![flow.clone()], nodes: vec![node], ..Record::default() }, flow)
+    }
+
+    fn found(timeouts: &[(u64, u64, u8, u64)], exchange: &Exchange) -> Option<Vec<(f64, f64)>> {
+        let (record, flow) = record_of(log(timeouts));
+        copies(&record, &flow, exchange, &Envelope::open(Duration::from_secs(60)))
+    }
+
+    #[test]
+    fn of_exchanges_that_begin_together_each_has_its_own_copies() {
+        let sent = [(7, 1, 0, 2), (8, 1, 0, 2), (7, 3, 1, 4), (8, 3, 1, 5), (7, 7, 2, 8)];
+        assert_eq!(found(&sent, &exchange(7, 1, 8, 3)), Some(vec![(0.0, 2.0), (2.0, 4.0), (6.0, 8.0)]));
+        assert_eq!(found(&sent, &exchange(8, 1, 8, 2)), Some(vec![(0.0, 2.0), (2.0, 5.0)]));
+    }
+
+    #[test]
+    fn a_host_that_started_anew_numbers_its_exchanges_again() {
+        let sent = [(0, 0, 0, 2), (0, 2, 1, 4), (0, 9, 0, 3)];
+        assert_eq!(found(&sent, &exchange(0, 9, 10, 1)), Some(vec![(0.0, 3.0)]));
+    }
+
+    #[test]
+    fn an_exchange_whose_copies_are_not_all_there_is_not_made_up() {
+        assert_eq!(found(&[(0, 0, 0, 2), (0, 2, 1, 4)], &exchange(0, 0, 14, 3)), None);
+        assert_eq!(found(&[], &exchange(0, 0, 5, 1)), None);
+    }
+
+    #[test]
+    fn a_timeout_is_no_longer_than_the_endpoint_lets_it() {
+        let (record, flow) = record_of(log(&[(0, 0, 0, 2), (0, 2, 1, 4)]));
+        let held = copies(&record, &flow, &exchange(0, 0, 5, 2), &Envelope::open(Duration::from_secs(3)));
+        assert_eq!(held, Some(vec![(0.0, 2.0), (2.0, 3.0)]));
+    }
+
+    #[test]
+    fn a_flow_has_the_timeouts_of_its_own_run() {
+        let mut topology = Topology::new();
+        let [one, other, server] = ["one", "other", "server"].map(|name| topology.node(name));
+        let clients = [one, other, one];
+        let flows: Vec<_> = clients.iter().map(|client| Flow::new(*client, server)).collect();
+        let record = |clients: &[_]| {
+            let node = |(place, node): (usize, &_)| {
+                let timeouts = log(&[(0, 0, 0, place as u64)]);
+                NodeRecord {
+                    node: *node,
+                    control: Control::Scheme(0),
+                    traffic: vec![0],
+                    timeouts,
+                    copies: 1,
+                    dropped: 0,
+                }
+            };
+            let nodes = clients.iter().enumerate().map(node).collect();
+            Record { flows: flows.clone(), nodes, ..Record::default() }
+        };
+        let of_each = |record: &Record| -> Vec<u64> {
+            record.flows.iter().map(|flow| super::log(record, flow).expect("a log")[0].after.as_secs()).collect()
+        };
+        assert_eq!(of_each(&record(&clients)), [0, 1, 2], "one by one");
+        assert_eq!(of_each(&record(&[one, other])), [0, 1, 0], "in one run");
+    }
 }

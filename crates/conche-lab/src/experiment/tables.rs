@@ -3,40 +3,42 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use conche_results::Verdict;
+
+use crate::table::{Table, deviation, interval, number};
+use crate::value::MeasuredValue;
+
 use super::Experiment;
 use super::claims::CLAIMS;
-use crate::report::{Table, deviation, interval, number};
-use crate::results::{MeasuredValue, Unit, Verdict};
-use crate::scenario::{self, Scenario, filled, matches_any, parsed, templates};
+use crate::scenario::{self, Scenario, Scheme, Unit, filled, matches_any, parsed, templates};
 
-/// The scenario's tables, or one of all values if those are empty, and the claims.
-pub(super) fn tables(experiment: &Experiment, figures: &[MeasuredValue]) -> Vec<Table> {
+/// Returns the scenario's tables, or one of all values if those are empty, and the claims.
+pub(super) fn tables(experiment: &Experiment, values: &[MeasuredValue]) -> Vec<Table> {
     let scenario = experiment.scenario();
-    let view = View::new(experiment.document.sections(), figures);
-    let mut tables: Vec<Table> = scenario.tables.iter().map(|table| view.table(table)).collect();
+    let layouts = Layouts::new(experiment.document.sections(), values);
+    let mut tables: Vec<Table> = scenario.tables.iter().map(|table| layouts.table(table)).collect();
     tables.retain(|table| !table.rows.is_empty());
-    // Values outside the scenario's tables must appear, such as of controllers that the paper did
-    // not run.
+    // ByName that no table shows must appear, as of controllers that the paper did not run.
     if tables.is_empty() {
-        tables.push(everything(figures));
+        tables.push(everything(values));
     }
-    tables.push(claims(experiment, figures));
+    tables.push(claims(experiment, values));
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
 
-/// Returns the claims, with reasons for refuted ones as notes.
-fn claims(experiment: &Experiment, figures: &[MeasuredValue]) -> Table {
+/// The reasons of refuted claims are notes.
+fn claims(experiment: &Experiment, values: &[MeasuredValue]) -> Table {
     let mut notes: Vec<String> = Vec::new();
-    for figure in
-        figures.iter().filter(|figure| figure.unit == Unit::Verdict && Verdict::of(figure.measured) == Verdict::Refuted)
+    for value in
+        values.iter().filter(|value| value.unit == Unit::Verdict && Verdict::of(value.measured) == Verdict::Refuted)
     {
-        let known = experiment.reason(figure).filter(|reason| notes.iter().all(|known| known != reason));
+        let known = experiment.reason(value).filter(|reason| notes.iter().all(|known| known != reason));
         notes.extend(known.map(str::to_owned));
     }
-    let claims = figures.iter().filter(|figure| figure.item == CLAIMS);
-    let (values, verdicts): (Vec<_>, Vec<_>) = claims.partition(|figure| figure.unit != Unit::Verdict);
-    let rows = values.iter().zip(verdicts).map(|(value, verdict)| {
+    let claims = values.iter().filter(|value| value.item == CLAIMS);
+    let (compared, verdicts): (Vec<_>, Vec<_>) = claims.partition(|value| value.unit != Unit::Verdict);
+    let rows = compared.iter().zip(verdicts).map(|(value, verdict)| {
         let compared = value.column.trim_end_matches("_s").replace('_', " ");
         vec![
             value.row.replace('_', " "),
@@ -55,13 +57,13 @@ fn claims(experiment: &Experiment, figures: &[MeasuredValue]) -> Table {
     }
 }
 
-fn everything(figures: &[MeasuredValue]) -> Table {
-    let shown = || figures.iter().filter(|figure| figure.item != CLAIMS);
-    let columns = each_once(shown().map(|figure| figure.column.as_str()));
-    let rows = each_once(shown().map(|figure| figure.row.as_str()));
-    let values = Values::new(figures);
+fn everything(values: &[MeasuredValue]) -> Table {
+    let shown = || values.iter().filter(|value| value.item != CLAIMS);
+    let columns = each_once(shown().map(|value| value.column.as_str()));
+    let rows = each_once(shown().map(|value| value.row.as_str()));
+    let by_name = ByName::new(values);
     let line = |row: &&str| {
-        let shown = columns.iter().map(|column| values.get(row, column).map(with_error).unwrap_or_default());
+        let shown = columns.iter().map(|column| by_name.get(row, column).map(with_error).unwrap_or_default());
         std::iter::once((*row).to_owned()).chain(shown).collect()
     };
     Table {
@@ -78,21 +80,20 @@ fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-fn with_error(figure: &MeasuredValue) -> String {
-    let value = number(figure.measured, figure.unit);
-    match figure.ci95 {
-        Some(interval) => format!("{value} ± {}", number((interval.high - interval.low) / 2.0, figure.unit)),
-        None => value,
+fn with_error(value: &MeasuredValue) -> String {
+    let shown = number(value.measured, value.unit);
+    match value.ci95 {
+        Some(interval) => format!("{shown} ± {}", number((interval.high - interval.low) / 2.0, value.unit)),
+        None => shown,
     }
 }
 
 #[derive(Clone, Debug)]
-struct Values<'a>(HashMap<(&'a str, &'a str), &'a MeasuredValue>);
+struct ByName<'a>(HashMap<(&'a str, &'a str), &'a MeasuredValue>);
 
-impl<'a> Values<'a> {
-    /// Of two values with the same row and column, the later counts.
-    fn new(figures: &'a [MeasuredValue]) -> Self {
-        Self(figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect())
+impl<'a> ByName<'a> {
+    fn new(values: &'a [MeasuredValue]) -> Self {
+        Self(values.iter().map(|value| ((value.row.as_str(), value.column.as_str()), value)).collect())
     }
 
     fn get(&self, row: &str, column: &str) -> Option<&'a MeasuredValue> {
@@ -100,11 +101,10 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Results with their rows' labels.
-struct View<'a> {
-    figures: &'a [MeasuredValue],
-    values: Values<'a>,
-    /// Row templates.
+/// ByName with the labels of their rows.
+struct Layouts<'a> {
+    values: &'a [MeasuredValue],
+    by_name: ByName<'a>,
     templates: Vec<Cow<'a, str>>,
     /// Labelled columns: text before and after the label.
     columns: Vec<(&'a str, &'a str)>,
@@ -115,25 +115,25 @@ struct Line<'a> {
     cells: Vec<(String, Vec<&'a MeasuredValue>)>,
 }
 
-impl<'a> View<'a> {
-    fn new(sections: &'a [Scenario], figures: &'a [MeasuredValue]) -> Self {
-        let values = sections.iter().flat_map(|section| &section.values);
-        let columns = values.filter_map(|value| value.column.split_once("{}")).collect();
-        Self { figures, values: Values::new(figures), templates: templates(sections).collect(), columns }
+impl<'a> Layouts<'a> {
+    fn new(sections: &'a [Scenario], values: &'a [MeasuredValue]) -> Self {
+        let listed = sections.iter().flat_map(|section| &section.values);
+        let columns = listed.filter_map(|value| value.column.split_once("{}")).collect();
+        Self { values, by_name: ByName::new(values), templates: templates(sections).collect(), columns }
     }
 
     fn table(&self, layout: &scenario::Table) -> Table {
-        let of_items = |figure: &&MeasuredValue| {
+        let of_items = |value: &&MeasuredValue| {
             let mut items = layout.items.iter();
-            figure.item != CLAIMS && (layout.items.is_empty() || items.any(|item| *item == figure.item))
+            value.item != CLAIMS && (layout.items.is_empty() || items.any(|item| *item == value.item))
         };
         let shown: Vec<&MeasuredValue> = self
-            .figures
+            .values
             .iter()
             .filter(of_items)
-            .filter(|figure| matches_any(&layout.rows, &figure.row) && matches_any(&layout.columns, &figure.column))
-            .filter(|figure| {
-                layout.labels.is_empty() || layout.labels.iter().any(|own| parsed(own, &figure.row).is_some())
+            .filter(|value| matches_any(&layout.rows, &value.row) && matches_any(&layout.columns, &value.column))
+            .filter(|value| {
+                layout.labels.is_empty() || layout.labels.iter().any(|own| parsed(own, &value.row).is_some())
             })
             .collect();
         let heads = layout.names.iter().map(|name| name.head.clone());
@@ -150,11 +150,11 @@ impl<'a> View<'a> {
             Unit::Seconds => format!("{value:.3}"),
             unit => number(value, unit),
         };
-        let line = |figure: &&MeasuredValue| {
-            let published = show(figure.published?, figure.unit);
-            let names = self.names(layout, figure);
-            let values = [published, show(figure.measured, figure.unit), deviation(figure), interval(figure)];
-            Some(names?.into_iter().chain(values).collect())
+        let line = |value: &&MeasuredValue| {
+            let published = show(value.published?, value.unit);
+            let names = self.names(layout, value);
+            let cells = [published, show(value.measured, value.unit), deviation(value), interval(value)];
+            Some(names?.into_iter().chain(cells).collect())
         };
         let header = ["published", "measured", "deviation", "95 % interval"].map(String::from).into();
         (header, shown.iter().filter_map(line).collect())
@@ -164,8 +164,8 @@ impl<'a> View<'a> {
     fn grid(&self, layout: &scenario::Table, shown: &[&'a MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
-        for figure in shown {
-            let Some((names, place)) = self.names(layout, figure).zip(self.fill(layout, &layout.across, figure)) else {
+        for value in shown {
+            let Some((names, place)) = self.names(layout, value).zip(self.fill(layout, &layout.across, value)) else {
                 continue;
             };
             if !across.contains(&place) {
@@ -176,8 +176,8 @@ impl<'a> View<'a> {
                 lines.len() - 1
             });
             match lines[line].cells.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, figures)) => figures.push(figure),
-                None => lines[line].cells.push((place, vec![figure])),
+                Some((_, values)) => values.push(value),
+                None => lines[line].cells.push((place, vec![value])),
             }
         }
         in_their_order(&mut across, String::as_str);
@@ -192,8 +192,8 @@ impl<'a> View<'a> {
         let pairs = across.iter().flat_map(|place| layout.cells.iter().map(move |cell| (place, cell)));
         let header = pairs.clone().map(|(place, cell)| heading((place, &cell.head))).collect();
         let cell = |line: &Line<'_>, place: &String, template: &str| {
-            let (_, figures) = line.cells.iter().find(|(known, _)| known == place)?;
-            filled(template, |name| self.shown(figures, name).map(Cow::from))
+            let (_, values) = line.cells.iter().find(|(known, _)| known == place)?;
+            filled(template, |name| self.shown(values, name).map(Cow::from))
         };
         let rows = lines.iter().filter_map(|line| {
             let cells: Vec<Option<String>> = pairs.clone().map(|(place, of)| cell(line, place, &of.show)).collect();
@@ -204,42 +204,42 @@ impl<'a> View<'a> {
         (header, rows.collect())
     }
 
-    /// Resolves a name in a cell template: `value`, or a column of this or another row in this
-    /// cell; a trailing `±` adds the interval.
-    fn shown(&self, figures: &[&MeasuredValue], name: &str) -> Option<String> {
+    /// Resolves a name in a cell template: `value`, or a column of a row in this cell; a trailing
+    /// `±` adds the interval.
+    fn shown(&self, values: &[&MeasuredValue], name: &str) -> Option<String> {
         let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
-        let figure = match name {
-            "value" => *figures.first()?,
-            column => figures.iter().find_map(|figure| self.values.get(&figure.row, column))?,
+        let value = match name {
+            "value" => *values.first()?,
+            column => values.iter().find_map(|value| self.by_name.get(&value.row, column))?,
         };
-        Some(if with_interval { with_error(figure) } else { number(figure.measured, figure.unit) })
+        Some(if with_interval { with_error(value) } else { number(value.measured, value.unit) })
     }
 
-    /// Returns the names left of a value; `None` if not shown.
-    fn names(&self, layout: &scenario::Table, figure: &MeasuredValue) -> Option<Vec<String>> {
-        let name = |head: &scenario::Head| self.fill(layout, &head.show, figure).or_else(|| head.missing.clone());
+    /// Returns the names left of a value; `None` if it is not shown.
+    fn names(&self, layout: &scenario::Table, value: &MeasuredValue) -> Option<Vec<String>> {
+        let name = |head: &scenario::Head| self.fill(layout, &head.show, value).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()
     }
 
-    /// The text of `{}` in a column; the shortest match.
+    /// The text that replaces `{}` in a column, by the shortest match.
     fn label<'f>(&self, column: &'f str) -> Option<&'f str> {
         let read = |(before, behind): &(&str, &str)| column.strip_prefix(before)?.strip_suffix(behind);
         self.columns.iter().filter_map(read).min_by_key(|label| label.len())
     }
 
-    fn fill(&self, layout: &scenario::Table, template: &str, figure: &MeasuredValue) -> Option<String> {
+    fn fill(&self, layout: &scenario::Table, template: &str, value: &MeasuredValue) -> Option<String> {
         let mut templates = self.templates.iter().map(Cow::as_ref).filter(|_| layout.labels.is_empty());
-        let own = || layout.labels.iter().find_map(|template| parsed(template, &figure.row));
-        let labels = templates.find_map(|template| parsed(template, &figure.row)).or_else(own).unwrap_or_default();
+        let own = || layout.labels.iter().find_map(|template| parsed(template, &value.row));
+        let labels = templates.find_map(|template| parsed(template, &value.row)).or_else(own).unwrap_or_default();
         filled(template, |name| match name {
-            "column" => Some(figure.column.as_str().into()),
-            "label" => self.label(&figure.column).map(Cow::from),
+            "column" => Some(value.column.as_str().into()),
+            "label" => self.label(&value.column).map(Cow::from),
             name => labels.iter().find(|(known, _)| *known == name).map(|(_, label)| (*label).into()),
         })
     }
 }
 
-/// Sorts numeric names by number; others keep their order.
+/// Sorts numeric names by number.
 fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
     if elements.iter().all(|element| name(element).parse::<f64>().is_ok()) {
         elements.sort_by(|a, b| {
@@ -247,4 +247,54 @@ fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
             number(a).total_cmp(&number(b))
         });
     }
+}
+
+/// Returns the state bytes per peer of each scheme, if the scenario shows features.
+pub(super) fn feature_values(scenario: &Scenario) -> Vec<MeasuredValue> {
+    let Some(shown) = &scenario.features else { return Vec::new() };
+    let peer_bytes = |scheme: &Scheme| {
+        let features = scheme.named()?.features;
+        Some(MeasuredValue {
+            paper: scenario.name.clone(),
+            item: shown.item.clone(),
+            row: scheme.name.clone(),
+            column: "peer_bytes".to_owned(),
+            unit: Unit::Bytes,
+            published: features.published_bytes.map(f64::from),
+            measured: features.peer_bytes as f64,
+            ci95: None,
+            runs: 1,
+        })
+    };
+    scenario.schemes.iter().filter_map(peer_bytes).collect()
+}
+
+pub(super) fn feature_table(scenario: &Scenario) -> Option<Table> {
+    let scenario::Features { title, .. } = scenario.features.as_ref()?;
+    let yes = |feature: bool| if feature { "yes" } else { "-" }.to_owned();
+    let rows = scenario.schemes.iter().filter_map(|scheme| {
+        let named = scheme.named()?;
+        let features = named.features;
+        Some(vec![
+            scheme.name.clone(),
+            named.name.to_owned(),
+            yes(features.strong_rtt),
+            yes(features.weak_rtt.is_some()),
+            scheme.ack_random_factor.map_or(features.dithering.to_owned(), |factor| format!("[1, {factor}]")),
+            features.backoff.to_owned(),
+            features.ageing.to_owned(),
+            yes(features.reuses_backed_off_rto),
+            features.published_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+            features.peer_bytes.to_string(),
+        ])
+    });
+    let header =
+        ["scheme", "controller", "strong", "weak", "dithering", "backoff", "ageing", "reuses", "published B", "B"];
+    Some(Table {
+        title: title.clone(),
+        header: header.map(String::from).into(),
+        names: 2,
+        rows: rows.collect(),
+        ..Table::default()
+    })
 }

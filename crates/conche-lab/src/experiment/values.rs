@@ -1,58 +1,66 @@
-//! Computes a cell's values from its replications.
+//! Computes the values of cells from their replications.
 
-use super::cells::{Samples, View};
-use super::claims::Series;
-use super::compared_values::ComparedValue;
-use super::pooled::Cells;
+use std::collections::BTreeMap;
+
+use super::cells::{CellRuns, MetricIndex, Samples, View};
 use super::published::Published;
+use crate::comparison::{CellComparison, Entry};
 use crate::metrics::Sample;
-use crate::metrics::statistic::{self, Measured, percentiles};
-use crate::results::MeasuredValue;
-use crate::scenario::{Item, Scenario, Statistic, Value, matches_any};
+use crate::metrics::statistic::{self, Measured, number, of_numbers, percentiles};
+use crate::scenario::{Better, By, Item, Pick, Scenario, Statistic, Value, matches_any};
+use crate::value::MeasuredValue;
 
-/// Item of values without another.
 const GRID: &str = "grid";
+
+/// A value, and its terms per replication.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    pub(super) value: MeasuredValue,
+    pub(super) per_replication: Vec<f64>,
+    pub(super) compared: Option<ComparedValue>,
+}
 
 /// Returns values scheme by scheme: the whole run, then each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
-    let of_scheme = |scheme: usize| (0..runs.spans()).map(move |span_index| runs.view(span_index, scheme));
+    let of_scheme = |scheme: usize| runs.spans().map(move |span| runs.view(span, scheme));
     let views = (0..runs.cell.schemes.len()).flat_map(of_scheme);
-    views.flat_map(|view| of_view(cells, view, &cells.outcomes[place], published)).collect()
+    views.flat_map(|view| of_view(cells, &view, &cells.outcomes[place], published)).collect()
 }
 
-fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &Published) -> Vec<Series> {
+fn of_view(cells: Cells<'_>, view: &View<'_>, outcomes: &[Samples], published: &Published) -> Vec<Series> {
     let runs = view.runs;
-    let samples_of = |place: usize| -> Vec<&Sample> { outcomes.iter().map(|run| &view.samples(run)[place]).collect() };
+    let samples_of = |metric| -> Vec<&Sample> { outcomes.iter().map(|run| view.sample(run, metric)).collect() };
     // A metric's percentiles share one bootstrap.
-    let mut percents: Vec<(usize, Vec<f64>)> = Vec::new();
+    let mut percents: Vec<(MetricIndex, Vec<f64>)> = Vec::new();
     for value in view.values() {
         if let Statistic::Percentile(percent) = value.statistic {
-            let sample = runs.place(value);
-            match percents.iter_mut().find(|(of, _)| *of == sample) {
+            let metric = runs.metric_index(value);
+            match percents.iter_mut().find(|(of, _)| *of == metric) {
                 Some((_, percents)) => percents.push(percent),
-                None => percents.push((sample, vec![percent])),
+                None => percents.push((metric, vec![percent])),
             }
         }
     }
-    let of_sample = |(sample, percents): (usize, Vec<f64>)| {
-        (sample, percentiles(&samples_of(sample), percents, runs.cell.scenario.seed))
+    let of_metric = |(metric, percents): (MetricIndex, Vec<f64>)| {
+        (metric, percentiles(&samples_of(metric), percents, runs.cell.scenario.seed))
     };
-    let found: Vec<(usize, Vec<(f64, Measured)>)> = percents.into_iter().map(of_sample).collect();
+    let found: Vec<(MetricIndex, Vec<(f64, Measured)>)> = percents.into_iter().map(of_metric).collect();
     let of_value = |value: &Value| -> Vec<(usize, Series)> {
         let measured = match value.statistic {
             Statistic::Percentile(percent) => {
-                let sample = runs.place(value);
-                let of_sample = found.iter().filter(|(of, _)| *of == sample).flat_map(|(_, found)| found);
-                of_sample.filter(|(of, _)| of.total_cmp(&percent).is_eq()).take(1).map(|(_, one)| one.clone()).collect()
+                let metric = runs.metric_index(value);
+                let of_metric = found.iter().filter(|(of, _)| *of == metric).flat_map(|(_, found)| found);
+                of_metric.filter(|(of, _)| of.total_cmp(&percent).is_eq()).take(1).map(|(_, one)| one.clone()).collect()
             }
             _ if value.is_across_cells() => cells.measure(view, value).into_iter().collect(),
-            of => statistic::of(of, &samples_of(runs.place(value))),
+            of => statistic::of(of, &samples_of(runs.metric_index(value))),
         };
         let series = |measured: Measured| {
             let (first_run, per_replication) = (measured.first_run, measured.per_replication.clone());
-            let figure = figure(view, published, value, measured);
-            (first_run, Series { figure, per_replication, compared: ComparedValue::of(view, value, outcomes.len()) })
+            let compared_value = ComparedValue::of(view, value, outcomes.len());
+            let value = measured_value(view, published, value, measured);
+            (first_run, Series { value, per_replication, compared: compared_value })
         };
         measured.into_iter().map(series).collect()
     };
@@ -66,12 +74,12 @@ fn of_view(cells: Cells<'_>, view: View<'_>, outcomes: &[Samples], published: &P
         (0..longest).flat_map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     let mut series: Vec<(usize, Series)> = values.chunk_by(alike).flat_map(by_window).collect();
-    // Stable sort: the first replication's labels first, in value order.
+    // Stable sort: labels of the first replication come first.
     series.sort_by_key(|(first_run, _)| *first_run);
     series.into_iter().map(|(_, series)| series).collect()
 }
 
-fn figure(view: View<'_>, published: &Published, value: &Value, measured: Measured) -> MeasuredValue {
+fn measured_value(view: &View<'_>, published: &Published, value: &Value, measured: Measured) -> MeasuredValue {
     let scenario = &view.runs.cell.scenario;
     let row = view.row(value);
     let column = value.column.replace("{}", &measured.label);
@@ -93,10 +101,184 @@ fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
     found.map_or(GRID, |item| &item.name).to_owned()
 }
 
-/// The item's position in the scenario; unlisted ones last.
-pub(super) fn rank(scenario: &Scenario, figure: &MeasuredValue) -> usize {
-    let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == figure.item);
-    let is_listed = |item: &Item| matches_any(&item.rows, &figure.row) && matches_any(&item.columns, &figure.column);
+/// The item's position in the scenario; unlisted items are last.
+pub(super) fn rank(scenario: &Scenario, value: &MeasuredValue) -> usize {
+    let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == value.item);
+    let is_listed = |item: &Item| matches_any(&item.rows, &value.row) && matches_any(&item.columns, &value.column);
     let found = named().find(|(_, item)| is_listed(item)).or_else(|| named().next());
     found.map_or(scenario.items.len(), |(place, _)| place)
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Cells<'a> {
+    pub(super) runs: &'a [CellRuns],
+    pub(super) outcomes: &'a [Vec<Samples>],
+}
+
+type Labels<'a> = Vec<(&'a str, String)>;
+
+impl<'a> Cells<'a> {
+    /// `None` if the value belongs to another cell, or cells are missing.
+    pub(super) fn measure(self, at: &View<'_>, value: &Value) -> Option<Measured> {
+        let is_last = |axis: &String| self.points(at, axis).last().cloned() == label(at, axis);
+        if !value.over.iter().all(is_last) {
+            return None;
+        }
+        let of = self.picked(at, value, &value.of, None)?;
+        let one = self.samples(at, value, &of)?;
+        let replications = one.len();
+        let numbers: Vec<f64> = match value.by {
+            None => one.iter().filter_map(|sample| number(value.statistic, sample)).collect(),
+            Some(By::Label) => {
+                let picked: f64 = of.first()?.1.parse().ok()?;
+                let in_run = |run: usize| self.picked(at, value, &value.of, Some(run))?.first()?.1.parse().ok();
+                let per_replication: Option<Vec<f64>> = (0..replications).map(in_run).collect();
+                let measured =
+                    of_numbers(Statistic::Mean, "", &per_replication.unwrap_or_else(|| vec![picked]), replications);
+                return Some(Measured { value: picked, ci95: None, ..measured });
+            }
+            Some(by) => {
+                let other = self.samples(at, value, &self.picked(at, value, &value.than, None)?)?;
+                let runs = one.into_iter().zip(other);
+                runs.filter_map(|(one, other)| compared(by, value.statistic, one, other)).collect()
+            }
+        };
+        (!numbers.is_empty()).then(|| of_numbers(value.statistic, "", &numbers, replications))
+    }
+
+    /// Picks labels by means, or by replication `run`.
+    fn picked<'v>(
+        self,
+        at: &View<'_>,
+        value: &'v Value,
+        picks: &'v BTreeMap<String, Pick>,
+        run: Option<usize>,
+    ) -> Option<Labels<'v>> {
+        let label = |(axis, pick): (&'v String, &'v Pick)| {
+            let points = self.points(at, axis);
+            let own = points.iter().position(|point| Some(point) == label(at, axis).as_ref());
+            let point = match pick {
+                Pick::At(label) if points.contains(label) => label.clone(),
+                Pick::At(word) => match word.as_str() {
+                    "first" => points.first()?.clone(),
+                    "last" => points.last()?.clone(),
+                    "previous" => points.get(own?.checked_sub(1)?)?.clone(),
+                    _ => return None,
+                },
+                Pick::LevelsOff { gain_below_percent } => {
+                    let mean = |point: &String| {
+                        let samples = self.samples(at, value, &[(axis.as_str(), point.clone())]);
+                        let chosen = samples.into_iter().flatten().enumerate();
+                        let chosen = chosen.filter(|(place, _)| run.is_none_or(|run| run == *place));
+                        let numbers: Vec<f64> = chosen.filter_map(|(_, one)| number(value.statistic, &one)).collect();
+                        if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
+                    };
+                    let means: Vec<f64> = points.iter().map(mean).collect();
+                    let enough = |pair: &[f64]| pair[1] < pair[0] * (1.0 + gain_below_percent / 100.0);
+                    points.get(means.windows(2).position(enough).unwrap_or(points.len() - 1))?.clone()
+                }
+            };
+            Some((axis.as_str(), point))
+        };
+        picks.iter().map(label).collect()
+    }
+
+    /// Lists the axis's points for this cell, in order.
+    fn points(self, at: &View<'_>, axis: &str) -> Vec<String> {
+        let mut points = Vec::new();
+        for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
+            for scheme in 0..runs.cell.schemes.len() {
+                let point = label(&runs.view(at.span, scheme), axis);
+                points.extend(point.filter(|point| !points.contains(point)));
+            }
+        }
+        points
+    }
+
+    /// Merges, per replication, the samples of the pooled cells. The other axes have these labels,
+    /// or those of this cell.
+    fn samples(self, at: &View<'_>, value: &Value, labels: &[(&str, String)]) -> Option<Vec<Sample>> {
+        let is_meant = |other: &View<'_>, axis: &str| {
+            let wanted = labels.iter().find(|(of, _)| *of == axis).map(|(_, label)| label.clone());
+            let wanted = wanted.or_else(|| label(at, axis));
+            value.over.iter().any(|over| over == axis) || label(other, axis) == wanted
+        };
+        let mut found: Vec<Vec<&Sample>> = Vec::new();
+        let of_part = |(runs, _): &(&CellRuns, _)| runs.cell.part == at.runs.cell.part;
+        for (runs, outcomes) in self.runs.iter().zip(self.outcomes).filter(of_part) {
+            for scheme in 0..runs.cell.schemes.len() {
+                let other = runs.view(at.span, scheme);
+                let mut axes = runs.cell.labels.iter().map(|label| label.axis.as_str()).chain(["scheme"]);
+                if !axes.all(|axis| is_meant(&other, axis)) {
+                    continue;
+                }
+                let metric = runs.metric_index(value);
+                found.resize(found.len().max(outcomes.len()), Vec::new());
+                for (of_run, outcome) in found.iter_mut().zip(outcomes) {
+                    of_run.push(other.sample(outcome, metric));
+                }
+            }
+        }
+        (!found.is_empty()).then(|| found.into_iter().map(Sample::pooled).collect())
+    }
+}
+
+fn label(at: &View<'_>, axis: &str) -> Option<String> {
+    at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
+}
+
+/// Returns by how much `one` exceeds `other`: a difference, or per cent.
+fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
+    if by == By::Difference {
+        return Some(number(statistic, &one)? - number(statistic, &other)?);
+    }
+    let (one, other) = Sample::of_common_flows(one, other);
+    Some(100.0 * (number(statistic, &one)? / number(statistic, &other)? - 1.0))
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ComparedValue {
+    /// Row without the scheme.
+    cell: String,
+    scheme: String,
+    better: Better,
+    replications: usize,
+}
+
+impl ComparedValue {
+    /// `None` for a value that is not primary, covers a phase, or has several schemes on one
+    /// network.
+    pub(super) fn of(view: &View<'_>, value: &Value, replications: usize) -> Option<Self> {
+        let is_compared = value.primary && view.phase.is_none() && view.runs.cell.mix.is_none();
+        let better = value.better().filter(|_| is_compared)?;
+        let row = view.runs.cell.row(value.row.as_deref(), "");
+        let labels: Vec<&str> = row.split('/').filter(|label| !label.is_empty()).collect();
+        Some(Self { cell: labels.join("/"), scheme: view.scheme.to_owned(), better, replications })
+    }
+}
+
+pub(super) fn cell_comparisons(series: &[Series], schemes: &[&str]) -> Vec<CellComparison> {
+    let mut cells: Vec<CellComparison> = Vec::new();
+    for Series { value, per_replication, compared } in series {
+        let Some(ComparedValue { cell, scheme, better, replications }) = compared else { continue };
+        let is_it = |known: &CellComparison| known.name == *cell && known.metric == value.column;
+        let place = cells.iter().position(is_it).unwrap_or_else(|| {
+            cells.push(CellComparison {
+                paper: value.paper.clone(),
+                name: cell.clone(),
+                metric: value.column.clone(),
+                unit: value.unit,
+                better: *better,
+                entries: schemes.iter().map(|scheme| Entry::missing(scheme)).collect(),
+            });
+            cells.len() - 1
+        });
+        // An incomplete series covers other replications.
+        let is_whole = per_replication.len() == *replications && per_replication.iter().all(|term| term.is_finite());
+        if let Some(entry) = cells[place].entries.iter_mut().find(|entry| entry.controller == *scheme) {
+            entry.value = Some(value.measured).filter(|value| is_whole && value.is_finite());
+            entry.per_replication = if is_whole { per_replication.clone() } else { Vec::new() };
+        }
+    }
+    cells
 }

@@ -1,6 +1,6 @@
 //! Statistics over a cell's replications.
 //!
-//! Percentiles pool flows × replications, and their intervals resample replications; other
+//! Percentiles pool the flows of all replications, and their intervals resample replications. Other
 //! statistics use one number per replication, with Student's t.
 
 use conche_scenario::Statistic;
@@ -28,7 +28,7 @@ pub struct Measured {
 /// Bootstrap resamples of the replications.
 const RESAMPLES: u32 = 1000;
 
-/// Computes a statistic of samples, one per replication; none for [`percentiles`].
+/// Computes a statistic of samples, one per replication; empty for percentiles.
 #[must_use]
 pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
     let mut labels: Vec<(&str, usize)> = Vec::new();
@@ -47,7 +47,7 @@ pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
     labels.into_iter().map(of_label).collect()
 }
 
-/// Computes a statistic within a run by label, the terms of the mean or sum over replications.
+/// Computes a statistic within a run, by label.
 #[must_use]
 pub fn in_run(statistic: Statistic, sample: &Sample) -> Vec<(&str, f64)> {
     match (statistic, sample) {
@@ -66,7 +66,6 @@ pub fn number(statistic: Statistic, sample: &Sample) -> Option<f64> {
     numbers(sample, statistic).first().map(|(_, number)| *number)
 }
 
-/// Some of `replications` have `numbers`.
 pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], replications: usize) -> Measured {
     let count = numbers.len() as f64;
     let (mean, ci95) = mean_interval(numbers);
@@ -85,8 +84,8 @@ pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], rep
     Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, per_replication }
 }
 
-/// Computes percentiles, 0 to 100, over all replications' flows or exchanges, with one bootstrap of
-/// `seed`; none without any.
+/// Computes percentiles, 0 to 100, over the flows or exchanges of all replications, with one
+/// bootstrap of `seed`.
 #[must_use]
 pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Vec<(f64, Measured)> {
     let each = || {
@@ -115,7 +114,7 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     percents.iter().copied().zip(measured).collect()
 }
 
-/// Returns numbers by label; per flow or exchange, the mean or median.
+/// Returns numbers by label.
 fn numbers(sample: &Sample, statistic: Statistic) -> Vec<(&str, f64)> {
     match sample {
         Sample::One(number) => vec![("", *number)],

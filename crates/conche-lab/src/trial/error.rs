@@ -1,4 +1,4 @@
-//! [`TrialError`]: why a cell cannot run.
+//! Why a cell cannot run.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use conche_proto::ConfigError;
 use crate::scenario::ScenarioError;
 use crate::units::Span;
 
-/// Why a cell cannot run, naming the wrong part of the scenario.
+/// Why a cell cannot run, with the wrong part of the scenario.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrialError {
     /// A link is wrong.

@@ -10,21 +10,21 @@ use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::routing::RplTree;
 use conche_netsim::wired::{LinkConfig, Topology};
-use conche_netsim::{LinkId, NodeId, RadioId};
+use conche_netsim::{BitRate, LinkId, NodeId, RadioId};
 use conche_proto::PathKey;
 
 use super::error::TrialError;
+use super::measured_links;
 use super::transfers::Mesh;
-use super::{measured, rates};
 use crate::campaign::Replication;
-use crate::scenario::{Link, Nodes, Placement, Radio, Routing, Scenario, Selected};
+use crate::scenario::{Draw, Link, Nodes, Placement, Radio, Routing, Scenario, Selected, Spread};
+use crate::stats::normal_quantile;
 
 const PREFIX_BITS: u8 = 64;
 
 pub(super) struct Network {
     pub(super) topology: Topology,
     groups: BTreeMap<String, Vec<NodeId>>,
-    /// By node number.
     pub(super) prefixes: Arc<[PathKey]>,
     /// Links by name: one per group member and direction.
     links: BTreeMap<String, Vec<LinkId>>,
@@ -38,11 +38,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Nodes, radio hops and links are in the scenario's order, so that additions at the end leave
+    /// Nodes, radio hops and links keep the scenario's order, so that an addition at the end leaves
     /// other random streams unchanged.
-    ///
-    /// # Errors
-    /// If a part is unknown, or a node has no path to its border router.
     pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, TrialError> {
         let mut network = Self {
             topology: Topology::new(),
@@ -82,10 +79,7 @@ impl Network {
         Ok(network)
     }
 
-    /// `mote`, `mote[3]` or `mote[1..4]`.
-    ///
-    /// # Errors
-    /// If no such node exists.
+    /// Resolves `mote`, `mote[3]` or `mote[1..4]`.
     pub(super) fn nodes(&self, reference: &str) -> Result<Vec<NodeId>, TrialError> {
         let malformed = || TrialError::Reference(reference.to_owned());
         let Selected { group, members } = Selected::parse(reference).ok_or_else(malformed)?;
@@ -103,19 +97,12 @@ impl Network {
         Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Returns the links with a name.
-    ///
-    /// # Errors
-    /// If none has it.
     pub(super) fn links(&self, name: &str) -> Result<&[LinkId], TrialError> {
         let unknown = || TrialError::UnknownLink { name: name.to_owned(), known: self.links.keys().cloned().collect() };
         self.links.get(name).map(Vec::as_slice).ok_or_else(unknown)
     }
 
-    /// Returns such links, and marks them as changing.
-    ///
-    /// # Errors
-    /// If none has it.
+    /// Returns links, and marks them as changing.
     pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, TrialError> {
         let links = self.links(name)?.to_vec();
         links.iter().for_each(|link| self.topology.allow_changes(*link));
@@ -130,17 +117,15 @@ impl Network {
         if [&from, &to].iter().any(|nodes| !count.is_multiple_of(nodes.len())) {
             return Err(of(TrialError::Unpaired { from: from.len(), to: to.len() }));
         }
-        let rate = link
-            .wire
-            .rate
-            .map(|mean| link.spread.map_or(mean, |spread| rates::rate(spread, mean, &link.name, replication)));
+        let rate =
+            link.wire.rate.map(|mean| link.spread.map_or(mean, |spread| rate(spread, mean, &link.name, replication)));
         let wire = LinkConfig { rate, ..link.wire };
         let mut made = Vec::new();
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
-            // The smaller group's members get equal shares of the larger, in order.
+            // Members of the smaller group get equal shares of the larger, in order.
             let [from, to] = [&from, &to].map(|nodes| nodes[index * nodes.len() / count]);
-            // A router without the mote has no route to a host behind it.
+            // A router without a route to the mote has none to a host behind it.
             let behind =
                 |mote, host| self.unknown.iter().filter(move |(_, of)| *of == mote).map(move |(root, _)| (*root, host));
             let back = ends.both_ways.then(|| behind(to, from)).into_iter().flatten();
@@ -171,7 +156,7 @@ impl Network {
         }
         let places: Vec<Position> = stations.iter().map(|(_, place)| *place).collect();
         let mut links = streams.stream(Entity::Run, Purpose::named("links"));
-        let mut medium = measured::medium(radio, &places, &mut links).map_err(of)?;
+        let mut medium = measured_links::medium(radio, &places, &mut links).map_err(of)?;
         if let (true, MediumConfig::Sinr(Sinr { path_loss, .. })) = (radio.fixed, &mut medium) {
             *path_loss = PathLoss::Matrix(path_loss.between_all(&places, &streams));
         }
@@ -187,7 +172,7 @@ impl Network {
         };
         let root = *self.nodes(root).map_err(of)?.first().ok_or_else(|| of(TrialError::NoRoot))?;
         let quality = self.topology.link_quality(id, seed, *psdu_octets).map_err(|error| of(error.into()))?;
-        let quality = measured::waking(quality, &medium, radio.mac.rdc);
+        let quality = measured_links::waking(quality, &medium, radio.mac.rdc);
         let tree = RplTree::new(&quality, root, *tree, &mut streams.stream(Entity::Run, Purpose::named("rpl")));
         let unreached = tree.unreached().count();
         if unreached > 0 {
@@ -227,4 +212,50 @@ fn positions(nodes: &Nodes, streams: &Streams) -> Option<Vec<Position>> {
             (0..nodes.size()).map(|_| Position::metres(width_m * stream.unit(), height_m * stream.unit())).collect()
         }
     })
+}
+
+/// Draws a rate from a stream named after the link. Whole bits hide differences between machines.
+fn rate(spread: Spread, mean: BitRate, name: &str, replication: Replication) -> BitRate {
+    let z = match spread.draw {
+        Draw::Independent => Streams::new(replication.seed).stream(Entity::Run, Purpose::named(name)).normal(),
+        Draw::Stratified => normal_quantile((f64::from(replication.index) + 0.5) / f64::from(replication.count)),
+    };
+    // exp(μ + σ²/2) is the mean of a lognormal distribution.
+    let drawn = mean.as_bits() as f64 * (spread.sigma * z - spread.sigma * spread.sigma / 2.0).exp();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and casts saturate
+    let bits = drawn.round() as u64;
+    BitRate::bit(bits.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(draw: Draw, count: u32) -> Vec<f64> {
+        let of_run = |index| {
+            let replication = Replication { index, count, seed: u64::from(index) };
+            rate(Spread { sigma: 0.5, draw }, BitRate::kbit(15), "uplink", replication).as_bits() as f64
+        };
+        (0..count).map(of_run).collect()
+    }
+
+    #[test]
+    fn rates_of_runs_are_lognormal_around_their_mean() {
+        let rates = rates(Draw::Independent, 20_000);
+        let mean = rates.iter().sum::<f64>() / 20_000.0;
+        // Coefficient of variation √(exp(σ²) − 1) = 0.533.
+        assert!((mean / 15_000.0 - 1.0).abs() < 4.0 * 0.533 / 20_000_f64.sqrt(), "{mean}");
+        let logarithms: Vec<f64> = rates.iter().map(|rate| (rate / 15_000.0).ln() + 0.125).collect();
+        let variance = logarithms.iter().map(|log| log * log).sum::<f64>() / 20_000.0;
+        assert!((variance - 0.25).abs() < 4.0 * 0.25 * (2.0_f64 / 20_000.0).sqrt(), "{variance}");
+    }
+
+    #[test]
+    fn stratified_rates_have_their_mean_with_few_runs_already() {
+        let rates = rates(Draw::Stratified, 15);
+        assert!(rates.is_sorted(), "each from the next part of the distribution");
+        assert!((rates[7] - 15_000.0 * (-0.125_f64).exp()).abs() < 1.0, "the middle one is the median");
+        let mean = rates.iter().sum::<f64>() / 15.0;
+        assert!((mean / 15_000.0 - 1.0).abs() < 0.02, "{mean}");
+    }
 }

@@ -1,37 +1,38 @@
 //! Plans the hosts' roles.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::{Instant, NodeId};
+use conche_proto::Reliability;
 use conche_proto::codec::Body;
 
-use super::bulk::PlannedTcp;
 use super::error::TrialError;
 use super::network::Network;
-use super::record::{Control, Flow};
-use super::routes::Routes;
-use super::transfers::Planned;
-use super::{pace, pairs};
+use super::observers::Notifications;
+use super::record::{Control, Flow, Observed};
+use super::transfers::{PlannedTcp, PlannedTransfer, Routes};
 use crate::campaign::Replication;
-use crate::scenario::{self, Count, Nstart, Outstanding, Phase, Scenario, Sender, Tcp, Traffic, Transfer};
-use crate::units::Size;
-use crate::workload::{self, Limit, Responder, Topic, body_of};
+use crate::scenario::{
+    self, Count, Nstart, Observe, Outstanding, Pace, Pairs, Phase, Scenario, Sender, Tcp, Traffic, Transfer,
+};
+use crate::units::{Size, Span};
+use crate::workload::{self, Limit, Publisher, Responder, Segment, Subscriber, Topic, body_of};
 
 #[derive(Clone, Debug)]
 pub(super) struct Role {
-    /// Requests sent, with flow indices.
+    /// With flow indices.
     pub(super) flows: Vec<(usize, workload::Flow)>,
-    /// The first scheme if it only answers.
+    /// The first scheme for hosts that only answer.
     pub(super) control: Control,
     pub(super) responder: Option<Responder>,
     pub(super) unanswered: BTreeSet<NodeId>,
     pub(super) topics: Vec<(usize, Topic)>,
     pub(super) observers: BTreeMap<NodeId, u32>,
-    /// Servers observed, with flow indices.
+    /// With flow indices.
     pub(super) observes: Vec<(usize, NodeId)>,
     pub(super) is_open_sender: bool,
 }
@@ -53,44 +54,42 @@ impl Default for Role {
 
 /// Of hosts that only answer or notify.
 pub(super) const OF_SERVERS: Control = Control::Scheme(0);
-/// CoAP header.
 const HEADER_BYTES: u64 = 4;
 
 pub(super) struct Plan<'a> {
     scenario: &'a Scenario,
+    routes: &'a Routes,
+    replication: u32,
     streams: Streams,
     /// NSTART per scheme on the network.
     nstarts: Vec<u16>,
     clients: usize,
     pub(super) flows: Vec<Flow>,
     pub(super) roles: BTreeMap<NodeId, Role>,
-    pub(super) transfers: Vec<Planned>,
+    pub(super) transfers: Vec<PlannedTransfer>,
     pub(super) bulk: Vec<PlannedTcp>,
 }
 
 impl<'a> Plan<'a> {
-    /// Plans the hosts of a network.
-    ///
-    /// # Errors
-    /// If traffic names an unknown part, or a server would need two behaviours.
     pub(super) fn new(
         cell: &'a scenario::Cell,
         network: &Network,
         replication: Replication,
-        routes: &Routes,
+        routes: &'a Routes,
     ) -> Result<Self, TrialError> {
         let scenario = &cell.scenario;
         let streams = Streams::new(replication.seed);
         let nstarts = cell.schemes.iter().map(|scheme| scenario.nstart(scheme)).collect();
         let (flows, roles, transfers, bulk) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
-        let mut plan = Self { scenario, streams, nstarts, clients: 0, flows, roles, transfers, bulk };
+        let replication = replication.index;
+        let mut plan =
+            Self { scenario, routes, replication, streams, nstarts, clients: 0, flows, roles, transfers, bulk };
         for (place, traffic) in scenario.traffic.iter().enumerate() {
             let hops = |node: NodeId| network.hops.get(&node).copied().unwrap_or_default();
             let of_all = Streams::new(scenario.seed);
-            let pairs = pairs::of(traffic, network, if traffic.fixed { &of_all } else { &streams })?;
+            let pairs = pairs_of(traffic, network, if traffic.fixed { &of_all } else { &streams })?;
             if let Sender::Transfer(transfer) = &traffic.sender {
-                plan.transfers(place, traffic, transfer, pairs, (routes, replication.index))
-                    .map_err(|problem| problem.of_traffic(&traffic.name))?;
+                plan.transfers(place, traffic, transfer, pairs).map_err(|problem| problem.of_traffic(&traffic.name))?;
                 continue;
             }
             if let Sender::Tcp(tcp) = traffic.sender {
@@ -116,19 +115,18 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// One per pair or, over frozen routes, a single one.
+    /// Plans one per pair or, over frozen routes, a single one.
     fn transfers(
         &mut self,
         place: usize,
         traffic: &Traffic,
         transfer: &Transfer,
         pairs: Vec<(NodeId, NodeId)>,
-        (routes, number): (&Routes, u32),
     ) -> Result<(), TrialError> {
         let ways = match traffic.hops {
             None => pairs.into_iter().map(|pair| (pair, None)).collect(),
             Some(hops) => {
-                let (pair, route) = routes.of_hops(self.scenario, transfer, pairs, (hops, number))?;
+                let (pair, route) = self.routes.of_hops(self.scenario, transfer, pairs, hops, self.replication)?;
                 vec![(pair, Some(route))]
             }
         };
@@ -137,7 +135,7 @@ impl<'a> Plan<'a> {
             let hops = route.as_ref().map_or(0, |route| u16::try_from(route.hops()).unwrap_or(u16::MAX));
             let flow = Flow { traffic: place, control, hops, wanted: Some(1), ..Flow::new(from, to) };
             let place = self.flows.len();
-            self.transfers.push(Planned { place, from, to, control, transfer: *transfer, route });
+            self.transfers.push(PlannedTransfer { place, from, to, control, transfer: *transfer, route });
             self.flows.push(flow);
         }
         Ok(())
@@ -182,7 +180,7 @@ impl<'a> Plan<'a> {
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
-            let pace = pace::of(&traffic.pace, start, &phases, &mut random);
+            let pace = pace_of(&traffic.pace, start, &phases, &mut random);
             let control = if is_open_sender {
                 self.roles.entry(server).or_default().unanswered.insert(client);
                 self.sender(client)?
@@ -228,7 +226,8 @@ impl<'a> Plan<'a> {
         self.streams.stream(entity, purpose)
     }
 
-    /// Its traffic's `own`, or a scheme, dealt in the order in which traffic names the clients.
+    /// Returns the traffic's `own` controller, or deals a scheme, in the order in which traffic
+    /// names the clients.
     pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
@@ -284,4 +283,153 @@ pub(crate) fn enough(share: f64, all: u64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of an integer
     let enough = (share * all as f64).ceil() as u64;
     enough.max(1)
+}
+
+impl Plan<'_> {
+    pub(super) fn plan_observations(
+        &mut self,
+        place: usize,
+        traffic: &Traffic,
+        observe: Observe,
+        flows: impl Iterator<Item = Flow>,
+    ) -> Result<(), TrialError> {
+        let (start, body) = (self.start_of(traffic), self.body(traffic.response));
+        let reliability = match observe {
+            Observe::Confirmable => Some(Reliability::Confirmable),
+            Observe::EachFifthConfirmable => None,
+        };
+        let request_bytes = self.datagram_bytes(&body);
+        for flow in flows {
+            let (client, server) = (flow.client, flow.server);
+            self.control_of(client, None)?;
+            let mut random = self.stream_of(Entity::Node(server), Purpose::named("phase"));
+            let role = self.roles.entry(server).or_default();
+            if role.is_open_sender {
+                return Err(TrialError::ServerWithoutEndpoint);
+            }
+            if role.control != OF_SERVERS {
+                return Err(TrialError::ServerSends);
+            }
+            let number = role.topics.iter().position(|(of, _)| *of == place).unwrap_or_else(|| {
+                let pace = pace_of(&traffic.pace, start, &[], &mut random);
+                let stop = traffic.stop.map(|stop| Instant::ZERO + stop.0);
+                let to = workload::Flow::to(NodeId::BROADCAST);
+                let changes = workload::Flow { start, stop, pace, body: body.clone(), ..to };
+                role.topics.push((place, Topic { changes, reliability }));
+                role.topics.len() - 1
+            });
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            if role.observers.insert(client, number).is_some() {
+                return Err(TrialError::ObservedTwice);
+            }
+            self.roles.entry(client).or_default().observes.push((self.flows.len(), server));
+            let observed = Some(Observed::default());
+            self.flows.push(Flow { control: OF_SERVERS, start, request_bytes, observed, ..flow });
+        }
+        Ok(())
+    }
+}
+
+impl Role {
+    pub(super) fn publisher(&self) -> Option<Publisher> {
+        let topics: Vec<Topic> = self.topics.iter().map(|(_, topic)| topic.clone()).collect();
+        (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))
+    }
+
+    /// Registration ends before the first topic changes.
+    pub(super) fn subscriber(&self, flows: &[Flow]) -> Option<Subscriber> {
+        let within = self.observes.iter().map(|(place, _)| flows[*place].start - Instant::ZERO).min()?;
+        Some(Subscriber::new(self.observes.iter().map(|(_, server)| *server).collect(), within))
+    }
+}
+
+/// A restarted node has a role per life.
+#[derive(Debug, Default)]
+pub(super) struct ObserverRoles {
+    pub(super) publishers: Vec<(NodeId, Publisher)>,
+    pub(super) subscribers: Vec<(NodeId, Subscriber)>,
+}
+
+impl ObserverRoles {
+    pub(super) fn measure(self, flows: &mut [Flow], roles: &BTreeMap<NodeId, Role>, notifications: Notifications) {
+        let mut places: HashMap<(NodeId, NodeId), usize> = HashMap::new();
+        for (node, role) in roles {
+            places.extend(role.observes.iter().map(|(place, server)| ((*server, *node), *place)));
+        }
+        for (server, publisher) in self.publishers {
+            for (client, number) in &roles[&server].observers {
+                let Some(flow) = places.get(&(server, *client)).map(|place| &mut flows[*place]) else { continue };
+                let changes = &publisher.changes()[*number as usize];
+                flow.tally.generated += changes.len() as u64;
+                flow.observed.iter_mut().for_each(|observed| observed.changes.extend(changes));
+            }
+            for client in publisher.given_up() {
+                let Some(flow) = places.get(&(server, *client)).map(|place| &mut flows[*place]) else { continue };
+                flow.tally.opened += 1;
+                flow.tally.failed += 1;
+            }
+        }
+        for (client, subscriber) in self.subscribers {
+            for ((place, _), received) in roles[&client].observes.iter().zip(subscriber.received()) {
+                let flow = &mut flows[*place];
+                flow.arrivals.extend(received.iter().map(|received| received.at));
+                flow.observed.iter_mut().for_each(|observed| observed.received.extend(received));
+            }
+        }
+        for (server, client, exchange) in notifications.into_acknowledged() {
+            let Some(flow) = places.get(&(server, client)).map(|place| &mut flows[*place]) else { continue };
+            flow.tally.opened += 1;
+            flow.tally.answered += 1;
+            flow.exchanges.push(exchange);
+        }
+    }
+}
+
+/// Converts a pace; `random` draws the first tick of a clock within its interval.
+fn pace_of(pace: &Pace, start: Instant, phases: &[Instant], random: &mut Stream) -> workload::Pace {
+    let tick = |from: Instant, interval: Duration, messages: u32| Segment { from, interval, messages };
+    let mut within = |interval: Duration| interval.mul_f64(random.unit());
+    match pace {
+        Pace::Closed => workload::Pace::Closed,
+        Pace::Every { interval: Span(interval), spread } => {
+            let from = if *spread { start + within(*interval) } else { start };
+            workload::Pace::Clock(vec![tick(from, *interval, 1)])
+        }
+        Pace::Poisson { interval } => workload::Pace::Poisson(interval.0),
+        Pace::Bursts { interval, exchanges } => workload::Pace::Clock(vec![tick(start, interval.0, exchanges.get())]),
+        Pace::At(times) => workload::Pace::At(times.iter().map(|time| time.0).collect()),
+        Pace::OnOff { interval: Span(interval), on, off } => {
+            workload::Pace::Turns { phase: within(*interval), interval: *interval, on: on.0, off: off.0 }
+        }
+        Pace::Phases(intervals) => {
+            let each = phases.iter().zip(intervals);
+            let each = each.map(|(from, Span(interval))| tick(*from + within(*interval), *interval, 1));
+            workload::Pace::Clock(each.collect())
+        }
+    }
+}
+
+/// Returns clients and servers of flows.
+fn pairs_of(traffic: &Traffic, network: &Network, streams: &Streams) -> Result<Vec<(NodeId, NodeId)>, TrialError> {
+    let named = |reference| network.nodes(reference).map_err(|problem| problem.of_traffic(&traffic.name));
+    let (clients, servers) = (named(&traffic.from)?, named(&traffic.to)?);
+    let mut pairs: Vec<(NodeId, NodeId)> = match traffic.pairs {
+        Pairs::Dealt => {
+            let count = clients.len().max(servers.len());
+            (0..count).map(|index| (clients[index % clients.len()], servers[index % servers.len()])).collect()
+        }
+        Pairs::All => {
+            let all = clients.iter().flat_map(|client| servers.iter().map(|server| (*client, *server)));
+            all.filter(|(client, server)| client != server).collect()
+        }
+    };
+    if let Some(name) = &traffic.shuffle {
+        streams.stream(Entity::Run, Purpose::named(name)).shuffle(&mut pairs);
+    }
+    let take = traffic.take.map_or(usize::MAX, |take| take as usize);
+    pairs = pairs.into_iter().skip(traffic.skip as usize).take(take).collect();
+    match pairs.iter().find(|(client, server)| client == server) {
+        Some(_) => Err(TrialError::AsksItself.of_traffic(&traffic.name)),
+        None => Ok(pairs),
+    }
 }

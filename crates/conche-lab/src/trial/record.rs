@@ -1,29 +1,29 @@
-//! A run's record for metrics.
+//! The record of a run.
 
 use std::time::Duration;
 
 use conche_netsim::mac::RadioCounters;
 use conche_netsim::{Instant, NodeId};
 
-use super::queues::StandingQueue;
+use super::observers::StandingQueue;
 use crate::workload::{Exchange, HandshakeCounts, ReceivedState, Tally, Timeout};
 
-/// All data of a run that metrics use.
+/// Data of a run for metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Flows in the order of traffic and pairs.
     pub flows: Vec<Flow>,
     /// Hosts with a client, in node order.
     pub nodes: Vec<NodeRecord>,
-    /// Start; later than the run's for a part.
+    /// Start; later for a part of a run.
     pub began: Instant,
     /// Duration in virtual time.
     pub elapsed: Duration,
-    /// Counters per radio channel, also per run for flows that ran one by one.
+    /// Counters per radio channel, and per run of flows that ran one by one.
     pub radios: Vec<RadioCounters>,
-    /// Watched queues' standing times.
+    /// Times of watched queues.
     pub queues: Vec<StandingQueue>,
-    /// Datagrams passed to motes' MACs, per hop.
+    /// Datagrams passed to the MACs of motes, per hop.
     pub handed_over: u64,
     /// Datagrams that the MACs gave up.
     pub given_up: u64,
@@ -56,16 +56,15 @@ pub struct Flow {
     pub tally: Tally,
     /// Completed exchanges by end.
     pub exchanges: Vec<Exchange>,
-    /// Arrivals at the server, if wanted, without duplicates. Flows between the same nodes share
-    /// them, in the first.
+    /// Arrivals at the server, without duplicates, if wanted. The first of several flows between
+    /// the same nodes has them all.
     pub arrivals: Vec<Instant>,
-    /// Outcome of a bulk transfer, which is one exchange.
+    /// Outcome of a bulk transfer.
     pub transfer: Option<Transferred>,
-    /// States that an observing client received. Its exchanges are then acknowledged Confirmable
+    /// States that an observing client received. Its exchanges are acknowledged Confirmable
     /// notifications, its arrivals states.
     pub observed: Option<Observed>,
-    /// Handshakes between its nodes, over DTLS. Flows between the same nodes share them, in the
-    /// first.
+    /// DTLS handshakes between its nodes; the first of several flows between them has them all.
     pub handshakes: HandshakeCounts,
 }
 
@@ -177,8 +176,8 @@ impl Record {
         self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
-    /// Returns a part of the run, by exchanges' ends, requests' arrivals and timeouts' begins.
-    /// Transmissions, losses and frames count for whole runs.
+    /// Returns a part of the run, by the ends of exchanges, the arrivals of requests and the begins
+    /// of timeouts. Transmissions, losses and frames count for whole runs.
     #[must_use]
     pub fn during(&self, from: Duration, to: Duration) -> Self {
         let (began, end) = (Instant::ZERO + from, Instant::ZERO + to);

@@ -1,8 +1,7 @@
 //! One run of a cell, in virtual time.
 //!
-//! Clients and servers run conche's own endpoint; nothing here retransmits, matches or queues.
 //! Random draws have an entity and a purpose, so that a replication has the same jitter, processing
-//! times, batches and dithering draws under every scheme.
+//! times, batches and dithering under every scheme.
 
 use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, HashMap};
@@ -11,25 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conche_netsim::rng::Streams;
-use conche_netsim::{Ended, Instant, NodeId, RadioId, Simulation};
+use conche_netsim::wired::LinkConfig;
+use conche_netsim::{Ended, Instant, LinkId, NodeId, RadioId, Simulation};
 use conche_proto::PathKey;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 
-use super::bulk::PlannedTcp;
-use super::changes::{self, Step};
 use super::error::TrialError;
 use super::network::Network;
-use super::notifications::Notifications;
-use super::observation_plan::ObserverRoles;
-use super::plan::{Plan, Role};
-use super::queues::Queues;
+use super::observers::{NodeCounts, Notifications, Queues, TransmissionCounts};
+use super::plan::{ObserverRoles, Plan, Role};
 use super::record::{Control, Flow, NodeRecord, Record};
-use super::routes::Routes;
-use super::transfers::{self, Mesh, Planned, seed_apart};
-use super::transmission_counts::{NodeCounts, TransmissionCounts};
+use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Ran, Replication};
-use crate::scenario::{Cell, Paths, Security};
+use crate::scenario::{Cell, Happening, Paths, Scenario, Security};
 use crate::workload::{
     AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config, host,
 };
@@ -43,7 +37,7 @@ pub struct Wanted {
     pub arrivals: bool,
 }
 
-/// Runs a cell once; `routes` holds those discovered so far.
+/// Runs a cell once; `routes` holds the routes discovered so far.
 ///
 /// # Errors
 /// If its parts contradict each other, or it exceeds its time limit.
@@ -66,7 +60,7 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
         // Each flow has its own time and random numbers.
         let seed = match plan.transfers.is_empty() {
             true => replication.seed.wrapping_add(place as u64),
-            false => seed_apart(replication.seed, place as u64),
+            false => mixed_seed(replication.seed, place as u64),
         };
         let ran = one(cell, wanted, &mut network, plan, seed)?;
         all.events += ran.events;
@@ -111,7 +105,7 @@ struct Trial<'a> {
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
     roles: BTreeMap<NodeId, Role>,
-    transfer: Option<Planned>,
+    transfer: Option<PlannedTransfer>,
     bulk: Vec<PlannedTcp>,
     meshes: Vec<Mesh>,
     prefixes: Arc<[PathKey]>,
@@ -120,10 +114,9 @@ struct Trial<'a> {
     steps: Vec<(Instant, Step)>,
     /// Hosts replaced by reboots.
     retired: Vec<(NodeId, AnyHost)>,
-    /// Handshakes of DTLS hosts, over all lives.
     handshakes: Vec<(NodeId, Log)>,
     wanted: Wanted,
-    /// Unfinished flows, if the last one ends the run.
+    /// Number of unfinished flows, if the last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
 
@@ -136,7 +129,7 @@ impl<'a> Trial<'a> {
         seed: u64,
     ) -> Result<Self, TrialError> {
         let scenario = &cell.scenario;
-        let steps = changes::steps(scenario, network)?;
+        let steps = steps(scenario, network)?;
         let counts = TransmissionCounts(vec![NodeCounts::default(); network.topology.nodes().count()]);
         let servers = plan.roles.iter().filter(|(_, role)| !role.topics.is_empty()).map(|(node, _)| *node);
         let notifications = Notifications::of(servers.collect());
@@ -158,8 +151,7 @@ impl<'a> Trial<'a> {
         if ends_the_run && !bulk.is_empty() {
             return Err(TrialError::TcpWithoutDuration);
         }
-        let starts_anew =
-            |planned: &PlannedTcp| changes::reboots(&steps, planned.from) || changes::reboots(&steps, planned.to);
+        let starts_anew = |planned: &PlannedTcp| reboots(&steps, planned.from) || reboots(&steps, planned.to);
         if bulk.iter().any(starts_anew) {
             return Err(TrialError::TcpReboot);
         }
@@ -193,7 +185,6 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// Runs with all changes due.
     fn run_until(&mut self, limit: Instant) -> Result<Ended, TrialError> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
             if self.simulation.run_until(at) == Ended::Stopped {
@@ -238,7 +229,7 @@ impl<'a> Trial<'a> {
         self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
     }
 
-    /// Builds a node's host after `lives` others.
+    /// Builds the host of a node that restarted `lives` times.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
@@ -247,12 +238,7 @@ impl<'a> Trial<'a> {
             let Some(transfer) = &self.transfer else {
                 return Err(TrialError::MotesWithoutTransfer);
             };
-            return Ok(AnyHost::Mote(Box::new(transfers::mote(
-                mesh,
-                node,
-                transfer,
-                self.controller(transfer.control),
-            ))));
+            return Ok(AnyHost::Mote(Box::new(transfer.mote(mesh, node, self.controller(transfer.control)))));
         }
         if let Some(bulk) = self.bulk.iter().find(|bulk| [bulk.from, bulk.to].contains(&node)) {
             let ends = self.bulk.iter().filter(|other| [other.from, other.to].contains(&node)).count();
@@ -304,7 +290,7 @@ impl<'a> Trial<'a> {
             }
         }
         if scenario.endpoint.security == Security::DtlsPsk {
-            let secured = Secured::new((node, lives), &self.streams, &scenario.endpoint.handshakes, is_server)?;
+            let secured = Secured::new(node, lives, &self.streams, &scenario.endpoint.handshakes, is_server)?;
             self.handshakes.push((node, secured.log()));
             host = host.over(Box::new(secured));
         }
@@ -393,7 +379,51 @@ impl<'a> Trial<'a> {
         let sends = |role: &Role| !role.is_open_sender && (!role.flows.is_empty() || !role.topics.is_empty());
         let nodes = roles.iter().filter(|(_, role)| sends(role)).map(sender).collect();
         let mut record = Record { flows, nodes, elapsed, radios, queues: queues.into_seen(end), ..Record::default() };
-        transfer.iter().for_each(|transfer| transfers::measure(&mut record, &motes, transfer));
+        transfer.iter().for_each(|transfer| transfer.measure(&mut record, &motes));
         record
     }
+}
+
+enum Step {
+    Links(Vec<LinkId>, Box<LinkConfig>),
+    /// Links go down (`false`) or up.
+    Up(Vec<LinkId>, bool),
+    /// Nodes leave (`false`) or rejoin.
+    Joined(Vec<NodeId>, bool),
+    /// Nodes restart without state.
+    Reboot(Vec<NodeId>),
+}
+
+fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
+    steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
+}
+
+/// Returns the changes in reverse order, and marks their links in the network.
+fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Step)>, TrialError> {
+    let mut steps = Vec::new();
+    for change in &scenario.changes {
+        let at = Instant::ZERO + change.at.0;
+        let of = |problem: TrialError| problem.of_change(change.at);
+        match &change.event {
+            Happening::Link { name, wire } => {
+                let links = network.changing(name).map_err(of)?;
+                steps.push((at, Step::Links(links, wire.clone())));
+            }
+            Happening::Fail { link, lasting } => {
+                let links = network.changing(link).map_err(of)?;
+                steps.push((at, Step::Up(links.clone(), false)));
+                steps.push((at + lasting.0, Step::Up(links, true)));
+            }
+            Happening::CutOff { nodes, lasting } => {
+                let nodes = network.nodes(nodes).map_err(of)?;
+                steps.push((at, Step::Joined(nodes.clone(), false)));
+                steps.push((at + lasting.0, Step::Joined(nodes, true)));
+            }
+            Happening::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?))),
+        }
+    }
+    // After a stable sort of the reversed list, the first of simultaneous changes is last.
+    steps.reverse();
+    steps.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    Ok(steps)
 }

@@ -1,21 +1,23 @@
-//! The application on a node: requester, responder, publisher and subscriber.
+//! The host on a node, and its application.
 
 use std::time::Duration;
 
-use conche_netsim::Instant;
-use conche_netsim::NodeId;
-use conche_netsim::mote::Arrived;
+use conche_netsim::host::{Host, Port, Received};
+use conche_netsim::mac::Transmitted;
+use conche_netsim::mote::{Arrived, Mote};
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
+use conche_netsim::transport::bulk::Bulk;
+use conche_netsim::{Instant, NodeId, PacketId};
 use conche_proto::cc::AnyController;
 use conche_proto::{
     ConfigError, EndpointConfig, Envelope, Event, Limits, SourceValidation, TransmissionParameters, Transmit,
 };
 
-use super::publisher::Publisher;
+use super::observe::{Publisher, Subscriber};
+use super::open_sender::OpenSender;
 use super::requester::Requester;
 use super::responder::Responder;
-use super::subscriber::Subscriber;
 use super::timeouts::Timeouts;
 use crate::scenario::Endpoint;
 
@@ -61,15 +63,16 @@ pub struct Application {
     pub publisher: Option<Publisher>,
     /// Observes.
     pub subscriber: Option<Subscriber>,
-    /// Records timeouts, if wanted.
+    /// Records timeouts.
     pub timeouts: Option<Timeouts>,
 }
 
-/// Assumption for queued or paced requests: no paper states one; only BDP-CoAP asks for longer
-/// pauses, and such a backlog is dropped.
+/// Assumption for queued or paced requests: no paper states one, and only BDP-CoAP asks for longer
+/// pauses.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the papers' endpoint configuration, with the longest timeout as only safety envelope.
+/// Returns the endpoint configuration of the papers: the longest timeout is the only safety
+/// envelope.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     let mut limits = Limits::default();
@@ -84,7 +87,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         },
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
-        // In no paper do servers check observers, and no address is spoofed.
+        // No paper has servers that check observers, or spoofed addresses.
         observer_checks: None,
         source_validation: SourceValidation::Off,
         response_timeout: None,
@@ -94,7 +97,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     }
 }
 
-/// Builds a node, restarted `lives` times, with randomness only from these and the run.
+/// Builds a node that restarted `lives` times.
 ///
 /// # Errors
 /// If controller and configuration do not fit.
@@ -162,5 +165,70 @@ impl node::Application for Application {
         if let Some(timeouts) = &mut self.timeouts {
             timeouts.transmitted(now, transmit);
         }
+    }
+}
+
+/// The host on a node.
+#[derive(Debug)]
+pub enum AnyHost {
+    /// CoAP with congestion control.
+    Coap(Box<Node<Application>>),
+    /// Sends at a fixed pace, whatever the outcome.
+    OpenSender(OpenSender),
+    /// Sends, receives and forwards bulk transfers.
+    Mote(Box<Mote<AnyController, Timer>>),
+    /// An end of a bulk transfer over wires.
+    Bulk(Box<Bulk<AnyController, Timer>>),
+}
+
+impl AnyHost {
+    fn host(&self) -> &dyn Host<Timer = Timer> {
+        match self {
+            Self::Coap(node) => &**node,
+            Self::OpenSender(sender) => sender,
+            Self::Mote(mote) => &**mote,
+            Self::Bulk(bulk) => &**bulk,
+        }
+    }
+
+    fn host_mut(&mut self) -> &mut dyn Host<Timer = Timer> {
+        match self {
+            Self::Coap(node) => &mut **node,
+            Self::OpenSender(sender) => sender,
+            Self::Mote(mote) => &mut **mote,
+            Self::Bulk(bulk) => &mut **bulk,
+        }
+    }
+}
+
+impl Host for AnyHost {
+    type Timer = Timer;
+
+    fn start(&mut self, port: &mut Port<'_, Timer>) {
+        self.host_mut().start(port);
+    }
+
+    fn receive(&mut self, port: &mut Port<'_, Timer>, packet: Received<'_>) {
+        self.host_mut().receive(port, packet);
+    }
+
+    fn timer(&mut self, port: &mut Port<'_, Timer>, timer: Timer) {
+        self.host_mut().timer(port, timer);
+    }
+
+    fn wake(&mut self, port: &mut Port<'_, Timer>) {
+        self.host_mut().wake(port);
+    }
+
+    fn prefetch(&self) {
+        self.host().prefetch();
+    }
+
+    fn prefetch_for(&self, packet: Received<'_>) {
+        self.host().prefetch_for(packet);
+    }
+
+    fn transmitted(&mut self, port: &mut Port<'_, Timer>, frame: PacketId, outcome: Transmitted) {
+        self.host_mut().transmitted(port, frame, outcome);
     }
 }

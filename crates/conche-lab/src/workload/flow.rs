@@ -1,4 +1,4 @@
-//! A node's requests to one peer.
+//! The requests of a node to one peer.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use conche_proto::codec::{Body, Code};
 
 use crate::scenario::Range;
 
-/// A node's requests to one peer: schedule, concurrency and size.
+/// Schedule, concurrency and size of a node's requests to one peer.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Destination.
@@ -25,11 +25,9 @@ pub struct Flow {
     pub outstanding: u16,
     /// Limit on the number of exchanges.
     pub limit: Limit,
-    /// The run ends when this many exchanges have succeeded over the flows that share the counter;
-    /// `None` if this one does not count.
+    /// The run ends when this counter of missing successes, which flows share, reaches 0.
     pub enough: Option<Rc<Cell<u64>>>,
-    /// Successful exchanges after which the flow resets the peer's congestion state; `None` for
-    /// never.
+    /// Number of successes after which the flow resets the peer's congestion state.
     pub batch: Option<Range>,
     /// GET, POST, …
     pub method: Code,
@@ -42,7 +40,7 @@ pub struct Flow {
 /// Schedule of exchanges. Open-loop messages queue without limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: an exchange's end, successful or not, opens the next.
+    /// An exchange's end opens the next.
     Closed,
     /// A clock with changing rate; segments by time.
     Clock(Vec<Segment>),
@@ -50,7 +48,7 @@ pub enum Pace {
     Poisson(Duration),
     /// Times since the flow's start, in order.
     At(Vec<Duration>),
-    /// A clock that is on and off in turn, on from the flow's start.
+    /// A clock that is alternately on and off, first on.
     Turns {
         /// First tick of an on period.
         phase: Duration,
@@ -74,7 +72,7 @@ pub enum Limit {
     Succeeded(u64),
 }
 
-/// A clock's rate until the next segment; its first messages are due at once.
+/// The rate of a clock until the next segment; the first messages are due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Begin.
@@ -142,7 +140,6 @@ impl Flow {
     }
 }
 
-/// One interval later, or at the next segment if earlier.
 fn next_of(segments: &[Segment], now: Instant) -> Option<Instant> {
     let in_current = current(segments, now).map(|segment| now + segment.interval);
     let next_segment = segments.iter().map(|segment| segment.from).find(|from| *from > now);
@@ -153,8 +150,7 @@ fn current(segments: &[Segment], now: Instant) -> Option<&Segment> {
     segments.iter().rev().find(|segment| segment.from <= now)
 }
 
-/// Returns options and payload for a message of this many bytes, with this token length; at least a
-/// header.
+/// Returns a payload that makes a message of this size, with this token length.
 ///
 /// # Panics
 /// If the message is longer than any payload may be.
@@ -176,7 +172,6 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// Returns the times of a flow's first messages.
     fn times<const N: usize>(flow: &Flow) -> [Instant; N] {
         let mut stream = conche_netsim::rng::Streams::new(1)
             .stream(conche_netsim::rng::Entity::Run, conche_netsim::rng::Purpose::named("test"));

@@ -7,8 +7,7 @@ use super::application::Timer;
 use super::flow::Flow;
 use super::requester::Tally;
 
-/// Sends Non-confirmable requests at its flows' pace, ignoring responses, without an endpoint,
-/// which would apply RFC 7252's limits and its controller's.
+/// Sends Non-confirmable requests at the pace of its flows, and ignores responses.
 #[derive(Debug)]
 pub struct OpenSender {
     flows: Vec<Flow>,
@@ -17,7 +16,7 @@ pub struct OpenSender {
 }
 
 impl OpenSender {
-    /// Sends these flows; their peer, pace, start, stop and content count.
+    /// Creates a sender; only peer, pace, start, stop and content of its flows matter.
     #[must_use]
     pub fn new(flows: Vec<Flow>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];

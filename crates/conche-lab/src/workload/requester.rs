@@ -1,4 +1,4 @@
-//! The requester: opens and records its flows' exchanges.
+//! The requester opens and records the exchanges of its flows.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Exchange {
     pub ended: Instant,
     /// Transmissions of the request.
     pub transmissions: u16,
-    /// Spurious transmissions: an earlier one had got through, both ways.
+    /// Spurious transmissions: an earlier one and its response arrived.
     pub unnecessary: u16,
     /// Whether a response arrived, or the acknowledgement of a request without one.
     pub answered: bool,
@@ -33,7 +33,7 @@ pub struct Exchange {
     pub round_trip: Option<Duration>,
 }
 
-/// Counts of a flow.
+/// Counts of a flow's exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages generated; exchanges opened in a closed loop.
@@ -44,25 +44,25 @@ pub struct Tally {
     pub answered: u64,
     /// Exchanges that failed.
     pub failed: u64,
-    /// When all its exchanges were over.
+    /// End of its last exchange.
     pub done: Option<Instant>,
     /// Exchanges left in the batch.
     left_of_batch: u32,
 }
 
-/// Sends several flows' requests.
+/// Sends the requests of several flows.
 #[derive(Debug)]
 pub struct Requester {
     flows: Vec<Flow>,
     tallies: Vec<Tally>,
     exchanges: Vec<Exchange>,
-    /// Flow of each open exchange, by number.
+    /// Flow of each open exchange.
     open: BTreeMap<u64, u32>,
-    /// The run's unfinished flows; the last one ends it.
+    /// Number of the run's unfinished flows; the last one ends the run.
     unfinished_flows: Option<Rc<Cell<u64>>>,
 }
 
-/// For a refused request, if the flow has no open exchange (assumption).
+/// After a refused request without an open exchange (assumption).
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Tally {
@@ -79,7 +79,7 @@ impl Tally {
         Self { generated: 1, opened: 1, answered, failed: 1 - answered, done, ..Self::default() }
     }
 
-    /// Adds a restarted flow's counts.
+    /// Adds the counts of a restarted flow.
     #[must_use]
     pub fn followed_by(&self, next: &Self) -> Self {
         Self {
@@ -99,7 +99,6 @@ impl Tally {
         Self { generated: all, opened: all, answered, failed: all - answered, ..Self::default() }
     }
 
-    /// A flow without batches has one endless one.
     fn begin_batch(&mut self, flow: &Flow, ctx: &mut Context<'_>) {
         let Some(batch) = flow.batch else {
             self.left_of_batch = u32::MAX;
@@ -112,8 +111,8 @@ impl Tally {
 }
 
 impl Requester {
-    /// Sends these flows. The run ends when `unfinished_flows`, which requesters may share, reaches
-    /// 0.
+    /// Creates a requester. The run ends when `unfinished_flows`, which requesters may share,
+    /// reaches 0.
     #[must_use]
     pub fn new(flows: Vec<Flow>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
@@ -170,7 +169,7 @@ impl Requester {
             _ => return,
         };
         let Some(number) = self.open.remove(&exchange.as_u64()) else { return };
-        self.record(ctx, number, (exchange, course), answered);
+        self.record(ctx, number, exchange, course, answered);
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         if answered {
             tally.answered += 1;
@@ -196,7 +195,7 @@ impl Requester {
         self.open(ctx, number);
     }
 
-    fn record(&mut self, ctx: &Context<'_>, flow: u32, (id, course): (ExchangeId, Course), answered: bool) {
+    fn record(&mut self, ctx: &Context<'_>, flow: u32, id: ExchangeId, course: Course, answered: bool) {
         self.exchanges.push(Exchange {
             flow,
             number: id.as_u64(),
@@ -209,7 +208,7 @@ impl Requester {
         });
     }
 
-    /// On failure, each waiting flow counts one.
+    /// A failure counts once for each waiting flow.
     pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
         for number in
             (0..).zip(&self.flows).filter(|(_, flow)| flow.peer == peer).map(|(number, _)| number).collect::<Vec<u32>>()
@@ -255,8 +254,7 @@ impl Requester {
                 Ok(exchange) => {
                     self.open.insert(exchange.as_u64(), number);
                 }
-                // The queue is full: the message is lost. A closed loop without open exchanges
-                // retries later.
+                // The queue is full: the message is lost.
                 Err(_) => {
                     tally.failed += 1;
                     if is_closed && tally.outstanding() == 0 {
@@ -294,7 +292,6 @@ impl Flow {
         is_due && is_left && tally.outstanding() < u64::from(self.outstanding)
     }
 
-    /// Whether its clock continues.
     fn needs_more(&self, tally: &Tally) -> bool {
         match self.limit {
             Limit::None => true,
@@ -312,7 +309,7 @@ impl Flow {
     }
 }
 
-/// Counts all after the first that got through, which the first response answers.
+/// Counts the transmissions after the first that arrived, which the first response answers.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));

@@ -1,4 +1,4 @@
-//! The responder: answers requests at once, and records arrivals.
+//! The responder answers requests at once, and records arrivals.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use conche_proto::{Event, Response};
 
 use super::application::Context;
 
-/// A request that arrived, without duplicates, which the endpoint filters.
+/// A received request; the endpoint removes duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Arrival time.
@@ -22,7 +22,6 @@ pub struct Arrival {
 pub struct Responder {
     code: Code,
     body: Body,
-    /// Clients without answer.
     unanswered: BTreeSet<NodeId>,
     arrivals: Vec<Arrival>,
 }

@@ -1,4 +1,4 @@
-//! Simulated DTLS sessions, by the crate for sockets.
+//! Simulated DTLS sessions, by `conche-dtls`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +26,7 @@ pub type Log = Rc<RefCell<BTreeMap<NodeId, HandshakeCounts>>>;
 /// The handshakes between two nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeCounts {
-    /// Durations of completed handshakes, from the first datagram until the client could send.
+    /// Durations of completed handshakes, from the first datagram until the client may send.
     pub done: Vec<Duration>,
     /// Handshakes that missed their deadline.
     pub failed: u64,
@@ -52,7 +52,7 @@ pub struct Secured {
     sessions: Sessions<NodeId>,
     credentials: ClientCredentials,
     open: BTreeMap<NodeId, Open>,
-    /// Pending handshakes as a client, with start.
+    /// Pending handshakes as a client, with their start.
     asked: BTreeMap<NodeId, (SessionId, Instant)>,
     /// Events for the node.
     steps: VecDeque<Step>,
@@ -62,7 +62,7 @@ pub struct Secured {
 #[derive(Debug)]
 struct Open {
     session: SessionId,
-    /// The peer may have lost it.
+    /// The peer may have lost the session.
     maybe_stale: bool,
 }
 
@@ -72,7 +72,8 @@ impl Secured {
     /// # Errors
     /// Invalid handshake parameters.
     pub fn new(
-        (node, lives): (NodeId, usize),
+        node: NodeId,
+        lives: usize,
         streams: &Streams,
         handshakes: &Handshakes,
         is_server: bool,
@@ -91,7 +92,7 @@ impl Secured {
             ..Config::default()
         };
         if !is_server {
-            // A client chooses its peers: no limits.
+            // A client chooses its peers, and needs no limits.
             (config.max_sessions, config.max_handshakes) = (usize::MAX, usize::MAX);
         }
         let sessions = Sessions::new(Instant::ZERO, config, seed)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conche_lab::campaign::{
-    Cell, CellId, ExchangeRows, Kept, Ran, Replication, RunOptions, Sample, Store, run, seed_of,
+    CellId, ExchangeRows, Kept, Ran, Replication, RunOptions, RunnableCell, Sample, Store, run, seed_of,
 };
 use conche_results::{Begin, Build, Origin, Program};
 
@@ -21,7 +21,7 @@ impl Seeds {
     }
 }
 
-impl Cell for Seeds {
+impl RunnableCell for Seeds {
     type Outcome = u64;
     type Error = &'static str;
 

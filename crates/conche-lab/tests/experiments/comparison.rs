@@ -1,21 +1,21 @@
 //! The definitions of comparisons, on samples with results computed by hand.
 
-use conche_lab::comparison::{Cell, Entry, ranking, rows};
+use conche_lab::comparison::{CellComparison, Entry, ranking, rows};
 use conche_lab::scenario::{Better, Unit};
 use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
 /// Builds a cell from each controller's values per replication; `None` for a missing controller.
-fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> Cell {
+fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
     let entry = |(controller, runs): &(&str, Option<&[f64]>)| {
         let runs = runs.unwrap_or_default();
         let value = (!runs.is_empty()).then(|| runs.iter().sum::<f64>() / runs.len() as f64);
         Entry { controller: (*controller).to_owned(), value, per_replication: runs.to_vec() }
     };
     let (paper, name, metric) = (paper.to_owned(), name.to_owned(), "m".to_owned());
-    Cell { paper, name, metric, unit, better, entries: of.iter().map(entry).collect() }
+    CellComparison { paper, name, metric, unit, better, entries: of.iter().map(entry).collect() }
 }
 
-fn cell(name: &str, better: Better, of: &[(&str, Option<&[f64]>)]) -> Cell {
+fn cell(name: &str, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
     cell_of("p", name, Unit::Seconds, better, of)
 }
 

@@ -5,15 +5,15 @@
 //! | [`campaign`] | runs that fail, and campaigns that continue |
 //! | [`workload`] | requesters and responders over one wire |
 //! | [`trial`] | runs of small scenarios |
-//! | [`experiment`] | experiments against closed forms, their results and claims |
+//! | [`values`] | experiments against closed forms, their results and claims |
 //! | [`received`] | metrics of requests that servers received |
 //! | [`comparison`] | comparison of controllers |
 //! | [`papers`] | reduced experiments of papers |
 
 mod campaign;
 mod comparison;
-mod experiment;
 mod papers;
 mod received;
 mod trial;
+mod values;
 mod workload;

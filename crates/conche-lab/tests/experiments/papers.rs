@@ -6,8 +6,9 @@ use std::num::NonZeroUsize;
 use conche_lab::campaign::RunOptions;
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::*;
-use conche_lab::results::{MeasuredValue, Unit, write_json};
 use conche_lab::scenario::Effort;
+use conche_lab::scenario::Unit;
+use conche_lab::value::{MeasuredValue, write_json};
 
 #[test]
 fn every_paper_has_its_scenario() {
@@ -20,7 +21,7 @@ fn every_paper_has_its_scenario() {
 
 #[test]
 fn a_figure_is_within_its_bar_or_beyond_it() {
-    let figure = MeasuredValue {
+    let value = MeasuredValue {
         paper: "anrw18".to_owned(),
         item: "table1".to_owned(),
         row: "default/continuous/50/14100".to_owned(),
@@ -32,9 +33,9 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
         runs: 20,
     };
     let paper = ANRW18.experiment();
-    assert_eq!(paper.within(&figure), Some(true));
-    assert_eq!(paper.within(&MeasuredValue { measured: 62.80, ..figure.clone() }), Some(false));
-    assert_eq!(paper.within(&MeasuredValue { published: None, ..figure }), None);
+    assert_eq!(paper.within(&value), Some(true));
+    assert_eq!(paper.within(&MeasuredValue { measured: 62.80, ..value.clone() }), Some(false));
+    assert_eq!(paper.within(&MeasuredValue { published: None, ..value }), None);
 }
 
 /// A paper with other values at some paths, few replications, and these schemes.
@@ -55,8 +56,8 @@ fn measured(experiment: &Experiment, jobs: usize) -> Vec<MeasuredValue> {
         .values
 }
 
-fn value(figures: &[MeasuredValue], row: &str, column: &str) -> f64 {
-    let found = figures.iter().find(|figure| figure.row == row && figure.column == column);
+fn value(values: &[MeasuredValue], row: &str, column: &str) -> f64 {
+    let found = values.iter().find(|value| value.row == row && value.column == column);
     found.unwrap_or_else(|| panic!("no {row} {column}")).measured
 }
 
@@ -90,24 +91,24 @@ fn points(points: &[(&str, &str)]) -> toml::Value {
 #[test]
 fn clients_behind_a_modem_give_each_value_once() {
     let experiment = gprs(&SIX, 2);
-    let figures = measured(&experiment, 2);
+    let values = measured(&experiment, 2);
     let mut names = HashSet::new();
-    for figure in &figures {
-        assert!(names.insert((&figure.row, &figure.column)), "{} {} twice", figure.row, figure.column);
-        assert!(figure.measured.is_finite(), "{} {}", figure.row, figure.column);
-        assert_eq!(figure.paper, "commag16");
+    for value in &values {
+        assert!(names.insert((&value.row, &value.column)), "{} {} twice", value.row, value.column);
+        assert!(value.measured.is_finite(), "{} {}", value.row, value.column);
+        assert_eq!(value.paper, "commag16");
     }
     for item in ["table1", "fig1", "fig2", "table2", "fig3", "grid", "claims"] {
-        assert!(figures.iter().any(|figure| figure.item == item), "nothing of {item}");
+        assert!(values.iter().any(|value| value.item == item), "nothing of {item}");
     }
-    assert_eq!(figures.iter().filter(|figure| figure.row == "cocoa/gprs/5").count(), 5);
-    let settled = |clients| value(&figures, &format!("cocoa/gprs-burst/{clients}"), "settling_time_s");
+    assert_eq!(values.iter().filter(|value| value.row == "cocoa/gprs/5").count(), 5);
+    let settled = |clients| value(&values, &format!("cocoa/gprs-burst/{clients}"), "settling_time_s");
     assert!(settled(10) > settled(5), "a row of a burst is named by those who join");
     let sampled = |scheme: &str| names.contains(&(&format!("{scheme}/gprs/5"), &"rtt_mean_s".to_owned()));
     assert_eq!(SIX.map(sampled), [false, true, true, true, true, true], "the default has no samples");
-    assert!(figures.iter().filter(|figure| figure.item == "table1").all(|figure| figure.published.is_some()));
-    assert_eq!(experiment.tables(&figures)[0].title, "Table 1: features, and bytes of state for each peer");
-    let difference = figures.iter().find(|figure| figure.column == "difference_per_s").expect("a claim");
+    assert!(values.iter().filter(|value| value.item == "table1").all(|value| value.published.is_some()));
+    assert_eq!(experiment.tables(&values)[0].title, "Table 1: features, and bytes of state for each peer");
+    let difference = values.iter().find(|value| value.column == "difference_per_s").expect("a claim");
     assert!(difference.ci95.is_some_and(|interval| interval.contains(difference.measured)), "run by run");
 }
 
@@ -116,10 +117,10 @@ fn clients_behind_a_modem_give_each_value_once() {
 /// per exchange.
 #[test]
 fn throughput_times_round_trip_time_is_the_number_of_clients() {
-    let figures = measured(&gprs(&["b-rto"], 1), 1);
+    let values = measured(&gprs(&["b-rto"], 1), 1);
     for clients in [5.0, 10.0] {
         let row = format!("b-rto/gprs/{clients}");
-        let product = value(&figures, &row, "throughput_per_s") * value(&figures, &row, "rtt_mean_s");
+        let product = value(&values, &row, "throughput_per_s") * value(&values, &row, "rtt_mean_s");
         assert!((product / clients - 1.0).abs() < 0.05, "{row}: {product}");
     }
 }
@@ -134,12 +135,12 @@ fn the_default_is_dithered_from_2_to_3_seconds() {
 /// factor, on any network. The published ratio is 1.12, a factor from 1 to 1.25.
 #[test]
 fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
-    let figures = measured(&reduced(&COMMAG16, &[("duration", "20s".into())], &["b-rto"], 1), 2);
+    let values = measured(&reduced(&COMMAG16, &[("duration", "20s".into())], &["b-rto"], 1), 2);
     for clients in [10, 20] {
         let of = |column: &str| {
             let row = format!("b-rto/gprs/{clients}");
-            let figure = figures.iter().find(|figure| figure.row == row && figure.column == column);
-            figure.and_then(|figure| figure.published).expect("published")
+            let value = values.iter().find(|value| value.row == row && value.column == column);
+            value.and_then(|value| value.published).expect("published")
         };
         let factor = of("initial_rto_mean_s") / of("rtt_mean_s");
         assert!((factor - 1.125).abs() < 0.01, "{factor}");
@@ -149,7 +150,7 @@ fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
 #[test]
 fn the_published_intervals_are_the_bar_of_throughput() {
     let experiment = COMMAG16.experiment();
-    let figure = MeasuredValue {
+    let value = MeasuredValue {
         paper: "commag16".to_owned(),
         item: "fig1".to_owned(),
         row: "cocoa/gprs/10".to_owned(),
@@ -160,9 +161,9 @@ fn the_published_intervals_are_the_bar_of_throughput() {
         ci95: None,
         runs: 2,
     };
-    assert_eq!(experiment.tolerance(&figure), Some(3.5));
-    assert_eq!(experiment.within(&figure), Some(true));
-    assert_eq!(experiment.within(&MeasuredValue { measured: 21.0, ..figure }), Some(false));
+    assert_eq!(experiment.tolerance(&value), Some(3.5));
+    assert_eq!(experiment.within(&value), Some(true));
+    assert_eq!(experiment.within(&MeasuredValue { measured: 21.0, ..value }), Some(false));
 }
 
 /// One short run under few schemes; most motes are too far away for many exchanges.
@@ -174,15 +175,15 @@ fn motes_have_a_place_in_figures_2_to_4() {
         ("parts.flocklab.traffic.joining.exchanges", 5.into()),
     ];
     let experiment = reduced(&COMMAG16, &values, &SIX, 1);
-    let figures = measured(&experiment, 2);
-    assert!(value(&figures, "cocoa/flocklab", "throughput_per_s") > 1.0);
-    let classes = figures.iter().filter(|figure| figure.row == "cocoa/flocklab" && figure.item == "fig4");
-    let shares: f64 = classes.filter(|figure| figure.unit == Unit::Percent).map(|figure| figure.measured).sum();
+    let values = measured(&experiment, 2);
+    assert!(value(&values, "cocoa/flocklab", "throughput_per_s") > 1.0);
+    let classes = values.iter().filter(|value| value.row == "cocoa/flocklab" && value.item == "fig4");
+    let shares: f64 = classes.filter(|value| value.unit == Unit::Percent).map(|value| value.measured).sum();
     assert!((shares - 100.0).abs() < 1e-6, "every mote is in one class: {shares}");
-    assert!(value(&figures, "cocoa/flocklab-burst", "settling_time_s") > 1.0);
-    let claims = figures.iter().filter(|figure| figure.item == "claims" && figure.row.ends_with("/flocklab"));
+    assert!(value(&values, "cocoa/flocklab-burst", "settling_time_s") > 1.0);
+    let claims = values.iter().filter(|value| value.item == "claims" && value.row.ends_with("/flocklab"));
     assert_eq!(claims.count(), 6, "three comparisons of fairness, each a value and a verdict");
-    let table = experiment.tables(&figures).into_iter().find(|table| table.title.starts_with("Fig. 2 to 4, FlockLab"));
+    let table = experiment.tables(&values).into_iter().find(|table| table.title.starts_with("Fig. 2 to 4, FlockLab"));
     let table = table.expect("a table of motes");
     let empty = table.rows.iter().flatten().filter(|cell| cell.is_empty()).count();
     assert_eq!((table.rows.len(), empty), (6, 1), "the default has no round-trip times: {table}");
@@ -201,16 +202,15 @@ fn motes(schemes: &[&str]) -> Experiment {
 
 #[test]
 fn every_table_of_motes_has_every_scheme_and_any_controller_runs() {
-    let figures = measured(&motes(&["coap", "cocoa-4", "linux"]), 2);
+    let values = measured(&motes(&["coap", "cocoa-4", "linux"]), 2);
     for item in ["table2", "table3", "table4", "table5", "table6", "table7", "fig1", "fig2"] {
         for scheme in ["coap", "cocoa-4", "linux"] {
-            let of_scheme =
-                |figure: &&MeasuredValue| figure.item == item && figure.row.starts_with(&format!("{scheme}/"));
-            assert!(figures.iter().any(|figure| of_scheme(&figure)), "{item} without {scheme}");
+            let of_scheme = |value: &&MeasuredValue| value.item == item && value.row.starts_with(&format!("{scheme}/"));
+            assert!(values.iter().any(|value| of_scheme(&value)), "{item} without {scheme}");
         }
     }
-    assert!(figures.iter().all(|figure| figure.measured.is_finite()), "numbers");
-    let published = figures.iter().filter(|figure| figure.published.is_some() && figure.item != "claims").count();
+    assert!(values.iter().all(|value| value.measured.is_finite()), "numbers");
+    let published = values.iter().filter(|value| value.published.is_some() && value.item != "claims").count();
     assert_eq!(published, 2 * 2 * 3, "two schemes of the paper, two duty cycles, three columns");
 }
 
@@ -252,7 +252,7 @@ fn values_without_sense_are_refused_with_what_would_be_right() {
     }
 }
 
-fn figure_of(unit: Unit, published: Option<f64>, measured: f64) -> MeasuredValue {
+fn value_of(unit: Unit, published: Option<f64>, measured: f64) -> MeasuredValue {
     MeasuredValue {
         paper: "anrw18".to_owned(),
         item: "table2".to_owned(),
@@ -266,10 +266,10 @@ fn figure_of(unit: Unit, published: Option<f64>, measured: f64) -> MeasuredValue
     }
 }
 
-fn summary(figures: &[MeasuredValue]) -> Summary {
+fn summary(values: &[MeasuredValue]) -> Summary {
     let text = format!("{}\n[[reasons]]\ntext = \"so it is\"\n", ANRW18.scenario);
     let paper = Experiment::read(&text, &paper_file).expect("a scenario");
-    Summary::new(&paper, figures)
+    Summary::new(&paper, values)
 }
 
 #[test]
@@ -278,31 +278,31 @@ fn what_was_fitted_is_apart_from_what_is_predicted() {
     let paper = Experiment::read(&text, &paper_file).expect("a scenario");
     let of = |row: &str, published, measured| MeasuredValue {
         row: row.to_owned(),
-        ..figure_of(Unit::Exchanges, Some(published), measured)
+        ..value_of(Unit::Exchanges, Some(published), measured)
     };
-    let figures = [
+    let values = [
         of("default/continuous", 100.0, 114.0),
         of("cocoa/random", 100.0, 50.0),
         of("cocoa/random", 50.0, 100.0),
         of("cocoa/random", 7.0, 0.0),
-        figure_of(Unit::Verdict, Some(1.0), 1.0),
+        value_of(Unit::Verdict, Some(1.0), 1.0),
     ];
-    let Summary { fitted, predicted, .. } = Summary::new(&paper, &figures);
+    let Summary { fitted, predicted, .. } = Summary::new(&paper, &values);
     assert_eq!((fitted.within, fitted.values, predicted.within, predicted.values), (1, 1, 0, 3));
     let is = |mean: Option<f64>, factor: f64| mean.is_some_and(|mean| (mean - factor.ln()).abs() < 1e-9);
     assert!(is(fitted.mean_log_ratio(), 1.14) && is(predicted.mean_log_ratio(), 2.0), "{predicted:?}");
-    let table = overview(&[("anrw18", Summary::new(&paper, &figures))]).to_string();
+    let table = overview(&[("anrw18", Summary::new(&paper, &values))]).to_string();
     assert!(table.contains("1 of 1") && table.contains("0 of 3") && table.contains("0.69"), "{table}");
 }
 
 #[test]
 fn figures_count_by_their_bar_and_claims_by_their_verdict() {
     let summary = summary(&[
-        figure_of(Unit::Exchanges, Some(100.0), 106.0),
-        figure_of(Unit::Exchanges, Some(100.0), 108.0),
-        figure_of(Unit::Exchanges, None, 5.0),
-        figure_of(Unit::Verdict, Some(1.0), 1.0),
-        figure_of(Unit::Verdict, Some(1.0), 0.0),
+        value_of(Unit::Exchanges, Some(100.0), 106.0),
+        value_of(Unit::Exchanges, Some(100.0), 108.0),
+        value_of(Unit::Exchanges, None, 5.0),
+        value_of(Unit::Verdict, Some(1.0), 1.0),
+        value_of(Unit::Verdict, Some(1.0), 0.0),
     ]);
     assert_eq!((summary.within(), summary.promised, summary.hold(), summary.claims), (1, 2, 1, 2));
     let table = misses("anrw18", &summary).to_string();

@@ -1,7 +1,7 @@
 //! Timelines of exchanges: one lane each, over a common time axis.
 
-use conche_lab::report::number;
-use conche_lab::results::Unit;
+use conche_lab::scenario::Unit;
+use conche_lab::table::number;
 use conche_results::Timeline;
 
 use super::scale::label;

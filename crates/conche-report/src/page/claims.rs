@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use conche_lab::experiment::{Compared, compared};
-use conche_lab::report::number;
-use conche_lab::results::{MeasuredValue, Unit, Verdict};
+use conche_lab::results::Verdict;
+use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Claim, Compare};
+use conche_lab::table::number;
+use conche_lab::value::MeasuredValue;
 
 use crate::chart::Scale;
 use crate::html::{Html, Px};

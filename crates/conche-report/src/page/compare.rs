@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use conche_lab::results::{MeasuredValue, Unit};
+use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Value, parsed, templates};
+use conche_lab::value::MeasuredValue;
 
 use super::Section;
 use crate::html::{Html, json_text};

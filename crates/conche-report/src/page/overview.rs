@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use conche_lab::papers::Summary;
-use conche_lab::results::MeasuredValue;
 use conche_lab::scenario::{Kind, Plot};
+use conche_lab::value::MeasuredValue;
 use conche_results::{Manifest, Score, State};
 
 use super::compare::{Cell, cells};

@@ -1,6 +1,6 @@
 //! The tables of text that the terminal shows.
 
-use conche_lab::report::Table;
+use conche_lab::table::Table;
 
 use crate::html::Html;
 use crate::read::Study;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use conche_lab::results::{MeasuredValue, SCHEMA, Unit};
+use conche_lab::scenario::Unit;
 use conche_lab::stats::Interval;
+use conche_lab::value::{MeasuredValue, SCHEMA};
 use serde::Deserialize;
 
 use super::{ReadError, lines, parsed};

@@ -18,8 +18,8 @@ use std::path::{Component, Path, PathBuf};
 
 use conche_lab::experiment::Experiment;
 use conche_lab::papers;
-use conche_lab::results::MeasuredValue;
 use conche_lab::scenario::FileError;
+use conche_lab::value::MeasuredValue;
 use conche_results::comparison::Row;
 use conche_results::{Line, Manifest, Scenario};
 

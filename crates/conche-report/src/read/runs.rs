@@ -5,8 +5,8 @@ use std::path::Path;
 
 use conche_lab::campaign::seed_of;
 use conche_lab::metrics::statistic::in_run;
-use conche_lab::results::MeasuredValue;
 use conche_lab::scenario::Statistic;
+use conche_lab::value::MeasuredValue;
 use conche_results::{CellId, Kept, Line, SCHEMA, Timeline, Which};
 
 use super::{ReadError, Study, lines, parsed};

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use conche_lab::comparison::{Cell, Entry, rows};
+use conche_lab::comparison::{CellComparison, Entry, rows};
 use conche_lab::papers::{PAPERS, Paper};
-use conche_lab::results::Unit;
 use conche_lab::results::comparison::to_ndjson;
+use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Better, Scenario, Value, matches_any};
 
 /// Writes a directory with all values that these papers' scenarios define, and their runs.
@@ -73,7 +73,7 @@ pub fn compare(directory: &Path, papers: &[&str]) {
         value: runs.first().map(|_| runs.iter().sum::<f64>() / runs.len() as f64),
         per_replication: runs.to_vec(),
     };
-    let cell = |paper: &str, name: &str, other: &[f64]| Cell {
+    let cell = |paper: &str, name: &str, other: &[f64]| CellComparison {
         paper: paper.to_owned(),
         name: name.to_owned(),
         metric: "fct_median_s".to_owned(),

@@ -1,14 +1,13 @@
 //! Verdicts on invented values, for the claims of BDP'19 and ComMag'16.
 
 use super::*;
-use crate::results::Unit;
 use crate::scenario::Document;
 use crate::stats::mean_interval;
 
 /// A mean of replications, and the value in each.
 fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
     let (measured, ci95) = mean_interval(per_replication);
-    let figure = MeasuredValue {
+    let value = MeasuredValue {
         paper: "bdp19".to_owned(),
         item: String::new(),
         row: row.to_owned(),
@@ -19,7 +18,7 @@ fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
         ci95,
         runs: u32::try_from(per_replication.len()).expect("few"),
     };
-    Series { figure, per_replication: per_replication.to_vec(), compared: None }
+    Series { value, per_replication: per_replication.to_vec(), compared: None }
 }
 
 /// Judges the paper's claims that these values allow: name, value, verdict.
@@ -169,9 +168,9 @@ fn spreads_are_of_all_rows_that_are_there_and_of_one_there_is_none() {
         ("static/5/8", [90.0, 90.0]),
     ];
     let series: Vec<_> = values.iter().map(|(row, per_replication)| series(row, "beb_gain", per_replication)).collect();
-    let figures = judge_all(document.scenario(), &series);
+    let claims = judge_all(document.scenario(), &series);
     let judged: Vec<_> =
-        figures.chunks(2).map(|pair| (pair[0].row.as_str(), pair[0].measured, Verdict::of(pair[1].measured))).collect();
+        claims.chunks(2).map(|pair| (pair[0].row.as_str(), pair[0].measured, Verdict::of(pair[1].measured))).collect();
     let expected = [
         ("beb_gain_clear_at_small_windows/1/1", 10.05, HOLDS),
         ("beb_gain_erratic_at_large_windows/1", 12.0, HOLDS),

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use super::{jobs, value};
 use conche_lab::experiment::Experiment;
 use conche_lab::papers::{WIOPT12, paper_file};
-use conche_lab::results::{MeasuredValue, Unit};
 use conche_lab::scenario::Effort;
+use conche_lab::scenario::Unit;
+use conche_lab::value::MeasuredValue;
 
 /// The paper with other values at some paths, and few replications.
 fn with(values: &[(&str, toml::Value)], runs: u32) -> Experiment {
@@ -52,23 +53,23 @@ fn goodput_of_one_hop(backoff_ms: f64) -> f64 {
 #[test]
 fn the_paper_in_small_has_all_its_items_and_what_one_hop_costs() {
     let experiment = reduced();
-    let figures = measured(&experiment, 2);
+    let values = measured(&experiment, 2);
     let mut names = HashSet::new();
-    for figure in &figures {
-        assert!(names.insert((&figure.row, &figure.column)), "{} {} twice", figure.row, figure.column);
-        assert!(figure.measured.is_finite(), "{} {}", figure.row, figure.column);
+    for value in &values {
+        assert!(names.insert((&value.row, &value.column)), "{} {} twice", value.row, value.column);
+        assert!(value.measured.is_finite(), "{} {}", value.row, value.column);
     }
     let items = ["fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "table1", "claims"];
-    let mut order: Vec<&str> = figures.iter().map(|figure| figure.item.as_str()).collect();
+    let mut order: Vec<&str> = values.iter().map(|value| value.item.as_str()).collect();
     order.dedup();
     assert_eq!(order, items, "every item in one piece, and in the order of the paper");
-    assert!(figures.iter().any(|figure| figure.unit == Unit::Verdict));
-    for table in experiment.tables(&figures) {
+    assert!(values.iter().any(|value| value.unit == Unit::Verdict));
+    for table in experiment.tables(&values) {
         assert!(table.rows.iter().all(|row| row.len() == table.header.len()), "{table}");
     }
-    assert_eq!(experiment.tables(&figures).len(), 11, "one of the claims, too");
+    assert_eq!(experiment.tables(&values).len(), 11, "one of the claims, too");
     for (column, backoff_ms) in [("goodput_tinyos", 5.051), ("goodput_beb", 1.12)] {
-        let (goodput, expected) = (value(&figures, "static/1/1", column), goodput_of_one_hop(backoff_ms));
+        let (goodput, expected) = (value(&values, "static/1/1", column), goodput_of_one_hop(backoff_ms));
         // Links of one hop lose few frames, and a backoff has a standard deviation of 2.7 ms.
         assert!((goodput / expected - 1.0).abs() < 0.05, "{column}: {goodput:.0} instead of {expected:.0} bit/s");
     }
@@ -93,15 +94,15 @@ fn cells_are_compared_replication_by_replication_and_pooled_over_axes() {
         ],
         2,
     );
-    let figures = measured(&experiment, 1);
-    assert_eq!(figures, measured(&experiment, 3), "with any number of threads");
+    let values = measured(&experiment, 1);
+    assert_eq!(values, measured(&experiment, 3), "with any number of threads");
     let find = |row: &str, column: &str| {
-        figures.iter().find(|figure| figure.row == row && figure.column == column).unwrap_or_else(|| panic!("{row}"))
+        values.iter().find(|value| value.row == row && value.column == column).unwrap_or_else(|| panic!("{row}"))
     };
-    let runs = |figure: &MeasuredValue| {
+    let runs = |value: &MeasuredValue| {
         // Two values with mean m and t-interval half-width h: t(1; .975) = 12.706.
-        let half = figure.ci95.map_or(0.0, |interval| (interval.high - interval.low) / 2.0) / 12.706_204_736;
-        [figure.measured - half, figure.measured + half]
+        let half = value.ci95.map_or(0.0, |interval| (interval.high - interval.low) / 2.0) / 12.706_204_736;
+        [value.measured - half, value.measured + half]
     };
     let (tinyos, beb) = (find("static/2/1", "goodput_tinyos"), find("static/2/1", "goodput_beb"));
     let gain = |one: f64, other: f64| 100.0 * (one / other - 1.0);
@@ -113,8 +114,8 @@ fn cells_are_compared_replication_by_replication_and_pooled_over_axes() {
     let measured = find("static/2/1", "beb_gain").measured;
     let is_one = |expected: f64| (measured - expected).abs() < 1e-6;
     assert!(is_one(gains([low, high])) || is_one(gains([high, low])), "{measured}");
-    let previous = figures.iter().filter(|figure| figure.column == "further_gain" && figure.row.starts_with("static"));
-    assert_eq!(previous.map(|figure| figure.row.as_str()).collect::<Vec<_>>(), ["static/2/2"], "1 has none before it");
+    let previous = values.iter().filter(|value| value.column == "further_gain" && value.row.starts_with("static"));
+    assert_eq!(previous.map(|value| value.row.as_str()).collect::<Vec<_>>(), ["static/2/2"], "1 has none before it");
     let given_up = find("tinyos/2", "frames_given_up");
     assert_eq!((given_up.runs, given_up.unit), (2, Unit::Percent), "both windows together, in each replication");
     let recommended = find("window/2", "recommended");

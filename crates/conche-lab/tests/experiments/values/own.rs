@@ -24,10 +24,10 @@ fn own_scenario(name: &str, schemes: &[&str], only: &[(&str, &str)]) -> impl Fn(
     let controllers = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();
     let only = only.iter().map(|(axis, label)| ((*axis).to_owned(), vec![(*label).to_owned()])).collect();
     experiment.adjust(&Effort { runs: Some(1), controllers, only, ..Effort::default() }).expect("valid");
-    let figures = measured(&experiment);
+    let values = measured(&experiment);
     move |row: &str, column: &str| {
-        let figure = figures.iter().find(|figure| figure.row == row && figure.column == column);
-        figure.unwrap_or_else(|| panic!("{row}, {column}: none of {figures:?}")).measured
+        let value = values.iter().find(|value| value.row == row && value.column == column);
+        value.unwrap_or_else(|| panic!("{row}, {column}: none of {values:?}")).measured
     }
 }
 

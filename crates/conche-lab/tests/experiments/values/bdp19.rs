@@ -145,12 +145,12 @@ fn each_step_of_the_rate_is_measured_by_itself() {
     let mut experiment = bdp19(dynamic);
     let controllers = vec!["default".to_owned()];
     experiment.adjust(&Effort { runs: Some(1), controllers, ..Effort::default() }).expect("a scheme");
-    let figures = measured(&experiment);
-    let goodput = |row: &str| value(&figures, row, "goodput_mote");
+    let values = measured(&experiment);
+    let goodput = |row: &str| value(&values, row, "goodput_mote");
     let [one, two, three] = ["1/34", "2/136", "3/34"].map(|step| goodput(&format!("default/mrm31/dynamic/{step}")));
     assert!((one / 34.0 - 1.0).abs() < 0.05 && (two / 136.0 - 1.0).abs() < 0.1, "{one}, {two}");
     assert!((goodput("default/mrm31/dynamic") - (one + two + three) / 3.0).abs() < 1e-6);
-    assert!(figures.iter().all(|figure| figure.item != "fig2"), "only a static workload has that series");
+    assert!(values.iter().all(|value| value.item != "fig2"), "only a static workload has that series");
     let values = [
         toml! {
             column = "copies"
@@ -165,9 +165,9 @@ fn each_step_of_the_rate_is_measured_by_itself() {
     let counted = counted.with("values", values.map(toml::Value::Table).to_vec()).expect("values");
     let counted = measured(&counted);
     let rows =
-        |column: &str| counted.iter().filter(|figure| figure.column == column && figure.row.contains("mrm31")).count();
+        |column: &str| counted.iter().filter(|value| value.column == column && value.row.contains("mrm31")).count();
     assert_eq!((rows("retries"), rows("copies")), (4, 1), "copies are counted for the whole run");
-    let tables = experiment.tables(&figures);
+    let tables = experiment.tables(&values);
     let table = tables.iter().find(|table| table.title.starts_with("Fig. 3")).expect("of the steps");
     assert_eq!(table.header, ["medium", "step", "bit/s", "default Jain", "default bit/s", "default loss %"]);
     let steps: Vec<_> = table.rows.iter().take(4).map(|row| row[..3].join(" ")).collect();
@@ -187,10 +187,10 @@ fn every_controller_runs_and_figures_do_not_depend_on_threads() {
     experiment.adjust(&Effort { controllers, runs: Some(1), ..Effort::default() }).expect("controllers");
     assert_eq!(experiment.document().cells().len(), names.len());
     let measure = |threads| experiment.measure(jobs(threads), &|_| {}).expect("a run").values;
-    let figures = measure(1);
-    assert_eq!(figures, measure(2));
+    let values = measure(1);
+    assert_eq!(values, measure(2));
     for name in names {
-        let goodput = value(&figures, &format!("{name}/udgm/static/60"), "goodput");
+        let goodput = value(&values, &format!("{name}/udgm/static/60"), "goodput");
         assert!(goodput > 3000.0, "{name}: {goodput}");
     }
 }

@@ -30,7 +30,7 @@ pub struct MeasuredValue {
     /// Measured value.
     #[serde(serialize_with = "number")]
     pub measured: f64,
-    /// `measured`'s 95 % confidence interval; `None` for one replication and for verdicts.
+    /// 95 % confidence interval; `None` for one replication and for verdicts.
     #[serde(serialize_with = "bounds")]
     pub ci95: Option<Interval>,
     /// Number of replications.
@@ -38,7 +38,7 @@ pub struct MeasuredValue {
 }
 
 impl MeasuredValue {
-    /// Deviation from the published value in per cent; `None` without it or if 0.
+    /// Deviation from the published value in per cent; `None` without one, or if it is 0.
     #[must_use]
     pub fn deviation_percent(&self) -> Option<f64> {
         let published = self.published.filter(|value| value.abs() > f64::EPSILON)?;
@@ -50,22 +50,21 @@ impl MeasuredValue {
 ///
 /// # Errors
 /// If writing to `out` fails.
-pub fn write_json<'a>(figures: impl IntoIterator<Item = &'a MeasuredValue>, mut out: impl io::Write) -> io::Result<()> {
+pub fn write_json<'a>(values: impl IntoIterator<Item = &'a MeasuredValue>, mut out: impl io::Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
         schema: u32,
         #[serde(flatten)]
-        figure: &'a MeasuredValue,
+        value: &'a MeasuredValue,
     }
-    for figure in figures {
-        serde_json::to_writer(&mut out, &Line { schema: SCHEMA, figure })?;
+    for value in values {
+        serde_json::to_writer(&mut out, &Line { schema: SCHEMA, value })?;
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
-/// At most six decimals, to hide differences between mathematical libraries; whole numbers have no
-/// decimal point.
+/// Rounded to six decimals, which hides differences between mathematical libraries.
 struct Number(f64);
 
 impl Serialize for Number {

@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex};
 use conche_lab::campaign::{self, Progress, RunOptions};
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::ANRW18;
-use conche_lab::report::Table;
-use conche_lab::results::MeasuredValue;
-use conche_lab::results::{Unit, write_json};
+use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Cell, Effort, FileError};
+use conche_lab::table::Table;
+use conche_lab::value::MeasuredValue;
+use conche_lab::value::write_json;
 
 /// Transmission time of one response frame on the downlink.
 const SERVICE: f64 = 94.0 * 8.0 / 30_000.0;
@@ -51,14 +52,14 @@ fn measured(experiment: &Experiment) -> Vec<MeasuredValue> {
     experiment.measure(jobs(2), &|_| {}).expect("runs").values
 }
 
-fn json(figures: &[MeasuredValue]) -> String {
+fn json(values: &[MeasuredValue]) -> String {
     let mut lines = Vec::new();
-    write_json(figures, &mut lines).expect("memory");
+    write_json(values, &mut lines).expect("memory");
     String::from_utf8(lines).expect("JSON is UTF-8")
 }
 
-fn value(figures: &[MeasuredValue], row: &str, column: &str) -> f64 {
-    let found = figures.iter().find(|figure| figure.row == row && figure.column == column);
+fn value(values: &[MeasuredValue], row: &str, column: &str) -> f64 {
+    let found = values.iter().find(|value| value.row == row && value.column == column);
     found.unwrap_or_else(|| panic!("no {row} {column}")).measured
 }
 
@@ -109,8 +110,8 @@ fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
 /// The initial burst of 50 finds room for 26 waiting frames and those served meanwhile.
 #[test]
 fn fifteen_frames_of_the_initial_burst_are_lost_at_2500_bytes() {
-    let figures = measured(&anrw18(&[50], &["2500"], &["default"], 3));
-    let of = |column| value(&figures, "default/continuous/50/2500", column);
+    let values = measured(&anrw18(&[50], &["2500"], &["default"], 3));
+    let of = |column| value(&values, "default/continuous/50/2500", column);
     assert_eq!((of("drops_per_run"), of("copies_per_run")), (15.0, 2515.0));
     assert_eq!((of("retransmissions_0"), of("retransmissions_1")), (3.0 * 2485.0, 45.0));
     assert_eq!(of("unnecessary_mean").to_bits(), 0.0_f64.to_bits(), "every repetition replaced a lost copy");
@@ -133,9 +134,9 @@ fn in_a_collapse_every_copy_takes_its_turn() {
 
 #[test]
 fn forgetting_changes_nothing_for_a_controller_without_memory_and_costs_cocoa_its_estimates() {
-    let figures = measured(&anrw18(&[100], &["14100"], &["default", "cocoa"], 1));
+    let values = measured(&anrw18(&[100], &["14100"], &["default", "cocoa"], 1));
     let copies =
-        |scheme: &str, workload: &str| value(&figures, &format!("{scheme}/{workload}/100/14100"), "copies_per_run");
+        |scheme: &str, workload: &str| value(&values, &format!("{scheme}/{workload}/100/14100"), "copies_per_run");
     assert_eq!(copies("default", "continuous").to_bits(), copies("default", "random").to_bits());
     assert!(copies("cocoa", "random") > copies("cocoa", "continuous") + 500.0);
 }
@@ -155,16 +156,12 @@ fn failed_exchanges_do_not_count_towards_the_fifty() {
 #[test]
 fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
     let experiment = anrw18(&[10], &["inf"], &["default"], 1).with("time_limit", "10s").expect("a time");
-    let Measured { values: figures, completion, .. } =
-        experiment.measure(jobs(1), &|_| {}).expect("the others could run");
+    let Measured { values, completion, .. } = experiment.measure(jobs(1), &|_| {}).expect("the others could run");
     let [failure, _] = &completion.failures[..] else { panic!("50 exchanges take 33 s: {completion:?}") };
     let error = failure.to_string();
     let begin = "default/continuous/10/inf, replication 0: after 10s of virtual time client 0 has completed 1";
     assert!(error.starts_with(begin) && error.contains(" of 50 exchanges"), "{error}");
-    assert!(
-        figures.iter().all(|figure| figure.item == "table3"),
-        "no run, no figure but those without runs: {figures:?}"
-    );
+    assert!(values.iter().all(|value| value.item == "table3"), "no run, no figure but those without runs: {values:?}");
 }
 
 #[test]
@@ -178,10 +175,10 @@ fn results_depend_on_the_seed_and_not_on_the_number_of_threads() {
 
 #[test]
 fn a_mix_has_the_clients_of_both_halves() {
-    let figures = measured(&anrw18(&[60], &["14100"], &["default", "cocoa"], 2));
+    let values = measured(&anrw18(&[60], &["14100"], &["default", "cocoa"], 2));
     for half in ["default", "cocoa"] {
         let row = format!("{half}@default+cocoa/continuous/60/14100");
-        let exchanges: f64 = (0..=20).map(|k| value(&figures, &row, &format!("retransmissions_{k}"))).sum();
+        let exchanges: f64 = (0..=20).map(|k| value(&values, &row, &format!("retransmissions_{k}"))).sum();
         // 30 clients, 50 exchanges, 2 replications.
         assert!((exchanges - 3000.0).abs() < 0.5, "{row}: {exchanges}");
     }
@@ -200,13 +197,13 @@ fn progress_ends_when_all_work_is_done() {
 
 #[test]
 fn one_replication_gives_table_1() {
-    let figures = measured(&anrw18(&[50], &["2500", "14100"], &["default"], 1));
-    let table: Vec<_> = figures.iter().filter(|figure| figure.item == "table1").collect();
+    let values = measured(&anrw18(&[50], &["2500", "14100"], &["default"], 1));
+    let table: Vec<_> = values.iter().filter(|value| value.item == "table1").collect();
     assert_eq!(table.len(), 14, "seven percentiles of two buffers");
-    for figure in table {
-        let deviation = figure.deviation_percent().expect("all of Table 1 is published");
-        let bound = if figure.row.ends_with("14100") { 0.1 } else { 0.5 };
-        assert!(deviation.abs() < bound, "{} {}: {deviation} %", figure.row, figure.column);
+    for value in table {
+        let deviation = value.deviation_percent().expect("all of Table 1 is published");
+        let bound = if value.row.ends_with("14100") { 0.1 } else { 0.5 };
+        assert!(deviation.abs() < bound, "{} {}: {deviation} %", value.row, value.column);
     }
 }
 
@@ -214,17 +211,15 @@ fn one_replication_gives_table_1() {
 /// themselves.
 #[test]
 fn three_replications_give_table_2() {
-    let figures = measured(&anrw18(&[400], &["inf"], &["default"], 3));
+    let values = measured(&anrw18(&[400], &["inf"], &["default"], 3));
     for (column, tolerance) in [("0", 15.0), ("1", 12.0), ("2", 12.0), ("3", 8.0), ("4", 0.2)] {
-        let figure = figures
-            .iter()
-            .find(|figure| figure.row == "default/continuous" && figure.column == column)
-            .expect("Table 2");
-        let deviation = figure.deviation_percent().expect("published");
-        assert!(deviation.abs() < tolerance, "{column} retransmissions: {} exchanges, {deviation} %", figure.measured);
+        let value =
+            values.iter().find(|value| value.row == "default/continuous" && value.column == column).expect("Table 2");
+        let deviation = value.deviation_percent().expect("published");
+        assert!(deviation.abs() < tolerance, "{column} retransmissions: {} exchanges, {deviation} %", value.measured);
     }
-    let row = |figure: &&MeasuredValue| figure.item == "table2" && figure.row == "default/continuous";
-    let exchanges: f64 = figures.iter().filter(row).map(|figure| figure.measured).sum();
+    let row = |value: &&MeasuredValue| value.item == "table2" && value.row == "default/continuous";
+    let exchanges: f64 = values.iter().filter(row).map(|value| value.measured).sum();
     assert!((exchanges - 400_000.0).abs() < 0.5, "scaled to the paper's 20 replications: {exchanges}");
 }
 
@@ -232,15 +227,15 @@ fn three_replications_give_table_2() {
 fn each_value_is_there_once_and_has_a_known_item() {
     let schemes = ["default", "cocoa", "default-fb1", "default-fb2", "cocoa-fb1", "cocoa-fb2"];
     let experiment = anrw18(&[1, 10, 50], &["2500", "14100", "28200", "inf"], &schemes, 2);
-    let figures = measured(&experiment);
+    let values = measured(&experiment);
     let mut names = HashSet::new();
-    for figure in &figures {
-        assert!(names.insert((&figure.row, &figure.column)), "{} {} twice", figure.row, figure.column);
+    for value in &values {
+        assert!(names.insert((&value.row, &value.column)), "{} {} twice", value.row, value.column);
         let items = &experiment.document().scenario().items;
-        let is_known = figure.item == "claims" || items.iter().any(|item| item.name == figure.item);
-        assert!(is_known, "unknown item {:?}", figure.item);
-        assert_eq!((figure.paper.as_str(), figure.runs), ("anrw18", 2));
-        assert!(figure.measured.is_finite(), "{} {}", figure.row, figure.column);
+        let is_known = value.item == "claims" || items.iter().any(|item| item.name == value.item);
+        assert!(is_known, "unknown item {:?}", value.item);
+        assert_eq!((value.paper.as_str(), value.runs), ("anrw18", 2));
+        assert!(value.measured.is_finite(), "{} {}", value.row, value.column);
     }
 }
 
@@ -259,22 +254,22 @@ fn lines_have_the_documented_fields() {
 
 #[test]
 fn claims_are_put_to_the_test_when_their_schemes_are_run() {
-    let figures = measured(&anrw18(&[100], &["28200"], &["default", "cocoa"], 3));
-    let claims: Vec<_> = figures.iter().filter(|figure| figure.item == "claims").collect();
+    let values = measured(&anrw18(&[100], &["28200"], &["default", "cocoa"], 3));
+    let claims: Vec<_> = values.iter().filter(|value| value.item == "claims").collect();
     let [ratio, verdict] = claims[..] else { panic!("{claims:?}") };
     assert_eq!(ratio.row, "default_nearly_twice_cocoa/continuous/100/28200");
     assert!((1.9..2.0).contains(&ratio.measured), "{}", ratio.measured);
     assert_eq!((verdict.unit, verdict.measured.total_cmp(&1.0).is_eq()), (Unit::Verdict, true));
     let only_default = measured(&anrw18(&[100], &["28200"], &["default"], 1));
-    assert!(only_default.iter().all(|figure| figure.item != "claims"));
+    assert!(only_default.iter().all(|value| value.item != "claims"));
 }
 
 #[test]
 fn other_controllers_get_a_table_of_their_own() {
     let experiment = anrw18(&[10], &["inf"], &["coap-b"], 1);
-    let figures = measured(&experiment);
-    assert!(figures.iter().all(|figure| matches!(figure.item.as_str(), "grid" | "table2")));
-    let titles: Vec<String> = experiment.tables(&figures).into_iter().map(|table| table.title).collect();
+    let values = measured(&experiment);
+    assert!(values.iter().all(|value| matches!(value.item.as_str(), "grid" | "table2")));
+    let titles: Vec<String> = experiment.tables(&values).into_iter().map(|table| table.title).collect();
     assert_eq!(titles, ["Other controllers in the same scenario, largest buffer"]);
 }
 
@@ -312,10 +307,10 @@ fn the_examples_run_and_are_short() {
         let mut experiment =
             Experiment::read(&text, &none).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         experiment.adjust(&Effort { runs: Some(1), ..Effort::default() }).expect("valid");
-        let figures = measured(&experiment);
-        let answered = figures.iter().filter(|figure| figure.column == "throughput_per_s");
-        assert!(answered.into_iter().all(|figure| figure.measured > 0.0), "{}", path.display());
-        assert!(!experiment.tables(&figures).is_empty(), "{}", path.display());
+        let values = measured(&experiment);
+        let answered = values.iter().filter(|value| value.column == "throughput_per_s");
+        assert!(answered.into_iter().all(|value| value.measured > 0.0), "{}", path.display());
+        assert!(!experiment.tables(&values).is_empty(), "{}", path.display());
         names.push(experiment.name().to_owned());
     }
     names.sort_unstable();

@@ -1,8 +1,8 @@
 //! Signal-to-noise ratios between stations that agree with measured packet reception ratios.
 //!
-//! Listed links have a known ratio; others are below the listing threshold. One model of path loss
-//! with log-normal shadowing, conditioned on that, draws both: a pair's shadowing is redrawn until
-//! both directions agree.
+//! Listed links have a known ratio; others are below the threshold of the list. One model of path
+//! loss with log-normal shadowing draws both: a pair's shadowing is redrawn until both directions
+//! agree.
 
 use conche_netsim::mac::Rdc;
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
@@ -12,13 +12,10 @@ use conche_netsim::routing::LinkQuality;
 use super::error::TrialError;
 use crate::scenario::{Measured, Radio};
 
-/// Then a pair is clamped to the measured bounds; none is nearly that improbable.
+/// Then the pair is clamped to the measured bounds.
 const DRAWS: u32 = 10_000;
 
-/// Returns a radio's medium, from measured links if any.
-///
-/// # Errors
-/// If a ratio names an unknown station.
+/// Returns the medium of a radio, from measured links if any.
 pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, TrialError> {
     let (Some(measured), MediumConfig::Sinr(sinr)) = (&radio.measured, &radio.medium) else {
         return Ok(radio.medium.clone());
@@ -35,8 +32,8 @@ pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) ->
     Ok(MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), ..sinr.clone() }))
 }
 
-/// Links whose receivers wake up: ContikiMAC's checks miss signals below the threshold. All links
-/// if receivers are always on or the medium has no signal strength.
+/// Returns the links whose receivers wake up: checks of ContikiMAC miss signals below the
+/// threshold.
 pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> LinkQuality {
     let (
         MediumConfig::Sinr(Sinr { tx_power_dbm, cca_threshold_dbm, path_loss: PathLoss::Matrix(losses), .. }),
@@ -89,7 +86,6 @@ fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut 
     for _ in 0..DRAWS {
         let shared = median + measured.shadowing_db * stream.normal();
         both = bounds.map(|_| shared + measured.asymmetry_db * stream.normal());
-        // A fixed signal needs no draw.
         let agrees = |(snr, (low, high)): (&f64, &(f64, f64))| low >= high || (low..=high).contains(&snr);
         if both.iter().zip(&bounds).all(agrees) {
             break;
@@ -99,7 +95,7 @@ fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut 
     [both[0].clamp(first.0, first.1), both[1].clamp(second.0, second.1)]
 }
 
-/// Returns the dB for this reception ratio, by bisection.
+/// Returns the dB with this reception ratio, by bisection.
 fn inverse(curve: ReceptionCurve, ratio: f64, octets: u32) -> f64 {
     let (mut low, mut high) = (-20.0_f64, 30.0_f64);
     for _ in 0..60 {
