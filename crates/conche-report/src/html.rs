@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
-/// A length in a drawing, with one decimal.
+/// With one decimal.
 #[derive(Clone, Copy)]
 pub(crate) struct Px(pub(crate) f64);
 
@@ -16,9 +16,7 @@ impl Html {
         self
     }
 
-    /// Adds trusted markup with numbers in it.
     pub(crate) fn write(&mut self, markup: fmt::Arguments<'_>) -> &mut Self {
-        // Writing to a String cannot fail.
         let _ = self.0.write_fmt(markup);
         self
     }
@@ -53,7 +51,7 @@ impl fmt::Display for Px {
     }
 }
 
-/// Encodes text as a JSON string that is safe inside a `<script>`.
+/// JSON string that is safe inside a `<script>`.
 pub(crate) fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('<', "\\u003c")
 }

@@ -1,28 +1,25 @@
-//! Fills the plots that a scenario defines with measured values.
+//! Fills the plots of a scenario with measured values, or plots each item and column.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
-use conche_lab::scenario::Unit;
-use conche_lab::scenario::{Kind, Plot, Scenario, filled, matches_any, parsed, templates};
+use conche_lab::scenario::{Item, Kind, Plot, Scenario, Style, Texts, Unit, filled, matches_any, parsed, templates};
 use conche_lab::stats::Interval;
 use conche_lab::table::number;
 use conche_lab::value::MeasuredValue;
 
 use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
 use crate::read::Study;
-use crate::unit_symbol::symbol;
 
-/// Returns the plots of a study in order: those of its scenario or, without any, one per item and
-/// column.
+/// Returns the plots of a study: those of its scenario or, without any, one per item and column.
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     let sections = study.sections();
     let own = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
-    let own = own.map(|document| document.scenario().figures.as_slice()).unwrap_or_default();
-    let by_items = if own.is_empty() { crate::fallback::plots(study) } else { Vec::new() };
+    let own = own.map(|document| document.scenario().plots.as_slice()).unwrap_or_default();
+    let by_items = if own.is_empty() { default_plots(study) } else { Vec::new() };
     own.iter().chain(&by_items).filter_map(|plot| chart(study, plot, sections)).collect()
 }
 
-/// Returns the labels of a row, by name.
 pub(crate) fn labels<'a>(
     templates: &'a [Cow<'a, str>],
     own: &'a [String],
@@ -34,31 +31,31 @@ pub(crate) fn labels<'a>(
     }
 }
 
-/// Builds a plot; `None` if none of its values was measured.
+/// `None` if none of its values was measured.
 fn chart(study: &Study, plot: &Plot, sections: &[Scenario]) -> Option<Chart> {
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
     let wanted = |wanted: &str| plot.template(wanted, sections);
     let (x, series, panels) = (wanted(&plot.x), wanted(&plot.series), plot.panels.as_deref().map(wanted));
     let mut drawn = Drawn::default();
     let (mut lost, mut below) = (0_usize, 0_usize);
-    for figure in study.figures.iter().filter(|figure| figure.item != "claims" && figure.measured.is_finite()) {
-        let Some(column) = plot.place_of(&figure.item, &figure.row, &figure.column) else { continue };
-        if plot.y_axis.log && figure.measured <= 0.0 {
+    for value in study.values.iter().filter(|value| value.item != "claims" && value.measured.is_finite()) {
+        let Some(column) = plot.place_of(&value.item, &value.row, &value.column) else { continue };
+        if plot.y_axis.log && value.measured <= 0.0 {
             below += 1;
             continue;
         }
-        let of_row = labels(&rows, &plot.labels, &figure.row);
+        let of_row = labels(&rows, &plot.labels, &value.row);
         let Some(of_row) = of_row.or_else(|| plot.labels.is_empty().then(Vec::new)) else { continue };
-        let of_column = parsed(&plot.y.all()[column], &figure.column).unwrap_or_default();
+        let of_column = parsed(&plot.y.all()[column], &value.column).unwrap_or_default();
         let fill = |template: &str| {
             filled(template, |name| match name {
-                "column" => Some(figure.column.as_str().into()),
+                "column" => Some(value.column.as_str().into()),
                 name => of_row.iter().chain(&of_column).find(|(of, _)| *of == name).map(|(_, label)| (*label).into()),
             })
         };
         let Some((place, of_series)) = fill(&x).zip(fill(&series)) else { continue };
         let Some(panel) = panels.as_deref().map_or(Some(String::new()), fill) else { continue };
-        let is_known = drawn.add(plot, figure, column, [panel, of_series, place]);
+        let is_known = drawn.add(plot, value, column, [panel, of_series, place]);
         lost += usize::from(!is_known);
     }
     let unit = drawn.unit?;
@@ -90,7 +87,7 @@ struct Drawn {
     panels: Vec<(String, Vec<Group>)>,
 }
 
-/// The values of one series at one place: a single one, or the five of a box.
+/// The values of a series at a place: a single one, or the five of a box.
 struct Group {
     series: usize,
     place: usize,
@@ -99,10 +96,10 @@ struct Group {
 }
 
 impl Drawn {
-    /// Adds a value; `false` if its place already has one.
-    fn add(&mut self, plot: &Plot, figure: &MeasuredValue, column: usize, at: [String; 3]) -> bool {
+    /// Returns `false` if the place already has a value.
+    fn add(&mut self, plot: &Plot, value: &MeasuredValue, column: usize, at: [String; 3]) -> bool {
         let [panel, series, place] = at;
-        self.unit.get_or_insert(figure.unit);
+        self.unit.get_or_insert(value.unit);
         let (series, place) = (index(&mut self.series, series), index(&mut self.places, place));
         let panel = match self.panels.iter().position(|(known, _)| *known == panel) {
             Some(known) => known,
@@ -112,14 +109,14 @@ impl Drawn {
             }
         };
         let groups = &mut self.panels[panel].1;
-        let is_compared = matches_any(&plot.published, &figure.row);
+        let is_compared = matches_any(&plot.published, &value.row);
         let is_boxed = plot.kind == Kind::Box;
         match groups.iter_mut().find(|group| group.series == series && group.place == place) {
             Some(group) if is_boxed && group.of.iter().all(|(known, _)| *known != column) => {
-                group.of.push((column, figure.clone()));
+                group.of.push((column, value.clone()));
             }
             Some(_) => return false,
-            None => groups.push(Group { series, place, of: vec![(column, figure.clone())], is_compared }),
+            None => groups.push(Group { series, place, of: vec![(column, value.clone())], is_compared }),
         }
         true
     }
@@ -166,7 +163,6 @@ impl Drawn {
     }
 }
 
-/// Builds the mark of a value or box.
 fn mark(
     study: &Study,
     plot: &Plot,
@@ -176,36 +172,35 @@ fn mark(
 ) -> Option<Mark> {
     let mut of: Vec<&(usize, MeasuredValue)> = group.of.iter().collect();
     of.sort_by_key(|(column, _)| *column);
-    let (_, figure) = of.get(of.len() / 2)?;
+    let (_, value) = of.get(of.len() / 2)?;
     let quartiles = match (plot.kind, &of[..]) {
-        (Kind::Box, [a, b, c, d, e]) => Some([a, b, c, d, e].map(|(_, figure)| figure.measured)),
-        (Kind::Box, [_]) => quartiles(study.runs.of(figure).iter().map(|(_, value)| *value).collect()),
+        (Kind::Box, [a, b, c, d, e]) => Some([a, b, c, d, e].map(|(_, value)| value.measured)),
+        (Kind::Box, [_]) => quartiles(study.runs.of(value).iter().map(|(_, value)| *value).collect()),
         _ => None,
     };
-    let interval = figure.ci95.map(|interval| (interval.low, interval.high));
-    let published = figure.published.filter(|value| group.is_compared && value.is_finite());
-    let published_interval = study.experiment.as_ref().and_then(|of| of.published_interval(figure));
+    let interval = value.ci95.map(|interval| (interval.low, interval.high));
+    let published = value.published.filter(|value| group.is_compared && value.is_finite());
+    let published_interval = study.experiment.as_ref().and_then(|of| of.published_interval(value));
     let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-    let tooltip = format!("{}: {}", names.join(" · "), tooltip(figure, published_interval));
+    let tooltip = format!("{}: {}", names.join(" · "), tooltip(value, published_interval));
     let published_interval = published.and(published_interval).map(|interval| (interval.low, interval.high));
-    Some(Mark { series, place, value: figure.measured, interval, published, published_interval, quartiles, tooltip })
+    Some(Mark { series, place, value: value.measured, interval, published, published_interval, quartiles, tooltip })
 }
 
-/// Formats a value for the tooltip.
-fn tooltip(figure: &MeasuredValue, published_interval: Option<Interval>) -> String {
-    let bare = |value| number(value, figure.unit);
-    let show = |value| format!("{} {}", bare(value), symbol(figure.unit)).trim_end().to_owned();
+fn tooltip(value: &MeasuredValue, published_interval: Option<Interval>) -> String {
+    let bare = |of| number(of, value.unit);
+    let show = |of| format!("{} {}", bare(of), symbol(value.unit)).trim_end().to_owned();
     let between = |interval: Option<Interval>| {
         interval.map(|of| format!(" ({} … {})", bare(of.low), bare(of.high))).unwrap_or_default()
     };
-    let mut tooltip = show(figure.measured) + &between(figure.ci95);
-    if let Some(published) = figure.published {
+    let mut tooltip = show(value.measured) + &between(value.ci95);
+    if let Some(published) = value.published {
         tooltip += &format!(", published {}{}", show(published), between(published_interval));
     }
-    tooltip + &format!(", {} run{}", figure.runs, if figure.runs == 1 { "" } else { "s" })
+    tooltip + &format!(", {} run{}", value.runs, if value.runs == 1 { "" } else { "s" })
 }
 
-/// Returns whisker, quartile, median, quartile and whisker of the runs' values.
+/// Returns whisker, quartile, median, quartile and whisker.
 fn quartiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1).filter(|last| *last >= 2)?;
@@ -216,7 +211,7 @@ fn quartiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     Some([0, 1, 2, 3, 4].map(at))
 }
 
-/// Returns the index of a name in a list; appends it if it is new.
+/// Appends a new name.
 fn index(names: &mut Vec<String>, name: String) -> usize {
     names.iter().position(|known| *known == name).unwrap_or_else(|| {
         names.push(name);
@@ -224,18 +219,18 @@ fn index(names: &mut Vec<String>, name: String) -> usize {
     })
 }
 
-/// Reads the number in a label that may end in a unit: `20`, `8.5`, `120s`.
+/// Reads a number that may end in a unit: `20`, `8.5`, `120s`.
 fn numeric(label: &str) -> Option<f64> {
     let digits = label.trim_end_matches(|character: char| character.is_ascii_alphabetic() || character == ' ');
     digits.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Formats a label for an axis: `0_to_9` becomes `0–9`.
+/// `0_to_9` becomes `0–9`.
 fn axis_label(label: &str) -> String {
     label.replace("_to_", "–").replace('_', " ")
 }
 
-/// Orders places by number if all have one; otherwise keeps their order.
+/// By number if all have one.
 fn sorted(places: &[Place]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     if places.iter().all(|place| place.number.is_some()) {
@@ -251,10 +246,155 @@ pub(crate) fn scheme_names(study: &Study) -> Vec<&str> {
     schemes.into_iter().flatten().map(|scheme| scheme.name.as_str()).collect()
 }
 
-/// Orders series: the scenario's schemes first, then the others.
 fn schemes_first(study: &Study, series: &[String]) -> Vec<usize> {
     let schemes = scheme_names(study);
     let mut order: Vec<usize> = (0..series.len()).collect();
     order.sort_by_key(|of| schemes.iter().position(|scheme| *scheme == series[*of]).unwrap_or(usize::MAX));
     order
+}
+
+/// Maximum plots per item.
+const MOST_OF_AN_ITEM: usize = 8;
+/// Minimum number of columns, equal except for a number, that form one plot.
+const ENOUGH_FOR_AN_AXIS: usize = 3;
+const MOST_ROWS: usize = 120;
+
+/// Plots each item and column of a scenario that defines no plots.
+fn default_plots(study: &Study) -> Vec<Plot> {
+    let mut plots = Vec::new();
+    let mut items: Vec<&str> = Vec::new();
+    for value in study.values.iter().filter(|value| value.unit != Unit::Verdict && value.item != "claims") {
+        if !items.contains(&value.item.as_str()) {
+            items.push(&value.item);
+        }
+    }
+    for item in items {
+        let of_item: Vec<&MeasuredValue> = study.values.iter().filter(|value| value.item == item).collect();
+        let mut templates: Vec<String> = Vec::new();
+        for column in columns(&of_item).into_iter().take(MOST_OF_AN_ITEM) {
+            for value in of_item.iter().filter(|value| parsed(&column, &value.column).is_some()) {
+                let template = template(study, &value.row);
+                if !templates.contains(&template) {
+                    templates.push(template);
+                }
+            }
+            let title = title(study, item);
+            plots.extend(templates.iter().filter_map(|template| plot(&of_item, item, title, &column, template)));
+        }
+    }
+    plots
+}
+
+/// Returns the columns of an item; those that differ only in a number become a template.
+fn columns(values: &[&MeasuredValue]) -> Vec<String> {
+    let all: BTreeSet<&str> = values.iter().map(|value| value.column.as_str()).collect();
+    let mut columns: Vec<String> = Vec::new();
+    for value in values {
+        let numbered = numbered(&value.column).filter(|template| {
+            all.iter().filter(|column| parsed(template, column).is_some_and(|labels| is_number(labels[0].1))).count()
+                >= ENOUGH_FOR_AN_AXIS
+        });
+        let column = numbered.unwrap_or_else(|| value.column.clone());
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    columns
+}
+
+fn numbered(column: &str) -> Option<String> {
+    let start = column.find(|character: char| character.is_ascii_digit())?;
+    let length = column[start..].find(|character: char| !character.is_ascii_digit()).unwrap_or(column.len() - start);
+    let (before, after) = (&column[..start], &column[start + length..]);
+    (!column.contains(['{', '}'])).then(|| format!("{before}{{number}}{after}"))
+}
+
+fn is_number(label: &str) -> bool {
+    label.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+/// Returns the template of a row, from the scenario or by position.
+fn template(study: &Study, row: &str) -> String {
+    let known = templates(study.sections()).find(|template| parsed(template, row).is_some());
+    known.map_or_else(
+        || {
+            let parts = (1..).zip(row.split('/')).map(|(place, _)| format!("{{part {place}}}"));
+            parts.collect::<Vec<_>>().join("/")
+        },
+        std::borrow::Cow::into_owned,
+    )
+}
+
+fn title<'a>(study: &'a Study, item: &'a str) -> &'a str {
+    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
+    let items: &[Item] = document.map(|document| document.scenario().items.as_slice()).unwrap_or_default();
+    let known = items.iter().find(|known| known.name == item && !known.title.is_empty());
+    known.map_or(item, |known| &known.title)
+}
+
+/// Plots a column over the labels that vary: the axis is the label with most numbers, the series
+/// are the schemes or the first label, and the rest becomes panels.
+fn plot(values: &[&MeasuredValue], item: &str, title: &str, column: &str, template: &str) -> Option<Plot> {
+    let of_column = values.iter().filter(|value| parsed(column, &value.column).is_some());
+    let rows: Vec<_> = of_column.clone().filter_map(|value| parsed(template, &value.row)).collect();
+    let unit = of_column.clone().next()?.unit;
+    if rows.is_empty() || rows.len() > MOST_ROWS && !column.contains('{') {
+        return None;
+    }
+    let names: Vec<&str> = rows[0].iter().map(|(name, _)| *name).collect();
+    let distinct = |name: &str| -> BTreeSet<&str> {
+        rows.iter().flatten().filter(|(known, _)| *known == name).map(|(_, label)| *label).collect()
+    };
+    let mut varied: Vec<&str> = names.iter().copied().filter(|name| distinct(name).len() > 1).collect();
+    let numeric = |name: &&str| distinct(name).iter().all(|label| is_number(label));
+    let mut take = |wanted: Option<&str>| {
+        let place = varied.iter().position(|name| Some(*name) == wanted)?;
+        Some(varied.remove(place).to_owned())
+    };
+    let has_axis = column.contains('{');
+    let all: Vec<&str> = names.iter().copied().filter(|name| distinct(name).len() > 1).collect();
+    let x = match has_axis {
+        true => Some("number".to_owned()),
+        false => take(all.iter().copied().filter(numeric).max_by_key(|name| distinct(name).len())),
+    };
+    let series = take(all.iter().copied().find(|name| *name == "scheme"))
+        .or_else(|| take(all.iter().copied().find(|name| Some(*name) != x.as_deref())));
+    let x = x.or_else(|| take(all.iter().copied().find(|name| Some(*name) != series.as_deref())));
+    let first = names.first()?;
+    let (x, series) = match (x, series) {
+        (Some(x), Some(series)) => (x, series),
+        (Some(x), None) => (x, (*first).to_owned()),
+        (None, Some(series)) => (series.clone(), series),
+        (None, None) => ((*first).to_owned(), (*first).to_owned()),
+    };
+    let panels: Vec<String> = varied.iter().map(|name| format!("{name} {{{name}}}")).collect();
+    let is_curve = has_axis || distinct(&x).len() > 2 && distinct(&x).iter().all(|label| is_number(label));
+    let spaced = column.replace('_', " ");
+    Some(Plot {
+        title: format!("{title}: {}", spaced.replace(['{', '}'], "")),
+        kind: if is_curve { Kind::Line } else { Kind::Bars },
+        x,
+        series,
+        panels: (!panels.is_empty()).then(|| panels.join(" · ")),
+        y: Texts::One(column.to_owned()),
+        items: vec![item.to_owned()],
+        rows: vec!["*".to_owned()],
+        labels: vec![template.to_owned()],
+        published: vec!["*".to_owned()],
+        x_axis: Style::default(),
+        y_axis: Style { unit: symbol(unit).to_owned(), ..Style::default() },
+        notes: Vec::new(),
+    })
+}
+
+/// Empty for counts and ratios.
+pub(crate) fn symbol(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Seconds => "s",
+        Unit::PerSecond => "1/s",
+        Unit::BitsPerSecond => "bit/s",
+        Unit::Bytes => "B",
+        Unit::Percent => "%",
+        Unit::Exchanges | Unit::Copies | Unit::Count | Unit::Ratio | Unit::Verdict => "",
+    }
 }

@@ -35,7 +35,7 @@ each = { clients = ["1", "10"] }
 "#;
 
 const FIGURE: &str = r#"
-[[figure]]
+[[value]]
 title = "One & only"
 kind = "line"
 x = "nodes.client.count"
@@ -44,7 +44,7 @@ x_axis = { title = "clients", log = true }
 "#;
 
 /// Values of both schemes with 1, 2 and 10 clients, and the verdicts of the claim.
-fn figures() -> String {
+fn values() -> String {
     let mut lines = String::new();
     for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
         for clients in [1.0, 2.0, 10.0] {
@@ -95,14 +95,14 @@ fn made(scenario: &str, command: &str) -> String {
 fn made_with(scenario: &str, command: &str, runs: &str) -> String {
     let about = r#""name":"small","title":"A <small> one","seed":1,"file":"small.toml""#;
     let manifest = format!(r#"{{"schema":1,"state":"running","command":["{command}"],"scenarios":[{{{about}}}]}}"#);
-    made_of(scenario, &manifest, &figures(), runs)
+    made_of(scenario, &manifest, &values(), runs)
 }
 
-fn made_of(scenario: &str, manifest: &str, figures: &str, runs: &str) -> String {
+fn made_of(scenario: &str, manifest: &str, values: &str, runs: &str) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("written");
     write("small.toml", scenario);
-    write("figures.ndjson", figures);
+    write("figures.ndjson", values);
     write("manifest.json", manifest);
     write("runs.ndjson", runs);
     page(&[Results::read(directory.path()).expect("results")])
@@ -146,8 +146,8 @@ fn a_claim_that_does_not_hold_or_is_inconclusive_has_its_reason() {
     for (verdict, words, told) in [("1", ">✓ holds<", 0), ("0.5", ">? inconclusive<", 2), ("0", ">✗ does not hold<", 2)]
     {
         let of = "\"verdict\",\"published\":null,\"measured\":";
-        let figures = figures().replace(&format!("{of}1,"), &format!("{of}{verdict},"));
-        let page = made_of(&scenario, manifest, &figures, "");
+        let values = values().replace(&format!("{of}1,"), &format!("{of}{verdict},"));
+        let page = made_of(&scenario, manifest, &values, "");
         assert_eq!(page.matches(words).count(), 2, "{words}");
         assert_eq!(page.matches("<p class=note>so it is</p>").count(), told, "{words}");
     }
@@ -157,16 +157,15 @@ fn a_claim_that_does_not_hold_or_is_inconclusive_has_its_reason() {
 fn a_manifest_may_say_any_number_of_runs() {
     let of = |name: &str| format!(r#"{{"name":"{name}","runs":{},"cpu_s":1}}"#, u64::MAX);
     let manifest = format!(r#"{{"schema":1,"scenarios":[{},{}]}}"#, of("small"), of("other"));
-    assert!(made_of(SCENARIO, &manifest, &figures(), "").contains(&format!("<dd>{}, of ", u64::MAX)));
+    assert!(made_of(SCENARIO, &manifest, &values(), "").contains(&format!("<dd>{}, of ", u64::MAX)));
 }
 
 #[test]
 fn an_exchange_is_called_by_its_cell_and_kind() {
     let captions = |page: &str| -> Vec<String> {
-        let figures = page.split("<figure class=chart data-at=").skip(1);
-        let caption =
-            |figure: &str| Some(figure.split_once("<figcaption>")?.1.split_once("</figcaption>")?.0.to_owned());
-        figures.map(|figure| caption(figure).expect("a caption")).collect()
+        let values = page.split("<figure class=chart data-at=").skip(1);
+        let caption = |value: &str| Some(value.split_once("<figcaption>")?.1.split_once("</figcaption>")?.0.to_owned());
+        values.map(|value| caption(value).expect("a caption")).collect()
     };
     let kinds = ["the slowest exchange", "the median exchange", "the exchange with most retransmissions"];
     // Labels that are not numbers stay unchanged.

@@ -1,7 +1,6 @@
 //! Comparison of controllers: the value of each in each cell, and its ranking over all cells.
 //!
-//! Numbers have at most six decimals: the last bits of a float may differ between mathematical
-//! libraries.
+//! Numbers have at most six decimals, as the last bits may differ between mathematical libraries.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +9,9 @@ use crate::SCHEMA;
 /// A line of `comparison.ndjson`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Row {
-    /// Schema version of the line.
+    /// Schema version.
     pub schema: u32,
-    /// The content.
+    /// Content.
     #[serde(flatten)]
     pub of: Compared,
 }
@@ -27,40 +26,39 @@ pub enum Compared {
     Controller(Standing),
 }
 
-/// The value of one metric for one controller in one cell.
+/// A controller's value of one metric in one cell.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct InCell {
-    /// The paper or scenario.
+    /// Paper or scenario.
     pub paper: String,
-    /// The row without the scheme, such as `random/400/inf`.
+    /// Row without the scheme, such as `random/400/inf`.
     pub cell: String,
-    /// The column, such as `fct_median_s`.
+    /// Column, such as `fct_median_s`.
     pub metric: String,
-    /// The unit.
+    /// Unit.
     pub unit: String,
-    /// Whether `higher` or `lower` values are better.
+    /// Which values are better: `higher` or `lower`.
     pub better: String,
-    /// The controller.
+    /// Controller.
     pub controller: String,
-    /// The measured value; `None` if a replication had no value, for example because it failed.
+    /// Measured value; `None` if a replication has none.
     pub value: Option<f64>,
-    /// The factor by which it is worse than the best controller or the baseline; `None` without a
-    /// value.
+    /// Factor by which it is worse than the best controller or the baseline.
     pub ratio: Option<f64>,
-    /// The 95 % interval of the ratio; `None` for a single replication.
+    /// 95 % interval of the ratio; `None` for a single replication.
     pub ci95: Option<[f64; 2]>,
-    /// The interval excludes 1.
+    /// Whether the interval excludes 1.
     pub apart: bool,
-    /// The value in each replication.
+    /// Value in each replication.
     pub runs: Vec<f64>,
 }
 
 /// The ranking of a controller. The first one of a comparison has the least regret.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Standing {
-    /// The controller.
+    /// Controller.
     pub controller: String,
-    /// The baseline of the ratios; `None` for the best controller of each cell.
+    /// Baseline of the ratios; `None` for the best controller of each cell.
     pub baseline: Option<String>,
     /// Over all cells.
     #[serde(flatten)]
@@ -72,9 +70,9 @@ pub struct Standing {
 /// The ranking over the cells of one paper or scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct OfPaper {
-    /// The name.
+    /// Name.
     pub paper: String,
-    /// The ranking.
+    /// Ranking.
     #[serde(flatten)]
     pub of: Tally,
 }
@@ -86,12 +84,12 @@ pub struct Tally {
     pub cells: usize,
     /// Number of cells without a value.
     pub missing: usize,
-    /// The worst ratio that differs significantly from 1; 1 if none does. `None` without intervals.
-    /// If values are missing, a lower bound.
+    /// Worst ratio that differs significantly from 1; 1 if none does. `None` without intervals. A
+    /// lower bound if values are missing.
     pub regret: Option<f64>,
-    /// The geometric mean of the ratios; `None` if a value is missing.
+    /// Geometric mean of the ratios; `None` if a value is missing.
     pub mean: Option<f64>,
-    /// The 95 % interval of the mean.
+    /// 95 % interval of the mean.
     pub ci95: Option<[f64; 2]>,
     /// Number of cells in which the ratio is significantly above 1.
     pub behind: usize,
@@ -117,7 +115,7 @@ impl Row {
         Self { schema: SCHEMA, of }
     }
 
-    /// Its file name in a directory of results.
+    /// Its file in a directory of results.
     pub const FILE: &str = "comparison.ndjson";
 
     /// Reads a line.
@@ -134,32 +132,32 @@ impl Row {
 }
 
 impl Tally {
-    /// Returns the regret for a ranking, marked as a lower bound if values are missing.
+    /// Formats the regret, marked as a lower bound if values are missing.
     #[must_use]
     pub fn shown_regret(&self) -> String {
         format!("{}{}", if self.missing > 0 { "≥" } else { "" }, shown(self.regret))
     }
 
-    /// Returns the interval of the mean for a ranking.
+    /// Formats the interval of the mean.
     #[must_use]
     pub fn shown_interval(&self) -> String {
         self.ci95.map(|bounds| bounds.map(|bound| shown(Some(bound))).join("…")).unwrap_or_default()
     }
 
-    /// Returns a number of cells as a share of the compared cells.
+    /// Formats a number of cells as a share.
     #[must_use]
     pub fn shown_share(&self, of: usize) -> String {
         format!("{:.0} %", 100.0 * of as f64 / self.cells.max(1) as f64)
     }
 
-    /// Returns regret and mean.
+    /// Formats regret and mean.
     #[must_use]
     pub fn shown_in_short(&self) -> String {
         format!("{} ({})", self.shown_regret(), shown(self.mean))
     }
 }
 
-/// Returns a ratio with about three digits, or a dash.
+/// Formats a ratio with about three digits.
 #[must_use]
 pub fn shown(ratio: Option<f64>) -> String {
     match ratio {

@@ -1,9 +1,9 @@
-//! `exchanges.parquet`: a row group for each run, appended when the run is over.
+//! `exchanges.parquet`: a row group for each run, appended at its end.
 //!
-//! Each run appends a complete Parquet file of its own, and the journal keeps its first byte and
-//! length. [`Exchanges::close`] appends a footer that lists the row groups of all runs, with
-//! offsets in the whole file. An interrupted campaign leaves a file without that footer; it
-//! continues with the runs in the journal.
+//! Each run appends a complete Parquet file, and the journal keeps its first byte and length.
+//! [`Exchanges::close`] appends a footer that lists the row groups of all runs, with offsets in the
+//! whole file. Without it, after an interruption, the campaign continues with the runs in the
+//! journal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,28 +18,24 @@ use parquet::file::metadata::{
 
 use crate::tables::{ExchangeRows, Shape};
 
-/// The first bytes of any Parquet file.
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// The exchanges of all runs. Threads that run experiments share it.
+/// The exchanges of all runs, shared by threads.
 #[derive(Debug)]
 pub(crate) struct Exchanges {
     shape: Shape,
-    /// An error, after which nothing is written.
+    /// After an error nothing is written.
     file: Mutex<io::Result<Appended>>,
 }
 
 #[derive(Debug)]
 struct Appended {
     file: File,
-    /// The length of the file.
     bytes: u64,
-    /// The row groups of the runs so far.
     groups: Vec<RowGroupMetaData>,
 }
 
 impl Exchanges {
-    /// Opens the file, or creates it.
     pub(crate) fn open(path: &Path, shape: Shape) -> io::Result<Self> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         if file.metadata()?.len() == 0 {
@@ -49,7 +45,6 @@ impl Exchanges {
         Ok(Self { shape, file: Mutex::new(Ok(Appended { file, bytes, groups: Vec::new() })) })
     }
 
-    /// A table for the exchanges of a run.
     pub(crate) fn rows(&self) -> ExchangeRows {
         ExchangeRows::new(self.shape.clone())
     }
@@ -58,8 +53,7 @@ impl Exchanges {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the row groups of an earlier run at this place of the journal, `None` if the file
-    /// does not have them.
+    /// Returns the row groups of an earlier run; `place` is the journal's.
     pub(crate) fn find(&self, place: &[u64]) -> Option<Vec<RowGroupMetaData>> {
         let (&[at, bytes], Ok(file)) = (place, &*self.lock()) else { return None };
         if at.checked_add(bytes)? > file.bytes {
@@ -70,15 +64,13 @@ impl Exchanges {
         is_same_table.then(|| moved(&metadata, at).ok()).flatten()
     }
 
-    /// Keeps row groups of an earlier run.
     pub(crate) fn keep(&self, groups: Vec<RowGroupMetaData>) {
         if let Ok(file) = &mut *self.lock() {
             file.groups.extend(groups);
         }
     }
 
-    /// Appends the exchanges of a run, and returns their place for the journal. After an error,
-    /// nothing is appended.
+    /// Appends the exchanges of a run, and returns their place for the journal.
     pub(crate) fn write(&self, rows: &ExchangeRows) -> Option<Vec<u64>> {
         let mut file = self.lock();
         match file.as_mut().ok()?.append(rows) {
@@ -90,7 +82,7 @@ impl Exchanges {
         }
     }
 
-    /// Appends the footer of the whole file.
+    /// Appends the footer.
     pub(crate) fn close(&self) -> io::Result<()> {
         let file = std::mem::replace(&mut *self.lock(), Err(io::ErrorKind::Other.into()));
         let Appended { mut file, groups, .. } = file?;
@@ -116,7 +108,7 @@ impl Appended {
     }
 }
 
-/// Reads the metadata of a Parquet file that lies within another one.
+/// Reads the metadata of a Parquet file within another one.
 fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMetaData> {
     let before = |end: u64, length: usize| end.checked_sub(length as u64).filter(|start| *start >= at);
     let start = |end, length| before(end, length).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
@@ -131,7 +123,7 @@ fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMeta
     Ok(ParquetMetaDataReader::decode_metadata(&metadata)?)
 }
 
-/// Moves the row groups of a Parquet file by the offset at which the file starts in another one.
+/// Adds the start of the inner file to all offsets.
 fn moved(metadata: &ParquetMetaData, by: u64) -> ParquetResult<Vec<RowGroupMetaData>> {
     let by = i64::try_from(by)?;
     let group = |group: &RowGroupMetaData| {
@@ -147,7 +139,6 @@ fn moved(metadata: &ParquetMetaData, by: u64) -> ParquetResult<Vec<RowGroupMetaD
     metadata.row_groups().iter().map(group).collect()
 }
 
-/// Row groups with their numbers in the file.
 fn numbered(groups: Vec<RowGroupMetaData>) -> ParquetResult<Vec<RowGroupMetaData>> {
     let numbered = (0..).zip(groups).map(|(number, group)| group.into_builder().set_ordinal(number).build());
     numbered.collect()

@@ -1,7 +1,6 @@
 //! The journal of finished runs, one per line, which are not repeated.
 //!
-//! A line is written with one call at the end of its run, so a killed process can truncate only the
-//! last line.
+//! One call writes a line at the end of its run, so a killed process truncates only the last line.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,21 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::SCHEMA;
 use crate::origin::{CellId, Origin};
-use crate::sample::{Kept, Sample, samples};
-use crate::timeline::Timeline;
+use crate::sample::{Kept, Sample, Timeline, samples};
 
 /// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// The name of its scenario.
+    /// Name of its scenario.
     pub scenario: String,
     /// Fingerprint of the scenario with all changes; see [`Origin::settings`].
     pub settings: String,
-    /// The cell.
+    /// Cell.
     pub cell: CellId,
-    /// The replication, counted from 0.
+    /// Replication, from 0.
     pub replication: u32,
-    /// The seed of its random numbers.
+    /// Seed of its random numbers.
     pub seed: u64,
 }
 
@@ -42,7 +40,6 @@ pub struct Journal {
 #[derive(Debug)]
 struct Appended {
     file: File,
-    /// The error after which nothing is added.
     problem: Option<io::Error>,
 }
 
@@ -54,7 +51,6 @@ struct Place {
     exchanges: Option<Vec<u64>>,
 }
 
-/// The file name in a directory of results.
 pub(crate) const FILE: &str = "runs.ndjson";
 
 const KIND: &str = "run";
@@ -63,43 +59,41 @@ const KIND: &str = "run";
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Line<'a> {
-    /// Schema version of the file.
+    /// Schema version.
     pub schema: u32,
     /// `run`.
     pub kind: Cow<'a, str>,
-    /// The name of its scenario.
+    /// Name of its scenario.
     pub scenario: Cow<'a, str>,
     /// Fingerprint of the scenario with all changes.
     pub settings: Cow<'a, str>,
-    /// The cell.
+    /// Cell.
     pub cell: Cow<'a, CellId>,
-    /// The replication, counted from 0.
+    /// Replication, from 0.
     pub replication: u32,
-    /// The seed of its random numbers.
+    /// Seed of its random numbers.
     pub seed: u64,
-    /// The number of simulated events.
+    /// Simulated events.
     pub events: u64,
-    /// The position of its exchanges, if kept.
+    /// Position of its exchanges, if kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Vec<u64>>,
     /// Timelines of selected exchanges.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub timelines: Cow<'a, [Timeline]>,
-    /// The samples.
+    /// Samples.
     pub outcome: Cow<'a, [Kept]>,
 }
 
 impl Line<'_> {
-    /// The file name in a directory of results.
+    /// Its file in a directory of results.
     pub const FILE: &'static str = FILE;
 }
 
-/// The text before the samples of a run. It cannot occur within a JSON string, where quotation
-/// marks are escaped.
+/// The text before the samples. It cannot occur in a JSON string, which escapes quotation marks.
 const OUTCOME: &str = ",\"outcome\":";
 
-/// Returns the run of a line and the position of its exchanges; `None` if it is not the line of a
-/// run.
+/// Returns a line's run and the position of its exchanges.
 fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
     let (head, _) = line.split_once(OUTCOME)?;
     let line: Line<'_> = serde_json::from_str(&format!("{head}}}")).ok()?;
@@ -114,8 +108,8 @@ fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
 }
 
 impl Journal {
-    /// Opens a journal, or begins one if it is missing or `anew` is set. Returns notes about lines
-    /// that these scenarios cannot use. Fails if another process has it open.
+    /// Opens or begins a journal. Returns notes about unused lines. Fails if another process has it
+    /// open.
     pub(crate) fn open(path: &Path, origins: &[Origin], anew: bool) -> io::Result<(Self, Vec<String>)> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         file.try_lock().map_err(|error| match error {
@@ -167,7 +161,6 @@ impl Journal {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the samples of a run, if present.
     pub(crate) fn samples(&self, run: &Run) -> Option<Vec<Sample>> {
         let place = self.known.get(run)?;
         let mut line = vec![0; place.bytes];
@@ -177,19 +170,18 @@ impl Journal {
         samples(outcome)
     }
 
-    /// Returns the position of a run's exchanges, if kept.
     pub(crate) fn exchanges(&self, run: &Run) -> Option<&[u64]> {
         self.known.get(run)?.exchanges.as_deref()
     }
 
-    /// Adds a finished run. After an error nothing more is added; [`Journal::problem`] returns the
-    /// error.
+    /// Adds a finished run. After an error, [`Journal::problem`], nothing is added.
     pub(crate) fn add(
         &self,
         run: &Run,
         events: u64,
         exchanges: Option<Vec<u64>>,
-        (timelines, outcome): (&[Timeline], &[Kept]),
+        timelines: &[Timeline],
+        outcome: &[Kept],
     ) {
         let line = Line {
             schema: SCHEMA,
@@ -214,13 +206,11 @@ impl Journal {
         }
     }
 
-    /// The error after which nothing is added.
     pub(crate) fn problem(&self) -> Option<io::Error> {
         self.lock().problem.take()
     }
 }
 
-/// `1 line is`, `2 lines are`.
 fn lines(number: u64) -> String {
     if number == 1 { "1 line is".to_owned() } else { format!("{number} lines are") }
 }

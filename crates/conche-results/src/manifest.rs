@@ -11,13 +11,13 @@ use crate::origin::{Origin, Program, sha256};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Manifest {
-    /// Schema version of the file.
+    /// Schema version.
     pub schema: u32,
-    /// The state of the campaign.
+    /// State of the campaign.
     pub state: State,
-    /// The command line.
+    /// Command line.
     pub command: Vec<String>,
-    /// The program.
+    /// Program.
     pub program: Program,
     /// Start time, in UTC.
     pub started: Option<String>,
@@ -25,7 +25,7 @@ pub struct Manifest {
     pub finished: Option<String>,
     /// Number of threads.
     pub threads: Option<usize>,
-    /// The scenarios.
+    /// Scenarios.
     pub scenarios: Vec<Scenario>,
     /// Runs that failed.
     pub failures: Vec<Failure>,
@@ -35,10 +35,10 @@ pub struct Manifest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// The campaign is running, or was killed.
+    /// Running, or killed.
     #[default]
     Running,
-    /// Every run has ended without an error.
+    /// All runs succeeded.
     Complete,
     /// Some runs failed.
     Failed,
@@ -48,25 +48,25 @@ pub enum State {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Scenario {
-    /// Its short name, which its values carry.
+    /// Short name, which its values carry.
     pub name: String,
-    /// The title.
+    /// Title.
     pub title: String,
-    /// The amount of work: replications and durations.
+    /// Replications and durations.
     pub extent: String,
-    /// The seed of its random numbers.
+    /// Seed of its random numbers.
     pub seed: Option<u64>,
-    /// Its copy in the directory.
+    /// Copy in the directory.
     pub file: Option<String>,
-    /// SHA-256 of the scenario, in hexadecimal.
+    /// SHA-256 in hexadecimal.
     pub sha256: String,
     /// Copies of the files it names.
     pub files: Vec<String>,
     /// Fingerprint of everything its runs depend on.
     pub settings: String,
-    /// Number of runs.
+    /// Runs.
     pub runs: Option<u64>,
-    /// Number of runs taken from the journal.
+    /// Runs taken from the journal.
     pub from_journal: Option<u64>,
     /// Simulated events of the other runs.
     pub events: Option<u64>,
@@ -104,7 +104,7 @@ pub struct Near {
     pub values: usize,
     /// Values within 15 % of the published ones.
     pub within: usize,
-    /// The mean of |ln(measured / published)|, if any has a ratio.
+    /// Mean of |ln(measured / published)|.
     pub mean_log_ratio: Option<f64>,
 }
 
@@ -112,15 +112,15 @@ pub struct Near {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Failure {
-    /// Its scenario.
+    /// Scenario.
     pub scenario: String,
-    /// The name of its cell.
+    /// Name of the cell.
     pub cell: String,
-    /// The replication, counted from 0.
+    /// Replication, from 0.
     pub replication: u32,
-    /// The seed of its random numbers.
+    /// Seed of its random numbers.
     pub seed: u64,
-    /// The problem.
+    /// Problem.
     pub problem: String,
 }
 
@@ -135,7 +135,6 @@ pub enum ManifestError {
     Schema(u32),
 }
 
-/// Formats as `default/continuous, replication 3: the problem`.
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, replication {}: {}", self.cell, self.replication, self.problem)
@@ -146,30 +145,29 @@ impl std::fmt::Display for Failure {
 #[derive(Clone, Debug, Default)]
 pub struct Finished<'a> {
     /// Its values, one line each.
-    pub figures: &'a [u8],
-    /// Its tables, as text.
+    pub values: &'a [u8],
+    /// Its tables.
     pub text: &'a str,
-    /// Number of runs, including failed ones.
+    /// Runs, including failed ones.
     pub runs: u64,
-    /// Number of runs taken from the journal.
+    /// Runs taken from the journal.
     pub from_journal: u64,
     /// Failed runs.
     pub failures: &'a [Failure],
-    /// Simulated events of runs not taken from the journal.
+    /// Simulated events of the other runs.
     pub events: u64,
-    /// CPU time of those runs.
+    /// CPU time of the other runs.
     pub cpu: Duration,
     /// Agreement with published values, if any.
     pub score: Option<Score>,
 }
 
-/// Formats a time in UTC.
 fn in_utc(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
 impl Manifest {
-    /// Its file name in a directory of results.
+    /// Its file in a directory of results.
     pub const FILE: &str = "manifest.json";
 
     /// Reads a manifest.
@@ -189,7 +187,6 @@ impl Manifest {
         }
     }
 
-    /// Sets the state at the end, by whether runs have failed.
     pub(crate) fn end(&mut self) {
         self.state = if self.failures.is_empty() { State::Complete } else { State::Failed };
         self.finished = Some(in_utc(SystemTime::now()));
@@ -235,12 +232,11 @@ impl Scenario {
 }
 
 impl Origin {
-    /// Returns its file name in a directory of results.
     pub(crate) fn file(&self) -> String {
         format!("scenarios/{}.toml", plain(&self.name))
     }
 
-    /// Returns the name, in a directory of results, of a file that the scenario names. Files from
+    /// Returns the file, in a directory of results, of a file that the scenario names. Files from
     /// elsewhere are stored beside the scenario.
     pub(crate) fn beside(name: &str) -> String {
         let parts = || name.split(['/', '\\']);
@@ -251,7 +247,6 @@ impl Origin {
     }
 }
 
-/// Turns a name into a file name without directories.
 pub(crate) fn plain(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '_' }).collect();
     if plain.chars().all(|c| c == '.') { "_".to_owned() } else { plain }

@@ -8,20 +8,20 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The origin of results: a scenario as read, and as run.
+/// A scenario as read, and as run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The scenario's name, which all results carry.
+    /// Name, which all results carry.
     pub name: String,
-    /// The title, on one line.
+    /// Title, on one line.
     pub title: String,
-    /// The amount of work, as text.
+    /// Amount of work.
     pub extent: String,
-    /// The seed of all its random numbers.
+    /// Seed of all its random numbers.
     pub seed: u64,
-    /// The text of the scenario.
+    /// Text.
     pub text: String,
-    /// Names and texts of the files that the scenario names.
+    /// Names and texts of the files that it names.
     pub files: Vec<(String, String)>,
     /// Fingerprint of everything its runs depend on, except cell and seed.
     pub settings: String,
@@ -29,26 +29,26 @@ pub struct Origin {
     pub axes: Vec<String>,
 }
 
-/// The identity of a cell among the others of its scenario.
+/// The identity of a cell in its scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(default)]
 pub struct CellId {
-    /// The part of the scenario, if it has several.
+    /// Part of the scenario.
     pub part: Option<String>,
-    /// The swept values, by axis.
+    /// Swept values, by axis.
     pub axes: BTreeMap<String, String>,
-    /// The mix of schemes, if several share the network.
+    /// Mix of schemes.
     pub mix: Option<String>,
-    /// The schemes.
+    /// Schemes.
     pub schemes: Vec<String>,
 }
 
 /// The sources that a program was built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// The version of the package.
+    /// Version of the package.
     pub version: &'static str,
-    /// The commit of the repository, in hexadecimal; `None` if there was no repository.
+    /// Commit in hexadecimal; `None` without a repository.
     pub commit: Option<&'static str>,
     /// Whether the sources differed from the commit, if known.
     pub is_dirty: Option<bool>,
@@ -58,14 +58,13 @@ pub struct Build {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Program {
-    /// The version.
+    /// Version.
     pub version: String,
-    /// The commit it was built from; `None` if unknown.
+    /// Commit.
     pub commit: Option<String>,
     /// Whether the sources differed from the commit, if known.
     pub dirty: Option<bool>,
-    /// SHA-256 of the executable, in hexadecimal: it may contain controllers of its own. `None` if
-    /// it cannot be read.
+    /// SHA-256 of the executable, which may contain controllers of its own.
     pub sha256: Option<String>,
 }
 
@@ -84,7 +83,6 @@ impl Program {
     }
 }
 
-/// Formats as `0.1.0 (commit 0123456789ab, modified)`.
 impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let commit = self.commit.as_deref().map_or("unknown", |commit| commit.get(..12).unwrap_or(commit));
@@ -93,7 +91,7 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// Returns a fingerprint of texts in order: 16 hexadecimal digits of a SHA-256.
+/// Returns 16 hexadecimal digits of a SHA-256 of texts in order.
 #[must_use]
 pub fn fingerprint(texts: &[&str]) -> String {
     let mut hasher = Sha256::new();
@@ -104,7 +102,6 @@ pub fn fingerprint(texts: &[&str]) -> String {
     hexadecimal(&hasher.finalize()[..8])
 }
 
-/// Returns the SHA-256 of a text, in hexadecimal.
 pub(crate) fn sha256(text: &[u8]) -> String {
     hexadecimal(&Sha256::digest(text))
 }
@@ -130,7 +127,6 @@ impl io::Write for Hasher {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

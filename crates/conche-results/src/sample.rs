@@ -1,4 +1,4 @@
-//! The samples of a run, and the values computed from each.
+//! The samples of a run and the values computed from each, and the timelines of its exchanges.
 
 use std::str::FromStr;
 
@@ -12,14 +12,13 @@ pub enum Sample {
     One(#[serde(deserialize_with = "or_nan")] f64),
     /// A ratio, as numerator and denominator; the denominator is not 0.
     Ratio(f64, f64),
-    /// Integers of flows or exchanges in a base unit, and the number of base units per unit of the
-    /// metric.
+    /// Integers of flows or exchanges in a base unit, and base units per unit of the metric.
     Each(Vec<u64>, f64),
     /// A number per flow, if the flow has one.
     OfFlows(Vec<Option<f64>>),
     /// Numbers with labels.
     Labelled(#[serde(deserialize_with = "each_or_nan")] Vec<(String, f64)>),
-    /// No value, such as the mean of no numbers.
+    /// No value.
     #[default]
     None,
 }
@@ -66,39 +65,38 @@ fn each_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Kept {
-    /// The phase; `None` for the whole run.
+    /// Phase; `None` for the whole run.
     pub phase: Option<String>,
-    /// The scheme.
+    /// Scheme.
     pub scheme: String,
-    /// The unit.
+    /// Unit.
     pub unit: String,
-    /// The values computed from it.
-    pub figures: Vec<Made>,
-    /// The sample.
+    /// Values computed from it.
+    #[serde(rename = "figures")]
+    pub values: Vec<Made>,
+    /// Sample.
     pub sample: Sample,
 }
 
-/// A value; `{}` in its column is replaced with each label of the sample.
+/// A value; labels of the sample replace `{}` in its column.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Made {
-    /// Its row.
+    /// Row.
     pub row: String,
-    /// Its column.
+    /// Column.
     pub column: String,
 }
 
-/// Reads the samples from the JSON of [`Kept`] values, bit by bit as written; `None` if it is
-/// anything else.
+/// Reads the samples from the JSON of [`Kept`] values, with the exact numbers.
 ///
-/// The rest follows from the scenario. The order of keys is fixed, and quotation marks within
-/// strings are escaped, so each sample begins at its key.
+/// The scenario determines the rest. The order of keys is fixed, and strings escape quotation
+/// marks, so each sample begins at its key.
 pub(crate) fn samples(json: &str) -> Option<Vec<Sample>> {
     let mut parts = json.split(",\"sample\":");
     parts.next()?;
     parts.map(|part| Cursor(part).sample()).collect()
 }
 
-/// The unread rest of a text.
 struct Cursor<'a>(&'a str);
 
 impl Cursor<'_> {
@@ -167,6 +165,56 @@ impl Cursor<'_> {
     }
 }
 
+/// An exchange, transmission by transmission.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Timeline {
+    /// Reason for its selection.
+    pub which: Which,
+    /// Scheme.
+    pub scheme: String,
+    /// Traffic.
+    pub traffic: String,
+    /// Number of the client's node.
+    pub client: u32,
+    /// Number of the server's node.
+    pub server: u32,
+    /// First transmission, in seconds since the start of the run.
+    pub start_s: f64,
+    /// Duration in seconds.
+    pub lasted_s: f64,
+    /// Whether it was answered.
+    pub is_answered: bool,
+    /// Time after the first transmission, and timeout, of each transmission, in seconds.
+    pub copies: Vec<(f64, f64)>,
+}
+
+/// Which exchange of a scheme in a run is selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Which {
+    /// The slowest.
+    Slowest,
+    /// Of median duration.
+    Median,
+    /// With the most transmissions; of several, the slowest.
+    MostCopies,
+}
+
+impl Which {
+    /// All selections.
+    pub const ALL: [Self; 3] = [Self::Slowest, Self::Median, Self::MostCopies];
+
+    /// Returns the description.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Slowest => "the slowest",
+            Self::Median => "the median",
+            Self::MostCopies => "the one with most retransmissions",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +222,7 @@ mod tests {
     fn kept(sample: Sample) -> Kept {
         let made = Made { row: "a,\"sample\":1/}".to_owned(), column: "b\\".to_owned() };
         let (scheme, unit) = ("\"mine\"".to_owned(), "s".to_owned());
-        Kept { phase: Some("one, \"two\"".to_owned()), scheme, unit, figures: vec![made], sample }
+        Kept { phase: Some("one, \"two\"".to_owned()), scheme, unit, values: vec![made], sample }
     }
 
     #[test]

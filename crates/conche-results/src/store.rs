@@ -5,16 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::comparison::Row;
 use crate::exchanges::Exchanges;
-use crate::file_names::{BOARD, COMPARISON, EXCHANGES, FIGURES, JOURNAL, MANIFEST, RUNS};
 use crate::journal::{Journal, Run};
-use crate::manifest::{Finished, Manifest, plain};
+use crate::manifest::{Finished, Manifest, ManifestError, plain};
 use crate::origin::{Origin, Program};
-use crate::previous::{self, PreviousError};
 use crate::sample::{Kept, Sample};
 use crate::tables::{ExchangeRows, RunRows, Shape};
 
-/// A directory of results under construction, shared by the threads that run experiments.
+/// A directory of results under construction, shared by threads.
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
@@ -24,30 +23,29 @@ pub struct Store {
     done: Mutex<Done>,
 }
 
-/// Data that is rewritten at the end of each scenario.
 #[derive(Debug)]
 struct Done {
     manifest: Manifest,
-    figures: Vec<u8>,
+    values: Vec<u8>,
     runs: Vec<RunRows>,
 }
 
-/// The campaign of a store, and its directory.
+/// A campaign and its directory.
 #[derive(Clone, Debug)]
 pub struct Begin<'a> {
-    /// The directory; created if missing.
+    /// Directory; created if missing.
     pub directory: &'a Path,
-    /// The program.
+    /// Program.
     pub program: Program,
-    /// The arguments, the program's name first.
+    /// Arguments, the program's name first.
     pub command: Vec<String>,
     /// Number of threads.
     pub threads: usize,
-    /// The scenarios, in the order of their runs.
+    /// Scenarios, in the order of their runs.
     pub origins: &'a [Origin],
     /// Keeps every exchange.
     pub with_exchanges: bool,
-    /// Removes earlier results. Otherwise, runs in the journal are not repeated.
+    /// Removes earlier results, instead of continuing them.
     pub overwrites: bool,
 }
 
@@ -57,9 +55,9 @@ pub enum StoreError {
     /// It holds results that cannot be continued.
     #[error("cannot go on in {}: {problem}; name another directory, or begin anew with --overwrite", directory.display())]
     Previous {
-        /// [`Store`]: a directory of results.
+        /// Directory.
         directory: PathBuf,
-        /// The problem.
+        /// Problem.
         problem: PreviousError,
     },
     /// Another process is writing to it.
@@ -68,9 +66,9 @@ pub enum StoreError {
     /// It cannot be created or written.
     #[error("cannot write results into {}: name a directory that can be made or written to", directory.display())]
     Io {
-        /// [`Store`]: a directory of results.
+        /// Directory.
         directory: PathBuf,
-        /// The reason.
+        /// Reason.
         #[source]
         error: io::Error,
     },
@@ -87,24 +85,24 @@ impl Store {
         fs::create_dir_all(&directory).map_err(failed)?;
         let Begin { program, command, threads, origins, with_exchanges, overwrites, .. } = begin;
         if !overwrites {
-            previous::check(&directory, &program, origins)
+            check_previous(&directory, &program, origins)
                 .map_err(|problem| StoreError::Previous { directory: directory.clone(), problem })?;
         }
-        // The journal's lock protects the directory, so nothing is changed before it is open.
+        // Nothing is changed before the journal's lock is held.
         let open = || Journal::open(&directory.join(JOURNAL), origins, overwrites);
         let (journal, notes) = open().map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => StoreError::Busy(directory.clone()),
             _ => failed(error),
         })?;
         if overwrites {
-            previous::remove(&directory).map_err(failed)?;
+            remove_previous(&directory).map_err(failed)?;
         }
         let exchanges = with_exchanges.then(|| Exchanges::open(&directory.join(EXCHANGES), Shape::exchanges(origins)));
         let manifest = Manifest::new(program, command, threads, origins);
         let store = Self {
             runs_shape: Shape::runs(origins),
             exchanges: exchanges.transpose().map_err(failed)?,
-            done: Mutex::new(Done { manifest, figures: Vec::new(), runs: Vec::new() }),
+            done: Mutex::new(Done { manifest, values: Vec::new(), runs: Vec::new() }),
             journal,
             directory: directory.clone(),
         };
@@ -133,7 +131,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the outcome of an earlier run, if present. `restore` rebuilds it from its samples.
+    /// Returns the outcome of an earlier run, which `restore` rebuilds from its samples.
     pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
         let groups = match &self.exchanges {
             Some(exchanges) => Some((exchanges.find(self.journal.exchanges(run)?)?, exchanges)),
@@ -150,7 +148,7 @@ impl Store {
     pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &[Kept]) {
         let place = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
         let timelines = exchanges.map(ExchangeRows::timelines).unwrap_or_default();
-        self.journal.add(run, events, place, (timelines, outcome));
+        self.journal.add(run, events, place, timelines, outcome);
     }
 
     /// Returns a table for the exchanges of a run, if they are kept.
@@ -176,12 +174,12 @@ impl Store {
     /// If it cannot be written.
     pub fn finish(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
         let mut done = self.lock();
-        let Done { manifest, figures, runs } = &mut *done;
-        figures.extend_from_slice(finished.figures);
+        let Done { manifest, values, runs } = &mut *done;
+        values.extend_from_slice(finished.values);
         manifest.scenarios.iter_mut().filter(|scenario| scenario.name == name).for_each(|of| of.finish(finished));
         manifest.failures.extend_from_slice(finished.failures);
         let write = || {
-            fs::write(self.directory.join(FIGURES), figures.as_slice())?;
+            fs::write(self.directory.join(VALUES), values.as_slice())?;
             fs::write(self.directory.join(format!("{}.txt", plain(name))), finished.text)?;
             let file = File::create(self.directory.join(RUNS))?;
             let mut table = self.runs_shape.rows().begin(file)?;
@@ -225,7 +223,6 @@ impl Store {
 }
 
 impl Manifest {
-    /// Replaces an earlier manifest atomically.
     fn write(&self, directory: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         let new = directory.join("manifest.json.new");
@@ -233,6 +230,93 @@ impl Manifest {
         fs::rename(new, directory.join(MANIFEST))
     }
 }
+
+/// Why the results in a directory cannot be continued.
+#[derive(Debug, thiserror::Error)]
+pub enum PreviousError {
+    /// The directory has runs, but no manifest.
+    #[error("it holds a {JOURNAL} without a {MANIFEST}")]
+    NoManifest,
+    /// The manifest cannot be opened.
+    #[error("its {MANIFEST} cannot be read: {0}")]
+    Unreadable(io::Error),
+    /// The manifest is invalid.
+    #[error("its {MANIFEST} {0}")]
+    Manifest(#[from] ManifestError),
+    /// The results are of other scenarios.
+    #[error("it holds results of {there}, not of {here}")]
+    OtherScenarios {
+        /// Names in the directory.
+        there: String,
+        /// Names of the scenarios to run.
+        here: String,
+    },
+    /// The scenario, or a file that it names, has changed.
+    #[error("it holds results of another scenario {scenario}: its {file} is not what is to be run")]
+    OtherText {
+        /// Name of the scenario.
+        scenario: String,
+        /// File that differs.
+        file: String,
+    },
+    /// Another build of conche wrote the results.
+    #[error("it holds results of another build of conche, {there}; this is {here}")]
+    OtherBuild {
+        /// Build that wrote the results.
+        there: Box<Program>,
+        /// This build.
+        here: Box<Program>,
+    },
+}
+
+/// Fails if this program cannot continue the directory's results with these scenarios.
+fn check_previous(directory: &Path, program: &Program, origins: &[Origin]) -> Result<(), PreviousError> {
+    let text = match fs::read_to_string(directory.join(MANIFEST)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let has_runs = directory.join(JOURNAL).exists();
+            return if has_runs { Err(PreviousError::NoManifest) } else { Ok(()) };
+        }
+        Err(error) => return Err(PreviousError::Unreadable(error)),
+    };
+    let manifest = Manifest::from_json(&text)?;
+    let there: Vec<&str> = manifest.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+    let here: Vec<&str> = origins.iter().map(|origin| origin.name.as_str()).collect();
+    if there != here {
+        let [there, here] = [there, here].map(|names| names.join(", "));
+        return Err(PreviousError::OtherScenarios { there, here });
+    }
+    for origin in origins {
+        let files = origin.files.iter().map(|(name, text)| (Origin::beside(name), text));
+        for (file, text) in [(origin.file(), &origin.text)].into_iter().chain(files) {
+            if fs::read_to_string(directory.join(&file)).ok().as_ref() != Some(text) {
+                return Err(PreviousError::OtherText { scenario: origin.name.clone(), file });
+            }
+        }
+    }
+    let there = manifest.program;
+    if program.sha256.is_none() || there.sha256 != program.sha256 {
+        return Err(PreviousError::OtherBuild { there: Box::new(there), here: Box::new(program.clone()) });
+    }
+    Ok(())
+}
+
+fn remove_previous(directory: &Path) -> io::Result<()> {
+    WRITTEN.iter().try_for_each(|name| match fs::remove_file(directory.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    })
+}
+
+const MANIFEST: &str = Manifest::FILE;
+const JOURNAL: &str = crate::journal::FILE;
+const VALUES: &str = "figures.ndjson";
+const RUNS: &str = "runs.parquet";
+const EXCHANGES: &str = "exchanges.parquet";
+const COMPARISON: &str = Row::FILE;
+const BOARD: &str = "comparison.txt";
+/// All files but the journal, scenarios and tables of text.
+const WRITTEN: [&str; 6] = [MANIFEST, VALUES, RUNS, EXCHANGES, COMPARISON, BOARD];
 
 #[cfg(test)]
 mod tests;

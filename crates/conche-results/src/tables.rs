@@ -1,69 +1,77 @@
-//! Tables of the values of runs, and of their exchanges.
+//! Tables of the values of runs, and of their exchanges, and their Parquet files.
 
-use std::io;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type};
 
 use crate::origin::{CellId, Origin};
-use crate::table::{Column, Rows, Value};
-use crate::timeline::Timeline;
+use crate::sample::Timeline;
 
-/// A value of a run, from which the value of the same row and column is computed.
+/// A value of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunRow<'a> {
-    /// The run.
+    /// Run.
     pub of: RowOf<'a>,
-    /// The phase; `None` for the whole run.
+    /// Phase; `None` for the whole run.
     pub phase: Option<&'a str>,
-    /// The row of the value.
+    /// Row.
     pub row: &'a str,
-    /// The column of the value.
+    /// Column.
     pub metric: &'a str,
-    /// The unit.
+    /// Unit.
     pub unit: &'a str,
-    /// The statistic within this run.
+    /// Statistic within this run.
     pub value: f64,
 }
 
 /// A finished exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct ExchangeRow<'a> {
-    /// The run.
+    /// Run.
     pub of: RowOf<'a>,
-    /// The traffic that it belongs to.
+    /// Traffic.
     pub traffic: &'a str,
-    /// The number of the client's node.
+    /// Number of the client's node.
     pub client: u32,
-    /// The number of the server's node.
+    /// Number of the server's node.
     pub server: u32,
-    /// Time of the first transmission, in seconds since the start of the run.
+    /// First transmission, in seconds since the start of the run.
     pub start_s: f64,
-    /// Time of its end.
+    /// End.
     pub end_s: f64,
     /// Transmissions of the request.
     pub transmissions: u16,
-    /// Unnecessary transmissions: an earlier one, and its acknowledgement, had arrived.
+    /// Spurious transmissions: an earlier one and its acknowledgement had arrived.
     pub unnecessary: u16,
     /// Whether it was answered.
     pub is_answered: bool,
-    /// Time from the first transmission to the acknowledgement, if any.
+    /// Time from the first transmission to the acknowledgement.
     pub rtt_s: Option<f64>,
 }
 
 /// The run and scheme of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowOf<'a> {
-    /// The scenario.
+    /// Scenario.
     pub scenario: &'a str,
-    /// The cell.
+    /// Cell.
     pub cell: &'a CellId,
-    /// The scheme.
+    /// Scheme.
     pub scheme: &'a str,
-    /// The replication, counted from 0.
+    /// Replication, from 0.
     pub replication: u32,
-    /// The seed of its random numbers.
+    /// Seed of its random numbers.
     pub seed: u64,
 }
 
-/// The columns of a table; those of axes depend on the scenarios.
+/// The columns of a table; the axes are those of the scenarios.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     axes: Vec<String>,
@@ -103,7 +111,6 @@ impl Shape {
         Self { axes, columns }
     }
 
-    /// A table without rows.
     pub(crate) fn rows(&self) -> Rows {
         Rows::new(self.columns.clone())
     }
@@ -117,7 +124,6 @@ impl Shape {
     }
 }
 
-/// The numbers of the simulator are below 2^31.
 fn int(number: impl Into<u32>) -> Value<'static> {
     Value::Int32(i32::try_from(number.into()).unwrap_or(i32::MAX))
 }
@@ -143,7 +149,7 @@ impl RunRows {
     /// Adds a row.
     ///
     /// # Errors
-    /// If the row does not fit the columns of the table.
+    /// If the row does not fit the columns.
     pub fn push(&mut self, row: &RunRow<'_>) -> io::Result<()> {
         let further = [
             row.phase.into(),
@@ -178,7 +184,7 @@ impl ExchangeRows {
     /// Adds a row.
     ///
     /// # Errors
-    /// If the row does not fit the columns of the table.
+    /// If the row does not fit the columns.
     pub fn push(&mut self, row: &ExchangeRow<'_>) -> io::Result<()> {
         let further = [
             Value::Text(row.traffic),
@@ -192,5 +198,180 @@ impl ExchangeRows {
             row.rtt_s.map_or(Value::Null, Value::Double),
         ];
         self.0.push(&mut self.1, row.of, further.into_iter())
+    }
+}
+
+/// A column with its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    name: String,
+    values: Values,
+    /// Definition level of each row of an optional column: 1 with a value, 0 without.
+    levels: Option<Vec<i16>>,
+}
+
+#[derive(Clone, Debug)]
+enum Values {
+    /// Equal texts share their bytes.
+    Text(Vec<ByteArray>, HashMap<Box<str>, ByteArray>),
+    Int32(Vec<i32>),
+    /// Parquet stores unsigned integers by their bits.
+    Uint64(Vec<i64>),
+    Double(Vec<f64>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Null,
+    Text(&'a str),
+    Int32(i32),
+    Uint64(u64),
+    Double(f64),
+}
+
+impl<'a> From<Option<&'a str>> for Value<'a> {
+    fn from(text: Option<&'a str>) -> Self {
+        text.map_or(Self::Null, Self::Text)
+    }
+}
+
+impl Column {
+    pub(crate) fn text(name: impl Into<String>) -> Self {
+        Self { name: name.into(), values: Values::Text(Vec::new(), HashMap::new()), levels: None }
+    }
+
+    pub(crate) fn int32(name: impl Into<String>) -> Self {
+        Self { name: name.into(), values: Values::Int32(Vec::new()), levels: None }
+    }
+
+    pub(crate) fn uint64(name: impl Into<String>) -> Self {
+        Self { name: name.into(), values: Values::Uint64(Vec::new()), levels: None }
+    }
+
+    pub(crate) fn double(name: impl Into<String>) -> Self {
+        Self { name: name.into(), values: Values::Double(Vec::new()), levels: None }
+    }
+
+    pub(crate) fn optional(self) -> Self {
+        Self { levels: Some(Vec::new()), ..self }
+    }
+
+    fn push(&mut self, value: Value<'_>) -> io::Result<()> {
+        if let Some(levels) = &mut self.levels {
+            levels.push(i16::from(value != Value::Null));
+            if value == Value::Null {
+                return Ok(());
+            }
+        }
+        match (&mut self.values, value) {
+            (Values::Text(values, known), Value::Text(text)) => {
+                if !known.contains_key(text) {
+                    known.insert(text.into(), text.into());
+                }
+                values.extend(known.get(text).cloned());
+            }
+            (Values::Int32(values), Value::Int32(value)) => values.push(value),
+            (Values::Uint64(values), Value::Uint64(value)) => values.push(value.cast_signed()),
+            (Values::Double(values), Value::Double(value)) => values.push(value),
+            _ => return Err(invalid(format!("{value:?} does not fit the column `{}`", self.name))),
+        }
+        Ok(())
+    }
+
+    fn schema(&self) -> ParquetResult<Type> {
+        let (physical, logical) = match self.values {
+            Values::Text(..) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            Values::Int32(_) => (PhysicalType::INT32, None),
+            Values::Uint64(_) => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
+            Values::Double(_) => (PhysicalType::DOUBLE, None),
+        };
+        let repetition = if self.levels.is_some() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        Type::primitive_type_builder(&self.name, physical)
+            .with_logical_type(logical)
+            .with_repetition(repetition)
+            .build()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    columns: Vec<Column>,
+    count: usize,
+}
+
+impl Rows {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
+        Self { columns, count: 0 }
+    }
+
+    /// Adds a row, with a value for each column.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if the row does not fit. The table is then unusable.
+    pub(crate) fn push<'a>(&mut self, row: impl IntoIterator<Item = Value<'a>>) -> io::Result<()> {
+        let mut row = row.into_iter();
+        for column in &mut self.columns {
+            let value = row.next().ok_or_else(|| invalid(format!("no value for the column `{}`", column.name)))?;
+            column.push(value)?;
+        }
+        self.count += 1;
+        row.next().map_or(Ok(()), |value| Err(invalid(format!("no column for {value:?}"))))
+    }
+
+    /// Begins a Parquet file. Statistics per row group let readers skip groups; doubles rarely
+    /// repeat, and have no dictionary.
+    pub(crate) fn begin<W: Write + Send>(&self, out: W) -> io::Result<SerializedFileWriter<W>> {
+        let properties = WriterProperties::builder()
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true);
+        let doubles = self.columns.iter().filter(|column| matches!(column.values, Values::Double(_)));
+        let properties = doubles.fold(properties, |properties, column| {
+            properties.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), false)
+        });
+        Ok(SerializedFileWriter::new(out, Arc::new(self.schema()?), Arc::new(properties.build()))?)
+    }
+
+    pub(crate) fn schema(&self) -> io::Result<Type> {
+        let fields = self.columns.iter().map(|column| column.schema().map(Arc::new)).collect::<ParquetResult<_>>()?;
+        Ok(Type::group_type_builder("schema").with_fields(fields).build()?)
+    }
+
+    /// Writes the rows as one row group, if any.
+    pub(crate) fn write<W: Write + Send>(&self, file: &mut SerializedFileWriter<W>) -> io::Result<()> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let mut group = file.next_row_group()?;
+        for column in &self.columns {
+            let mut writer = group.next_column()?.ok_or_else(|| invalid("too many columns".to_owned()))?;
+            let levels = column.levels.as_deref();
+            match &column.values {
+                Values::Text(values, _) => writer.typed::<ByteArrayType>().write_batch(values, levels, None)?,
+                Values::Int32(values) => writer.typed::<Int32Type>().write_batch(values, levels, None)?,
+                Values::Uint64(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
+                Values::Double(values) => writer.typed::<DoubleType>().write_batch(values, levels, None)?,
+            };
+            writer.close()?;
+        }
+        group.close()?;
+        Ok(())
+    }
+}
+
+fn invalid(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_do_not_fit_the_columns_are_refused() {
+        let rows = || Rows::new(vec![Column::text("scheme")]);
+        assert!(rows().push([Value::Int32(1)]).is_err_and(|error| error.to_string().contains("`scheme`")));
+        assert!(rows().push([Value::Null]).is_err(), "the column is not optional");
+        assert!(rows().push([]).is_err());
+        assert!(rows().push([Value::Text("a"), Value::Text("b")]).is_err());
     }
 }

@@ -5,14 +5,14 @@
 pub enum Verdict {
     /// The 95 % interval of the outcome lies inside the claimed range.
     Holds,
-    /// The interval lies partly inside the claimed range, or the outcome has no interval.
+    /// The interval lies partly inside, or is missing.
     Inconclusive,
-    /// The interval lies outside the claimed range.
+    /// The interval lies outside.
     Refuted,
 }
 
 impl Verdict {
-    /// Returns the verdict as a value: 1 if the claim holds, 0 if it is refuted, otherwise 0.5.
+    /// Returns 1 if the claim holds, 0 if it is refuted, otherwise 0.5.
     #[must_use]
     pub const fn number(self) -> f64 {
         match self {

@@ -1,5 +1,4 @@
-//! Types that are validated during deserialization, so that an error points at its place in the
-//! file.
+//! Types that are validated during deserialization, so that an error has a place in the file.
 
 use std::fmt;
 use std::ops::Deref;
@@ -24,7 +23,7 @@ pub struct Range {
     most: u32,
 }
 
-/// A text, or a list of several.
+/// One text, or a list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub enum Texts {
@@ -76,13 +75,13 @@ impl<T> Deref for NonEmpty<T> {
 }
 
 impl Range {
-    /// Returns the lower end.
+    /// Lower end.
     #[must_use]
     pub fn least(self) -> u32 {
         self.least
     }
 
-    /// Returns the upper end.
+    /// Upper end.
     #[must_use]
     pub fn most(self) -> u32 {
         self.most

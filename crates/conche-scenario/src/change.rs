@@ -1,36 +1,39 @@
-//! Changes to the network during a run.
+//! Changes to the network during a run, and its phases.
+
+use std::time::Duration;
 
 use conche_netsim::wired::LinkConfig;
 use serde::Deserialize;
 
+use super::{ScenarioError, ensure, labels};
 use crate::units::Span;
 
 /// A change at a given time.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// The time, since the start of the run.
+    /// Time since the start of the run.
     pub at: Span,
     /// The change.
-    pub event: Happening,
+    pub event: ChangeEvent,
 }
 
 /// A kind of change.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Happening {
+pub enum ChangeEvent {
     /// A link gets another configuration.
     Link {
-        /// The link's name.
+        /// Name of the link.
         name: String,
-        /// The configuration; omitted values are those at the start of the run.
+        /// Configuration; omitted values are those at the start of the run.
         wire: Box<LinkConfig>,
     },
     /// A link is down for a time, and its queued frames are lost.
     Fail {
-        /// The link's name.
+        /// Name of the link.
         link: String,
-        /// The duration.
+        /// Duration.
         #[serde(rename = "for")]
         lasting: Span,
     },
@@ -38,13 +41,47 @@ pub enum Happening {
     CutOff {
         /// A node, a group, or a part of one such as `mote[3]`.
         nodes: String,
-        /// The duration.
+        /// Duration.
         #[serde(rename = "for")]
         lasting: Span,
     },
     /// A node restarts without its state.
     Reboot {
-        /// A node, a group, or a part of one such as `mote[3]`.
+        /// A node, a group, or a part of one.
         nodes: String,
     },
+}
+
+/// A phase of the run, after the previous one. It has the values of the whole run, in rows that end
+/// with its name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Name in rows.
+    pub name: String,
+    /// Duration.
+    pub lasts: Span,
+}
+
+impl Phase {
+    /// Returns the begin and end of each.
+    pub fn spans(phases: &[Self]) -> impl Iterator<Item = (Duration, Duration)> {
+        phases.iter().scan(Duration::ZERO, |begun, phase| {
+            let from = *begun;
+            *begun = begun.saturating_add(phase.lasts.0);
+            Some((from, *begun))
+        })
+    }
+
+    pub(super) fn validate(phases: &[Self], duration: Option<Span>) -> Result<(), ScenarioError> {
+        labels("phases", phases.iter().map(|phase| &phase.name))?;
+        for phase in phases {
+            let problem = "a phase of 0s; write how long it `lasts` as in \"300s\"";
+            ensure(!phase.lasts.0.is_zero(), format_args!("phases.{}.lasts", phase.name), problem)?;
+        }
+        let end = Self::spans(phases).last().map_or(Duration::ZERO, |(_, end)| end);
+        let Some(duration) = duration else { return Ok(()) };
+        let problem = format_args!("together they last {}, longer than the run of {duration}", Span(end));
+        ensure(end <= duration.0, "phases", problem)
+    }
 }

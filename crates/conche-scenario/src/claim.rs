@@ -6,31 +6,30 @@ use serde::Deserialize;
 
 use super::{ScenarioError, Unit};
 
-/// A statement, tested with measured values.
+/// A statement that measured values test.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name: a template of the labels in `each`.
+    /// Name: a template of the labels in `each`.
     pub row: String,
-    /// The compared values.
+    /// Column of the compared values.
     pub column: String,
-    /// The comparison.
+    /// Comparison.
     pub compare: Compare,
-    /// The compared rows. A difference or ratio has the second one as its subtrahend or
-    /// denominator. Intervals are of the differences, ratios and so on within each replication,
-    /// whose random numbers all schemes share.
+    /// Compared rows. The second one of a difference or ratio is the subtrahend or denominator.
+    /// Intervals are of the outcome per replication, as all schemes share random numbers.
     pub of: Vec<Operand>,
-    /// The name of the outcome in results.
+    /// Name of the outcome in results.
     #[serde(rename = "as")]
     pub outcome: String,
-    /// The unit of the outcome.
+    /// Unit of the outcome.
     pub unit: Unit,
-    /// The range of the outcome, both ends included. If the statement gives no numbers, the range
-    /// is our interpretation.
+    /// Range of the outcome, both ends included; our interpretation if the statement has no
+    /// numbers.
     pub range: Option<(f64, f64)>,
-    /// A lower bound, in place of a range.
+    /// Lower bound, in place of a range.
     pub above: Option<f64>,
-    /// An upper bound, in place of a range.
+    /// Upper bound, in place of a range.
     pub below: Option<f64>,
     /// Labels; the claim holds for each combination.
     #[serde(default)]
@@ -41,16 +40,16 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a row, or { least = [rows] } or { most = [rows] }")]
 pub enum Operand {
-    /// A template of the labels in `each`.
+    /// Template of the labels in `each`.
     Row(String),
     /// The row with the lowest value.
     Least {
-        /// The rows.
+        /// Rows.
         least: Vec<String>,
     },
     /// The row with the highest value.
     Most {
-        /// The rows.
+        /// Rows.
         most: Vec<String>,
     },
 }
@@ -65,16 +64,14 @@ pub enum Compare {
     Difference,
     /// The first divided by the second.
     Ratio,
-    /// The first exceeds the second: the interval of their difference lies above 0. Takes no range;
-    /// the outcome is their ratio.
+    /// The interval of the difference lies above 0. Takes no range; the outcome is the ratio.
     Apart,
-    /// The ratio of the standard deviations over runs, first to second.
+    /// Ratio of the standard deviations over runs.
     Widths,
-    /// The highest of several values minus the lowest. Their rows are patterns with `*` as a
-    /// wildcard.
+    /// The highest of several values minus the lowest. Rows are patterns with `*` as a wildcard.
     Spread,
-    /// The share of the variance of several values (R²) that a rising line explains; 0 if the line
-    /// does not rise. Their rows have one `*`, at the number on the line's axis.
+    /// Share of the values' variance (R²) that a rising line explains; 0 if it does not rise. The
+    /// rows' only `*` is the number on the line's axis.
     LineFrom(f64),
 }
 

@@ -4,12 +4,10 @@ use std::sync::OnceLock;
 
 use conche_proto::cc::any::{Controllers, Named};
 
-/// Set once at the start of the program. Parsers of scenarios and arguments take no context, so
-/// they read this static.
+/// A static, because parsers of scenarios and arguments take no context.
 static KNOWN: OnceLock<Controllers> = OnceLock::new();
 
-/// Adds the program's own controllers. Call it once, before any name is read; later calls have no
-/// effect.
+/// Adds the program's own controllers. Only the first call before any name is read has an effect.
 ///
 /// # Errors
 /// If two controllers have the same name.

@@ -1,38 +1,38 @@
-//! [`Document`]: a scenario as read, and the source of its cells.
+//! [`Document`]: a scenario as read, with its cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue, Deserializer};
-use toml::{Spanned, Table};
+use toml::{Spanned, Table, Value as Toml};
 
 use super::sweep::{SCHEME, combinations};
 use super::{
-    AtLeastOne, Axis, Cell, Effort, ErrorSpan, FileError, Files, Label, Mix, NonEmpty, Point, Scenario, ScenarioError,
-    files, matches_any, part, path, select,
+    AtLeastOne, Axis, Cell, Change, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes, NonEmpty, Phase, Point,
+    Radio, Scenario, ScenarioError, Traffic, Value, distinct, files, matches_any, path, select,
 };
+use crate::units::Span;
 
-/// A scenario with its parsed text.
+/// A scenario with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     table: Table,
     scenario: Scenario,
-    /// Its parts as complete scenarios; without parts, the scenario itself.
     sections: Vec<Scenario>,
     cells: Vec<Cell>,
     effort: Effort,
-    /// The labels of all cells on the axes that [`Effort::only`] selects by.
+    /// Labels of all cells on the axes of [`Effort::only`].
     offered: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Document {
-    /// Reads and checks a scenario with all its cells. `file` returns the texts of files it names.
+    /// Reads and checks a scenario with all its cells; `file` returns the files it names.
     ///
     /// # Errors
     /// The problem, its place, and a valid alternative.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
-        // The text is parsed first, because errors in a table have no span.
+        // Errors in a table have no span, so the text is parsed first.
         let parsed = DeTable::parse(text)?;
         if let Some(span) = parsed.get_ref().values().find_map(first_date) {
             return Err(ScenarioError::in_text(span, "a scenario has no dates; write a text in quotation marks"));
@@ -54,7 +54,7 @@ impl Document {
         Self::read(text, &|_| Err(FileError::NotFound))
     }
 
-    /// Returns the scenario without the overrides of its parts; see [`Document::sections`].
+    /// Returns the scenario without the overrides of its parts.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
@@ -66,7 +66,7 @@ impl Document {
         &self.sections
     }
 
-    /// Returns the names of its axes, except the axis of schemes.
+    /// Returns the names of its axes, except that of schemes.
     #[must_use]
     pub fn axes(&self) -> Vec<String> {
         let axes = self.sections.iter().flat_map(|section| &section.sweep).map(|axis| &axis.name);
@@ -84,8 +84,7 @@ impl Document {
         Ok(changed)
     }
 
-    /// Changes the number of runs, and the schemes. One matching label suffices; see
-    /// [`Document::check_labels`] for the others.
+    /// Changes the number of runs, and the schemes.
     ///
     /// # Errors
     /// If a controller is unknown, a value of `set` or `quick` is invalid, or no cell is selected.
@@ -102,9 +101,8 @@ impl Document {
         self.reread()
     }
 
-    /// Returns the cells, the last axis changing fastest. A mix with fewer clients than schemes has
-    /// none. The cells of all parts are ordered by scheme unless the axis of schemes is listed
-    /// elsewhere, and then by part.
+    /// Returns the cells, the last axis changing fastest, of all parts by scheme unless the axis of
+    /// schemes is listed. A mix with fewer clients than schemes has none.
     #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
@@ -134,11 +132,11 @@ impl Document {
         Ok(())
     }
 
-    /// Reads and checks everything again after a change of the table or the effort.
+    /// Reads and checks everything again after a change.
     fn reread(&mut self) -> Result<(), ScenarioError> {
         self.scenario = self.adjusted(self.table.clone())?;
         let (mut sections, mut cells) = (Vec::new(), Vec::new());
-        let tables = part::sections(&self.table)?;
+        let tables = sections_of(&self.table)?;
         for (part, table) in &tables {
             let within = |error: ScenarioError| error.within_part(part.as_deref());
             let section = self.concrete(table.clone()).map_err(within)?;
@@ -149,12 +147,12 @@ impl Document {
         self.offered = self.effort.only.iter().map(|(axis, _)| (axis.clone(), of_all(axis))).collect();
         self.cells = self.chosen(cells, &sections)?;
         self.sections = sections;
-        // Plots are checked last: a wrong axis is not an error of the plots over it.
-        let (figures, items) = (&self.scenario.figures, &self.scenario.items);
-        figures.iter().try_for_each(|figure| figure.validate(items, &self.sections))
+        // Plots are checked last, because a wrong axis is no error of the plots over it.
+        let (plots, items) = (&self.scenario.plots, &self.scenario.items);
+        plots.iter().try_for_each(|plot| plot.validate(items, &self.sections))
     }
 
-    /// Returns the cells of a part, each with the index of its scheme or mix.
+    /// Returns a part's cells, each with the index of its scheme or mix.
     fn cells_of(
         &self,
         part: Option<&str>,
@@ -189,7 +187,6 @@ impl Document {
         Ok(cells)
     }
 
-    /// Returns the scenario of a table at these points, independently of schemes.
     fn at(&self, table: &Table, points: Vec<(&Axis, Point)>) -> Result<(Vec<Label>, Arc<Scenario>), ScenarioError> {
         let mut table = table.clone();
         points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
@@ -198,7 +195,6 @@ impl Document {
         Ok((points.into_iter().map(label).collect(), Arc::new(scenario)))
     }
 
-    /// Returns the schemes and mixes to run, in order.
     fn chosen(&self, mut cells: Vec<(usize, Cell)>, sections: &[Scenario]) -> Result<Vec<Cell>, ScenarioError> {
         if self.effort.compares && cells.is_empty() {
             return Err(nothing_compared(sections));
@@ -217,14 +213,13 @@ impl Document {
         Ok(cells.into_iter().map(|(_, cell)| cell).collect())
     }
 
-    /// Returns the scenario of a part's table.
     fn concrete(&self, table: Table) -> Result<Scenario, ScenarioError> {
         let scenario = self.adjusted(table)?;
         scenario.validate()?;
         Ok(scenario)
     }
 
-    /// Returns the scenario of a table, under this document's effort.
+    /// Returns the scenario of a table under this effort.
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
         let mut scenario: Scenario = table.try_into()?;
@@ -251,7 +246,6 @@ impl Document {
     }
 }
 
-/// Returns the span of the first date in a value.
 fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {
     match value.get_ref() {
         DeValue::Datetime(_) => Some(value.span()),
@@ -261,13 +255,12 @@ fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {
     }
 }
 
-/// Reports a number that is valid TOML but does not fit a [`Table`].
+/// A number that is valid TOML but does not fit a [`Table`].
 fn out_of_range(error: toml::de::Error) -> ScenarioError {
     let limits = "numbers go from -2^63 to 2^63 - 1, and with a decimal point to 1.7e308";
     error.span().map_or_else(|| error.into(), |span| ScenarioError::in_text(span, limits))
 }
 
-/// Returns the error that no value compares controllers.
 fn nothing_compared(sections: &[Scenario]) -> ScenarioError {
     let of_all = || sections.iter().filter(|section| section.only_schemes.is_empty());
     let columns: BTreeSet<&str> =
@@ -283,7 +276,6 @@ fn nothing_compared(sections: &[Scenario]) -> ScenarioError {
     ScenarioError::new("values", problem)
 }
 
-/// Returns the error that no cell has the selected labels.
 fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> ScenarioError {
     let known: Vec<_> = known.iter().map(String::as_str).collect();
     let problem = match known[..] {
@@ -293,7 +285,6 @@ fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> Scenar
     ScenarioError::new(axis, problem)
 }
 
-/// Adds the cell to an error.
 fn of_cell(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
     let points: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
     if points.is_empty() {
@@ -301,4 +292,83 @@ fn of_cell(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
     } else {
         ScenarioError::new(format!("sweep ({})", points.join(", ")), error.to_string())
     }
+}
+
+/// The amount of work, and the schemes. By default, the whole scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Few replications, and the scenario's `quick` values.
+    pub quick: bool,
+    /// Replications of each cell, in place of the scenario's.
+    pub runs: Option<u32>,
+    /// Seed, in place of the scenario's.
+    pub seed: Option<u64>,
+    /// Names of schemes or controllers to run. Empty: all schemes.
+    pub controllers: Vec<String>,
+    /// Additional schemes, if `controllers` is empty.
+    pub also: Vec<String>,
+    /// Values by path, in TOML or as plain text. Points of a sweep override them.
+    pub set: Vec<(String, String)>,
+    /// Compares controllers: each has its default configuration even if a scheme has its name, and
+    /// runs all cells. Excludes mixes, and parts with `only_schemes`.
+    pub compares: bool,
+    /// Labels of the cells to run, by axis; `*` is a wildcard.
+    pub only: Vec<(String, Vec<String>)>,
+}
+
+impl Effort {
+    /// Returns the number of replications, given the scenario's full and quick numbers.
+    #[must_use]
+    pub fn replications(&self, full: u32, quick: u32) -> u32 {
+        self.runs.unwrap_or(if self.quick { quick.min(full) } else { full })
+    }
+}
+
+/// The overrides of a part, with the keys of [`Scenario`](super::Scenario).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "they are the scenario's")]
+pub struct Part {
+    /// Name in errors and paths.
+    pub name: String,
+    pub duration: Option<Span>,
+    pub time_limit: Option<Span>,
+    pub replications: Option<AtLeastOne>,
+    pub one_by_one: Option<bool>,
+    pub only_schemes: Option<Vec<String>>,
+    pub phases: Option<Vec<Phase>>,
+    pub nodes: Option<Vec<Nodes>>,
+    pub links: Option<Vec<Link>>,
+    pub radios: Option<Vec<Radio>>,
+    pub traffic: Option<Vec<Traffic>>,
+    pub changes: Option<Vec<Change>>,
+    pub sweep: Option<Vec<Axis>>,
+    pub row: Option<String>,
+    pub values: Option<Vec<Value>>,
+}
+
+const PARTS: &str = "parts";
+
+/// Returns the names and complete tables of a document's parts; without parts, the document.
+///
+/// # Errors
+/// If two parts have the same name.
+fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioError> {
+    let mut shared = whole.clone();
+    let Some(Toml::Array(parts)) = shared.remove(PARTS) else { return Ok(vec![(None, shared)]) };
+    let mut sections = Vec::new();
+    for part in parts {
+        let Toml::Table(mut part) = part else { continue };
+        let name = part.remove("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        let mut section = shared.clone();
+        // The length of a run has two alternative keys.
+        if part.contains_key("duration") || part.contains_key("time_limit") {
+            section.remove("duration");
+            section.remove("time_limit");
+        }
+        section.extend(part);
+        sections.push((Some(name), section));
+    }
+    distinct(PARTS, sections.iter().filter_map(|(name, _)| name.as_ref()))?;
+    Ok(sections)
 }

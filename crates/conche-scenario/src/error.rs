@@ -4,15 +4,14 @@ use std::fmt;
 use std::ops::Range;
 
 /// A range of bytes in the file's text.
-pub type Span = Range<usize>;
+pub type ErrorSpan = Range<usize>;
 
-/// A problem of a scenario. It formats on one line; a caller with the file's text can show the
-/// place too.
+/// A problem of a scenario, formatted on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     place: Option<String>,
     problem: String,
-    span: Option<Span>,
+    span: Option<ErrorSpan>,
 }
 
 impl ScenarioError {
@@ -22,12 +21,11 @@ impl ScenarioError {
         Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
     }
 
-    /// Creates a problem at a span of the text.
-    pub(crate) fn in_text(span: Span, problem: impl fmt::Display) -> Self {
+    pub(crate) fn in_text(span: ErrorSpan, problem: impl fmt::Display) -> Self {
         Self { place: None, problem: problem.to_string(), span: Some(span) }
     }
 
-    /// Moves the problem into a part of the scenario.
+    /// Adds the part to the place.
     pub(crate) fn within_part(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
         let place = self.place.map_or(format!("parts.{name}"), |place| format!("parts.{name}.{place}"));
@@ -36,12 +34,12 @@ impl ScenarioError {
 
     /// Returns the span of the problem, if known.
     #[must_use]
-    pub fn span(&self) -> Option<Span> {
+    pub fn span(&self) -> Option<ErrorSpan> {
         self.span.clone()
     }
 }
 
-/// Returns an error unless the condition holds. The problem should name a valid alternative.
+/// Returns an error unless the condition holds.
 pub(super) fn ensure(is_so: bool, place: impl fmt::Display, problem: impl fmt::Display) -> Result<(), ScenarioError> {
     if is_so { Ok(()) } else { Err(ScenarioError::new(place, problem)) }
 }
@@ -58,7 +56,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl From<toml::de::Error> for ScenarioError {
-    /// Keeps the span. An error in a [`toml::Table`] has no span; its text names the keys instead.
+    /// An error in a [`toml::Table`] has no span; its text names the keys instead.
     fn from(error: toml::de::Error) -> Self {
         let span = error.span();
         let problem = match span {
@@ -69,7 +67,7 @@ impl From<toml::de::Error> for ScenarioError {
     }
 }
 
-/// Replaces messages of `toml` about enums with ones that name the valid form.
+/// Replaces messages of `toml` about enums.
 fn reworded(message: &str) -> &str {
     if message.starts_with("expected table, found ") || message == "expected empty table" {
         "it takes no parameters: write its name alone, as a string"

@@ -1,7 +1,6 @@
-//! Numbers in files beside a scenario: `{ csv = "places.csv" }` is replaced with the rows of the
-//! file.
+//! Numbers in files beside a scenario: the rows of the file replace `{ csv = "places.csv" }`.
 //!
-//! The first line of such a file names its columns; lines that begin with `#` name the source.
+//! The first line of a file names its columns; lines that begin with `#` name the source.
 
 use std::fmt;
 use std::io;
@@ -32,31 +31,27 @@ pub enum FileError {
     /// The file cannot be read.
     #[error("cannot read {}: {error}", .path.display())]
     Unreadable {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// The reason.
+        /// Reason.
         error: io::Error,
     },
     /// The file is outside the directory that results are read from.
     #[error("{} is not below the result directory", .0.display())]
     Outside(PathBuf),
-    /// A cell of the table is not a number.
+    /// A cell is no number.
     #[error("line {line}: `{text}` is no number")]
     Number {
-        /// The line, counted from 1.
+        /// Line, counted from 1.
         line: usize,
-        /// The cell.
+        /// Cell.
         text: String,
     },
 }
 
-/// The only key of a table that names a file.
 const CSV: &str = "csv";
 
-/// Replaces all file names of a document with the rows of the files.
-///
-/// # Errors
-/// If a file is missing, or contains anything but numbers.
+/// Replaces all file names of a document with rows.
 pub(super) fn resolve(table: &mut Table, file: Files<'_>) -> Result<(), ScenarioError> {
     table.iter_mut().try_for_each(|(_, value)| resolve_value(value, file))
 }

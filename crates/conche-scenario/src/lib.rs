@@ -1,111 +1,95 @@
 //! Experiments on CoAP congestion control as data: TOML files that contain every parameter.
 //!
-//! The papers' scenarios use the same format as users' files. Unknown keys, numbers without a unit
-//! and invalid values are refused when a file is read.
+//! Unknown keys, numbers without a unit and invalid values are refused when a file is read.
 //!
 //! ```text
-//!   nodes + links + radios      the network
-//!   traffic                     who asks whom, when, how much
-//!   schemes, mixes              who runs which congestion control
-//!   changes                     what happens to the network during a run
-//!   sweep                       what is varied: each combination is a cell
-//!   values -> items, tables, figure, claims    what is measured of each cell, and shown
+//!     nodes + links + radios      the network
+//!     traffic                     clients, servers, times and sizes of requests
+//!     schemes, mixes              congestion control of the clients
+//!     changes                     changes to the network during a run
+//!     sweep                       varied values: each combination is a cell
+//!     values -> items, tables, figure, claims    measurements of each cell, and their presentation
 //! ```
 
-mod better;
 mod bounds;
-mod cell;
 mod change;
 mod claim;
 pub mod controllers;
 mod document;
-mod effort;
+mod endpoint;
 mod error;
 mod files;
+mod items;
 mod metric;
-mod metric_error;
 mod network;
-mod part;
 mod path;
-mod phase;
 mod plot;
-mod radio;
-mod received;
-mod results;
 mod scheme;
-mod security;
-mod statistic;
 mod sweep;
 mod traffic;
-mod transfer;
-mod unit;
 mod value;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::Deserialize;
 
-pub use better::Better;
 pub use bounds::{AtLeastOne, NonEmpty, Range, Texts};
-pub use cell::Cell;
-pub use change::{Change, Happening};
+pub use change::{Change, ChangeEvent, Phase};
 pub use claim::{Claim, Compare, Operand};
 pub use conche_netsim::units;
-pub use document::Document;
-pub use effort::Effort;
+pub use document::{Document, Effort, Part};
+pub use endpoint::{Endpoint, Handshakes, Security};
 use error::ensure;
-pub use error::{ScenarioError, Span as ErrorSpan};
+pub use error::{ErrorSpan, ScenarioError};
 pub use files::{FileError, Files, Rows};
-pub use metric::{Classes, Metric, Windows};
-pub use metric_error::{MOST_WINDOWS, MetricError};
-pub use network::{Draw, Ends, Link, Nodes, Placement, Selected, Spread};
-pub use part::Part;
-pub use phase::Phase;
+pub use items::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
+pub use metric::{
+    Better, Classes, Handshake, MOST_WINDOWS, Metric, MetricError, Observed, Received, Transferred, Unit, Windows,
+};
+pub use network::{Draw, Ends, Link, Measured, Nodes, Placement, Radio, Routing, Selected, Spread};
 pub use plot::{Kind, Plot, Style};
-pub use radio::{Measured, Radio, Routing};
-pub use received::{Handshake, Observed, Received, Transferred};
-pub use results::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
 pub use scheme::{ControllerName, Paths, Scheme, select};
-pub use security::{Handshakes, Security};
-pub use statistic::Statistic;
-pub use sweep::{Axis, Label, Point};
-pub use traffic::{Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Traffic};
-pub use transfer::{Tcp, Transfer};
-pub use unit::Unit;
-pub use value::{By, Pick, Value};
+pub use sweep::{Axis, Cell, Label, Point};
+pub use traffic::{
+    Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Tcp, Traffic, Transfer,
+};
+pub use value::{By, Pick, Statistic, Value};
 
-use crate::units::{Size, Span};
+use crate::units::Span;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
 
-/// Maximum number of nodes of a group: more would exceed memory.
+/// More nodes would exceed memory.
 const MOST_NODES: u64 = 10_000_000;
 
-/// An experiment, or one cell of it with its swept values.
+/// An experiment, or one cell of it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Version of the file format; [`SCHEMA`].
     pub schema: u32,
-    /// A short name, used in results.
+    /// Short name, used in results.
     pub name: String,
-    /// The title, on one line.
+    /// Title, on one line.
     pub title: String,
     /// Replications of each cell, with different random numbers.
     pub replications: AtLeastOne,
-    /// The seed of all random numbers.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Duration of a run, in virtual time. Alternatively:
+    /// Duration of a run, in virtual time; or `time_limit`.
     pub duration: Option<Span>,
-    /// Maximum duration of a run that ends when all flows are complete. A run beyond it is an
-    /// error.
+    /// Maximum duration of a run that ends with its flows. Exceeding it is an error.
     pub time_limit: Option<Span>,
-    /// Runs each flow of a replication alone, one after the other, with different random numbers.
+    /// Runs each flow alone, one after the other, with different random numbers.
     #[serde(default)]
     pub one_by_one: bool,
-    /// Parameters of every CoAP endpoint. Default: RFC 7252's.
+    /// Parameters of every CoAP endpoint.
     #[serde(default)]
     pub endpoint: Endpoint,
-    /// The nodes.
+    /// Nodes.
     #[serde(default)]
     pub nodes: Vec<Nodes>,
     /// Wired links.
@@ -114,60 +98,58 @@ pub struct Scenario {
     /// Radio channels.
     #[serde(default)]
     pub radios: Vec<Radio>,
-    /// The traffic.
+    /// Traffic.
     #[serde(default)]
     pub traffic: Vec<Traffic>,
     /// Changes to the network during a run.
     #[serde(default)]
     pub changes: Vec<Change>,
-    /// Phases of a run with values of their own. Default: values of the whole run only.
+    /// Phases of a run with values of their own.
     #[serde(default)]
     pub phases: Vec<Phase>,
-    /// Congestion control schemes. All endpoints of a run use the same one.
+    /// Congestion control schemes.
     pub schemes: NonEmpty<Scheme>,
-    /// Names of the only schemes to run, whatever the effort selects. Default: all that it selects.
+    /// The only schemes to run, whatever the effort selects.
     #[serde(default)]
     pub only_schemes: Vec<String>,
-    /// Mixes: runs in which clients of several schemes share the network.
+    /// Runs in which clients of several schemes share the network.
     #[serde(default)]
     pub mixes: Vec<Mix>,
-    /// The axes of the sweep.
+    /// Axes of the sweep.
     #[serde(default)]
     pub sweep: Vec<Axis>,
-    /// Parts of the experiment, each with its own network, traffic or values. Default: none.
+    /// Parts of the experiment, with networks, traffic or values of their own.
     #[serde(default)]
     pub parts: Vec<Part>,
     /// Overrides for a first impression.
     #[serde(default)]
     pub quick: Quick,
-    /// Row names: a template of the axes. Default: all axes, as `{scheme}/{one}/{another}`.
+    /// Template of row names. Default: all axes, as `{scheme}/{one}/{another}`.
     pub row: Option<String>,
-    /// The measured values. Default: those that any traffic has.
+    /// Measured values. Default: those that any traffic has.
     #[serde(default = "value::standard")]
     pub values: Vec<Value>,
-    /// The tables and figures of the paper that values belong to. Other values belong to the item
-    /// `grid`.
+    /// Tables and figures of the paper that values belong to. Other values belong to `grid`.
     #[serde(default)]
     pub items: Vec<Item>,
-    /// Static properties of the schemes: bytes of state per peer, and a table. Default: not shown.
+    /// Shows static properties of the schemes.
     pub features: Option<Features>,
     /// Tables of text. Default: one of all values.
     #[serde(default)]
     pub tables: Vec<Table>,
     /// Plots of a report. Default: one per item and column.
     #[serde(default, rename = "figure")]
-    pub figures: Vec<Plot>,
+    pub plots: Vec<Plot>,
     /// Claims about the results.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// The order of claims: names in `each`, by whose labels they are sorted, the first name first.
-    /// Labels are sorted by first occurrence; claims without the label come last. Default: the
-    /// listed order.
+    /// Names in `each` by whose labels claims are sorted, the first name first. Labels are sorted
+    /// by first occurrence; claims without the label come last.
     #[serde(default)]
     pub claim_order: Vec<String>,
-    /// A CSV file of published values: row, column, value.
+    /// CSV file of published values: row, column, value.
     pub published: Option<String>,
-    /// Published values that the network was fitted on. Default: none.
+    /// Published values that the network was fitted on.
     #[serde(default)]
     pub fitted: Vec<Fitted>,
     /// Bars: maximum deviations from published values.
@@ -178,39 +160,13 @@ pub struct Scenario {
     pub reasons: Vec<Reason>,
 }
 
-/// Parameters of every CoAP endpoint, with RFC 7252's names. The initial RTO is a parameter of
-/// schemes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Endpoint {
-    /// MAX_RETRANSMIT.
-    pub max_retransmit: u8,
-    /// NSTART.
-    pub nstart: u16,
-    /// Maximum timeout, for all schemes.
-    pub timeout_cap: Span,
-    /// Token length of requests in bytes, 0 to 8.
-    pub token_length: u8,
-    /// Maximum queued requests of an endpoint, over all peers. Default: 65 536.
-    pub queue: Option<AtLeastOne>,
-    /// Bytes of network and transport headers around a CoAP message, which count towards rates and
-    /// goodput, for controllers and in metrics. Default: 28 B for IP and UDP.
-    pub datagram_overhead: Option<Size>,
-    /// Protection of messages. Default: none.
-    #[serde(default)]
-    pub security: Security,
-    /// Parameters of handshakes.
-    #[serde(default)]
-    pub handshakes: Handshakes,
-}
-
 /// Clients of several schemes in equal shares: client i uses scheme i modulo their number.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// Names of the schemes.
+    /// Names of its schemes.
     pub schemes: Vec<String>,
 }
 
@@ -221,12 +177,12 @@ pub struct Quick {
     /// Maximum replications of each cell. Default: 3.
     pub replications: AtLeastOne,
     /// Values by path.
-    pub set: std::collections::BTreeMap<String, toml::Value>,
+    pub set: BTreeMap<String, toml::Value>,
 }
 
 impl Default for Quick {
     fn default() -> Self {
-        Self { replications: AtLeastOne::new(3).expect("not 0"), set: std::collections::BTreeMap::new() }
+        Self { replications: AtLeastOne::new(3).expect("not 0"), set: BTreeMap::new() }
     }
 }
 
@@ -250,7 +206,7 @@ impl Scenario {
     }
 
     /// Returns the template of row names.
-    pub fn row_template(&self) -> std::borrow::Cow<'_, str> {
+    pub fn row_template(&self) -> Cow<'_, str> {
         if let Some(row) = &self.row {
             return row.into();
         }
@@ -259,14 +215,12 @@ impl Scenario {
         format!("{{scheme}}{}", named.concat()).into()
     }
 
-    /// Checks everything that no single field can check, except the number of clients per mix,
-    /// which is unknown here.
+    /// Checks conditions over several fields.
     fn validate(&self) -> Result<(), ScenarioError> {
         let of_schema = format_args!("this conche reads scenarios of schema {SCHEMA}, not {}", self.schema);
         ensure(self.schema == SCHEMA, "schema", of_schema)?;
         distinct("nodes", self.nodes.iter().map(|nodes| &nodes.name))?;
         distinct("links", self.links.iter().map(|link| &link.name))?;
-        // Rows do not contain names of radios.
         different("radios", self.radios.iter().map(|radio| &radio.name), &['.'], "a dot")?;
         distinct("traffic", self.traffic.iter().map(|traffic| &traffic.name))?;
         distinct("schemes", self.schemes.iter().map(|scheme| &scheme.name))?;
@@ -300,22 +254,21 @@ impl Scenario {
         self.claims.iter().try_for_each(Claim::validate)?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
-        let longest = self.duration.or(self.time_limit).unwrap_or(Span(std::time::Duration::ZERO));
+        let longest = self.duration.or(self.time_limit).unwrap_or(Span(Duration::ZERO));
         self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))?;
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
     }
 
-    /// Returns the links whose queues are observed with the observed waiting time, once for all
-    /// values that share both.
+    /// Returns each watched link with its waiting time, once.
     pub fn watched_links(&self) -> impl Iterator<Item = (&str, Span)> {
         let watched = self.values.iter().filter_map(|value| match value.metric.measured() {
             Metric::StandingQueue { link, above } => Some((link.as_str(), *above)),
             _ => None,
         });
-        watched.collect::<std::collections::BTreeSet<_>>().into_iter()
+        watched.collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// Checks that an observed link can compute the waiting time of frames.
+    /// Checks that a watched link can compute the waiting time of frames.
     fn validate_watched(&self, name: &str) -> Result<(), ScenarioError> {
         let refuse = |problem: &str| Err(ScenarioError::new("values.standing-queue", problem));
         let Some(link) = self.links.iter().find(|link| link.name == name) else {
@@ -323,8 +276,8 @@ impl Scenario {
             return refuse(&format!("there is no link `{name}`; the links are {}", known.join(", ")));
         };
         let changes = |change: &Change| match &change.event {
-            Happening::Link { name: changed, .. } | Happening::Fail { link: changed, .. } => changed == name,
-            Happening::CutOff { .. } | Happening::Reboot { .. } => false,
+            ChangeEvent::Link { name: changed, .. } | ChangeEvent::Fail { link: changed, .. } => changed == name,
+            ChangeEvent::CutOff { .. } | ChangeEvent::Reboot { .. } => false,
         };
         match link.wire.rate {
             None => refuse(&format!("the link `{name}` has no rate, and nothing ever waits for it")),
@@ -342,7 +295,6 @@ impl Scenario {
         self.known_schemes(&place, &mix.schemes)
     }
 
-    /// Checks that schemes with these names exist.
     fn known_schemes(&self, place: &str, names: &[String]) -> Result<(), ScenarioError> {
         let Some(unknown) = names.iter().find(|name| self.scheme(name).is_none()) else { return Ok(()) };
         let known: Vec<_> = self.schemes.iter().map(|scheme| scheme.name.as_str()).collect();
@@ -351,46 +303,10 @@ impl Scenario {
     }
 }
 
-impl Default for Endpoint {
-    /// RFC 7252 §4.8; tokens of 4 bytes.
-    fn default() -> Self {
-        let timeout_cap = Span(std::time::Duration::from_secs(60));
-        Self {
-            max_retransmit: 4,
-            nstart: 1,
-            timeout_cap,
-            token_length: 4,
-            queue: None,
-            datagram_overhead: None,
-            security: Security::default(),
-            handshakes: Handshakes::default(),
-        }
-    }
-}
-
-impl Endpoint {
-    /// Returns the bytes of headers around a CoAP message.
-    pub fn overhead(&self) -> u32 {
-        const IP_AND_UDP: u32 = 28;
-        self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
-    }
-
-    fn validate(&self) -> Result<(), ScenarioError> {
-        ensure(self.nstart > 0, "endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1")?;
-        let long = format_args!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
-        ensure(self.token_length <= 8, "endpoint.token_length", long)?;
-        let headers = self.datagram_overhead.is_none_or(|size| u32::try_from(size.0).is_ok());
-        ensure(headers, "endpoint.datagram_overhead", "no headers are as long; those of IP and UDP have 28B")?;
-        self.handshakes.validate()?;
-        let pause = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
-        ensure(!self.timeout_cap.0.is_zero(), "endpoint.timeout_cap", pause)
-    }
-}
-
-/// Returns the templates of the rows of these sections.
-pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+/// Returns the row templates of these sections.
+pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = Cow<'_, str>> {
     sections.iter().flat_map(|section| {
-        let own = section.values.iter().filter_map(|value| value.row.as_deref().map(std::borrow::Cow::from));
+        let own = section.values.iter().filter_map(|value| value.row.as_deref().map(Cow::from));
         std::iter::once(section.row_template()).chain(own)
     })
 }
@@ -400,8 +316,7 @@ fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<
     different(place, names, &['/', '@', ' ', '\t', '\n'], "/, @ or white space")
 }
 
-/// Checks the same for names that occur only in rows, which may have several parts, as in
-/// `static/60`.
+/// The same for names in rows only, which may have several parts, as in `static/60`.
 fn labels<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['@', ' ', '\t', '\n'], "@ or white space")
 }

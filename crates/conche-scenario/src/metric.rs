@@ -1,9 +1,8 @@
-//! [`Metric`]: a measurement of a run.
+//! [`Metric`]: a measurement of a run, its unit, and its direction of improvement.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::metric_error::{MOST_WINDOWS, MetricError, share_fits, windows_fit};
-use super::{Handshake, Observed, Received, Statistic, Transferred, Unit};
+use super::Statistic;
 use crate::units::Span;
 
 /// A measurement of the flows of one run. A request begins an exchange, which succeeds if it is
@@ -13,7 +12,7 @@ use crate::units::Span;
 pub enum Metric {
     /// Duration of each complete flow.
     CompletionTime,
-    /// Unnecessary transmissions of each flow: an earlier transmission and its reply had arrived.
+    /// Spurious transmissions of each flow: an earlier one and its response had arrived.
     Unnecessary,
     /// Successful exchanges by number of retransmissions.
     Retransmissions,
@@ -33,14 +32,13 @@ pub enum Metric {
     ExchangeTime,
     /// Time of each acknowledged exchange, from the first transmission to the acknowledgement.
     RoundTrip,
-    /// Round-trip time of each successful exchange that the congestion control samples. The feature
-    /// table lists which exchanges a scheme samples.
+    /// Round-trip time of each successful exchange that the congestion control samples.
     RttSample,
-    /// Retransmissions as a share of all transmissions of Confirmable requests.
+    /// Retransmissions as a share of transmissions of Confirmable requests.
     RetransmissionShare,
     /// Retransmissions per request.
     Retries,
-    /// Retransmissions as a share of all transmissions of finished exchanges.
+    /// Retransmissions as a share of transmissions of finished exchanges.
     RetransmissionIndex,
     /// Radio hops of each flow.
     Hops,
@@ -48,13 +46,11 @@ pub enum Metric {
     InitialRto,
     /// Timeout of each transmission.
     Rto,
-    /// Jain's fairness index of the flows' successes (Jain, Chiu, Hawe 1984): 1 if all are equal,
-    /// 1/n if one flow has all.
+    /// Jain's fairness index of the flows' successes (Jain, Chiu, Hawe 1984): from 1/n to 1.
     Jain,
-    /// Time from the start of the flows until a share of all exchanges has succeeded, or until the
-    /// end.
+    /// Time from the start until a share of all exchanges has succeeded, or until the end.
     Settling {
-        /// The share, from 0 to 1.
+        /// From 0 to 1.
         share: f64,
     },
     /// Successful exchanges of each flow.
@@ -76,12 +72,12 @@ pub enum Metric {
     UsefulTime,
     /// Successful exchanges as a share of the planned ones.
     Completed,
-    /// For each link with a name and each direction: the longest period in which an arriving frame
-    /// would have waited longer than a given time.
+    /// Per link and direction: the longest period in which an arriving frame would have waited
+    /// longer.
     StandingQueue {
-        /// The links' name.
+        /// Name of the links.
         link: String,
-        /// The time.
+        /// Waiting time.
         above: Span,
     },
     /// Arrivals at servers.
@@ -137,7 +133,7 @@ impl Metric {
         }
     }
 
-    /// Returns the underlying metric: itself, or the metric of its classes.
+    /// Returns itself, or the metric of its classes.
     #[must_use]
     pub fn measured(&self) -> &Self {
         match self {
@@ -201,13 +197,13 @@ impl Metric {
     }
 }
 
-/// The share, in per cent, of a metric's numbers per flow or exchange in each class.
+/// The share of a metric's numbers in each class, in per cent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Classes {
-    /// The metric.
+    /// Metric.
     pub of: Box<Metric>,
-    /// Lower bounds of the classes, in the metric's unit. Each class ends at the next bound.
+    /// Lower bounds of the classes, in the metric's unit.
     pub from: Vec<f64>,
     /// Names of the classes in results.
     pub names: Vec<String>,
@@ -228,18 +224,17 @@ impl Classes {
     }
 }
 
-/// The windows of a run.
+/// Windows of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Windows {
-    /// Length of a window. Alternatively:
+    /// Length of a window; or `stretches`.
     pub window: Option<Span>,
     /// Number of windows of equal length.
     pub stretches: Option<u32>,
 }
 
 impl Windows {
-    /// Checks the number and length of windows.
     fn validate(self, longest: Span) -> Result<(), MetricError> {
         match (self.window, self.stretches) {
             (None, Some(stretches)) if stretches == 0 || u128::from(stretches) > MOST_WINDOWS => {
@@ -249,6 +244,317 @@ impl Windows {
             (None, Some(_)) => Ok(()),
             _ => Err(MetricError::WindowsOrStretches),
         }
+    }
+}
+
+/// The unit of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Exchanges, over all replications.
+    Exchanges,
+    /// Transmissions of requests.
+    Copies,
+    /// Events per second, such as finished exchanges.
+    #[serde(rename = "1/s")]
+    PerSecond,
+    /// Bits per second.
+    #[serde(rename = "bit/s")]
+    BitsPerSecond,
+    /// Bytes.
+    #[serde(rename = "B")]
+    Bytes,
+    /// A count per replication, such as hops; its mean may be fractional.
+    Count,
+    /// A share in per cent.
+    #[serde(rename = "%")]
+    Percent,
+    /// A ratio of two values of the same unit.
+    Ratio,
+    /// 1 if a claim holds, 0 if it is refuted, 0.5 if it is inconclusive.
+    Verdict,
+}
+
+impl Unit {
+    /// Returns its name in JSON.
+    #[must_use]
+    pub fn name(self) -> String {
+        toml::Value::try_from(self).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
+/// Direction of improvement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// As for throughput.
+    Higher,
+    /// As for losses.
+    Lower,
+}
+
+impl Metric {
+    /// Returns the direction of improvement; `None` for a neutral metric such as a timeout.
+    #[must_use]
+    pub const fn better(&self) -> Option<Better> {
+        match self {
+            Self::CompletionTime | Self::ExchangeTime | Self::RoundTrip | Self::TimePerSuccess => Some(Better::Lower),
+            Self::Settling { .. } | Self::Unnecessary | Self::Drops | Self::Failed | Self::Loss => Some(Better::Lower),
+            Self::StandingQueue { .. } => Some(Better::Lower),
+            Self::RetransmissionShare | Self::Retries | Self::RetransmissionIndex => Some(Better::Lower),
+            Self::Succeeded | Self::Throughput | Self::ClientThroughput | Self::Jain => Some(Better::Higher),
+            Self::FlowSuccesses | Self::UsefulTime | Self::Completed => Some(Better::Higher),
+            Self::Received(received) => Some(received.better()),
+            Self::Observed(Observed::Age) => Some(Better::Lower),
+            Self::Observed(Observed::Known) => Some(Better::Higher),
+            Self::Handshake(_) => Some(Better::Lower),
+            Self::Transfer(transferred) => transferred.better(),
+            Self::Retransmissions | Self::Copies | Self::RttSample | Self::Hops | Self::InitialRto | Self::Rto => None,
+            Self::Classes(_) | Self::Done(_) | Self::DoneUntil(_) | Self::RtoOverTime(_) => None,
+        }
+    }
+}
+
+impl Received {
+    const fn better(self) -> Better {
+        match self {
+            Self::Starving { .. } | Self::Silent { .. } | Self::Frames => Better::Lower,
+            Self::Goodput | Self::GoodputOfFlow | Self::GoodputByHops | Self::GoodputOfEach => Better::Higher,
+            Self::GoodputOverTime { .. } | Self::Jain { .. } => Better::Higher,
+        }
+    }
+}
+
+impl Transferred {
+    const fn better(self) -> Option<Better> {
+        match self {
+            Self::Goodput => Some(Better::Higher),
+            Self::RoundTrip | Self::GivenUp => Some(Better::Lower),
+            Self::RouteHops => None,
+        }
+    }
+}
+
+impl Unit {
+    /// Returns the floor for ratios: smaller values count as this negligible one.
+    #[must_use]
+    pub const fn floor(self) -> f64 {
+        match self {
+            // Transmission time of a few bytes on the papers' slowest link.
+            Self::Seconds => 1e-3,
+            // A loss below 1 % is irrelevant to applications.
+            Self::Percent => 1.0,
+            // One exchange per 15 min, or 1 bit/s, is no throughput.
+            Self::PerSecond => 1e-3,
+            Self::BitsPerSecond => 1.0,
+            // Counts are integers.
+            Self::Exchanges | Self::Copies | Self::Bytes | Self::Count => 1.0,
+            // A share of 1 %.
+            Self::Ratio | Self::Verdict => 0.01,
+        }
+    }
+}
+
+/// Metrics of requests at their servers, without duplicates. The bits of a request include the
+/// headers of `endpoint.datagram_overhead`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Received {
+    /// Goodput of all flows.
+    Goodput,
+    /// Mean goodput of the flows.
+    GoodputOfFlow,
+    /// Mean goodput of the flows, by number of hops.
+    GoodputByHops,
+    /// Goodput of each flow, for percentiles.
+    GoodputOfEach,
+    /// Goodput of the first flow with these hops in each window, by its end.
+    GoodputOverTime {
+        /// Length of a window.
+        window: Span,
+        /// Number of hops.
+        hops: u16,
+    },
+    /// Jain's index of the flows' goodputs, as the mean over windows with arrivals.
+    Jain {
+        /// Length of a window.
+        #[serde(default)]
+        window: Option<Span>,
+    },
+    /// Number of flows with a goodput below this share of the mean.
+    Starving {
+        /// From 0 to 1.
+        share: f64,
+    },
+    /// Share of windows and flows without arrivals.
+    Silent {
+        /// Length of a window.
+        window: Span,
+        /// Number of hops of the flows. Default: all flows.
+        #[serde(default)]
+        hops: Option<u16>,
+    },
+    /// Frames on the air per arrived request, without link-layer acknowledgements.
+    Frames,
+}
+
+impl Received {
+    const fn unit(self) -> Unit {
+        match self {
+            Self::Goodput
+            | Self::GoodputOfFlow
+            | Self::GoodputByHops
+            | Self::GoodputOfEach
+            | Self::GoodputOverTime { .. } => Unit::BitsPerSecond,
+            Self::Jain { .. } => Unit::Ratio,
+            Self::Starving { .. } | Self::Frames => Unit::Count,
+            Self::Silent { .. } => Unit::Percent,
+        }
+    }
+
+    fn validate(self, longest: Span) -> Result<(), MetricError> {
+        match self {
+            Self::Starving { share } => share_fits(share),
+            Self::GoodputOverTime { window, .. }
+            | Self::Silent { window, .. }
+            | Self::Jain { window: Some(window) } => windows_fit(window, longest),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Metrics of observed resources, of changes since the registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observed {
+    /// Time from each received change until an observer received it or a later one.
+    Age,
+    /// Share of changes that observers received, directly or as a later one.
+    Known,
+}
+
+impl Observed {
+    const fn unit(self) -> Unit {
+        match self {
+            Self::Age => Unit::Seconds,
+            Self::Known => Unit::Percent,
+        }
+    }
+}
+
+/// Metrics of session handshakes between the nodes of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Handshake {
+    /// Duration of each completed handshake, at the client.
+    Time,
+    /// Share of handshakes that missed their deadline.
+    Failed,
+    /// Datagrams of both ends per established session, with those of failed handshakes.
+    Datagrams,
+    /// UDP payload of these datagrams.
+    Bytes,
+}
+
+impl Handshake {
+    const fn unit(self) -> Unit {
+        match self {
+            Self::Time => Unit::Seconds,
+            Self::Failed => Unit::Percent,
+            Self::Datagrams => Unit::Count,
+            Self::Bytes => Unit::Bytes,
+        }
+    }
+}
+
+/// Metrics of bulk transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transferred {
+    /// Goodput of each successful transfer, until its last segment arrived.
+    Goodput,
+    /// Mean round-trip time of each transfer, over segments with an unambiguous sample.
+    RoundTrip,
+    /// Hops of each discovered route.
+    RouteHops,
+    /// Share of datagrams that a MAC gave up, counted per hop, over all transfers.
+    GivenUp,
+}
+
+impl Transferred {
+    const fn unit(self) -> Unit {
+        match self {
+            Self::Goodput => Unit::BitsPerSecond,
+            Self::RoundTrip => Unit::Seconds,
+            Self::RouteHops => Unit::Count,
+            Self::GivenUp => Unit::Percent,
+        }
+    }
+}
+
+/// Maximum windows of a run: each is a column of a table.
+pub const MOST_WINDOWS: u128 = 10_000;
+
+/// Why a metric cannot be measured.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum MetricError {
+    /// A percentile is out of range.
+    #[error("a percentile of {0}; it must be between 0 and 100")]
+    Percentile(f64),
+    /// The metric gives one number a run, but the statistic needs several.
+    #[error("it is one number a run, which has no percentiles; leave the statistic out for its mean")]
+    OneNumber,
+    /// A share is out of range.
+    #[error("a share of {0}; it must be between 0 and 1")]
+    Share(f64),
+    /// The metric of classes gives one number a run.
+    #[error("classes are of a metric of each flow or exchange, such as rto")]
+    ClassesOfOneNumber,
+    /// Classes lack a name, or the list is empty.
+    #[error("{names} names for {classes} classes; each has one, and there is at least one")]
+    ClassNames {
+        /// Number of names.
+        names: usize,
+        /// Number of classes.
+        classes: usize,
+    },
+    /// Classes are out of order.
+    #[error("classes must begin one after the other: list `from` in rising order")]
+    ClassOrder,
+    /// The number of stretches is out of range.
+    #[error("{0} stretches; they must be between 1 and {MOST_WINDOWS}")]
+    Stretches(u32),
+    /// Both a window and a number of stretches are set, or neither.
+    #[error("say either how long a `window` is, or how many `stretches` there are")]
+    WindowsOrStretches,
+    /// A window has no length.
+    #[error("a window must be longer than 0s")]
+    EmptyWindow,
+    /// Windows are too short for the run.
+    #[error("{longest} has more than {MOST_WINDOWS} windows of {window}; make them longer")]
+    TooManyWindows {
+        /// Longest possible duration of a run.
+        longest: Span,
+        /// Length of a window.
+        window: Span,
+    },
+}
+
+fn share_fits(share: f64) -> Result<(), MetricError> {
+    let is_share = (0.0..=1.0).contains(&share);
+    if is_share { Ok(()) } else { Err(MetricError::Share(share)) }
+}
+
+fn windows_fit(window: Span, longest: Span) -> Result<(), MetricError> {
+    if window.0.is_zero() {
+        Err(MetricError::EmptyWindow)
+    } else if longest.0.as_nanos() / window.0.as_nanos() > MOST_WINDOWS {
+        Err(MetricError::TooManyWindows { longest, window })
+    } else {
+        Ok(())
     }
 }
 

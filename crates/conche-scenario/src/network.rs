@@ -1,22 +1,25 @@
-//! The network of a scenario: nodes and links.
+//! The network of a scenario: nodes, links and radio channels.
 
 use std::ops::Range;
 
+use conche_netsim::mac::MacConfig;
+use conche_netsim::radio::MediumConfig;
+use conche_netsim::routing::RplConfig;
+use conche_netsim::routing::aodv::AodvConfig;
 use conche_netsim::wired::LinkConfig;
 use serde::Deserialize;
 
-use super::{AtLeastOne, NonEmpty, Rows, ScenarioError, ensure};
+use super::{AtLeastOne, Endpoint, NonEmpty, Rows, ScenarioError, Security, Traffic, ensure};
 
 /// A node or, with a `count`, a group of equal nodes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Number of nodes. Default: a single node, no group.
     pub count: Option<AtLeastOne>,
-    /// Number of address prefixes, with equal shares of the nodes in order: with 250 prefixes, 100
-    /// 000 nodes are 400 per prefix. Default: one.
+    /// Number of address prefixes, with equal shares of the nodes in order. Default: one.
     pub prefixes: Option<AtLeastOne>,
     /// Positions of radio stations.
     pub place: Option<Placement>,
@@ -26,13 +29,13 @@ pub struct Nodes {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Placement {
-    /// Individual x and y in metres: `{ at = [[0, 0], [10, 5]] }`.
+    /// x and y of each in metres: `{ at = [[0, 0], [10, 5]] }`.
     At(Rows<(f64, f64)>),
     /// A line along x.
     Line {
         /// Distance between neighbours.
         spacing_m: f64,
-        /// Position of the first node. Default: 0, 0.
+        /// Position of the first node.
         #[serde(default)]
         from: (f64, f64),
     },
@@ -59,24 +62,23 @@ pub enum Placement {
     },
 }
 
-/// A link between two nodes. If one end is a group, each of its nodes has a link. Between two
-/// groups, each node of the larger one has a link, and the nodes of the smaller one have equal
-/// shares of them, in order.
+/// A link between two nodes. Each node of a group has a link. Between two groups, each node of the
+/// larger one has a link, and those of the smaller one equal shares of them, in order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its name in results and changes.
+    /// Name in results and changes.
     pub name: String,
-    /// The sending end of a unidirectional link; requires `to`.
+    /// Sending end of a unidirectional link; requires `to`.
     pub from: Option<String>,
-    /// The receiving end.
+    /// Receiving end.
     pub to: Option<String>,
-    /// The two ends of a pair of links, one per direction.
+    /// Ends of a pair of links, one per direction.
     pub between: Option<(String, String)>,
-    /// Rate, delay, loss and queue. Default: none of them.
+    /// Rate, delay, loss and queue.
     #[serde(default)]
     pub wire: LinkConfig,
-    /// Variation of the rate between replications. Default: none.
+    /// Variation of the rate between replications.
     pub spread: Option<Spread>,
 }
 
@@ -84,29 +86,28 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// Standard deviation of the natural logarithm of the rate.
+    /// Standard deviation of the rate's natural logarithm.
     pub sigma: f64,
-    /// The sampling of the distribution.
+    /// Sampling.
     pub draw: Draw,
 }
 
-/// The sampling of a distribution over the replications of a cell.
+/// Sampling of a distribution over the replications of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Draw {
     /// Each replication draws from the whole distribution.
     Independent,
-    /// Each of n replications takes the middle of another one of n equally probable parts, so that
-    /// few runs cover the distribution evenly.
+    /// Each of n replications takes the middle of another one of n equally probable parts.
     Stratified,
 }
 
 /// The ends of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
-    /// The sending end.
+    /// Sending end.
     pub from: &'a str,
-    /// The receiving end.
+    /// Receiving end.
     pub to: &'a str,
     /// Whether there is a link in each direction.
     pub both_ways: bool,
@@ -138,7 +139,6 @@ impl Link {
 }
 
 impl Spread {
-    /// Checks the spread; `place` names its owner in errors.
     fn validate(self, place: &str) -> Result<(), ScenarioError> {
         let problem = format_args!("{} is not between 0 and 3; it is that of the natural logarithm", self.sigma);
         ensure((0.0..=3.0).contains(&self.sigma), format_args!("{place}.sigma"), problem)
@@ -182,9 +182,9 @@ impl Nodes {
 /// A reference to a group, or to a part of it: `mote`, `mote[3]`, `mote[1..4]`, `mote[0..6,7..30]`.
 #[derive(Clone, Debug)]
 pub struct Selected<'a> {
-    /// The group.
+    /// Name of the group.
     pub group: &'a str,
-    /// Ranges of its node numbers; `None` for the whole group.
+    /// Ranges of node numbers; `None` for the whole group.
     pub members: Option<Vec<Range<u32>>>,
 }
 
@@ -202,5 +202,131 @@ impl<'a> Selected<'a> {
         };
         let members: Option<Vec<Range<u32>>> = rest.strip_suffix(']')?.split(',').map(range).collect();
         Some(Self { group, members: Some(members?) })
+    }
+}
+
+/// Nodes that share a radio channel.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Radio {
+    /// Name in results.
+    pub name: String,
+    /// Nodes and groups with a station; they need a place.
+    pub stations: NonEmpty<String>,
+    /// Medium.
+    pub medium: MediumConfig,
+    /// Measured links, in place of the path loss of the medium `sinr`.
+    pub measured: Option<Measured>,
+    /// All replications share places, links and tree, as on a testbed.
+    #[serde(default)]
+    pub fixed: bool,
+    /// Medium access.
+    pub mac: MacConfig,
+    /// Routing.
+    pub routing: Routing,
+}
+
+/// Links that agree with measured packet reception ratios: those of listed links are known, all
+/// others are below the threshold of the list. One model of path loss with log-normal shadowing
+/// draws both.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// Sender and receiver (indices of stations, from 0), packet reception ratio.
+    pub ratios: Rows<(u16, u16, f64)>,
+    /// Threshold of the list.
+    pub complete_above: f64,
+    /// Ratio from which a link counts as free of losses.
+    pub perfect: f64,
+    /// Octets of the measured frames on the air, with SHR, PHR and FCS.
+    pub octets: u32,
+    /// Distance in metres at which half of all pairs are above `complete_above`.
+    pub median_range_m: f64,
+    /// Path loss exponent.
+    pub path_loss_exponent: f64,
+    /// Standard deviation of the shadowing of a pair, in dB.
+    pub shadowing_db: f64,
+    /// Standard deviation of the additional shadowing per direction, in dB.
+    pub asymmetry_db: f64,
+}
+
+/// Routing in a radio network.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Routing {
+    /// A converged RPL tree.
+    Rpl {
+        /// Border router.
+        root: String,
+        /// Choice of parents.
+        #[serde(default)]
+        tree: RplConfig,
+        /// Size of the frame for link quality.
+        psdu_octets: u8,
+        /// Capacity of the border router's routing table; packets to other destinations are
+        /// dropped. Default: unlimited.
+        routes: Option<u16>,
+    },
+    /// AODV during the run. Stations send transfers, and have no CoAP.
+    Aodv(AodvConfig),
+    /// A route that AODV discovers before the run. Traffic sets its number of `hops`.
+    Frozen {
+        /// Parameters of the discovery.
+        aodv: AodvConfig,
+        /// MAC during the discovery.
+        mac: Box<MacConfig>,
+    },
+}
+
+impl Radio {
+    /// Checks that messages of its stations fit into a frame.
+    pub(super) fn carries(&self, traffic: &[Traffic], endpoint: &Endpoint) -> Result<(), ScenarioError> {
+        let is_station = |nodes: &str| {
+            Selected::parse(nodes).is_some_and(|nodes| self.stations.iter().any(|station| station == nodes.group))
+        };
+        for one in traffic.iter().filter(|one| is_station(&one.from) || is_station(&one.to)) {
+            let handshakes = ("endpoint.handshakes.mtu".to_owned(), endpoint.handshakes.mtu.0);
+            let handshakes = (endpoint.security != Security::Plain).then_some(handshakes);
+            let datagrams = one.datagrams(endpoint).into_iter();
+            let datagrams = datagrams.map(|(key, bytes)| (format!("traffic.{}.{key}", one.name), bytes));
+            for (place, bytes) in datagrams.chain(handshakes) {
+                let problem = format_args!(
+                    "{bytes} B do not fit into a frame of the radio `{}`; make it shorter, or give its `mac` a \
+                     `sixlowpan` that fragments",
+                    self.name
+                );
+                let fits = usize::try_from(bytes).is_ok_and(|bytes| self.mac.carries(bytes));
+                ensure(fits, place, problem)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        let place = |key: &str| format!("radios.{}.{key}", self.name);
+        let is_frozen = matches!(self.routing, Routing::Frozen { .. });
+        ensure(!is_frozen || self.fixed, place("fixed"), "routes are frozen in one testbed; write `fixed = true`")?;
+        let Some(measured) = &self.measured else { return Ok(()) };
+        let is_sinr = matches!(self.medium, MediumConfig::Sinr(_));
+        ensure(is_sinr, place("measured"), "the medium has no signal-to-noise ratios; only `sinr` has")?;
+        for (key, ratio) in [("complete_above", measured.complete_above), ("perfect", measured.perfect)] {
+            let problem = format_args!("{ratio} is not between 0 and 1");
+            ensure(ratio > 0.0 && ratio < 1.0, place(&format!("measured.{key}")), problem)?;
+        }
+        for (from, to, ratio) in measured.ratios.iter() {
+            let problem = format_args!("{ratio} from {from} to {to} is no ratio above 0 and up to 1");
+            ensure(*ratio > 0.0 && *ratio <= 1.0, place("measured.ratios"), problem)?;
+        }
+        for (key, value, least) in [
+            ("median_range_m", measured.median_range_m, f64::MIN_POSITIVE),
+            ("path_loss_exponent", measured.path_loss_exponent, 0.0),
+            ("shadowing_db", measured.shadowing_db, 0.0),
+            ("asymmetry_db", measured.asymmetry_db, 0.0),
+        ] {
+            let than = if least > 0.0 { "above 0" } else { "of at least 0" };
+            let problem = format_args!("{value} is no number {than}");
+            ensure((least..=1e6).contains(&value), place(&format!("measured.{key}")), problem)?;
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::ScenarioError;
 
-/// Sets the value at a path. Whether the last key is known is checked when the scenario is read.
+/// Sets the value at a path. Reading the scenario checks the last key.
 ///
 /// # Errors
 /// If a step does not exist; the error lists the existing ones.
@@ -72,7 +72,6 @@ fn name_of(element: &Value) -> Option<&str> {
     element.get("name")?.as_str()
 }
 
-/// Formats as `a, b, c`, or `nothing that has a name`.
 fn listed(names: &[String]) -> String {
     match names {
         [] => "nothing that has a name".to_owned(),

@@ -2,31 +2,31 @@
 
 use serde::Deserialize;
 
-use super::results::{anything, filled, matches, matches_any, parsed};
+use super::items::{anything, filled, matches, matches_any, parsed};
 use super::{Item, Scenario, ScenarioError, Texts, ensure, templates};
 
 /// A plot of a report: values along an axis, with a line or group of bars per series.
 ///
-/// Labels are parsed from rows and columns, as for tables. `x`, `series` and `panels` take a
-/// label's name, such as `clients`; the path of an axis, such as `nodes.client.count`; or a
-/// template of several, such as `{scheme}, {workload}`.
+/// Labels are parsed from rows and columns, as for tables. `x`, `series` and `panels` take the name
+/// of a label, such as `clients`; the path of an axis, such as `nodes.client.count`; or a template,
+/// such as `{scheme}, {workload}`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
-    /// The title.
+    /// Title.
     pub title: String,
-    /// The kind of marks.
+    /// Kind of marks.
     pub kind: Kind,
-    /// The label along the horizontal axis.
+    /// Label along the horizontal axis.
     pub x: String,
-    /// The label with colours and shapes. Default: schemes.
+    /// Label with colours and shapes. Default: schemes.
     #[serde(default = "by_scheme")]
     pub series: String,
-    /// The label of panels side by side, with the same axes. Default: one panel.
+    /// Label of panels side by side, with the same axes.
     pub panels: Option<String>,
-    /// The drawn columns. `{name}` in a column parses a label from it. A box has five columns: a
-    /// low percentile, a quartile, the median, a quartile, a high percentile; or one, whose values
-    /// per run are drawn.
+    /// Drawn columns. `{name}` in a column parses a label from it. A box has five columns: a low
+    /// percentile, a quartile, the median, a quartile, a high percentile; or one, with a value per
+    /// run.
     pub y: Texts,
     /// Items of the values. Default: all.
     #[serde(default)]
@@ -34,16 +34,16 @@ pub struct Plot {
     /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Templates that parse the labels of rows, if not the scenario's. Other rows are not drawn.
+    /// Templates that parse the labels of rows, in place of the scenario's.
     #[serde(default)]
     pub labels: Vec<String>,
     /// Rows with published values to draw. Default: all.
     #[serde(default = "anything")]
     pub published: Vec<String>,
-    /// The horizontal axis.
+    /// Horizontal axis.
     #[serde(default)]
     pub x_axis: Style,
-    /// The vertical axis.
+    /// Vertical axis.
     #[serde(default)]
     pub y_axis: Style,
     /// Notes below.
@@ -51,7 +51,7 @@ pub struct Plot {
     pub notes: Vec<String>,
 }
 
-/// The kind of marks.
+/// Kind of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -69,13 +69,13 @@ pub enum Kind {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Style {
-    /// The title. Default: the name of the label or column.
+    /// Title. Default: name of the label or column.
     pub title: String,
-    /// The unit. Default: the unit of the values.
+    /// Unit. Default: that of the values.
     pub unit: String,
     /// Logarithmic scale.
     pub log: bool,
-    /// Upper end of the vertical axis, such as 1 for an index. Default: above all values.
+    /// Upper end of the vertical axis, such as 1 for an index.
     pub to: Option<f64>,
 }
 
@@ -84,7 +84,7 @@ fn by_scheme() -> String {
 }
 
 impl Plot {
-    /// Checks that the labels, items and columns exist in at least one section.
+    /// Checks that labels, items and columns exist.
     pub(super) fn validate(&self, items: &[Item], sections: &[Scenario]) -> Result<(), ScenarioError> {
         let place = |key: &str| format!("figure.{}.{key}", self.title);
         let listed = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -131,7 +131,7 @@ impl Plot {
         format!("{{{}}}", axis.map_or(wanted, |axis| &axis.name))
     }
 
-    /// Returns the index of a value's column in this plot; `None` if it is not drawn.
+    /// Returns the index of the template in `y` that a value's column matches.
     #[must_use]
     pub fn place_of(&self, item: &str, row: &str, column: &str) -> Option<usize> {
         let of_items = self.items.is_empty() || self.items.iter().any(|known| known == item);
@@ -141,12 +141,11 @@ impl Plot {
     }
 }
 
-/// Returns the names in braces.
 fn names(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
-/// Returns whether the columns of a value can match a template.
+/// Whether a value's columns can match a template.
 fn may_be(template: &str, column: &str) -> bool {
     if column.contains("{}") {
         let pattern = column.replace("{}", "*");

@@ -16,23 +16,23 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheme {
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// The algorithm.
+    /// Algorithm.
     pub controller: ControllerName,
-    /// Initial RTO, if not the algorithm's: for the default, CoCoA and their full-backoff variants.
+    /// Initial RTO, for the default, CoCoA and their full-backoff variants.
     pub ack_timeout: Option<Span>,
-    /// ACK_RANDOM_FACTOR, for the same algorithms and Basic RTO.
+    /// ACK_RANDOM_FACTOR, for these and Basic RTO.
     pub ack_random_factor: Option<f64>,
-    /// The timer that selects the variable backoff factor, for CoCoA and its full-backoff variants.
+    /// Timer that selects the variable backoff factor, for CoCoA and its full-backoff variants.
     #[serde(default, deserialize_with = "vbf")]
     pub vbf: Option<cocoa::Vbf>,
-    /// The start of an RTO's idle time, for CoCoA and its full-backoff variants.
+    /// Start of an RTO's idle time, for CoCoA and its full-backoff variants.
     #[serde(default, deserialize_with = "aging")]
     pub aging: Option<cocoa::Aging>,
-    /// NSTART, if not that of all endpoints.
+    /// NSTART, in place of the endpoints'.
     pub nstart: Option<u16>,
-    /// The peers that share path state. Default: none.
+    /// Peers that share path state.
     pub paths: Option<Paths>,
 }
 
@@ -40,21 +40,21 @@ pub struct Scheme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Paths {
-    /// All ports of a node, so a returning peer has the state of its path.
+    /// All ports of a node.
     Hosts,
     /// The nodes of a prefix: [`Nodes::prefixes`](crate::network::Nodes::prefixes).
     Prefixes,
 }
 
-/// The name of a congestion controller, of those that [`known`] lists.
+/// The name of a controller that [`known`] lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerName {
     name: String,
     controller: AnyController,
 }
 
-/// Returns the schemes that an effort selects, if it selects any: schemes of the scenario,
-/// otherwise controllers by name. In a comparison, controllers have precedence.
+/// Returns the schemes that an effort selects: schemes of the scenario, or controllers, which have
+/// precedence in a comparison.
 ///
 /// # Errors
 /// If a name is unknown; the error lists the known ones.
@@ -80,7 +80,7 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
 }
 
 impl Scheme {
-    /// Returns a scheme with the default configuration of the controller with this name.
+    /// Returns a scheme with a controller's default configuration.
     ///
     /// # Errors
     /// If the name is unknown; the error lists the known ones.
@@ -129,7 +129,7 @@ impl Scheme {
         Ok(controller)
     }
 
-    /// Returns the properties of the algorithm, with its name among the controllers.
+    /// Returns the properties of the algorithm.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
         self.controller.named()
@@ -143,7 +143,7 @@ impl Scheme {
         Ok(Some(Factor::from_permille((factor * 1000.0).round() as u16)))
     }
 
-    /// Sets an option of the controller. Without a `place`, the algorithm lacks the option.
+    /// Sets an option; without a `place`, the algorithm lacks it.
     fn set<T>(&self, option: &str, place: Option<&mut T>, value: Option<T>) -> Result<(), ScenarioError> {
         let problem = format_args!("the controller `{}` has no such option; leave it out", self.controller.name);
         ensure(place.is_some() || value.is_none(), self.place(option), problem)?;

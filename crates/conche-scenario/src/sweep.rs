@@ -1,22 +1,23 @@
-//! The sweep: axes and their points.
+//! The sweep: axes and their points, and the cells of their combinations.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{ScenarioError, path};
+use super::{Scenario, ScenarioError, Texts, filled, matches_any, path};
 
 /// An axis of the experiment: one or more values of the scenario, and their settings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// Its name in rows. The axis `scheme` always exists; it comes first unless listed, and has no
-    /// values.
+    /// Name in rows. The axis `scheme` always exists; it comes first unless listed.
     pub name: String,
-    /// The path of the value, such as `nodes.client.count`.
+    /// Path of the value, such as `nodes.client.count`.
     pub path: Option<String>,
-    /// The settings; each is its own label.
+    /// Settings; each is its own label.
     #[serde(default)]
     pub values: Vec<Value>,
     /// Settings with labels, or of several values at once.
@@ -28,9 +29,9 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// Its label in rows, possibly of several parts, as in `static/60`.
+    /// Label in rows, possibly of several parts, as in `static/60`.
     pub name: String,
-    /// The setting at the axis' path. Default: unchanged.
+    /// Setting at the axis' path.
     pub value: Option<Value>,
     /// Settings of other values, by path.
     #[serde(default)]
@@ -77,7 +78,6 @@ impl Axis {
 }
 
 impl Point {
-    /// Applies its settings.
     pub(super) fn apply(&self, axis: &Axis, table: &mut Table) -> Result<(), ScenarioError> {
         if let (Some(path), Some(value)) = (&axis.path, &self.value) {
             path::set(table, path, value.clone())?;
@@ -100,4 +100,56 @@ pub(super) fn combinations(axes: &[Axis]) -> Vec<Vec<(&Axis, Point)>> {
         };
         begun.into_iter().flat_map(extended).collect()
     })
+}
+
+/// A scenario with one value per axis, and its schemes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Scenario, the same for all schemes.
+    pub scenario: Arc<Scenario>,
+    /// Part of the experiment.
+    pub part: Option<String>,
+    /// Labels on the axes, except that of schemes.
+    pub labels: Vec<Label>,
+    /// Schemes of its clients; several for a mix.
+    pub schemes: Vec<String>,
+    /// Name of the mix.
+    pub mix: Option<String>,
+}
+
+impl Cell {
+    /// Returns the row name of one of its schemes: `scheme/…`, or `scheme@mix/…` in a mix.
+    #[must_use]
+    pub fn row(&self, template: Option<&str>, scheme: &str) -> String {
+        let template = template.map_or_else(|| self.scenario.row_template(), Cow::from);
+        filled(&template, |name| self.label(name, scheme)).unwrap_or_else(|| template.into_owned())
+    }
+
+    /// Returns its label on an axis.
+    #[must_use]
+    pub fn label(&self, axis: &str, scheme: &str) -> Option<Cow<'_, str>> {
+        match (axis, &self.mix) {
+            ("scheme", Some(mix)) => Some(format!("{scheme}@{mix}").into()),
+            ("scheme", None) => Some(scheme.to_owned().into()),
+            ("mix", mix) => Some(mix.as_deref().unwrap_or_default().into()),
+            _ => self.labels.iter().find(|label| label.axis == axis).map(|label| label.point.as_str().into()),
+        }
+    }
+
+    pub(super) fn labels_on(&self, axis: &str) -> Vec<String> {
+        self.schemes.iter().filter_map(|scheme| Some(self.label(axis, scheme)?.into_owned())).collect()
+    }
+
+    /// Returns whether it has these labels.
+    #[must_use]
+    pub fn is_among<'a>(&self, only: impl IntoIterator<Item = (&'a String, &'a Texts)>, scheme: &str) -> bool {
+        only.into_iter().all(|(axis, of)| self.label(axis, scheme).is_some_and(|label| matches_any(of.all(), &label)))
+    }
+
+    /// In a mix, each scheme needs a client.
+    pub(super) fn has_clients_for_all(&self) -> bool {
+        let traffic = self.scenario.traffic.iter();
+        let most = traffic.map(|traffic| self.scenario.most_nodes(&traffic.from)).max().unwrap_or(0);
+        self.schemes.len() <= most as usize
+    }
 }

@@ -296,7 +296,6 @@ fn phases_paces_and_senders_without_sense_are_refused() {
     }
 }
 
-/// Two workloads over one link; the second part has fewer keys.
 #[test]
 fn figures_that_name_what_is_not_there_are_refused_with_what_is() {
     let figure = |keys: &str| {

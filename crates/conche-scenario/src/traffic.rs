@@ -1,87 +1,87 @@
 //! Traffic: clients, servers, times and sizes of requests.
 
+use std::num::{NonZeroU8, NonZeroU16};
 use std::time::Duration;
 
+use conche_netsim::transport::tcp::Acknowledgments;
+use conche_netsim::transport::tcp::segment::ENCODED_OCTETS;
 use conche_proto::codec::Code;
 use serde::Deserialize;
 
-use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, Tcp, Transfer, ensure};
+use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, ensure};
 use crate::units::{Size, Span};
 
 /// Requests from the nodes of one group to another group, with a flow per pair.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// The clients: a node, a group, or a part of one such as `client[0..10]`.
+    /// Clients: a node, a group, or a part of one such as `client[0..10]`.
     pub from: String,
-    /// The servers.
+    /// Servers.
     pub to: String,
-    /// The pairs of client and server.
+    /// Pairs of client and server.
     #[serde(default)]
     pub pairs: Pairs,
-    /// Shuffles the pairs before `skip` and `take`, in a different order for each replication.
-    /// Traffic with the same name here shares the order.
+    /// Shuffles the pairs before `skip` and `take`, per replication. Traffic with the same name
+    /// here shares the order.
     pub shuffle: Option<String>,
     /// All replications share the order.
     #[serde(default)]
     pub fixed: bool,
-    /// Hops of a frozen route. Each replication takes the next pair with such a route.
+    /// Hops of a frozen route; each replication takes the next pair with such a route.
     pub hops: Option<u8>,
     /// Number of pairs to skip.
     #[serde(default)]
     pub skip: u32,
-    /// Number of pairs to take after that. Default: all.
+    /// Number of pairs to take. Default: all.
     pub take: Option<u32>,
     /// Start time. Default: 0.
     pub start: Option<Span>,
     /// Time from which no new exchange begins. Default: none.
     pub stop: Option<Span>,
-    /// The trigger of exchanges. Default: the end of the previous one.
+    /// Trigger of exchanges. Default: the end of the previous one.
     #[serde(default)]
     pub pace: Pace,
     /// Maximum outstanding exchanges. Default: one.
     pub outstanding: Option<Outstanding>,
     /// Exchanges per flow. Default: no limit.
     pub exchanges: Option<AtLeastOne>,
-    /// Share of this traffic's exchanges whose success ends the run before its `duration`.
+    /// Share of its exchanges whose success ends the run before its `duration`.
     pub ends_run: Option<f64>,
-    /// The exchanges that count towards this number.
+    /// Exchanges that count towards this number.
     #[serde(default)]
     pub count: Count,
     /// Successful exchanges after which the client resets the congestion state of the server.
-    /// Default: never.
     pub batch: Option<Range>,
-    /// The method of requests. Default: GET.
+    /// Method of requests.
     #[serde(default)]
     pub method: Method,
-    /// Size of a request as a CoAP message, including header and token. Default: only these.
+    /// Size of a request with header and token. Default: only these.
     pub request: Option<Size>,
-    /// Size of a response, as for requests.
+    /// Size of a response.
     pub response: Option<Size>,
     /// Sends Confirmable requests. Default: yes.
     #[serde(default = "yes")]
     pub confirmable: bool,
-    /// The sender of the requests. Default: an endpoint.
+    /// Sender of the requests.
     #[serde(default)]
     pub sender: Sender,
-    /// Clients observe the servers, which notify them of each change (RFC 7641); `pace` is that of
-    /// changes. Default: requests.
+    /// Clients observe the servers (RFC 7641); `pace` is that of changes.
     pub observe: Option<Observe>,
-    /// The controller of its clients under every scheme, for cross traffic. Default: the scheme's.
+    /// Controller of its clients under every scheme, for cross traffic.
     pub controller: Option<ControllerName>,
 }
 
-/// The sender of the requests of a traffic.
+/// Sender of the requests of a traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sender {
     /// A CoAP endpoint, with congestion control.
     #[default]
     Endpoint,
-    /// A sender without congestion control: it sends Non-confirmable requests at its pace and
-    /// ignores their outcome. Its nodes have no endpoint and send no responses.
+    /// Sends Non-confirmable requests at its pace, ignores their outcome, and sends no responses.
     Unaware,
     /// A bulk transfer over a simplified TCP, between motes with their own routing.
     Transfer(Transfer),
@@ -89,7 +89,7 @@ pub enum Sender {
     Tcp(Tcp),
 }
 
-/// The reliability of notifications.
+/// Reliability of notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observe {
@@ -114,7 +114,7 @@ pub enum Outstanding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Nstart {
-    /// NSTART of the scheme, or of all endpoints.
+    /// NSTART of the scheme.
     Nstart,
 }
 
@@ -142,7 +142,7 @@ pub enum Pace {
     /// The end of the previous exchange: a closed loop.
     #[default]
     Closed,
-    /// A fixed interval. An exchange that is due while others are outstanding waits.
+    /// A fixed interval. A due exchange waits while others are outstanding.
     Every {
         /// The interval.
         interval: Span,
@@ -164,8 +164,7 @@ pub enum Pace {
     },
     /// A list of times since the start of the traffic.
     At(Vec<Span>),
-    /// A fixed interval during on-periods. Each flow starts each on-period at a random time within
-    /// the interval.
+    /// A fixed interval during on-periods, from a random time within the interval.
     OnOff {
         /// The interval.
         interval: Span,
@@ -174,8 +173,7 @@ pub enum Pace {
         /// Duration of off-periods.
         off: Span,
     },
-    /// A list of intervals, one per phase of the scenario. Each flow starts each phase at a random
-    /// time within the interval, and uses the interval of the previous phase until then.
+    /// Intervals per phase of the scenario, each from a random time within the interval.
     Phases(Vec<Span>),
 }
 
@@ -206,7 +204,7 @@ const fn yes() -> bool {
     true
 }
 
-/// Bytes of the time of a change in a notification.
+/// Bytes of a change's time in a notification.
 pub const STATE_BYTES: usize = 8;
 /// RFC 7252 §4.6.
 const MOST_BYTES: u64 = 1152;
@@ -235,7 +233,6 @@ impl Method {
 }
 
 impl Traffic {
-    /// Checks that a sender without an endpoint has no settings about exchanges.
     fn validate_sender(&self) -> Result<(), ScenarioError> {
         let is_paced = self.pace != Pace::Closed;
         let (exchanges, batch) = (self.exchanges.is_some(), self.batch.is_some());
@@ -277,7 +274,6 @@ impl Traffic {
         })
     }
 
-    /// Checks that observations have no settings about requests.
     fn validate_observe(&self, header: u64) -> Result<(), ScenarioError> {
         if self.observe.is_none() {
             return Ok(());
@@ -304,8 +300,7 @@ impl Traffic {
         })
     }
 
-    /// Returns the bytes of request and response without network headers; messages without a size
-    /// count with their own header.
+    /// Returns the bytes of request and response without network headers.
     pub(super) fn datagrams(&self, endpoint: &Endpoint) -> Vec<(&'static str, u64)> {
         let message = |size: Option<Size>| size.map_or(4 + u64::from(endpoint.token_length), |size| size.0);
         let bytes = |size: Option<Size>| message(size).saturating_add(endpoint.security.bytes());
@@ -356,5 +351,79 @@ impl Traffic {
         }
         let is_none = self.outstanding == Some(Outstanding::Number(0));
         ensure(!is_none, place("outstanding"), "0 exchanges at a time are none; at least 1")
+    }
+}
+
+/// A bulk transfer over a simplified TCP, with the timers of the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// Number of segments.
+    pub segments: AtLeastOne,
+    /// Bytes per segment.
+    pub payload: Size,
+    /// Bytes of headers per datagram.
+    pub header: Size,
+    /// Maximum congestion window, in segments.
+    pub window: NonZeroU16,
+    /// `"cumulative"` or `"positive"`.
+    pub acknowledgments: Acknowledgments,
+    /// Processing time of a received segment.
+    pub processing: Span,
+    /// Minimum timeout.
+    pub min_rto: Span,
+    /// Timeouts of a segment after which the transfer fails.
+    pub max_timeouts: NonZeroU8,
+}
+
+/// A bulk transfer over TCP with congestion control (RFC 5681, RFC 6582), with the timers of the
+/// scheme or, preferably, of the traffic's own controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tcp {
+    /// Number of segments.
+    pub segments: AtLeastOne,
+    /// Bytes per segment.
+    pub payload: Size,
+    /// Bytes of headers per datagram, beyond those that links add.
+    pub header: Size,
+    /// Maximum congestion window, in segments: the receiver's window.
+    pub window: NonZeroU16,
+    /// Minimum timeout.
+    pub min_rto: Span,
+    /// Timeouts of a segment after which the transfer fails.
+    pub max_timeouts: NonZeroU8,
+}
+
+impl Tcp {
+    fn validate(&self, place: &str) -> Result<(), ScenarioError> {
+        let least =
+            format_args!("{} does not hold the numbers of a segment; at least {ENCODED_OCTETS}B does", self.header);
+        ensure(self.header.0 >= ENCODED_OCTETS as u64, format_args!("{place}.header"), least)?;
+        let bytes = self.payload.0.saturating_add(self.header.0);
+        let long = format_args!("{} with its header is longer than {LONGEST_DATAGRAM}B", self.payload);
+        ensure(bytes <= LONGEST_DATAGRAM, format_args!("{place}.payload"), long)
+    }
+}
+
+/// Ethernet's MTU.
+const LONGEST_DATAGRAM: u64 = 1500;
+/// Addresses and numbers.
+const LEAST_HEADER: u64 = 10;
+/// aMaxPHYPacketSize of IEEE 802.15.4.
+const LONGEST_FRAME: u64 = 127;
+
+impl Transfer {
+    /// Returns the octets of a datagram with data.
+    #[must_use]
+    pub fn datagram_octets(&self) -> u64 {
+        self.payload.0.saturating_add(self.header.0)
+    }
+
+    fn validate(&self, place: &str) -> Result<(), ScenarioError> {
+        let least = format_args!("{} does not hold addresses and numbers; at least {LEAST_HEADER}B does", self.header);
+        ensure(self.header.0 >= LEAST_HEADER, format_args!("{place}.header"), least)?;
+        let long = format_args!("{} with its header does not fit into a frame of {LONGEST_FRAME}B", self.payload);
+        ensure(self.datagram_octets() <= LONGEST_FRAME, format_args!("{place}.payload"), long)
     }
 }

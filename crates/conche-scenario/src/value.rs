@@ -6,27 +6,26 @@ use serde::Deserialize;
 
 use super::{ScenarioError, Texts, ensure};
 use crate::units::Span;
-use crate::{Better, Metric, Statistic, Unit};
+use crate::{Better, Metric, Unit};
 
 /// A value of each cell: a metric of its flows, and a statistic over the replications.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// Its name in results, such as `fct_median_s`. If the metric has several numbers, `{}` is
-    /// replaced with the label of each.
+    /// Name in results, such as `fct_median_s`. The label of each of several numbers replaces `{}`.
     pub column: String,
-    /// The metric.
+    /// Metric.
     pub metric: Metric,
-    /// The statistic over the replications. Default: the mean.
+    /// Statistic over the replications. Default: the mean.
     #[serde(default)]
     pub statistic: Statistic,
-    /// The traffic of the flows. Default: all.
+    /// Traffic of the flows. Default: all.
     pub traffic: Option<String>,
-    /// A template of the row. Default: the scenario's.
+    /// Template of the row. Default: the scenario's.
     pub row: Option<String>,
-    /// The item, if `items` do not match it.
+    /// Item, if `items` do not match it.
     pub item: Option<String>,
-    /// Labels of the cells, with `*` as a wildcard. Default: all cells.
+    /// Labels of the cells, with `*` as a wildcard.
     #[serde(default)]
     pub only: BTreeMap<String, Texts>,
     /// Axes over which cells are pooled, as if the flows of each replication belonged to one run.
@@ -39,16 +38,16 @@ pub struct Value {
     /// Labels of another cell to compare with, replication by replication.
     #[serde(default)]
     pub than: BTreeMap<String, Pick>,
-    /// The comparison.
+    /// Comparison.
     pub by: Option<By>,
     /// Compares controllers by this value.
     #[serde(default)]
     pub primary: bool,
-    /// The direction of improvement, if the metric has none.
+    /// Direction of improvement, if the metric has none.
     pub better: Option<Better>,
 }
 
-/// The default values of a scenario.
+/// Values of a scenario without `values`.
 pub(super) fn standard() -> Vec<Value> {
     #[derive(Deserialize)]
     struct Standard {
@@ -62,7 +61,7 @@ pub(super) fn standard() -> Vec<Value> {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "a label, \"first\", \"last\", \"previous\", or { gain_below_percent = 1 }")]
 pub enum Pick {
-    /// This label; or the `first`, the `last`, or the `previous` one before the cell's own.
+    /// This label; or the `first`, the `last`, or the one `previous` to the cell's own.
     At(String),
     /// The first one after which the mean grows by less than this; otherwise the last one.
     LevelsOff {
@@ -77,7 +76,7 @@ pub enum Pick {
 pub enum By {
     /// The first minus the second.
     Difference,
-    /// The excess of the first in per cent; for flows, over those with a value in both.
+    /// Excess of the first in per cent; for flows, over those with a value in both.
     Gain,
     /// None: the value is the numeric label that `of` selects.
     Label,
@@ -107,7 +106,6 @@ impl Value {
         self.metric.validate(self.statistic, longest).map_err(|problem| ScenarioError::new(place(), problem))
     }
 
-    /// Checks that the value can compare controllers.
     fn validate_primary(&self) -> Result<(), &'static str> {
         match self.better() {
             _ if !self.primary => Ok(()),
@@ -117,7 +115,6 @@ impl Value {
         }
     }
 
-    /// Checks that the comparison is complete.
     fn validate_comparison(&self) -> Result<(), &'static str> {
         let compares = matches!(self.by, Some(By::Difference | By::Gain));
         match self.statistic {
@@ -156,4 +153,23 @@ impl Value {
             Some(By::Difference) | None => self.metric.unit(),
         }
     }
+}
+
+/// A statistic over the samples of all replications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The mean over replications of the mean over flows or exchanges.
+    #[default]
+    Mean,
+    /// The sum over replications.
+    Sum,
+    /// The sum, scaled to this number of replications.
+    SumOf(u32),
+    /// The mean over replications of the (upper) median over flows or exchanges.
+    Median,
+    /// The mean over replications of the standard deviation over flows or exchanges.
+    Deviation,
+    /// A percentile, from 0 to 100, over the flows or exchanges of all replications.
+    Percentile(f64),
 }

@@ -23,7 +23,7 @@ pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
                 phase: view.phase.map(|phase| phase.name.clone()),
                 scheme: view.scheme.to_owned(),
                 unit: runs.unit(metric).name(),
-                figures: view.values().filter(is_of_it).map(made).collect(),
+                values: view.values().filter(is_of_it).map(made).collect(),
                 sample: sample.clone(),
             }
         };

@@ -23,7 +23,7 @@ use super::plan::{ObserverRoles, Plan, Role};
 use super::record::{Control, Flow, NodeRecord, Record};
 use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Ran, Replication};
-use crate::scenario::{Cell, Happening, Paths, Scenario, Security};
+use crate::scenario::{Cell, ChangeEvent, Paths, Scenario, Security};
 use crate::workload::{
     AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config, host,
 };
@@ -405,21 +405,21 @@ fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Ste
         let at = Instant::ZERO + change.at.0;
         let of = |problem: TrialError| problem.of_change(change.at);
         match &change.event {
-            Happening::Link { name, wire } => {
+            ChangeEvent::Link { name, wire } => {
                 let links = network.changing(name).map_err(of)?;
                 steps.push((at, Step::Links(links, wire.clone())));
             }
-            Happening::Fail { link, lasting } => {
+            ChangeEvent::Fail { link, lasting } => {
                 let links = network.changing(link).map_err(of)?;
                 steps.push((at, Step::Up(links.clone(), false)));
                 steps.push((at + lasting.0, Step::Up(links, true)));
             }
-            Happening::CutOff { nodes, lasting } => {
+            ChangeEvent::CutOff { nodes, lasting } => {
                 let nodes = network.nodes(nodes).map_err(of)?;
                 steps.push((at, Step::Joined(nodes.clone(), false)));
                 steps.push((at + lasting.0, Step::Joined(nodes, true)));
             }
-            Happening::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?))),
+            ChangeEvent::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?))),
         }
     }
     // After a stable sort of the reversed list, the first of simultaneous changes is last.

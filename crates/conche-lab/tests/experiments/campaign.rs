@@ -52,7 +52,7 @@ impl RunnableCell for Seeds {
 
     fn keep(&self, outcome: &u64) -> Vec<Kept> {
         let (scheme, unit, sample) = (String::new(), String::new(), Sample::Each(vec![*outcome], 1.0));
-        vec![Kept { phase: None, scheme, unit, figures: Vec::new(), sample }]
+        vec![Kept { phase: None, scheme, unit, values: Vec::new(), sample }]
     }
 
     fn restore(&self, samples: Vec<Sample>) -> Option<u64> {

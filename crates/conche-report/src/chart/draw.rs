@@ -1,8 +1,12 @@
 //! Draws a panel as SVG: axes, grid and marks.
+//!
+//! Each series has a shape beside its colour, so that a plot is readable without colours. Colours
+//! are classes of the style sheet, which defines them for both themes.
+
+use std::fmt::Write;
 
 use conche_lab::scenario::Kind;
 
-use super::marks::{self, Slot};
 use super::scale::label;
 use super::{COLOURS, Chart, Mark, Panel, Place, Scale};
 use crate::html::{Html, Px};
@@ -11,7 +15,7 @@ use crate::html::{Html, Px};
 const HEIGHT: f64 = 270.0;
 const WIDTH: f64 = 420.0;
 const WIDE: f64 = 640.0;
-/// Approximate width of a character.
+/// Approximate.
 const CHARACTER: f64 = 6.3;
 /// Longer names are cut.
 const LONGEST_NAME: usize = 24;
@@ -50,11 +54,11 @@ pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
         html.write(format_args!("<g class=\"m s{}\"><title>", series.colour % COLOURS));
         html.text(&mark.tooltip).raw("</title>");
         match (chart.kind, mark.quartiles) {
-            (Kind::Box, Some(values)) => marks::quartiles(mark, values, slot, &frame.y, series.colour, html),
-            (Kind::Bars, _) => marks::bar(mark, slot, &frame.y, series.colour, html),
-            _ => marks::point(mark, slot, &frame.y, series.colour, html),
+            (Kind::Box, Some(values)) => draw_quartiles(mark, values, slot, &frame.y, series.colour, html),
+            (Kind::Bars, _) => draw_bar(mark, slot, &frame.y, series.colour, html),
+            _ => draw_point(mark, slot, &frame.y, series.colour, html),
         }
-        marks::published(mark, slot, &frame.y, series.colour, html);
+        draw_published(mark, slot, &frame.y, series.colour, html);
         html.raw("</g>");
     }
     html.raw("</svg>");
@@ -82,7 +86,6 @@ impl Frame {
         Self { width, left, right, bottom, y: y.between(bottom, top), x, askew }
     }
 
-    /// Draws the vertical axis: title above, a line for each tick.
     fn vertical(&self, chart: &Chart, html: &mut Html) {
         html.write(format_args!("<text class=axis x=\"2\" y=\"13\">")).text(&chart.y.title).raw("</text>");
         for tick in self.y.ticks(TICKS) {
@@ -101,7 +104,7 @@ impl Frame {
         html.write(format_args!("<path class=base d=\"M{} {}H{}\"/>", Px(self.left), Px(ground), Px(self.right)));
     }
 
-    /// Draws the horizontal axis: title, and names or numbers without overlaps.
+    /// Names or numbers do not overlap.
     fn horizontal(&self, chart: &Chart, html: &mut Html) {
         let y = self.bottom + 15.0;
         let mut free_from = f64::NEG_INFINITY;
@@ -118,7 +121,7 @@ impl Frame {
         };
         match self.x {
             Some(scale) => {
-                // The values themselves are the best ticks, unless there are many.
+                // A few values are the best ticks.
                 let values: Vec<f64> = chart.places.iter().filter_map(|place| place.number).collect();
                 let ticks = if values.len() <= 10 { values } else { scale.ticks(TICKS) };
                 ticks.into_iter().for_each(|tick| named(scale.at(tick), &label(tick), html));
@@ -146,7 +149,6 @@ impl Frame {
         }
     }
 
-    /// The middle of a place on an axis of names.
     fn middle(&self, chart: &Chart, place: usize) -> f64 {
         self.left + self.band(chart) * (place as f64 + 0.5)
     }
@@ -155,7 +157,7 @@ impl Frame {
         (self.right - self.left) / chart.places.len().max(1) as f64
     }
 
-    /// Returns the slot of a mark: series are side by side; on a numeric axis only far enough apart
+    /// Returns the slot of a mark. Series are side by side, on a numeric axis just far enough apart
     /// to separate whiskers.
     fn slot(&self, chart: &Chart, mark: &Mark) -> Slot {
         let count = if chart.is_dodged() { chart.series.len().max(1) as f64 } else { 1.0 };
@@ -172,14 +174,13 @@ impl Frame {
                 Slot { middle: self.middle(chart, mark.place) + beside * each.min(52.0), width }
             }
             (None, kind) => {
-                // Marks joined by lines are shifted only far enough to separate whiskers.
+                // Marks joined by lines are shifted just enough to separate whiskers.
                 let each = (self.band(chart) * 0.7 / count).min(if kind == Kind::Line { 1.6 } else { 14.0 });
                 Slot { middle: self.middle(chart, mark.place) + beside * each, width: 8.0 }
             }
         }
     }
 
-    /// Draws a line for each series, through its points in the order of places.
     fn lines(&self, chart: &Chart, panel: &Panel, html: &mut Html) {
         for (number, series) in chart.series.iter().enumerate() {
             let mut marks: Vec<&Mark> = panel.marks.iter().filter(|mark| mark.series == number).collect();
@@ -198,9 +199,8 @@ impl Frame {
     }
 }
 
-/// Returns the values that the vertical axis must include. Intervals extend it only by part of
-/// their height: an interval of two runs may be many times larger than the values, and would
-/// flatten them.
+/// Returns the values that the vertical axis must include. An interval of two runs may be many
+/// times larger than the values and would flatten them, so intervals extend the axis only in part.
 fn extremes(chart: &Chart) -> Vec<f64> {
     const ROOM: f64 = 0.6;
     let of_mark = |mark: &Mark| {
@@ -224,11 +224,138 @@ fn extremes(chart: &Chart) -> Vec<f64> {
     values
 }
 
-/// Returns the label, cut if it is too long.
+/// Cut if it is too long.
 fn shown(place: &Place) -> String {
     if place.label.chars().count() <= LONGEST_NAME {
         return place.label.clone();
     }
     let cut: String = place.label.chars().take(LONGEST_NAME - 1).collect();
     format!("{cut}…")
+}
+
+/// Returns the closed shape of a colour, around a point.
+pub(crate) fn shape(number: usize, x: f64, y: f64, r: f64) -> String {
+    let mut path = String::new();
+    let corners = |path: &mut String, corners: &[(f64, f64)]| {
+        for (place, (dx, dy)) in corners.iter().enumerate() {
+            let command = if place == 0 { 'M' } else { 'L' };
+            let _ = write!(path, "{command}{} {}", Px(x + dx * r), Px(y + dy * r));
+        }
+        path.push('Z');
+    };
+    match number % COLOURS {
+        0 => {
+            let (left, r) = (Px(x - r), Px(r));
+            let _ = write!(path, "M{left} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0Z", Px(y), d = Px(2.0 * r.0));
+        }
+        1 => corners(&mut path, &[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)]),
+        2 => corners(&mut path, &[(0.0, -1.15), (1.1, 0.8), (-1.1, 0.8)]),
+        3 => corners(&mut path, &[(0.0, -1.25), (1.1, 0.0), (0.0, 1.25), (-1.1, 0.0)]),
+        4 => corners(&mut path, &[(0.0, 1.15), (1.1, -0.8), (-1.1, -0.8)]),
+        5 => corners(
+            &mut path,
+            &[
+                (-0.4, -1.1),
+                (0.4, -1.1),
+                (0.4, -0.4),
+                (1.1, -0.4),
+                (1.1, 0.4),
+                (0.4, 0.4),
+                (0.4, 1.1),
+                (-0.4, 1.1),
+                (-0.4, 0.4),
+                (-1.1, 0.4),
+                (-1.1, -0.4),
+                (-0.4, -0.4),
+            ],
+        ),
+        6 => corners(&mut path, &[(0.0, -1.1), (1.05, -0.35), (0.65, 0.9), (-0.65, 0.9), (-1.05, -0.35)]),
+        _ => corners(&mut path, &[(-1.1, -0.9), (1.1, 0.9), (1.1, -0.9), (-1.1, 0.9)]),
+    }
+    format!("<path d=\"{path}\"/>")
+}
+
+/// The horizontal position of a series at a place, and its maximum width.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    middle: f64,
+    width: f64,
+}
+
+fn draw_bar(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
+    let (top, ground) = (y.at(mark.value), y.ground());
+    let (low, high) = (top.min(ground), top.max(ground));
+    html.write(format_args!(
+        "<rect class=bar x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+        Px(slot.middle - slot.width / 2.0),
+        Px(low),
+        Px(slot.width),
+        Px((high - low).max(0.5))
+    ));
+    whisker(mark, slot, y, html);
+    html.raw(&shape(colour, slot.middle, top, (slot.width / 4.0).clamp(1.6, 3.2)));
+}
+
+fn draw_quartiles(mark: &Mark, values: [f64; 5], slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
+    let [lowest, low, median, high, highest] = values.map(|value| y.at(value));
+    let (left, right) = (slot.middle - slot.width / 2.0, slot.middle + slot.width / 2.0);
+    let (middle, cap) = (slot.middle, slot.width / 4.0);
+    html.write(format_args!(
+        "<path class=wk d=\"M{m} {lowest}V{low}M{m} {high}V{highest}M{a} {lowest}H{b}M{a} {highest}H{b}\"/>\
+         <rect class=box x=\"{left}\" y=\"{high}\" width=\"{width}\" height=\"{height}\"/>\
+         <path class=med d=\"M{left} {median}H{right}\"/>",
+        m = Px(middle),
+        a = Px(middle - cap),
+        b = Px(middle + cap),
+        lowest = Px(lowest),
+        low = Px(low),
+        median = Px(median),
+        high = Px(high),
+        highest = Px(highest),
+        left = Px(left),
+        right = Px(right),
+        width = Px(slot.width),
+        height = Px((low - high).max(0.5)),
+    ));
+    html.raw(&shape(colour, middle, y.at(mark.value), (slot.width / 4.0).clamp(1.6, 3.2)));
+}
+
+/// An area around the point shows the tooltip.
+fn draw_point(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
+    let place = y.at(mark.value);
+    whisker(mark, slot, y, html);
+    html.write(format_args!("<circle class=hit cx=\"{}\" cy=\"{}\" r=\"9\"/>", Px(slot.middle), Px(place)));
+    html.raw(&shape(colour, slot.middle, place, 3.4));
+}
+
+fn whisker(mark: &Mark, slot: Slot, y: &Scale, html: &mut Html) {
+    if let Some(interval) = mark.interval {
+        interval_around(slot.middle, interval, slot, y, html);
+    }
+}
+
+fn interval_around(middle: f64, (low, high): (f64, f64), slot: Slot, y: &Scale, html: &mut Html) {
+    if low >= high {
+        return;
+    }
+    let cap = (slot.width / 4.0).clamp(1.5, 3.0);
+    let (middle, left, right) = (Px(middle), Px(middle - cap), Px(middle + cap));
+    html.write(format_args!("<path class=wk d=\"M{middle} {}V{}", Px(y.at(low)), Px(y.at(high))));
+    // An end beyond the axis has no cap.
+    for end in [low, high].into_iter().filter(|end| y.contains(*end)) {
+        html.write(format_args!("M{left} {}H{right}", Px(y.at(end))));
+    }
+    html.raw("\"/>");
+}
+
+/// Draws the hollow shape of the series, beside the measured value if both have intervals.
+fn draw_published(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
+    let Some(value) = mark.published else { return };
+    html.raw("<g class=pub>");
+    let mut middle = slot.middle;
+    if let Some(interval) = mark.published_interval {
+        middle += (slot.width / 4.0).clamp(3.0, 8.0);
+        interval_around(middle, interval, slot, y, html);
+    }
+    html.raw(&shape(colour, middle, y.at(value), 4.2)).raw("</g>");
 }

@@ -9,7 +9,7 @@ use super::{COLOURS, Scale, shape};
 use crate::html::{Html, Px};
 
 const WIDTH: f64 = 640.0;
-/// Start of the time axis; names are to its left.
+/// Names are to its left.
 const LEFT: f64 = 170.0;
 const TOP: f64 = 8.0;
 const HEIGHT: f64 = 36.0;
@@ -47,7 +47,6 @@ pub(crate) fn lanes(title: &str, lanes: &[Lane<'_>], html: &mut Html) {
     html.raw("</svg>");
 }
 
-/// Draws the name, a mark with its timeout for each transmission, and the end.
 fn lane(lane: &Lane<'_>, y: f64, scale: &Scale, html: &mut Html) {
     let Timeline { copies, lasted_s, is_answered, .. } = lane.of;
     let colour = lane.colour % COLOURS;
@@ -61,7 +60,7 @@ fn lane(lane: &Lane<'_>, y: f64, scale: &Scale, html: &mut Html) {
     html.raw("</g>");
     for (place, (at, rto)) in copies.iter().enumerate() {
         let what = if place == 0 { "the request".to_owned() } else { format!("retransmission {place}") };
-        // The response, or giving up, ends the running timeout.
+        // The response or the end of the exchange stops the timeout.
         let until = (at + rto).min(*lasted_s);
         let tooltip = format!("{}: {what} after {}, timeout {}", lane.name, seconds(*at), seconds(*rto));
         let (from, to) = (scale.at(*at), scale.at(until));

@@ -1,22 +1,14 @@
 //! A plot as data, and its drawing.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `scale` | from values to positions on an axis |
-//! | `draw` | a panel as SVG |
-//! | `marks` | shapes, bars, boxes, whiskers |
-//! | `lanes` | timelines of exchanges |
 
 mod draw;
 mod lanes;
-mod marks;
 mod scale;
 
 use conche_lab::scenario::Kind;
 
 use crate::html::Html;
+pub(crate) use draw::shape;
 pub(crate) use lanes::{Lane, lanes};
-pub(crate) use marks::shape;
 pub(crate) use scale::Scale;
 
 /// Number of colours in the style sheet, and of shapes.
@@ -48,7 +40,7 @@ pub(crate) struct Axis {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) label: String,
-    /// Number in the label, if it is one.
+    /// Number in the label.
     pub(crate) number: Option<f64>,
 }
 
@@ -65,7 +57,6 @@ pub(crate) struct Panel {
     pub(crate) marks: Vec<Mark>,
 }
 
-/// A value in a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) series: usize,
@@ -74,7 +65,7 @@ pub(crate) struct Mark {
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) published: Option<f64>,
     pub(crate) published_interval: Option<(f64, f64)>,
-    /// Values of a box: whisker, quartile, median, quartile, whisker.
+    /// Whisker, quartile, median, quartile, whisker.
     pub(crate) quartiles: Option<[f64; 5]>,
     pub(crate) tooltip: String,
 }
@@ -91,8 +82,7 @@ impl Chart {
         matches!(self.kind, Kind::Bars | Kind::Box) && columns > 18 || !self.is_numeric() && self.places.len() > 12
     }
 
-    /// Whether series are side by side: not if each place has only one, as with schemes along the
-    /// axis.
+    /// Series are side by side, unless each place has only one.
     fn is_dodged(&self) -> bool {
         self.panels.iter().any(|panel| panel.marks.windows(2).any(|pair| pair[0].place == pair[1].place))
     }
@@ -101,7 +91,6 @@ impl Chart {
         self.panels.iter().flat_map(|panel| &panel.marks)
     }
 
-    /// Writes the plot with title, legend and notes.
     pub(crate) fn html(&self, html: &mut Html) {
         let class = match (self.is_wide(), self.panels.len()) {
             (true, 2..) => "chart full",
@@ -143,7 +132,7 @@ impl Chart {
     }
 }
 
-/// Draws a shape for the legend.
+/// A shape of the legend.
 pub(crate) fn key(colour: usize, hollow: bool) -> String {
     let class = if hollow { "pub".to_owned() } else { format!("s{}", colour % COLOURS) };
     format!("<svg class=key viewBox=\"0 0 12 12\"><g class={class}>{}</g></svg>", shape(colour, 6.0, 6.0, 4.2))

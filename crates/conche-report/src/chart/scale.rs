@@ -1,6 +1,6 @@
 //! Scales from values to positions on an axis, and tick values.
 
-/// An axis from its lowest to its highest value, between two positions in the drawing.
+/// An axis from its lowest to its highest value, between two positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     low: f64,
@@ -11,8 +11,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// An axis over these values with round ends; with `zero` it begins at 0. A logarithmic axis
-    /// ignores values that are not positive.
+    /// Returns an axis over these values with round ends; with `zero` it begins at 0. A logarithmic
+    /// axis ignores values that are not positive.
     pub(crate) fn over(values: impl Iterator<Item = f64>, log: bool, zero: bool, ticks: u32) -> Self {
         let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
         let (mut low, mut high) =
@@ -23,8 +23,7 @@ impl Scale {
         if log {
             (low, high) = around(low, high);
         } else {
-            // Values whose differences are small compared with their distance from 0 would be a
-            // flat line.
+            // Differences that are small compared with the distance from 0 would be a flat line.
             if zero || (low > 0.0 && low < 0.6 * high) {
                 low = low.min(0.0);
                 high = high.max(0.0);
@@ -39,7 +38,6 @@ impl Scale {
         Self { low, high, log, from: 0.0, to: 1.0 }
     }
 
-    /// Returns the axis up to `high`, if it begins below.
     pub(crate) fn up_to(self, high: f64) -> Self {
         if high > self.low && high.is_finite() { Self { high, ..self } } else { self }
     }
@@ -52,7 +50,7 @@ impl Scale {
         value >= self.low && value <= self.high
     }
 
-    /// Returns the position of a value, clamped to the ends of the axis.
+    /// Clamped to the ends of the axis.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = if self.log {
             if value <= 0.0 { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
@@ -62,12 +60,12 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Returns the position where bars begin: 0, or the lowest value of a logarithmic axis.
+    /// Bars begin at 0, or at the lowest value of a logarithmic axis.
     pub(crate) fn ground(&self) -> f64 {
         if self.log { self.from } else { self.at(0.0) }
     }
 
-    /// Returns about `wanted` round values along the axis.
+    /// Returns about `wanted` round values.
     pub(crate) fn ticks(&self, wanted: u32) -> Vec<f64> {
         if self.log {
             return self.decades(wanted);
@@ -75,7 +73,7 @@ impl Scale {
         let step = step(self.high - self.low, wanted);
         let count = ((self.high - self.low) / step + 1e-6).floor().clamp(0.0, 100.0);
         let first = (self.low / step).round();
-        // A sum of steps would accumulate errors, such as 0.30000000000000004.
+        // A sum of steps would accumulate errors.
         (0..=whole(count)).map(|tick| (first + f64::from(tick)) * step).collect()
     }
 
@@ -94,7 +92,7 @@ impl Scale {
     }
 }
 
-/// Returns a range around these values, with ends of 1, 2 or 5 times a power of ten.
+/// Returns ends of 1, 2 or 5 times a power of ten.
 fn around(low: f64, high: f64) -> (f64, f64) {
     let power = |value: f64| 10_f64.powf(value.log10().floor());
     let below = [5.0, 2.0, 1.0].into_iter().map(|factor| factor * power(low)).find(|tick| *tick <= low);
@@ -103,7 +101,7 @@ fn around(low: f64, high: f64) -> (f64, f64) {
     if below < above { (below, above) } else { (below / 2.0, above * 2.0) }
 }
 
-/// Returns a round step that divides a range into about `wanted` parts.
+/// Returns a round step for about `wanted` parts.
 fn step(range: f64, wanted: u32) -> f64 {
     let rough = range / f64::from(wanted.max(1));
     let power = 10_f64.powf(rough.log10().floor());
@@ -111,7 +109,6 @@ fn step(range: f64, wanted: u32) -> f64 {
     factor * power
 }
 
-/// Converts a count that is known to be small.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and a float cast saturates")]
 fn whole(count: f64) -> u32 {
     count.clamp(0.0, 1000.0) as u32

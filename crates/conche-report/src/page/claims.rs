@@ -1,4 +1,4 @@
-//! Claims: the verdicts, and the values of single runs.
+//! Claims: verdicts, and the values of single runs.
 
 use std::collections::HashMap;
 
@@ -11,25 +11,24 @@ use conche_lab::value::MeasuredValue;
 
 use crate::chart::Scale;
 use crate::html::{Html, Px};
+use crate::plots::symbol;
 use crate::read::Study;
-use crate::unit_symbol::symbol;
 
 const WIDTH: f64 = 170.0;
 const HEIGHT: f64 = 22.0;
 
-/// Writes the claims of an experiment, one line each.
 pub(super) fn write(study: &Study, html: &mut Html) {
-    let of_claims = || study.figures.iter().filter(|figure| figure.item == "claims");
-    let verdicts: Vec<&MeasuredValue> = of_claims().filter(|figure| figure.unit == Unit::Verdict).collect();
+    let of_claims = || study.values.iter().filter(|value| value.item == "claims");
+    let verdicts: Vec<&MeasuredValue> = of_claims().filter(|value| value.unit == Unit::Verdict).collect();
     if verdicts.is_empty() {
         return;
     }
     let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
-    let compared = document.map(|document| compared(document.scenario(), &study.figures)).unwrap_or_default();
+    let compared = document.map(|document| compared(document.scenario(), &study.values)).unwrap_or_default();
     let key = |of: &Compared<'_>| (of.row.clone(), of.claim.outcome.clone());
     let compared: HashMap<_, Compared<'_>> = compared.into_iter().map(|of| (key(&of), of)).collect();
-    let figures: HashMap<_, &MeasuredValue> =
-        study.figures.iter().map(|figure| ((figure.row.as_str(), figure.column.as_str()), figure)).collect();
+    let values: HashMap<_, &MeasuredValue> =
+        study.values.iter().map(|value| ((value.row.as_str(), value.column.as_str()), value)).collect();
     let number = |of: Verdict| verdicts.iter().filter(|verdict| Verdict::of(verdict.measured) == of).count();
     let [holding, refuted, open] = [Verdict::Holds, Verdict::Refuted, Verdict::Inconclusive].map(number);
     let summary = format!("{holding} of {} hold, {refuted} do not, {open} are inconclusive", verdicts.len());
@@ -40,9 +39,9 @@ pub(super) fn write(study: &Study, html: &mut Html) {
     html.raw("<th class=l>runs<th class=l>verdict</thead><tbody>\n");
     for verdict in &verdicts {
         let column = verdict.column.trim_end_matches("_holds");
-        let value = figures.get(&(verdict.row.as_str(), column)).copied();
+        let value = values.get(&(verdict.row.as_str(), column)).copied();
         let made_of = compared.get(&(verdict.row.clone(), column.to_owned()));
-        line(study, &figures, (verdict, value, made_of), html);
+        line(study, &values, (verdict, value, made_of), html);
     }
     html.raw("</tbody></table></div>\n");
 }
@@ -51,7 +50,7 @@ type ClaimRow<'a> = (&'a MeasuredValue, Option<&'a MeasuredValue>, Option<&'a Co
 
 fn line(
     study: &Study,
-    figures: &HashMap<(&str, &str), &MeasuredValue>,
+    values: &HashMap<(&str, &str), &MeasuredValue>,
     (verdict, value, of): ClaimRow<'_>,
     html: &mut Html,
 ) {
@@ -67,7 +66,7 @@ fn line(
     }
     html.raw("<td class=l>");
     if let Some((value, of)) = value.zip(of) {
-        strip(value, of.claim, &by_run(study, figures, of), html);
+        strip(value, of.claim, &by_run(study, values, of), html);
     }
     let (class, mark) = match is {
         Verdict::Holds => ("yes", "✓"),
@@ -86,10 +85,9 @@ fn words(name: &str) -> String {
     name.replace('_', " ").replace('/', " · ")
 }
 
-/// Computes the claim's comparison in each run that all of its values have.
-fn by_run(study: &Study, figures: &HashMap<(&str, &str), &MeasuredValue>, of: &Compared<'_>) -> Vec<f64> {
-    let runs =
-        |row: &String| figures.get(&(row.as_str(), of.claim.column.as_str())).map(|figure| study.runs.of(figure));
+/// Computes the claim's comparison in each run that has all of its values.
+fn by_run(study: &Study, values: &HashMap<(&str, &str), &MeasuredValue>, of: &Compared<'_>) -> Vec<f64> {
+    let runs = |row: &String| values.get(&(row.as_str(), of.claim.column.as_str())).map(|value| study.runs.of(value));
     let sides: Vec<_> = of.of.iter().filter_map(runs).collect();
     match (of.claim.compare, &sides[..]) {
         (Compare::Value, [one]) => one.iter().map(|(_, value)| *value).collect(),
@@ -105,8 +103,7 @@ fn paired(one: &[(u32, f64)], other: &[(u32, f64)], of: impl Fn(f64, f64) -> f64
     both.filter(|value| value.is_finite()).collect()
 }
 
-/// Draws the runs as dots, the measured value as a line, and the range in which the claim holds as
-/// a background.
+/// Draws the runs as dots, the measured value as a line, and the range in which the claim holds.
 fn strip(value: &MeasuredValue, claim: &Claim, runs: &[f64], html: &mut Html) {
     let (low, high) = match claim.range {
         Some((low, high)) => (Some(low), Some(high)),

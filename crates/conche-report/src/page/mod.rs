@@ -1,20 +1,11 @@
 //! The page: an overview, each experiment with plots, claims and tables, and comparisons.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `overview` | the origin of the results, their quality, and schemes side by side |
-//! | `claims` | verdicts on claims, and the values of single runs |
-//! | `exchanges` | timelines of exchanges |
-//! | `tables` | tables of text |
-//! | `compare` | the data of the reader's comparison |
-//! | `comparison` | all controllers over all cells: ranking and heat map |
 
 mod claims;
-mod compare;
-mod comparison;
 mod exchanges;
 mod overview;
+mod ranking;
 mod tables;
+mod two_schemes;
 
 use crate::html::Html;
 use crate::plots;
@@ -30,7 +21,7 @@ const WITHOUT_SCRIPT: &str =
 struct Section<'a> {
     study: &'a Study,
     id: String,
-    /// Name, unique among several directories.
+    /// Unique among several directories.
     name: String,
 }
 
@@ -46,18 +37,18 @@ pub fn page(results: &[Results]) -> String {
     html.text(&names.join(", ")).raw(" – conche report</title>\n<style>").raw(STYLE).raw("</style>\n");
     html.raw(WITHOUT_SCRIPT).raw("</head>\n<body>\n");
     html.raw("<header class=top><a class=brand href=\"#overview\">conche <span>report</span></a><nav>");
-    html.raw(if comparison::is_there(results) { "<a href=\"#comparison\">comparison</a>" } else { "" });
+    html.raw(if ranking::is_there(results) { "<a href=\"#comparison\">comparison</a>" } else { "" });
     for section in &sections {
         html.raw("<a href=\"#").raw(&section.id).raw("\">").text(&section.name).raw("</a>");
     }
     html.raw("<a href=\"#compare\">compare</a></nav>");
     html.raw("<button id=theme type=button title=\"light or dark\" aria-label=\"light or dark\">◐</button></header>\n<main>\n");
     overview::write(results, &sections, &mut html);
-    comparison::write(results, &mut html);
+    ranking::write(results, &mut html);
     for section in &sections {
         experiment(section, &mut html);
     }
-    compare::write(&sections, &mut html);
+    two_schemes::write(&sections, &mut html);
     html.raw("</main>\n<div id=tip role=tooltip hidden></div>\n<script>")
         .raw(SCRIPT)
         .raw("</script>\n</body>\n</html>\n");
@@ -97,12 +88,10 @@ fn experiment(section: &Section<'_>, html: &mut Html) {
     html.raw("</section>\n");
 }
 
-/// Returns the title of an experiment, or its name.
 fn title(study: &Study) -> &str {
     if study.about.title.is_empty() { &study.about.name } else { &study.about.title }
 }
 
-/// Returns the amount of work and the seed.
 fn details(study: &Study) -> Vec<String> {
     let extent = Some(study.about.extent.clone()).filter(|extent| !extent.is_empty());
     let runs = study.about.runs.map(|runs| format!("{runs} runs"));

@@ -1,5 +1,4 @@
-//! The overview: the origin of the results, how well papers were reproduced, and schemes side by
-//! side.
+//! The overview: origin of the results, reproduction of papers, and schemes side by side.
 
 use std::collections::HashMap;
 
@@ -8,14 +7,13 @@ use conche_lab::scenario::{Kind, Plot};
 use conche_lab::value::MeasuredValue;
 use conche_results::{Manifest, Score, State};
 
-use super::compare::{Cell, cells};
+use super::two_schemes::{SchemeValue, scheme_values};
 use super::{Section, title};
 use crate::chart::{Scale, key};
 use crate::html::{Html, Px};
 use crate::plots;
 use crate::read::Results;
 
-/// Maximum columns that fit side by side.
 const MOST_METRICS: usize = 6;
 
 pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Html) {
@@ -40,7 +38,6 @@ pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Ht
     html.raw("</section>\n");
 }
 
-/// Writes time, command and program of the results.
 fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html) {
     html.raw("<dl class=origin>");
     let mut entry = |name: &str, value: &str| {
@@ -94,13 +91,12 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
     }
 }
 
-/// Writes how well an experiment reproduces its paper.
 fn line(section: &Section<'_>, html: &mut Html) {
     let study = section.study;
-    let summary = study.experiment.as_ref().map(|experiment| Summary::new(experiment, &study.figures));
+    let summary = study.experiment.as_ref().map(|experiment| Summary::new(experiment, &study.values));
     html.raw("<tr><td class=l><a href=\"#").raw(&section.id).raw("\">").text(title(study)).raw("</a><td class=l>");
     html.text(if study.about.extent.is_empty() { "unknown" } else { &study.about.extent });
-    html.write(format_args!("<td>{}", study.figures.len()));
+    html.write(format_args!("<td>{}", study.values.len()));
     let score = summary.map(|of| of.score()).unwrap_or_default();
     html.raw("<td class=l>");
     match score.promised {
@@ -117,7 +113,6 @@ fn line(section: &Section<'_>, html: &mut Html) {
     html.raw("\n");
 }
 
-/// Draws parts of a total, side by side.
 fn meter<'a>(parts: &[(&str, usize)], of: usize, html: &'a mut Html) -> &'a mut Html {
     html.raw("<span class=meter>");
     for (class, part) in parts {
@@ -127,19 +122,19 @@ fn meter<'a>(parts: &[(&str, usize)], of: usize, html: &'a mut Html) -> &'a mut 
     html.raw("</span>")
 }
 
-/// Writes, for each scheme, the factor between its values and those of the first one: the geometric
-/// mean over all cells.
+/// Writes, for each scheme, the geometric mean over all cells of the ratio of its values to those
+/// of the first one.
 fn side_by_side(section: &Section<'_>, html: &mut Html) {
     let study = section.study;
-    let cells = cells(study);
+    let cells = scheme_values(study);
     let schemes: Vec<&str> = plots::scheme_names(study)
         .into_iter()
         .filter(|scheme| cells.iter().any(|cell| cell.scheme == *scheme))
         .collect();
     let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
-    let figures: &[Plot] = document.map(|document| document.scenario().figures.as_slice()).unwrap_or_default();
+    let plots: &[Plot] = document.map(|document| document.scenario().plots.as_slice()).unwrap_or_default();
     let mut metrics: Vec<&str> = Vec::new();
-    for plot in figures {
+    for plot in plots {
         let columns = plot.y.all();
         let column = if plot.kind == Kind::Box { &columns[columns.len() / 2] } else { &columns[0] };
         if !column.contains('{') && !metrics.contains(&column.as_str()) && metrics.len() < MOST_METRICS {
@@ -148,7 +143,7 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
     }
     let by_place: HashMap<_, &MeasuredValue> = cells
         .iter()
-        .map(|Cell { scheme, cell, figure }| ((*scheme, cell.as_str(), figure.column.as_str()), *figure))
+        .map(|SchemeValue { scheme, cell, value }| ((*scheme, cell.as_str(), value.column.as_str()), *value))
         .collect();
     let factor = |scheme: &str, metric: &str| mean_factor(&cells, &by_place, (schemes.first()?, scheme), metric);
     metrics.retain(|metric| schemes.iter().skip(1).any(|scheme| factor(scheme, metric).is_some()));
@@ -178,18 +173,23 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
 
 type Places<'a> = HashMap<(&'a str, &'a str, &'a str), &'a MeasuredValue>;
 
-fn mean_factor(cells: &[Cell<'_>], known: &Places<'_>, (first, scheme): (&str, &str), metric: &str) -> Option<f64> {
-    let of_metric = cells.iter().filter(|cell| cell.scheme == scheme && cell.figure.column == metric);
+fn mean_factor(
+    cells: &[SchemeValue<'_>],
+    known: &Places<'_>,
+    (first, scheme): (&str, &str),
+    metric: &str,
+) -> Option<f64> {
+    let of_metric = cells.iter().filter(|cell| cell.scheme == scheme && cell.value.column == metric);
     let factors = of_metric.filter_map(|cell| {
         let other = known.get(&(first, cell.cell.as_str(), metric))?.measured;
-        let factor = cell.figure.measured / other;
+        let factor = cell.value.measured / other;
         (factor.is_finite() && factor > 0.0).then(|| factor.ln())
     });
     let factors: Vec<f64> = factors.collect();
     (!factors.is_empty()).then(|| (factors.iter().sum::<f64>() / factors.len() as f64).exp())
 }
 
-/// Draws a factor as a bar to the left or right of 1, on a logarithmic axis.
+/// Draws a bar to the left or right of 1, on a logarithmic axis.
 fn around_one(factor: f64, html: &mut Html) {
     let scale = Scale::over([0.2, 5.0].into_iter(), true, false, 2).between(0.0, 60.0);
     let (one, end) = (scale.at(1.0), scale.at(factor));

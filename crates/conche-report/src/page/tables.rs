@@ -5,11 +5,10 @@ use conche_lab::table::Table;
 use crate::html::Html;
 use crate::read::Study;
 
-/// Writes all tables of an experiment except the claims, each collapsible.
 pub(super) fn write(study: &Study, html: &mut Html) {
     let Some(experiment) = &study.experiment else { return };
-    let figures: Vec<_> = study.figures.iter().filter(|figure| figure.item != "claims").cloned().collect();
-    let tables = experiment.tables(&figures);
+    let values: Vec<_> = study.values.iter().filter(|value| value.item != "claims").cloned().collect();
+    let tables = experiment.tables(&values);
     if tables.is_empty() {
         return;
     }
@@ -42,7 +41,6 @@ pub(super) fn table(of: &Table, html: &mut Html) {
                 if number > 0 {
                     html.raw("<br>");
                 }
-                // The interval is less prominent than the value.
                 match line.split_once(" ± ") {
                     Some((value, error)) => html.text(value).raw(" <i>± ").text(error).raw("</i>"),
                     None => html.text(line),

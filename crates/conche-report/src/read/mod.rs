@@ -1,27 +1,19 @@
 //! Reads results from a directory.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `manifest` | experiments, time and program |
-//! | `figures` | measured values, one per line |
-//! | `runs` | values and timelines of each run |
-//! | `comparison` | a comparison of controllers, if any |
 
-mod comparison;
-mod figures;
-mod manifest;
 mod runs;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use conche_lab::experiment::Experiment;
 use conche_lab::papers;
-use conche_lab::scenario::FileError;
-use conche_lab::value::MeasuredValue;
-use conche_results::comparison::Row;
-use conche_results::{Line, Manifest, Scenario};
+use conche_lab::scenario::{FileError, Unit};
+use conche_lab::stats::Interval;
+use conche_lab::value::{MeasuredValue, SCHEMA};
+use conche_results::comparison::{Row, RowError};
+use conche_results::{Line, Manifest, ManifestError, Scenario};
+use serde::Deserialize;
 
 pub use runs::Runs;
 pub(crate) use runs::{CellTimeline, label};
@@ -84,7 +76,7 @@ pub struct Results {
     pub manifest: Manifest,
     /// Experiments.
     pub studies: Vec<Study>,
-    /// Comparison that `conche compare` has written; empty after another command.
+    /// Comparison by `conche compare`.
     pub comparison: Vec<Row>,
 }
 
@@ -92,10 +84,10 @@ pub struct Results {
 pub struct Study {
     /// Name, title, extent and seed.
     pub about: Scenario,
-    /// Scenario, which defines tables, claims and plots; `None` if the directory does not have it.
+    /// Scenario, with tables, claims and plots; `None` if the directory does not have it.
     pub experiment: Option<Experiment>,
     /// Measured values, in order.
-    pub figures: Vec<MeasuredValue>,
+    pub values: Vec<MeasuredValue>,
     /// Values of each run.
     pub runs: Runs,
     /// Timelines of exchanges, by cell and scheme.
@@ -103,7 +95,6 @@ pub struct Study {
 }
 
 impl Study {
-    /// Returns the parts of the scenario; none if it is unknown.
     pub(crate) fn sections(&self) -> &[conche_lab::scenario::Scenario] {
         self.experiment.as_ref().map(|experiment| experiment.document().sections()).unwrap_or_default()
     }
@@ -111,7 +102,7 @@ impl Study {
 
 impl std::fmt::Debug for Study {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Study").field("about", &self.about).field("figures", &self.figures).finish_non_exhaustive()
+        f.debug_struct("Study").field("about", &self.about).field("values", &self.values).finish_non_exhaustive()
     }
 }
 
@@ -122,30 +113,30 @@ impl Results {
     /// # Errors
     /// If it has no results or an invalid file; the error names file and line.
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
-        let manifest = manifest::read(directory)?;
-        let mut figures = figures::read(&directory.join(figures::FILE))?;
+        let manifest = read_manifest(directory)?;
+        let mut values = read_values(&directory.join(VALUES))?;
         let mut studies = Vec::new();
         for about in &manifest.scenarios {
             let experiment = experiment(directory, about)?;
-            let own = figures.extract_if(.., |figure| figure.paper == about.name).collect();
+            let own = values.extract_if(.., |value| value.paper == about.name).collect();
             studies.push(Study {
                 about: about.clone(),
                 experiment,
-                figures: own,
+                values: own,
                 runs: Runs::default(),
                 timelines: Vec::new(),
             });
         }
         // Values without a manifest entry are shown, too.
-        while let Some(first) = figures.first() {
+        while let Some(first) = values.first() {
             let name = first.paper.clone();
-            let own = figures.extract_if(.., |figure| figure.paper == name).collect();
+            let own = values.extract_if(.., |value| value.paper == name).collect();
             let about = Scenario { name: name.clone(), ..Scenario::default() };
             let experiment = papers::Paper::by_name(&name).map(papers::Paper::experiment);
-            studies.push(Study { about, experiment, figures: own, runs: Runs::default(), timelines: Vec::new() });
+            studies.push(Study { about, experiment, values: own, runs: Runs::default(), timelines: Vec::new() });
         }
         runs::read(&directory.join(Line::FILE), &mut studies)?;
-        let comparison = comparison::read(&directory.join(Row::FILE))?;
+        let comparison = read_comparison(&directory.join(Row::FILE))?;
         Ok(Self { directory: directory.to_owned(), manifest, studies, comparison })
     }
 }
@@ -172,14 +163,12 @@ fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, 
     read.map(Some).map_err(|error| ReadError::Scenario { file: path.clone(), problem: error.to_string() })
 }
 
-/// Whether a path stays below its start: a foreign manifest must not name other files of this
-/// machine.
+/// A foreign manifest must not name other files of this machine.
 fn is_below(path: &str) -> bool {
     Path::new(path).components().all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// Reads the numbered lines of a file. Skips an unterminated last line, which is still being
-/// written.
+/// Reads the numbered lines of a file. An unterminated last line is still being written.
 fn lines(file: &Path, mut each: impl FnMut(usize, &str) -> Result<(), ReadError>) -> Result<(), ReadError> {
     let unreadable = |source| ReadError::Unreadable { file: file.to_owned(), source };
     let mut reader = BufReader::new(File::open(file).map_err(unreadable)?);
@@ -202,6 +191,77 @@ fn parsed<'a, T: serde::Deserialize<'a>>(file: &Path, line: usize, text: &'a str
         file: file.to_owned(),
         line,
         problem: error.to_string(),
+    })
+}
+
+fn read_comparison(file: &Path) -> Result<Vec<Row>, ReadError> {
+    let mut rows = Vec::new();
+    if !file.exists() {
+        return Ok(rows);
+    }
+    lines(file, |line, text| {
+        let wrong = |error: RowError| ReadError::Line { file: file.to_owned(), line, problem: error.to_string() };
+        rows.push(Row::from_json(text).map_err(wrong)?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+const VALUES: &str = "figures.ndjson";
+
+/// A value that is not a number, such as the mean of nothing, is null.
+#[derive(Deserialize)]
+struct ValueLine {
+    schema: u32,
+    paper: String,
+    item: String,
+    row: String,
+    column: String,
+    unit: Unit,
+    published: Option<f64>,
+    measured: Option<f64>,
+    ci95: Option<(Option<f64>, Option<f64>)>,
+    runs: u32,
+}
+
+fn read_values(file: &Path) -> Result<Vec<MeasuredValue>, ReadError> {
+    let mut values = Vec::new();
+    if !file.exists() {
+        return Ok(values);
+    }
+    lines(file, |number, text| {
+        let line: ValueLine = parsed(file, number, text)?;
+        if line.schema != SCHEMA {
+            return Err(ReadError::Schema { file: file.to_owned(), found: line.schema, known: SCHEMA });
+        }
+        let interval = |(low, high): (Option<f64>, Option<f64>)| Some(Interval { low: low?, high: high? });
+        values.push(MeasuredValue {
+            paper: line.paper,
+            item: line.item,
+            row: line.row,
+            column: line.column,
+            unit: line.unit,
+            published: line.published,
+            measured: line.measured.unwrap_or(f64::NAN),
+            ci95: line.ci95.and_then(interval),
+            runs: line.runs,
+        });
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+fn read_manifest(directory: &Path) -> Result<Manifest, ReadError> {
+    let file = directory.join(Manifest::FILE);
+    let text = std::fs::read_to_string(&file).map_err(|source| match source.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            ReadError::NoResults { directory: directory.to_owned(), missing: Manifest::FILE }
+        }
+        _ => ReadError::Unreadable { file: file.clone(), source },
+    })?;
+    Manifest::from_json(&text).map_err(|error| match error {
+        ManifestError::Schema(found) => ReadError::Schema { file, found, known: conche_results::SCHEMA },
+        ManifestError::Json(error) => ReadError::Line { file, line: error.line(), problem: error.to_string() },
     })
 }
 

@@ -1,4 +1,4 @@
-//! Reads the values of single runs.
+//! Reads the values and timelines of single runs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use conche_results::{CellId, Kept, Line, SCHEMA, Timeline, Which};
 
 use super::{ReadError, Study, lines, parsed};
 
-/// Limit on replications, against excessive reading time.
+/// Against excessive reading time.
 const MOST_REPLICATIONS: u32 = 1 << 16;
 
 /// The values of single runs, by row and column.
@@ -27,18 +27,18 @@ pub(crate) struct CellTimeline {
 }
 
 impl Runs {
-    /// Returns the replications of a value, with their numbers; empty if they are unknown.
+    /// Returns the values with the numbers of their replications; empty if they are unknown.
     #[must_use]
-    pub fn of(&self, figure: &MeasuredValue) -> &[(u32, f64)] {
-        let known = self.0.get(&figure.row).and_then(|columns| columns.get(&figure.column));
+    pub fn of(&self, value: &MeasuredValue) -> &[(u32, f64)] {
+        let known = self.0.get(&value.row).and_then(|columns| columns.get(&value.column));
         let all = known.map_or(&[] as &[_], Vec::as_slice);
         // An earlier invocation may have had more replications.
-        &all[..all.partition_point(|(replication, _)| *replication < figure.runs)]
+        &all[..all.partition_point(|(replication, _)| *replication < value.runs)]
     }
 
     fn add(&mut self, row: &str, column: String, replication: u32, value: f64) {
         let values = self.0.entry(row.to_owned()).or_default().entry(column).or_default();
-        // Duplicates of a run are equal, so the first one counts.
+        // Duplicates of a run are equal.
         if let Some(place) =
             values.binary_search_by_key(&replication, |(of, _)| *of).err().filter(|_| value.is_finite())
         {
@@ -47,7 +47,6 @@ impl Runs {
     }
 }
 
-/// Reads the runs of these studies, if the file exists.
 pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> {
     if !file.exists() {
         return Ok(());
@@ -64,12 +63,11 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
             let problem = format!("replication {}; nobody runs as many", line.replication);
             return Err(ReadError::Line { file: file.to_owned(), line: number, problem });
         }
-        // Runs of another seed do not count either.
         if study.about.seed.is_some_and(|seed| seed_of(seed, line.replication) != line.seed) {
             return Ok(());
         }
-        for Kept { figures, sample, .. } in line.outcome.iter() {
-            for made in figures {
+        for Kept { values, sample, .. } in line.outcome.iter() {
+            for made in values {
                 let statistic = statistic(study, &made.column);
                 for (label, value) in in_run(statistic, sample) {
                     study.runs.add(&made.row, made.column.replace("{}", label), line.replication, value);
@@ -110,7 +108,6 @@ fn show(known: &mut Vec<CellTimeline>, new: CellTimeline) {
     }
 }
 
-/// Describes a cell without its schemes.
 pub(crate) fn label(cell: &CellId) -> String {
     let axes = cell.axes.iter().map(|(axis, point)| format!("{axis} {point}"));
     let mix = cell.mix.iter().map(|mix| format!("mix {mix}"));

@@ -20,7 +20,7 @@ fn read(files: &[(&str, &str)]) -> Result<Results, Box<str>> {
     Results::read(directory.path()).map_err(|error| error.to_string().replace(&shown, "").into())
 }
 
-/// A line of runs.ndjson, of the scenario `small` with seed 1.
+/// Of the scenario `small` with seed 1.
 fn run(replication: u32, value: &str) -> String {
     let seed = conche_lab::campaign::seed_of(1, replication);
     format!(
@@ -30,15 +30,15 @@ fn run(replication: u32, value: &str) -> String {
 
 #[test]
 fn figures_and_runs_come_with_the_experiment_that_they_are_of() {
-    let figure = format!("{FIGURE}\n");
+    let value = format!("{FIGURE}\n");
     let runs = [run(1, r#"{"each":[[3000,5000],1000.0]}"#), run(0, r#"{"one":1.5}"#), run(2, r#"{"one":9}"#)]
         .join("\n")
         + "\n{\"torn";
     let results =
-        read(&[("manifest.json", MANIFEST), ("figures.ndjson", &figure), ("runs.ndjson", &runs)]).expect("results");
+        read(&[("manifest.json", MANIFEST), ("figures.ndjson", &value), ("runs.ndjson", &runs)]).expect("results");
     let [study] = &results.studies[..] else { panic!("one experiment") };
-    assert_eq!((study.figures.len(), study.about.extent.as_str()), (1, "2 replications"));
-    assert_eq!(study.runs.of(&study.figures[0]), [(0, 1.5), (1, 4.0)], "the figure is of two runs");
+    assert_eq!((study.values.len(), study.about.extent.as_str()), (1, "2 replications"));
+    assert_eq!(study.runs.of(&study.values[0]), [(0, 1.5), (1, 4.0)], "the figure is of two runs");
 }
 
 #[test]
@@ -46,16 +46,16 @@ fn runs_of_other_settings_or_another_seed_are_left_out() {
     let [own, other] = [1, 2].map(|seed| format!("\"seed\":{}", conche_lab::campaign::seed_of(seed, 0)));
     let one = run(0, r#"{"one":1}"#);
     let others = [one.replace(r#""settings":"s""#, r#""settings":"quick""#), one.replace(&own, &other)];
-    let figure = format!("{FIGURE}\n");
+    let value = format!("{FIGURE}\n");
     for other in others {
         let runs = format!("{other}\n");
-        let read = read(&[("manifest.json", MANIFEST), ("figures.ndjson", &figure), ("runs.ndjson", &runs)]);
+        let read = read(&[("manifest.json", MANIFEST), ("figures.ndjson", &value), ("runs.ndjson", &runs)]);
         let results = read.expect("results");
-        assert_eq!(results.studies[0].runs.of(&results.studies[0].figures[0]), []);
+        assert_eq!(results.studies[0].runs.of(&results.studies[0].values[0]), []);
     }
 }
 
-/// A line of runs.ndjson with an exchange, in any replication.
+/// In any replication.
 fn timeline(replication: u32, which: &str, lasted_s: f64, copies: &str) -> String {
     let of = format!(
         r#"{{"which":"{which}","scheme":"a","traffic":"t","client":0,"server":1,"start_s":1.5,"lasted_s":{lasted_s},"is_answered":true,"copies":{copies}}}"#
@@ -86,8 +86,8 @@ fn of_all_replications_the_slowest_exchange_is_shown_and_the_one_with_most_copie
 
 #[test]
 fn figures_that_the_manifest_does_not_tell_of_are_read_all_the_same() {
-    let figures = format!("{FIGURE}\n{}\n", FIGURE.replace("small", "other"));
-    let results = read(&[("manifest.json", MANIFEST), ("figures.ndjson", &figures)]).expect("results");
+    let values = format!("{FIGURE}\n{}\n", FIGURE.replace("small", "other"));
+    let results = read(&[("manifest.json", MANIFEST), ("figures.ndjson", &values)]).expect("results");
     let names: Vec<&str> = results.studies.iter().map(|study| study.about.name.as_str()).collect();
     assert_eq!(names, ["small", "other"]);
 }

@@ -21,10 +21,10 @@ pub fn write(directory: &Path, papers: &[&str]) {
             fs::copy(&entry, scenarios.join(entry.file_name().expect("a name"))).expect("a copy");
         }
     }
-    let (mut figures, mut runs, mut entries) = (String::new(), String::new(), Vec::new());
+    let (mut values, mut runs, mut entries) = (String::new(), String::new(), Vec::new());
     for paper in papers {
         let paper = PAPERS.iter().find(|known| known.name == *paper).expect("a paper");
-        of_paper(paper, &mut figures, &mut runs);
+        of_paper(paper, &mut values, &mut runs);
         exchanges(paper.name, &mut runs);
         entries.push(format!(
             r#"{{"name":"{0}","title":"{0}","extent":"3 replications","seed":1,"file":"scenarios/{0}.toml","settings":"s","runs":9,"cpu_s":1.5}}"#,
@@ -36,11 +36,11 @@ pub fn write(directory: &Path, papers: &[&str]) {
         entries.join(",")
     );
     fs::write(directory.join("manifest.json"), manifest).expect("written");
-    fs::write(directory.join("figures.ndjson"), figures).expect("written");
+    fs::write(directory.join("figures.ndjson"), values).expect("written");
     fs::write(directory.join("runs.ndjson"), runs).expect("written");
 }
 
-fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
+fn of_paper(paper: &Paper, values: &mut String, runs: &mut String) {
     let experiment = paper.experiment();
     let document = experiment.document();
     let mut number = 1.0;
@@ -56,7 +56,7 @@ fn of_paper(paper: &Paper, figures: &mut String, runs: &mut String) {
                     for column in columns(value).into_iter().filter(|of| known.insert((row.clone(), of.clone()))) {
                         number = (number * 7.0 + 3.0) % 997.0;
                         let item = item(value, &row, &column, document.scenario());
-                        one(paper.name, [item, &row, &column], number, figures, runs);
+                        one(paper.name, [item, &row, &column], number, values, runs);
                     }
                 }
             }
@@ -82,16 +82,16 @@ pub fn compare(directory: &Path, papers: &[&str]) {
         entries: vec![entry("cocoa", &[1.0, 1.1, 1.2]), entry("default", &[3.0, 3.2, 3.4]), entry("<own>", other)],
     };
     let of_paper = |paper: &&str| [cell(paper, "random/400", &[1.0, 1.1, 1.3]), cell(paper, "random/1", &[])];
-    let cells: Vec<Cell> = papers.iter().flat_map(of_paper).collect();
+    let cells: Vec<CellComparison> = papers.iter().flat_map(of_paper).collect();
     let lines = to_ndjson(&rows(&cells, None)).expect("memory");
     fs::write(directory.join("comparison.ndjson"), lines).expect("written");
 }
 
 /// Adds a value and its three runs.
-fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, figures: &mut String, runs: &mut String) {
+fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, values: &mut String, runs: &mut String) {
     let (low, high) = (value * 0.9, value * 1.1);
     writeln!(
-        figures,
+        values,
         r#"{{"schema":1,"paper":"{paper}","item":"{item}","row":"{row}","column":"{column}","unit":"s","published":{value},"measured":{value},"ci95":[{low},{high}],"runs":3}}"#,
     )
     .expect("memory");
@@ -141,7 +141,7 @@ fn item<'a>(value: &'a Value, row: &str, column: &str, scenario: &'a Scenario) -
 pub fn figures_of(papers: &[&str]) -> Vec<String> {
     let paper = |name: &&str| PAPERS.iter().find(|known| known.name == *name).expect("a paper").experiment();
     let titles = |name| -> Vec<String> {
-        paper(name).document().scenario().figures.iter().map(|figure| figure.title.clone()).collect()
+        paper(name).document().scenario().plots.iter().map(|plot| plot.title.clone()).collect()
     };
     papers.iter().flat_map(titles).collect()
 }

@@ -19,14 +19,14 @@ fn open(path: &Path) -> (Journal, Vec<String>) {
 /// The samples of a run, by its number.
 fn kept(number: u32) -> [Kept; 1] {
     let sample = Sample::Labelled(vec![("sum".to_owned(), 0.1 + 0.2), ("number".to_owned(), f64::from(number))]);
-    [Kept { phase: None, scheme: "mine".to_owned(), unit: "s".to_owned(), figures: Vec::new(), sample }]
+    [Kept { phase: None, scheme: "mine".to_owned(), unit: "s".to_owned(), values: Vec::new(), sample }]
 }
 
 /// A journal of three runs.
 fn three(path: &Path) {
     let (journal, notes) = open(path);
     assert!(notes.is_empty(), "{notes:?}");
-    (0..3).for_each(|number| journal.add(&run(number), 7, Some(vec![1, 2]), (&[], &kept(number))));
+    (0..3).for_each(|number| journal.add(&run(number), 7, Some(vec![1, 2]), &[], &kept(number)));
     assert!(journal.problem().is_none());
 }
 
@@ -58,7 +58,7 @@ fn wherever_a_journal_is_cut_off_its_whole_lines_are_used_and_it_goes_on() {
         let found = (0..3).filter(|number| journal.samples(&run(*number)).is_some());
         assert_eq!(found.count(), lines, "after {length} bytes");
         (u32::try_from(lines).expect("few")..3).for_each(|number| {
-            journal.add(&run(number), 7, Some(vec![1, 2]), (&[], &kept(number)));
+            journal.add(&run(number), 7, Some(vec![1, 2]), &[], &kept(number));
         });
         drop(journal);
         assert!(std::fs::read(&path).expect("it is there") == whole, "after {length} bytes");

@@ -20,7 +20,7 @@ fn open(directory: &Path, origin: &Origin, program: Program) -> Result<(Store, V
 
 fn kept() -> [Kept; 1] {
     let (scheme, unit, sample) = ("mine".to_owned(), "s".to_owned(), Sample::One(0.3));
-    [Kept { phase: None, scheme, unit, figures: Vec::new(), sample }]
+    [Kept { phase: None, scheme, unit, values: Vec::new(), sample }]
 }
 
 fn run() -> Run {
@@ -43,7 +43,7 @@ fn what_was_kept_is_taken_and_the_manifest_says_how_it_ended() {
     assert_eq!(store.taken(&run(), Some), Some(vec![Sample::One(0.3)]));
     let (scenario, cell, problem) = ("small".to_owned(), "mine".to_owned(), "it fell over".to_owned());
     let failures = [crate::Failure { scenario, cell, replication: 1, seed: 2, problem }];
-    let finished = Finished { figures: b"{}\n", text: "Small\n", runs: 2, failures: &failures, ..Finished::default() };
+    let finished = Finished { values: b"{}\n", text: "Small\n", runs: 2, failures: &failures, ..Finished::default() };
     store.finish("small", &finished).expect("it can be written");
     store.close().expect("it can be written");
     assert!(manifest().contains("\"state\": \"failed\"") && manifest().contains("it fell over"), "{}", manifest());

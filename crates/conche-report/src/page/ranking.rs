@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use conche_lab::comparison::ranking;
 use conche_results::comparison::{Compared, InCell, Row, shown};
 
-use super::compare::{distinct, short};
 use super::tables;
+use super::two_schemes::{distinct, short};
 use crate::html::{Html, json_text};
 use crate::read::Results;
 

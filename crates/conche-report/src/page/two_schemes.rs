@@ -1,7 +1,7 @@
 //! The values for the reader's comparison of two schemes, as JSON for the page's script.
 //!
-//! Means include the values of single runs: runs of two schemes in the same replication share their
-//! random numbers, so their ratio is more precise than either value.
+//! Runs of two schemes in the same replication share random numbers, so their ratio is more precise
+//! than either value.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,23 +12,21 @@ use conche_lab::value::MeasuredValue;
 
 use super::Section;
 use crate::html::{Html, json_text};
-use crate::plots::labels;
+use crate::plots::{labels, symbol};
 use crate::read::Study;
-use crate::unit_symbol::symbol;
 
-/// Maximum runs per value, to keep the page fast.
+/// Keeps the page fast.
 const MOST_RUNS: usize = 30;
 
 /// A value of a scheme in a cell.
-pub(super) struct Cell<'a> {
+pub(super) struct SchemeValue<'a> {
     pub(super) scheme: &'a str,
-    /// Row without the scheme.
     pub(super) cell: String,
-    pub(super) figure: &'a MeasuredValue,
+    pub(super) value: &'a MeasuredValue,
 }
 
-/// Returns all values that can be compared between schemes. Claims and single classes are excluded.
-pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
+/// Returns the values that can be compared between schemes, without claims and single classes.
+pub(super) fn scheme_values(study: &Study) -> Vec<SchemeValue<'_>> {
     let sections = study.sections();
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
     let classes: Vec<(String, &Value)> = sections
@@ -37,27 +35,27 @@ pub(super) fn cells(study: &Study) -> Vec<Cell<'_>> {
         .filter(|value| value.column.contains("{}"))
         .map(|value| (value.column.replace("{}", "{label}"), value))
         .collect();
-    let comparable = study.figures.iter().filter(|figure| {
+    let comparable = study.values.iter().filter(|value| {
         let is_class = || {
-            classes.iter().any(|(class, value)| {
-                value.item.as_ref().is_none_or(|item| *item == figure.item) && parsed(class, &figure.column).is_some()
+            classes.iter().any(|(class, of)| {
+                of.item.as_ref().is_none_or(|item| *item == value.item) && parsed(class, &value.column).is_some()
             })
         };
-        figure.item != "claims" && figure.unit != Unit::Verdict && figure.measured.is_finite() && !is_class()
+        value.item != "claims" && value.unit != Unit::Verdict && value.measured.is_finite() && !is_class()
     });
-    let cell = |figure: &'_ MeasuredValue| -> Option<(usize, usize, String)> {
-        let of_row = labels(&rows, &[], &figure.row)?;
+    let cell = |value: &'_ MeasuredValue| -> Option<(usize, usize, String)> {
+        let of_row = labels(&rows, &[], &value.row)?;
         let (_, scheme) = of_row.iter().find(|(name, _)| *name == "scheme")?;
         // The label is a slice of the row; the rest is the cell.
-        let start = (scheme.as_ptr() as usize).checked_sub(figure.row.as_ptr() as usize)?;
-        let (before, after) = (figure.row.get(..start)?, figure.row.get(start + scheme.len()..)?);
+        let start = (scheme.as_ptr() as usize).checked_sub(value.row.as_ptr() as usize)?;
+        let (before, after) = (value.row.get(..start)?, value.row.get(start + scheme.len()..)?);
         let rest = [before, after].map(|side| side.trim_matches('/')).join("/");
         Some((start, scheme.len(), rest.trim_matches('/').replace('/', " · ")))
     };
     comparable
-        .filter_map(|figure| {
-            let (start, length, cell) = cell(figure)?;
-            Some(Cell { scheme: &figure.row[start..start + length], cell, figure })
+        .filter_map(|value| {
+            let (start, length, cell) = cell(value)?;
+            Some(SchemeValue { scheme: &value.row[start..start + length], cell, value })
         })
         .collect()
 }
@@ -78,7 +76,7 @@ pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
     html.raw("</select></label></form>\n<div id=ratios></div>\n<script type=\"application/json\" id=values>[");
     let mut is_first = true;
     for section in sections {
-        let cells = cells(section.study);
+        let cells = scheme_values(section.study);
         if distinct(cells.iter().map(|cell| cell.scheme)).len() < 2 {
             continue;
         }
@@ -91,12 +89,12 @@ pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
 
 /// Writes an object: names, and for each metric and scheme a list of
 /// `[cell, value, low, high, runs…]`.
-fn of_study(section: &Section<'_>, cells: &[Cell<'_>], html: &mut Html) {
+fn of_study(section: &Section<'_>, cells: &[SchemeValue<'_>], html: &mut Html) {
     let schemes = distinct(cells.iter().map(|cell| cell.scheme));
     let names = distinct(cells.iter().map(|cell| cell.cell.as_str()));
-    let metrics = distinct(cells.iter().map(|cell| cell.figure.column.as_str()));
+    let metrics = distinct(cells.iter().map(|cell| cell.value.column.as_str()));
     let units = metrics.iter().map(|metric| {
-        let unit = cells.iter().find(|cell| cell.figure.column == *metric).map(|cell| symbol(cell.figure.unit));
+        let unit = cells.iter().find(|cell| cell.value.column == *metric).map(|cell| symbol(cell.value.unit));
         unit.unwrap_or_default()
     });
     html.raw("{\"name\":").raw(&json_text(&section.name));
@@ -107,16 +105,16 @@ fn of_study(section: &Section<'_>, cells: &[Cell<'_>], html: &mut Html) {
     }
     html.raw(",\"values\":[");
     let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name).unwrap_or_default();
-    for (number, Cell { scheme, cell, figure }) in cells.iter().enumerate() {
-        let at = [place(&metrics, &figure.column), place(&schemes, scheme), place(&names, cell)];
+    for (number, SchemeValue { scheme, cell, value }) in cells.iter().enumerate() {
+        let at = [place(&metrics, &value.column), place(&schemes, scheme), place(&names, cell)];
         html.raw(if number > 0 { ",[" } else { "[" });
-        html.write(format_args!("{},{},{},{}", at[0], at[1], at[2], short(figure.measured)));
-        match figure.ci95 {
+        html.write(format_args!("{},{},{},{}", at[0], at[1], at[2], short(value.measured)));
+        match value.ci95 {
             Some(interval) => html.write(format_args!(",{},{}", short(interval.low), short(interval.high))),
             None => html.raw(",null,null"),
         };
-        let runs = section.study.runs.of(figure);
-        if (2..=MOST_RUNS).contains(&runs.len()) && runs.len() == figure.runs as usize {
+        let runs = section.study.runs.of(value);
+        if (2..=MOST_RUNS).contains(&runs.len()) && runs.len() == value.runs as usize {
             let mut list = String::new();
             for (_, value) in runs {
                 // Writing to a String cannot fail.

@@ -1,4 +1,4 @@
-//! The presentation of results: items, tables, and published values.
+//! Items, tables, and published values.
 
 use serde::Deserialize;
 
@@ -6,12 +6,12 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// Its name in results. A value belongs to the first item that matches its row and column.
+    /// Name in results. A value belongs to the first item that matches its row and column.
     pub name: String,
-    /// The title.
+    /// Title.
     #[serde(default)]
     pub title: String,
-    /// Patterns of rows, with `*` as a wildcard. Default: all rows.
+    /// Patterns of rows, with `*` as a wildcard.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
     /// Patterns of columns. Default: none; values name the item.
@@ -23,7 +23,7 @@ pub struct Item {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The title.
+    /// Title.
     pub title: String,
     /// Items of the values. Default: all.
     #[serde(default)]
@@ -34,17 +34,17 @@ pub struct Table {
     /// Patterns of columns. Default: all.
     #[serde(default = "anything")]
     pub columns: Vec<String>,
-    /// The columns of names: a heading and a template of the row's labels, `{column}`, and
-    /// `{label}`, which is the label in place of `{}` in a column.
+    /// Columns of names: a heading and a template of the row's labels, `{column}`, and `{label}`,
+    /// the text in place of `{}` in a column.
     pub names: Vec<Head>,
-    /// Templates that parse the labels of rows, if not the scenario's. Other rows are not shown.
+    /// Templates that parse the labels of rows, in place of the scenario's.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// A template of the groups of columns. Default: none.
+    /// Template of the groups of columns.
     #[serde(default)]
     pub across: String,
-    /// Templates of the columns of each group. Without it, the table has one line per value:
-    /// published and measured value, deviation and interval.
+    /// Templates of the columns of each group. Without it, a line per value has its published and
+    /// measured value, deviation and interval.
     #[serde(default)]
     pub cells: Vec<Head>,
     /// Notes below.
@@ -56,16 +56,16 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// The heading.
+    /// Heading.
     #[serde(default)]
     pub head: String,
-    /// The template.
+    /// Template.
     pub show: String,
-    /// The text of a name for rows without its labels. Default: such rows are not shown.
+    /// Text for rows without the template's labels. Default: such rows are not shown.
     pub missing: Option<String>,
 }
 
-/// A bar: the maximum deviation from published values.
+/// The maximum deviation from published values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
@@ -75,11 +75,11 @@ pub struct Bar {
     /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Maximum deviation in per cent of the published value. Default: the published interval.
+    /// In per cent of the published value. Default: the published interval.
     pub percent: Option<f64>,
 }
 
-/// Published values that parameters were fitted on. All other values are predictions.
+/// Published values that parameters were fitted on.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fitted {
@@ -109,13 +109,13 @@ pub(super) fn anything() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
-/// Static properties of the schemes, shown with the measured values.
+/// Shows static properties of the schemes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Features {
-    /// The item of the bytes of state per peer.
+    /// Item of the state bytes per peer.
     pub item: String,
-    /// The title of the table.
+    /// Title of the table.
     pub title: String,
 }
 
@@ -133,8 +133,7 @@ pub fn matches_any(patterns: &[String], text: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, text))
 }
 
-/// Replaces each `{name}` of a template with the value that `of` returns; `None` if it returns
-/// none.
+/// Replaces each `{name}` of a template with the value of `of`; `None` if it returns none.
 #[must_use]
 pub fn filled<'a>(template: &str, of: impl Fn(&str) -> Option<std::borrow::Cow<'a, str>>) -> Option<String> {
     let mut text = String::new();

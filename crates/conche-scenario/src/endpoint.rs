@@ -1,0 +1,143 @@
+//! Parameters of endpoints, and the protection of their messages.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{AtLeastOne, ScenarioError, Sender, Traffic, ensure};
+use crate::units::{Size, Span};
+
+/// Parameters of every CoAP endpoint, with RFC 7252's names and defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// MAX_RETRANSMIT.
+    pub max_retransmit: u8,
+    /// NSTART.
+    pub nstart: u16,
+    /// Maximum timeout, for all schemes.
+    pub timeout_cap: Span,
+    /// Token length of requests in bytes, 0 to 8.
+    pub token_length: u8,
+    /// Maximum queued requests of an endpoint. Default: 65 536.
+    pub queue: Option<AtLeastOne>,
+    /// Bytes of headers around a CoAP message, which count towards rates and goodput. Default: 28 B
+    /// for IP and UDP.
+    pub datagram_overhead: Option<Size>,
+    /// Protection of messages.
+    #[serde(default)]
+    pub security: Security,
+    /// Parameters of DTLS handshakes.
+    #[serde(default)]
+    pub handshakes: Handshakes,
+}
+
+impl Default for Endpoint {
+    /// RFC 7252 §4.8; tokens of 4 bytes.
+    fn default() -> Self {
+        let timeout_cap = Span(Duration::from_secs(60));
+        Self {
+            max_retransmit: 4,
+            nstart: 1,
+            timeout_cap,
+            token_length: 4,
+            queue: None,
+            datagram_overhead: None,
+            security: Security::default(),
+            handshakes: Handshakes::default(),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Returns the bytes of headers around a CoAP message.
+    pub fn overhead(&self) -> u32 {
+        const IP_AND_UDP: u32 = 28;
+        self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn validate(&self) -> Result<(), ScenarioError> {
+        ensure(self.nstart > 0, "endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1")?;
+        let long = format_args!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
+        ensure(self.token_length <= 8, "endpoint.token_length", long)?;
+        let headers = self.datagram_overhead.is_none_or(|size| u32::try_from(size.0).is_ok());
+        ensure(headers, "endpoint.datagram_overhead", "no headers are as long; those of IP and UDP have 28B")?;
+        self.handshakes.validate()?;
+        let pause = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
+        ensure(!self.timeout_cap.0.is_zero(), "endpoint.timeout_cap", pause)
+    }
+}
+
+/// Protection of all endpoints' messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Security {
+    /// None.
+    #[default]
+    Plain,
+    /// DTLS 1.2 with a pre-shared key (RFC 7252 §9.1.3.1), for which a client's first request opens
+    /// a session.
+    DtlsPsk,
+}
+
+impl Security {
+    /// Record header, nonce and tag of AES-CCM-8 (RFC 6655).
+    pub(super) const fn bytes(self) -> u64 {
+        match self {
+            Self::Plain => 0,
+            Self::DtlsPsk => 13 + 8 + 8,
+        }
+    }
+
+    pub(super) fn validate(self, traffic: &[Traffic]) -> Result<(), ScenarioError> {
+        let plain = |one: &&Traffic| one.observe.is_some() || one.sender == Sender::Unaware;
+        match traffic.iter().find(plain) {
+            Some(one) if self != Self::Plain => {
+                let problem = format!(
+                    "what observes (`{}`), and senders that are unaware, have no sessions; write it as \"plain\"",
+                    one.name
+                );
+                Err(ScenarioError::new("endpoint.security", problem))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Parameters of handshakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Handshakes {
+    /// Maximum UDP payload of handshake datagrams. Default: 1280 B.
+    pub mtu: Size,
+    /// Minimum time before a flight is retransmitted, and the time for an unmeasured path; it
+    /// doubles with each retransmission. Default: 1 s (RFC 6347 §4.2.4.1).
+    pub flight_timeout: Span,
+    /// Maximum duration of a handshake. Default: 93 s (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
+    pub deadline: Span,
+}
+
+impl Default for Handshakes {
+    fn default() -> Self {
+        let span = |seconds| Span(Duration::from_secs(seconds));
+        Self { mtu: Size(1280), flight_timeout: span(1), deadline: span(93) }
+    }
+}
+
+impl Handshakes {
+    /// The first datagram must contain the cipher suites.
+    const LEAST: u64 = 99;
+    const MOST: u64 = 65_507;
+
+    fn validate(&self) -> Result<(), ScenarioError> {
+        let mtu = format_args!("{}; it must be between {}B and {}B", self.mtu, Self::LEAST, Self::MOST);
+        ensure((Self::LEAST..=Self::MOST).contains(&self.mtu.0), "endpoint.handshakes.mtu", mtu)?;
+        for (key, span) in [("flight_timeout", self.flight_timeout), ("deadline", self.deadline)] {
+            let place = format_args!("endpoint.handshakes.{key}");
+            let day = Duration::from_secs(24 * 60 * 60);
+            let problem = format_args!("{span}; it must be longer than 0s, and a day at most");
+            ensure(!span.0.is_zero() && span.0 <= day, place, problem)?;
+        }
+        Ok(())
+    }
+}
