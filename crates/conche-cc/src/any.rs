@@ -1,10 +1,8 @@
 //! [`AnyController`]: an algorithm chosen at run time, by name or by its configuration.
 //!
-//! An enum without heap state; a call costs one jump.
-//!
-//! It is as large as its largest variant. With the feature `alloc`, most of BDP-CoAP's state is
-//! behind a pointer, so that a million CoCoA peers do not pay for it, and other crates' algorithms
-//! are a variant (module `dynamic`).
+//! An enum without heap state, as large as its largest variant. With the feature `alloc`, most of
+//! BDP-CoAP's state is behind a pointer, and other crates' algorithms are a variant (module
+//! `dynamic`).
 //!
 //! A new algorithm needs its file and a line in the table at the end of this one.
 
@@ -27,7 +25,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Names another crate's algorithm with its `Default` configuration, for [`Controllers`].
+    /// Names another crate's algorithm with its `Default` configuration.
     #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[must_use]
     pub const fn own<C>(name: &'static str, features: Features) -> Self
@@ -68,7 +66,6 @@ pub struct Controllers {
     own: &'static [Named],
 }
 
-/// Equal with the same list of own controllers.
 impl PartialEq for Controllers {
     fn eq(&self, other: &Self) -> bool {
         core::ptr::eq(self.own, other.own)
@@ -92,7 +89,7 @@ impl Controllers {
         Ok(Self { own })
     }
 
-    /// Iterates over all controllers in table order.
+    /// Iterates in table order.
     pub fn iter(self) -> impl Iterator<Item = &'static Named> + Clone {
         ALL.iter().chain(self.own)
     }
@@ -182,7 +179,7 @@ impl fmt::Display for UnknownController {
 
 impl core::error::Error for UnknownController {}
 
-/// Returns the most similar `known` name within an edit distance of half the length.
+/// Returns the most similar `known` name within an edit distance of half its length.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (edits, nearest) = known.map(|known| (edits(known, name), known)).min()?;
@@ -204,12 +201,10 @@ fn edits(a: &str, b: &str) -> usize {
     row[columns]
 }
 
-/// An algorithm's state in the enums.
 trait Variant: Controller {
-    /// Returns its state; a new peer's replaces another algorithm's.
+    /// A new peer's state replaces that of another algorithm.
     fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;
 
-    /// Likewise for an exchange.
     fn flight_in(any: &mut AnyFlight) -> &mut Self::Flight;
 }
 

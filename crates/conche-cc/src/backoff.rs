@@ -2,19 +2,18 @@
 
 use core::time::Duration;
 
-use crate::event::{AbandonReason, Abandoned, Sent};
+use crate::control::{AbandonReason, Abandoned, Sent};
 use crate::units::{Factor, Micros, saturate};
 
-/// Returns `base` times a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2), by 32
-/// random bits.
+/// Returns `base` times a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2).
 #[must_use]
 pub fn dithered(base: Micros, ack_random_factor: Factor, random: u32) -> Micros {
     let spread = base.scaled(ack_random_factor).minus(base);
     base.plus(part(spread, random))
 }
 
-/// Returns `base` plus a uniform quarter to all of the smoothed round-trip time, to desynchronise
-/// senders (draft-ietf-core-fasor).
+/// Returns `base` plus a uniform quarter to all of the smoothed round-trip time
+/// (draft-ietf-core-fasor).
 #[must_use]
 pub fn spread(base: Micros, srtt: Micros, random: u32) -> Micros {
     let quarter = srtt.shifted(2);
@@ -80,9 +79,7 @@ pub struct Timer(Micros);
 
 impl Timer {
     /// Arms the timer: with `first()`, or for a retransmission the current timeout times `factor`,
-    /// at most `cap`.
-    ///
-    /// A Non-confirmable message's timeout, which never backs off, is not stored.
+    /// at most `cap`. A Non-confirmable message's timeout never backs off and is not stored.
     pub fn arm(&mut self, event: &Sent, first: impl FnOnce() -> Micros, factor: Factor, cap: Micros) -> Duration {
         let timeout = match self.expired(event) {
             Some(current) => grown(current, factor, cap),
@@ -95,7 +92,6 @@ impl Timer {
         self.armed().filter(|_| event.confirmable && event.attempt > 0)
     }
 
-    /// Sets a timeout of at least a millisecond.
     pub(crate) fn set(&mut self, event: &Sent, timeout: Micros) -> Duration {
         let timeout = timeout.max(Micros::MILLISECOND);
         if event.confirmable {
@@ -104,7 +100,7 @@ impl Timer {
         timeout.into()
     }
 
-    /// Raises the armed timeout to `least`, at most `cap`; returns it.
+    /// Raises the armed timeout to `least`, at most `cap`.
     pub fn raise(&mut self, least: Micros, cap: Micros) -> Duration {
         self.0 = self.0.max(least.min(cap));
         self.0.into()
@@ -118,10 +114,8 @@ impl Timer {
 }
 
 /// Backoff that carries over to the next exchange until a new sample, as in TCP (RFC 6298 §5.5 to
-/// §5.7).
-///
-/// Exchanges start from the peer's exponent and raise it, so that parallel ones do not multiply
-/// their backoff.
+/// §5.7). Exchanges start from the peer's exponent and raise it, so parallel ones do not multiply
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarriedBackoff {
     exponent: u8,
@@ -134,7 +128,7 @@ impl CarriedBackoff {
         bounded(backed_off(rto, carried), cap)
     }
 
-    /// Returns `current` doubled, and raises `carried` to match.
+    /// Returns `current` doubled, and raises `carried`.
     pub fn next(&mut self, current: Micros, carried: &mut u8, cap: Micros) -> Micros {
         self.exponent = self.exponent.saturating_add(1).min(MAX_EXPONENT);
         *carried = self.exponent.max(*carried);
@@ -145,16 +139,14 @@ impl CarriedBackoff {
 /// 1 ms doubled 22 times exceeds every cap.
 const MAX_EXPONENT: u8 = 22;
 
-/// Returns `rto` · 2^`exponent`; the exponent is at most 22.
+/// Returns `rto` · 2^`exponent`, an exponent of at most 22.
 #[must_use]
 pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
     rto.times(1 << exponent.min(MAX_EXPONENT))
 }
 
-/// Returns whether an exchange's unacknowledged end suggests congestion.
-///
-/// Exhausted retransmissions do, and a cancellation after a retransmission, so that impatient
-/// applications back off. A Reset message and an unreachable network do not.
+/// Returns whether an unacknowledged end suggests congestion: exhausted retransmissions do, and a
+/// cancellation after one. A Reset message and an unreachable network do not.
 #[must_use]
 pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
     match event.reason {

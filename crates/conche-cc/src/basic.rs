@@ -1,7 +1,7 @@
 //! Basic RTO: the RTO is the last round-trip time.
 //!
-//! Source: ComMag'16, as the algorithm with least state. The first timeout is 1 to 1.5 times the
-//! RTO and doubles with each retransmission.
+//! Source: ComMag'16. The first timeout is 1 to 1.5 times the RTO and doubles with each
+//! retransmission.
 //!
 //! Divergences: later Californium takes 1.5 times the round-trip time, unrandomised, at least 500
 //! ms, and ignores exchanges with three or more retransmissions; ComMag'16 does not. The RTO is at
@@ -108,7 +108,7 @@ impl RtoRule for Basic {
         }
     }
 
-    /// No timeout below the last one was enough.
+    /// Shorter timeouts failed.
     fn on_failure(&self, peer: &mut BasicPeer, timeout: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
             && let Some(timeout) = timeout

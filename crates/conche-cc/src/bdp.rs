@@ -6,18 +6,18 @@
 //!
 //! Gaps of the paper, by line of Algorithm 1, and resolutions:
 //!
-//!  1. line 8 on an ACK sets `first = true`, against the text: false;
-//!  2. missed samples are counted only within the test for first and application-limited messages:
-//!     every transmission is counted;
-//!  3. line 27 is an interval: it is added to the present time;
-//!  4. an early return arms no timer: [`Admission`] distinguishes time and event;
-//!  5. without initial estimates, `0 >= 0` blocks the first message: no estimate, no bound;
-//!  6. a retransmission counts its own bytes in flight and never leaves, and its size is added
-//!     twice: retransmissions are paced but not bounded, and bytes count until an exchange ends;
-//!  7. RTprop is updated from the last transmission even after retransmissions, far too short: only
-//!     exchanges without retransmissions count;
-//!  8. no throughput recorded in the window: the estimate stays;
-//!  9. the gain cycle starts at 1, so the first message has gain 1;
+//! 1. line 8 on an ACK sets `first = true`, against the text: false;
+//! 2. missed samples are counted only for first and application-limited messages: every
+//!    transmission is counted;
+//! 3. line 27 is an interval: it is added to the present time;
+//! 4. an early return arms no timer: [`Admission`] distinguishes time and event;
+//! 5. without initial estimates, `0 >= 0` blocks the first message: no estimate, no bound;
+//! 6. a retransmission counts its own bytes in flight and never leaves, and its size is added
+//!    twice: retransmissions are paced but not bounded, and bytes count until an exchange ends;
+//! 7. RTprop is updated from the last transmission even after retransmissions: only exchanges
+//!    without retransmissions count;
+//! 8. no throughput recorded in the window: the estimate stays;
+//! 9. the gain cycle starts at 1, so the first message has gain 1;
 //! 10. with one exchange at a time, pacing limits the throughput from which it follows; with α at
 //!     0.2 by loss, the rate falls towards zero: [`Bdp::segment_floor`], absent in
 //!     [`Bdp::literal`];
@@ -28,12 +28,10 @@
 //! 13. an estimate combines two throughputs, scaled by gains, so the first samples persist; lines 2
 //!     and 3 cannot send before an estimate: [`Bdp::initial_rate`], an assumption.
 
-mod peer;
-mod window;
-
 use core::time::Duration;
 
 use crate::backoff::Timer;
+use crate::cocoa::draft03::CocoaPeer;
 use crate::cocoa::{self, Cocoa};
 use crate::control::{
     AbandonReason, Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission,
@@ -45,9 +43,6 @@ use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros, Stamp};
-pub use peer::{BdpFlight, BdpPeer, BdpState};
-use peer::{CYCLE, Samples};
-use window::Window;
 
 /// BDP-CoAP.
 ///
@@ -59,7 +54,7 @@ use window::Window;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bdp {
-    /// The source of timeouts.
+    /// Source of timeouts.
     pub cocoa: Cocoa,
     /// Minimum bandwidth: a message per two SRTT (resolution 10).
     pub segment_floor: bool,
@@ -69,8 +64,7 @@ pub struct Bdp {
     pub binary_backoff: bool,
     /// A failed exchange's successor gives no bandwidth sample (resolution 12).
     pub first_after_give_up: bool,
-    /// Peers start from a bandwidth of a message per initial RTO when the first leaves, not
-    /// unbounded (resolution 13).
+    /// Peers start from a bandwidth of a message per initial RTO, not unbounded (resolution 13).
     pub initial_rate: bool,
     /// Lifetime of a minimum round-trip time.
     pub rtprop_window: Duration,
@@ -148,7 +142,7 @@ impl Controller for Bdp {
         true
     }
 
-    #[allow(clippy::useless_conversion, reason = "without a heap, `Apart` is the type itself")]
+    #[allow(clippy::useless_conversion, reason = "without a heap, `Boxed` is the type itself")]
     fn peer(&self, now: Instant) -> BdpPeer {
         let samples =
             Samples { cocoa: self.cocoa.peer(now), window: Window::default(), delivered_at: now, delivered: 0 };
@@ -259,5 +253,255 @@ impl Controller for Bdp {
     }
 }
 
+/// With a heap boxed, so that [`BdpPeer`] does not enlarge [`AnyPeer`](crate::any::AnyPeer).
+#[cfg(feature = "alloc")]
+type Boxed<T> = alloc::boxed::Box<T>;
+#[cfg(not(feature = "alloc"))]
+type Boxed<T> = T;
+
+/// Per-peer state of BDP-CoAP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BdpPeer {
+    samples: Boxed<Samples>,
+    next_send: Instant,
+    /// BtlBw; zero until the first estimate.
+    bandwidth: BytesPerSecond,
+    /// RTprop; zero until the first sample.
+    rtprop: Micros,
+    rtprop_at: Stamp,
+    /// Of the last acknowledged message.
+    throughput: BytesPerSecond,
+    /// Acknowledged bytes that end the application limit.
+    app_limited_until: u32,
+    cycle: u8,
+    /// Gives no bandwidth sample: the path was empty.
+    is_first: bool,
+    has_sent: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Samples {
+    cocoa: CocoaPeer,
+    window: Window,
+    delivered_at: Instant,
+    /// Bytes acknowledged, wrapping.
+    delivered: u32,
+}
+
+const CYCLE: u8 = 10;
+
+impl BdpPeer {
+    /// Without the heap pointer.
+    const BYTES: usize = size_of::<Self>() - size_of::<Boxed<Samples>>() + size_of::<Samples>();
+
+    /// One message in ten probes, the next drains the queue.
+    fn pacing_gain(&self) -> Factor {
+        match self.cycle {
+            0 => Factor::from_permille(1_200),
+            1 => Factor::from_permille(800),
+            _ => Factor::ONE,
+        }
+    }
+
+    fn bdp(&self) -> Option<u32> {
+        let known = self.bandwidth != BytesPerSecond::ZERO && self.rtprop != Micros::ZERO;
+        known.then(|| self.bandwidth.bytes_in(self.rtprop))
+    }
+
+    fn pace(&mut self, now: Instant, bytes: u32) {
+        if self.bandwidth != BytesPerSecond::ZERO {
+            self.next_send = now + self.bandwidth.scaled(self.pacing_gain()).time_for(bytes);
+        }
+    }
+
+    /// Returns the estimates.
+    #[must_use]
+    pub fn state(&self) -> BdpState {
+        BdpState {
+            pacing_gain: self.pacing_gain(),
+            next_send: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.next_send),
+            throughput: self.throughput,
+            retransmitted: self.samples.window.retransmitted(),
+            alpha: self.samples.window.alpha(),
+            bandwidth: (self.bandwidth != BytesPerSecond::ZERO).then_some(self.bandwidth),
+            rtprop: (self.rtprop != Micros::ZERO).then_some(self.rtprop.into()),
+            bdp: self.bdp(),
+        }
+    }
+}
+
+/// A peer's estimates in the paper's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BdpState {
+    /// The last message's pacing gain.
+    pub pacing_gain: Factor,
+    /// Earliest departure of the next message, with a bandwidth estimate.
+    pub next_send: Option<Instant>,
+    /// th: throughput of the last acknowledged message.
+    pub throughput: BytesPerSecond,
+    /// f_r: share of retransmissions among ten transmissions.
+    pub retransmitted: Factor,
+    /// α: weight of the largest throughput against the smallest.
+    pub alpha: Factor,
+    /// BtlBw.
+    pub bandwidth: Option<BytesPerSecond>,
+    /// RTprop: minimum round-trip time.
+    pub rtprop: Option<Duration>,
+    /// Bandwidth-delay product in bytes.
+    pub bdp: Option<u32>,
+}
+
+/// Per-exchange state: the counters at its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BdpFlight {
+    delivered_at: Instant,
+    delivered: u32,
+    bytes: u32,
+    timer: Timer,
+    slot: u16,
+    app_limited: bool,
+    first: bool,
+}
+
+impl BdpFlight {
+    /// Returns the exchange's bytes in flight.
+    #[must_use]
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Returns whether its original transmission found an empty path.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.first
+    }
+}
+
+const LENGTH: u16 = 10;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Window {
+    /// Zero where none is recorded.
+    throughputs: [BytesPerSecond; LENGTH as usize],
+    /// Bit n: slot n was a retransmission.
+    retransmissions: u16,
+    /// Next number; those below [`LENGTH`] are used once, while the window fills.
+    next: u16,
+}
+
+const NUMBERS: u16 = 60_000;
+
+impl Window {
+    /// Returns the number for [`Self::record`].
+    fn push(&mut self, retransmission: bool) -> u16 {
+        let number = self.next;
+        let slot = usize::from(number % LENGTH);
+        self.throughputs[slot] = BytesPerSecond::ZERO;
+        let bit = 1 << slot;
+        if retransmission {
+            self.retransmissions |= bit
+        } else {
+            self.retransmissions &= !bit
+        }
+        self.next = if number < LENGTH + NUMBERS - 1 { number + 1 } else { LENGTH };
+        number
+    }
+
+    fn record(&mut self, number: u16, throughput: BytesPerSecond) {
+        // Two rounds keep the difference positive.
+        let age = (u32::from(self.next) + 2 * u32::from(NUMBERS) - u32::from(number)) % u32::from(NUMBERS);
+        if (1..=u32::from(self.len())).contains(&age) {
+            self.throughputs[usize::from(number % LENGTH)] = throughput;
+        }
+    }
+
+    fn extremes(&self) -> Option<(BytesPerSecond, BytesPerSecond)> {
+        let mut recorded = self.throughputs.iter().copied().filter(|throughput| *throughput != BytesPerSecond::ZERO);
+        let first = recorded.next()?;
+        Some(recorded.fold((first, first), |(max, min), throughput| (max.max(throughput), min.min(throughput))))
+    }
+
+    fn len(&self) -> u16 {
+        self.next.min(LENGTH)
+    }
+
+    /// 0.2 if at least a fifth of the window are retransmissions, else 0.6.
+    fn alpha(&self) -> Factor {
+        let lossy = self.retransmissions.count_ones() * 5 >= u32::from(self.len().max(1));
+        if lossy { Factor::from_permille(200) } else { Factor::from_permille(600) }
+    }
+
+    fn retransmitted(&self) -> Factor {
+        Factor::share(self.retransmissions.count_ones(), u32::from(self.len()))
+    }
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod window_tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    const RATE: BytesPerSecond = BytesPerSecond::new(500);
+
+    #[test]
+    fn the_eleventh_transmission_pushes_the_first_out() {
+        let mut window = Window::default();
+        window.push(true);
+        for _ in 0..9 {
+            window.push(false);
+        }
+        assert_eq!(window.retransmitted(), Factor::from_permille(100));
+        window.push(false);
+        assert_eq!(window.retransmitted(), Factor::from_permille(0));
+    }
+
+    #[test]
+    fn a_throughput_that_comes_after_its_slot_was_reused_is_dropped() {
+        let mut window = Window::default();
+        let first = window.push(false);
+        for _ in 0..10 {
+            window.push(false);
+        }
+        window.record(first, RATE);
+        assert_eq!(window.extremes(), None);
+    }
+
+    #[test]
+    fn numbers_stay_in_step_with_slots_when_they_wrap() {
+        let mut window = Window { next: LENGTH + NUMBERS - 1, ..Window::default() };
+        let last = window.push(false);
+        let wrapped = window.push(false);
+        window.record(last, RATE);
+        window.record(wrapped, BytesPerSecond::new(300));
+        assert_eq!((last, wrapped), (LENGTH + NUMBERS - 1, LENGTH));
+        assert_eq!(window.extremes(), Some((RATE, BytesPerSecond::new(300))));
+    }
+
+    #[test]
+    fn the_ring_is_the_last_ten_transmissions_for_longer_than_its_numbers_last() {
+        let mut window = Window::default();
+        let mut all: Vec<(u16, bool, BytesPerSecond)> = Vec::new();
+        let mut state = 7_u32;
+        for n in 0..2 * usize::from(NUMBERS) + 50 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let retransmission = state >> 30 == 0;
+            all.push((window.push(retransmission), retransmission, BytesPerSecond::ZERO));
+            // One of the last 16, of which six may have left the window.
+            let recorded = n.saturating_sub(usize::from(state.to_be_bytes()[1] % 16));
+            all[recorded].2 = BytesPerSecond::new(1 + (state >> 16));
+            window.record(all[recorded].0, all[recorded].2);
+
+            let last = &all[all.len().saturating_sub(usize::from(LENGTH))..];
+            let retransmissions = last.iter().filter(|(_, retransmission, _)| *retransmission).count();
+            let share = Factor::share(u32::try_from(retransmissions).expect("ten"), u32::from(window.len()));
+            let rates = || last.iter().map(|(_, _, rate)| *rate).filter(|rate| *rate != BytesPerSecond::ZERO);
+            assert_eq!(usize::from(window.len()), last.len());
+            assert_eq!(window.retransmitted(), share, "transmission {n}");
+            assert_eq!(window.extremes(), rates().max().zip(rates().min()), "transmission {n}");
+        }
+    }
+}

@@ -1,7 +1,5 @@
-//! The CoCoA family: Simple Congestion Control/Advanced.
-//!
-//! CoCoA blends two RFC 6298 estimators into one RTO: a strong one for exchanges without
-//! retransmissions, a weak one for those with.
+//! The CoCoA family: Simple Congestion Control/Advanced. It blends two RFC 6298 estimators into one
+//! RTO: a strong one for exchanges without retransmissions, a weak one for those with.
 //!
 //! | module | algorithm | source |
 //! |---|---|---|
@@ -55,7 +53,6 @@ impl Default for FrozenFactor {
 }
 
 impl FrozenFactor {
-    /// Selects the factor by `first`; returns that.
     fn freeze(&mut self, backoff: VariableBackoff, first: Micros) -> Micros {
         self.0 = backoff.factor(first);
         first
@@ -63,7 +60,6 @@ impl FrozenFactor {
 }
 
 impl Vbf {
-    /// Returns a timeout of at most `limit`, but not below `current`.
     fn next(self, frozen: FrozenFactor, current: Micros, backoff: VariableBackoff, limit: Micros) -> Micros {
         let factor = match self {
             Self::Current => backoff.factor(current),

@@ -1,14 +1,14 @@
-//! The [`Controller`] trait.
+//! The [`Controller`] trait, and the events that it handles.
 //!
 //! State is divided by lifetime:
 //!
 //! - The **controller** is an algorithm with its configuration, for all peers.
 //! - Its [`Peer`](Controller::Peer) is a destination's state, such as an estimator.
-//! - Its [`Flight`](Controller::Flight) is an exchange's state, such as its timer or a delivery
-//!   snapshot, so that exchanges with a peer (NSTART > 1) stay apart.
+//! - Its [`Flight`](Controller::Flight) is an exchange's state, such as its timer, so that
+//!   exchanges with a peer (NSTART > 1) stay apart.
 //!
 //! The endpoint owns message IDs, retransmission counters, NSTART, queues, `MAX_RETRANSMIT`,
-//! `MAX_TRANSMIT_SPAN`, and a safety envelope for every controller. The calls of one exchange:
+//! `MAX_TRANSMIT_SPAN`, and a safety envelope. The calls of one exchange:
 //!
 //! ```text
 //! submitted ──> admit ──> sent(attempt 0) ──┬──> acknowledged                  (ACK or response)
@@ -17,15 +17,12 @@
 //! ```
 //!
 //! A Non-confirmable message has only `admit` and `sent`, whose timeout bounds its use of an NSTART
-//! slot. ACKs, RSTs and piggybacked responses are not admitted: they answer the peer.
+//! slot. ACKs, RSTs and piggybacked responses are not admitted.
 
 use core::fmt::Debug;
 use core::time::Duration;
 
 pub use crate::estimator::Snapshot;
-pub use crate::event::{
-    AbandonReason, Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Load, NonHistory, Sent, Submission,
-};
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
@@ -51,8 +48,7 @@ pub trait Controller {
     fn peer(&self, now: Instant) -> Self::Peer;
 
     /// Returns a new destination's state, from its path's as [seen by](PathHistory::seen_by) it. An
-    /// algorithm may ignore `history` ([`peer`](Self::peer)) or take a [first
-    /// sample](PathHistory::as_first_sample).
+    /// algorithm may ignore `history` or take a [first sample](PathHistory::as_first_sample).
     fn seed(&self, now: Instant, history: &PathHistory) -> Self::Peer;
 
     /// Returns whether `message` may leave now. Called before the first transmission, and again at
@@ -63,8 +59,8 @@ pub trait Controller {
     /// request's response.
     fn sent(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Sent) -> Duration;
 
-    /// Handles a Confirmable message's expired timer; returns the retransmission's earliest time,
-    /// `event.now` for immediately. Beyond MAX_TRANSMIT_SPAN, the endpoint abandons the exchange.
+    /// Handles a Confirmable message's expired timer; returns the retransmission's earliest time.
+    /// Beyond MAX_TRANSMIT_SPAN, the endpoint abandons the exchange.
     fn expired(&self, peer: &mut Self::Peer, flight: &mut Self::Flight, event: &Expired) -> Instant;
 
     /// Handles an exchange's first acknowledgement: Empty ACK or response.
@@ -73,9 +69,8 @@ pub trait Controller {
     /// Handles an exchange's end without acknowledgement.
     fn abandoned(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Abandoned<'_>);
 
-    /// Handles the end of an idle period with a free slot and no queue, in which the application
-    /// limited the rate, before the next [`admit`](Self::admit). A client that sends as soon as it
-    /// receives is never idle.
+    /// Handles the end of an idle period with a free slot and no queue, before the next
+    /// [`admit`](Self::admit): the application limited the rate.
     fn drained(&self, peer: &mut Self::Peer, now: Instant, load: &Load);
 
     /// Returns a new exchange's initial RTO, before randomisation, after ageing.
@@ -85,13 +80,13 @@ pub trait Controller {
     fn snapshot(&self, peer: &Self::Peer) -> Snapshot;
 }
 
-/// Bounds a first sample, which triples in the RTO.
+/// The sample triples in the RTO.
 const MAX_SAMPLE: Duration = Duration::from_millis(1_333);
 
 impl PathHistory {
-    /// Returns a peer's state after one lossless exchange at the path's smoothed round-trip time,
-    /// for other estimators. Unless the state is its own, the sample is at most 1333 ms: the RTO is
-    /// at most three times that.
+    /// Returns a peer's state after one lossless exchange at the path's smoothed round-trip time.
+    /// Unless the state is its own, the sample is at most 1333 ms: the RTO is at most three times
+    /// that.
     pub fn as_first_sample<C: Controller>(&self, controller: &C, now: Instant) -> C::Peer {
         let mut peer = controller.peer(now);
         let Some((srtt, ..)) = self.path(now).learnt() else { return peer };
@@ -107,16 +102,159 @@ impl PathHistory {
     }
 }
 
-/// Result of [`Controller::admit`]: a time for pacing, as no event might follow, or an event for a
-/// window.
+/// Result of [`Controller::admit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Send now.
     Send,
     /// Send this Non-confirmable message now, as Confirmable.
     SendConfirmable,
-    /// Ask again at this time.
+    /// Ask again at this time: pacing.
     At(Instant),
     /// The window is full: ask again after the peer's next event.
     OnEvent,
+}
+
+/// A message awaiting admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// Confirmable or Non-confirmable.
+    pub confirmable: bool,
+    /// May be sent as Confirmable, to detect a dead peer.
+    pub may_confirm: bool,
+    /// UDP payload plus configured overhead, in bytes.
+    pub bytes: u32,
+    /// The endpoint's `PROBING_RATE` (RFC 7252 §4.7, §4.8) in bytes per second; zero counts as 1.
+    pub probing_rate: u32,
+}
+
+/// A peer's messages in flight and queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Other exchanges in NSTART slots.
+    pub exchanges: u16,
+    /// Bytes of their messages.
+    pub bytes: u32,
+    /// Other messages awaiting admission.
+    pub queued: u16,
+    /// Non-confirmable messages sent.
+    pub non: NonHistory,
+}
+
+/// Non-confirmable messages sent to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NonHistory {
+    /// Time of the last; `None` if its response came while outstanding (RFC 7252 §4.7).
+    pub last: Option<Instant>,
+    /// Number since the last Confirmable message, saturating.
+    pub since_confirmable: u8,
+    /// Time of the first since the peer's last message, if any.
+    pub unanswered_since: Option<Instant>,
+    /// Bytes since the peer's last message, saturating.
+    pub unanswered_bytes: u32,
+}
+
+/// A transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Time of the transmission.
+    pub now: Instant,
+    /// 0 for the original, n for retransmission n.
+    pub attempt: u8,
+    /// Sent as Confirmable.
+    pub confirmable: bool,
+    /// UDP payload plus overhead in bytes.
+    pub bytes: u32,
+    /// 32 uniform random bits for the timeout.
+    pub random: u32,
+    /// Other messages of this peer.
+    pub load: Load,
+}
+
+/// An expired retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expired {
+    /// Time of the call, not before the deadline.
+    pub now: Instant,
+    /// The timer's transmission: 0 for the original.
+    pub attempt: u8,
+    /// Other messages of this peer.
+    pub load: Load,
+}
+
+/// An exchange's first acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledged<'a> {
+    /// Time of arrival.
+    pub now: Instant,
+    /// Times of all transmissions; never empty.
+    pub sent: &'a [Instant],
+    /// The acknowledged transmission.
+    pub copy: AckedCopy,
+    /// The kind of the acknowledging message.
+    pub kind: AckKind,
+    /// Other messages of this peer.
+    pub load: Load,
+}
+
+impl Acknowledged<'_> {
+    /// Returns the number of retransmissions.
+    #[must_use]
+    pub fn retransmissions(&self) -> usize {
+        self.sent.len().saturating_sub(1)
+    }
+
+    /// Returns the time since the original transmission.
+    #[must_use]
+    pub fn since_first(&self) -> Duration {
+        self.sent.first().map_or(Duration::ZERO, |first| self.now - *first)
+    }
+}
+
+/// The transmission that an acknowledgement answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckedCopy {
+    /// This one (0: the original).
+    Exact(u8),
+    /// This one or a later one.
+    AtLeast(u8),
+    /// Any: all transmissions of a CoAP message share a message ID.
+    Unknown,
+}
+
+/// The kind of acknowledging message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckKind {
+    /// An ACK with the response (RFC 7252 §5.2.1).
+    Piggybacked,
+    /// An Empty ACK (RFC 7252 §5.2.2), authenticated only by its message ID.
+    Empty,
+    /// A separate response without, or before, an ACK; no RTT sample, due to processing.
+    Separate,
+}
+
+/// An exchange's end without acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abandoned<'a> {
+    /// Time of the end.
+    pub now: Instant,
+    /// Reason of the end.
+    pub reason: AbandonReason,
+    /// Times of all transmissions; never empty.
+    pub sent: &'a [Instant],
+    /// Other messages of this peer.
+    pub load: Load,
+}
+
+/// Reason for an end without acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbandonReason {
+    /// `MAX_RETRANSMIT` or `MAX_TRANSMIT_SPAN` is exhausted.
+    GaveUp,
+    /// Cancelled by the application.
+    Cancelled,
+    /// Reset by the peer.
+    Reset,
+    /// The network reported the peer unreachable.
+    Unreachable,
 }

@@ -1,10 +1,8 @@
 //! CoAP's default congestion control, and CoAP_B.
 //!
-//! Source: RFC 7252 §4.2, §4.7 and §4.8; for CoAP_B ETFA'14, Table I: half the `ACK_TIMEOUT`, RFC
-//! 7252 §4.8.1's minimum.
-//!
-//! The first timeout is in [`ACK_TIMEOUT`, `ACK_TIMEOUT` · `ACK_RANDOM_FACTOR`] and doubles with
-//! each retransmission. Nothing is measured or stored.
+//! Source: RFC 7252 §4.2, §4.7 and §4.8; for CoAP_B ETFA'14, Table I: half the `ACK_TIMEOUT`, the
+//! minimum of RFC 7252 §4.8.1. The first timeout is in [`ACK_TIMEOUT`, `ACK_TIMEOUT` ·
+//! `ACK_RANDOM_FACTOR`] and doubles with each retransmission.
 //!
 //! Divergence: RFC 7252 has no maximum timeout. With the default `MAX_RETRANSMIT` of 4, the longest
 //! is 48 s; with more, timeouts stop at 60 s, as in ANRW'18.
@@ -18,17 +16,7 @@ use crate::rule::RtoRule;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
 
-/// RFC 7252's default: a random first timeout and binary backoff, stateless.
-///
-/// ```
-/// use conche_cc::default::CoapDefault;
-/// use conche_cc::units::Factor;
-/// use core::time::Duration;
-///
-/// let lively = CoapDefault { ack_timeout: Duration::from_secs(1), ..CoapDefault::default() };
-/// assert_eq!(lively, CoapDefault::coap_b());
-/// assert_eq!(lively.ack_random_factor, Factor::ONE_AND_HALF);
-/// ```
+/// RFC 7252's default: a random first timeout and binary backoff, without state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoapDefault {
     /// `ACK_TIMEOUT`: minimum first timeout.

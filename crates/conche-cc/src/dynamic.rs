@@ -83,7 +83,7 @@ impl Debug for DynController {
     }
 }
 
-/// Only clones are equal, whatever the configuration.
+/// Only clones are equal.
 impl PartialEq for DynController {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -10,7 +10,7 @@ use crate::units::Micros;
 /// SRTT and RTTVAR, in 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimator {
-    /// Zero until the first sample, at least a microsecond.
+    /// Zero until the first sample.
     srtt: Micros,
     rttvar: Micros,
 }
@@ -40,13 +40,13 @@ impl Estimator {
 
     /// Returns whether there is no sample.
     #[must_use]
-    pub fn is_blind(self) -> bool {
+    pub fn is_unmeasured(self) -> bool {
         self.srtt == Micros::ZERO
     }
 
     /// Takes a round-trip time sample.
     pub fn sample(&mut self, rtt: Micros, gains: Gains) {
-        if self.is_blind() {
+        if self.is_unmeasured() {
             *self = Self::starting(rtt, rtt.shifted(1));
             return;
         }
@@ -54,22 +54,22 @@ impl Estimator {
         self.srtt = self.srtt.towards(rtt, gains.srtt_shift).max(Micros::MIN);
     }
 
-    /// Returns SRTT + `k`·RTTVAR, zero while blind.
+    /// Returns SRTT + `k`·RTTVAR; zero without a sample.
     #[must_use]
     pub fn rto(self, k: u32) -> Micros {
         self.srtt.plus(self.rttvar.times(k))
     }
 
-    /// Returns SRTT, `None` while blind.
+    /// Returns SRTT, if there is a sample.
     #[must_use]
     pub fn srtt(self) -> Option<Micros> {
-        (!self.is_blind()).then_some(self.srtt)
+        (!self.is_unmeasured()).then_some(self.srtt)
     }
 
-    /// Returns RTTVAR, `None` while blind.
+    /// Returns RTTVAR, if there is a sample.
     #[must_use]
     pub fn rttvar(self) -> Option<Micros> {
-        (!self.is_blind()).then_some(self.rttvar)
+        (!self.is_unmeasured()).then_some(self.rttvar)
     }
 
     pub(crate) fn snapshot(self, rto: Micros) -> Snapshot {
@@ -82,7 +82,7 @@ impl Estimator {
     }
 }
 
-/// A peer's estimates; `None` if the algorithm has no such estimate.
+/// A peer's estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Initial RTO before randomisation, without due ageing.
@@ -124,7 +124,7 @@ mod tests {
     fn a_zero_sample_still_ends_blindness() {
         let mut estimator = Estimator::default();
         estimator.sample(Micros::ZERO, Gains::RFC6298);
-        assert!(!estimator.is_blind());
+        assert!(!estimator.is_unmeasured());
         assert!(estimator.rto(4) > Micros::ZERO);
     }
 }

@@ -11,17 +11,15 @@
 //! | SLOW-FAST | SLOW, F, 2F, … |
 //!
 //! An ambiguous acknowledgement, after a retransmission, moves FAST → FAST-SLOW-FAST → SLOW-FAST,
-//! an unambiguous one back to FAST. **In the last two, timeouts may shrink within an exchange**, as
-//! nowhere else here.
+//! an unambiguous one back to FAST. **In the last two, timeouts may shrink within an exchange.**
 //!
 //! Divergences and resolutions:
 //! - the text starts RTTVAR from R/8, the appendix's pseudocode from R/2 with a weight of 1 for the
-//!   first RTO only: see [`FirstSample`], by default the text;
-//! - failure, not covered, counts as an ambiguous acknowledgement at that time;
-//! - an unambiguous acknowledgement *of a retransmission*, not defined, gives a sample and moves to
-//!   FAST;
+//!   first RTO only: see [`FirstSample`];
+//! - failure, not covered, counts as an ambiguous acknowledgement;
+//! - an unambiguous acknowledgement *of a retransmission* gives a sample and moves to FAST;
 //! - where transmissions are distinguishable (a Token each, or the draft's option), the last sample
-//!   bounds the RTO from below. SRTT + 4·RTTVAR is at least the sample anyway;
+//!   bounds the RTO from below: SRTT + 4·RTTVAR is at least that anyway;
 //! - NSTART, ageing and Non-confirmable messages have no rules: the last are paced as in CoCoA.
 
 use core::time::Duration;
@@ -83,7 +81,7 @@ impl Fasor {
 
     fn fast(&self, peer: &FasorPeer) -> Micros {
         let estimator = peer.estimator;
-        let rto = match (estimator.is_blind(), peer.first_rto) {
+        let rto = match (estimator.is_unmeasured(), peer.first_rto) {
             (true, _) => self.ack_timeout.into(),
             (false, true) => estimator.rto(1),
             (false, false) => estimator.rto(4),
@@ -91,7 +89,7 @@ impl Fasor {
         self.bounded(rto)
     }
 
-    /// SRTT·(1/4 + 3/4·u) randomises it.
+    /// Randomised by SRTT·(1/4 + 3/4·u).
     fn spread_fast(&self, peer: &FasorPeer, random: u32) -> Micros {
         let fast = self.fast(peer);
         let estimator = peer.estimator;
@@ -104,7 +102,7 @@ impl Fasor {
 
     fn sample(&self, peer: &mut FasorPeer, rtt: Micros) {
         let mut estimator = peer.estimator;
-        let first = estimator.is_blind();
+        let first = estimator.is_unmeasured();
         if first && self.first_sample == FirstSample::Text {
             estimator = Estimator::starting(rtt, rtt.shifted(3));
         } else {
@@ -155,7 +153,7 @@ impl FasorPeer {
         self.phase
     }
 
-    /// Handles an exchange of `elapsed` with retransmissions, perhaps due to congestion.
+    /// Handles an exchange of `elapsed` with retransmissions.
     fn ambiguous(&mut self, elapsed: Micros) {
         self.slow = elapsed.scaled(Factor::ONE_AND_HALF);
         self.phase = self.phase.after_ambiguity();

@@ -40,8 +40,8 @@ impl Features {
         }
     }
 
-    /// Returns a row with this description and `C`'s sizes, but no samples or published size, as a
-    /// base: `Features { strong_rtt: true, ..Features::of::<Mine>("description") }`.
+    /// Returns a row with this description and `C`'s sizes, as a base: `Features { strong_rtt:
+    /// true, ..Features::of::<Mine>("description") }`.
     #[must_use]
     pub const fn of<C: Controller>(about: &'static str) -> Self {
         Self {

@@ -6,10 +6,8 @@
 //!
 //! Readings, checked against the paper's figures: in variant 2, only exchanges without a
 //! retransmission halve the default's kept timer, and CoCoA keeps min(32 s, f(x)·x), x the larger
-//! of the armed timer and the updated RTO. Not in the paper: failure keeps the last timer, and kept
-//! timers do not age.
-//!
-//! [`suggests_congestion`] defines failure. Non-confirmable messages change nothing.
+//! of the armed timer and the updated RTO. Not in the paper: failure ([`suggests_congestion`])
+//! keeps the last timer, and kept timers do not age. Non-confirmable messages change nothing.
 
 use crate::backoff::{VariableBackoff, grown, suggests_congestion};
 use crate::cocoa::{self, Cocoa, FrozenFactor, draft03::CocoaPeer};
@@ -31,7 +29,6 @@ impl Kept {
         (self.0 != Micros::ZERO).then_some(self.0)
     }
 
-    /// Keeps the timeout if congestion is suspected.
     fn failed(&mut self, last: Option<Micros>, event: &Abandoned<'_>) {
         if suggests_congestion(event)
             && let Some(last) = last
@@ -159,7 +156,7 @@ pub enum Growth {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CocoaFullBackoff {
-    /// Used while no timeout is kept; its estimators always take samples.
+    /// Used while no timeout is kept.
     pub cocoa: Cocoa,
     /// The timeout that is kept.
     pub growth: Growth,

@@ -2,23 +2,9 @@
 //! trait.
 //!
 //! Algorithms are pure integer state machines without clock, random source or allocation: the same
-//! code for a server with 100 000 peers, a Cortex-M0 and a simulator.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`control`] | the [`Controller`] trait, its events and results |
-//! | [`rule`] | the [`RtoRule`] trait, for algorithms that only compute a retransmission timeout |
-//! | [`default`], [`basic`], [`fasor`], [`wiopt`] | algorithms |
-//! | [`cocoa`], [`full_backoff`], [`bdp`] | algorithms of the CoCoA family, or based on it |
-//! | [`linux`], [`peak_hopper`] | algorithms of TCP |
-//! | [`temper`] | conche's own algorithm |
-//! | [`features`] | their differences, as a table |
-//! | [`any`] | [`AnyController`]: an algorithm chosen at run time, by name |
-//! | `dynamic` | `DynController`: an algorithm of another crate (feature `alloc`) |
-//! | [`sample`], [`estimator`], [`backoff`], [`non`] | RTT samples, smoothing, timers, NON pacing |
-//! | [`path_history`], [`path`] | path state shared between peers (RFC 9040) |
-//! | [`train`] | pacing of messages that share one acknowledgement |
-//! | [`time`], [`units`] | [`Instant`], used by every interface of conche; compact quantities |
+//! code for a server with 100 000 peers, a Cortex-M0 and a simulator. [`Controller`] is the trait;
+//! a rule for one retransmission timer implements [`RtoRule`]. [`AnyController`] is an algorithm
+//! chosen at run time, and [`features`] compares them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -41,7 +27,6 @@ pub mod default;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub mod dynamic;
 pub mod estimator;
-mod event;
 pub mod fasor;
 pub mod features;
 pub mod full_backoff;

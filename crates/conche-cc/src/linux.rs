@@ -4,12 +4,11 @@
 //! and a backed-off RTO carries over until a sample without retransmission (Karn's algorithm).
 //!
 //! Unlike in RFC 6298, a shrinking round-trip time raises the mean deviation slowly, and RTTVAR is
-//! the largest mean deviation in a round trip, at least 50 ms: the RTO stays 200 ms above the
-//! smoothed round-trip time.
+//! the largest mean deviation in a round trip, at least 50 ms.
 //!
 //! Divergences: deviations are from the old smoothed value, as in the kernel (Californium: the
-//! new). Later Californium forgets a backed-off RTO, unlike ComMag'16. Microseconds replace the
-//! paper's milliseconds.
+//! new). Later Californium forgets a backed-off RTO, unlike ComMag'16. Microseconds replace
+//! milliseconds.
 
 use core::time::Duration;
 
@@ -52,7 +51,7 @@ impl Default for Linux {
 impl Linux {
     fn estimate(&self, peer: &LinuxPeer) -> Micros {
         let estimator = peer.estimator;
-        if estimator.is_blind() { self.ack_timeout.into() } else { estimator.rto() }
+        if estimator.is_unmeasured() { self.ack_timeout.into() } else { estimator.rto() }
     }
 
     fn cap(&self) -> Micros {
@@ -83,7 +82,7 @@ struct KernelEstimator {
 }
 
 impl KernelEstimator {
-    fn is_blind(&self) -> bool {
+    fn is_unmeasured(&self) -> bool {
         self.srtt == Micros::ZERO
     }
 
@@ -93,7 +92,7 @@ impl KernelEstimator {
 
     /// The exchange began at `started`; `floor` is the minimum deviation.
     fn sample(&mut self, rtt: Micros, floor: Micros, started: Stamp, now: Stamp) {
-        if self.is_blind() {
+        if self.is_unmeasured() {
             let mdev = rtt.shifted(1);
             let rttvar = mdev.max(floor);
             *self = Self { srtt: rtt, mdev, mdev_max: rttvar, rttvar, mark: now };
@@ -115,7 +114,7 @@ impl KernelEstimator {
         }
     }
 
-    /// Uses an eighth of the gain if a shrinking round-trip time would raise `mdev`.
+    /// A shrinking round-trip time that would raise `mdev` has an eighth of the gain.
     fn update_deviation(&mut self, rtt: Micros) {
         let error = self.srtt.distance(rtt);
         let shrank = rtt < self.srtt;
@@ -171,7 +170,7 @@ impl RtoRule for Linux {
 
     fn report(&self, peer: &LinuxPeer) -> Snapshot {
         let estimator = peer.estimator;
-        let measured = |span: Micros| (!estimator.is_blind()).then_some(Duration::from(span));
+        let measured = |span: Micros| (!estimator.is_unmeasured()).then_some(Duration::from(span));
         Snapshot {
             rto: self.rto(peer).into(),
             srtt: measured(estimator.srtt),

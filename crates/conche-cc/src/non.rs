@@ -1,12 +1,8 @@
-//! Pacing of Non-confirmable messages.
+//! Pacing of Non-confirmable messages, to at most `PROBING_RATE` or one per RTO:
 //!
-//! Both rules are functions of the endpoint's counters, and admit a flow of at most `PROBING_RATE`:
-//!
-//! - [`paced_by_rto`], with an RTO (draft-ietf-core-cocoa-03 §5): messages are at least an RTO
-//!   apart, as of sending, without credit for idle periods. Any 16 consecutive ones include two
-//!   Confirmable: every 8th is converted. Divergence: a request with a response delays no message:
-//!   it is no longer outstanding (RFC 7252 §4.7), and the response clocks the next like an
-//!   acknowledgement.
+//! - [`paced_by_rto`] (draft-ietf-core-cocoa-03 §5): messages are at least an RTO apart, without
+//!   credit for idle periods. Every 8th is Confirmable, so any 16 include two. Divergence: a
+//!   request with a response delays no message: it is no longer outstanding (RFC 7252 §4.7).
 //! - [`paced_by_probing_rate`], without an RTO (RFC 7252 §4.7): `PROBING_RATE` on average to a
 //!   silent peer.
 
@@ -122,7 +118,7 @@ mod tests {
         Submission { probing_rate, ..message(bytes) }
     }
 
-    /// Returns the bytes sent in 1000 s, in messages of 10 bytes, to a peer that never answers.
+    /// Bytes sent in 1000 s, in messages of 10 bytes.
     fn bytes_to_a_silent_peer(probing_rate: u32) -> u32 {
         let (mut now, mut history) = (at(0), NonHistory::default());
         while now <= at(1_000_000) {

@@ -1,12 +1,10 @@
-//! [`PathState`]: round-trip times, queueing delay and losses of a path.
-//!
-//! temper keeps one per peer, [`PathHistory`](crate::path_history::PathHistory) one per path.
+//! [`PathState`]: round-trip times, queueing delay and losses of a peer's or a shared path.
 
 use core::time::Duration;
 
 use crate::backoff::suggests_congestion;
+use crate::control::{Abandoned, AckKind, Acknowledged};
 use crate::estimator::{Estimator, Gains};
-use crate::event::{Abandoned, AckKind, Acknowledged};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Micros, Stamp, saturate};
@@ -15,17 +13,16 @@ use crate::units::{Micros, Stamp, saturate};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathState {
     pub(crate) estimator: Estimator,
-    /// The window's minimum round-trip time, or without a sample the provisional timeout; zero for
-    /// none.
+    /// The window's minimum round-trip time, or without a sample the provisional timeout.
     min_rtt: Micros,
     /// The previous window's.
     min_rtt_before: Micros,
     /// Start of this window.
     window: Stamp,
-    /// Minima of this and the previous pair of samples: a minimum of three or four removes jitter.
+    /// Minima of this and the previous pair of samples, to remove jitter.
     recent: [Micros; 2],
     pub(crate) last_start: Stamp,
-    /// The peer's own samples, from [`SETTLED`] their parity; the estimator may have started from
+    /// The peer's own samples; from [`SETTLED`], their parity. The estimator may have started from
     /// another's state.
     samples: u8,
     /// Consecutive exchanges that indicate a wrong RTO or a full path.
@@ -49,8 +46,7 @@ impl PathState {
         path.as_one_sample()
     }
 
-    /// Keeps the round-trip time, as uncertain as after one sample, and the losses, without a
-    /// queue.
+    /// Keeps the round-trip time, as uncertain as after one sample, and the losses.
     pub(crate) fn as_one_sample(&self) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let rttvar = self.estimator.rttvar().unwrap_or_default().max(srtt.shifted(1));
@@ -64,7 +60,7 @@ impl PathState {
         }
     }
 
-    /// SRTT and RTO are within `longest`, and SRTT is the minimum; losses and doubt are not shared.
+    /// SRTT and RTO are within `longest`; losses and doubt are not shared.
     pub(crate) fn for_neighbour(&self, longest: RoundTrip) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let (srtt, rttvar) = longest.bound(srtt, self.estimator.rttvar().unwrap_or_default());
@@ -80,7 +76,7 @@ impl PathState {
     /// Returns whether there is an estimate or a provisional timeout.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        !self.estimator.is_blind() || self.provisional().is_some()
+        !self.estimator.is_unmeasured() || self.provisional().is_some()
     }
 
     pub(crate) fn is_measured(&self) -> bool {
@@ -91,7 +87,7 @@ impl PathState {
         self.last_start = Stamp::at(sent.first().copied().unwrap_or(now));
     }
 
-    /// Ignores separate responses, whose time includes processing.
+    /// The time of separate responses includes processing.
     pub(crate) fn acknowledged(&mut self, event: &Acknowledged<'_>, ambiguity: Ambiguity, max_doubt: u8) {
         if event.kind == AckKind::Separate {
             return;
@@ -109,7 +105,7 @@ impl PathState {
     fn ambiguous(&mut self, event: &Acknowledged<'_>, ambiguity: Ambiguity, max_doubt: u8) {
         let since = |sent: Option<&Instant>| sent.map_or(Micros::MIN, |sent| sample::between(*sent, event.now));
         let (first, last) = (since(event.sent.first()), since(event.sent.last()));
-        if self.estimator.is_blind() {
+        if self.estimator.is_unmeasured() {
             self.set_provisional(first);
             return;
         }
@@ -137,7 +133,6 @@ impl PathState {
         self.doubt = self.doubt.saturating_add(more).min(most);
     }
 
-    /// Takes a sample, or an upper bound of one.
     pub(crate) fn sample(&mut self, rtt: Micros, now: Instant) {
         let now = Stamp::at(now);
         if self.samples == 0 {
@@ -191,7 +186,7 @@ impl PathState {
         }
     }
 
-    /// SRTT's relative excess over the minimum, counted as at least `at_least`.
+    /// SRTT's relative excess over the minimum, which counts as at least `at_least`.
     pub(crate) fn inflation(&self, at_least: Micros) -> Inflation {
         let least = self.min_rtt().max(at_least);
         let excess = self.estimator.srtt().unwrap_or(least).minus(least);
@@ -199,18 +194,18 @@ impl PathState {
         Inflation(saturate(ratio).min(Inflation::ONE))
     }
 
-    /// Whether a time is at least half the minimum and at most the RTO.
+    /// At least half the minimum and at most the RTO.
     pub(crate) fn is_plausible_rtt(&self, since_copy: Micros) -> bool {
         (self.min_rtt().shifted(1)..=self.estimator.rto(4)).contains(&since_copy)
     }
 
-    /// Used without a sample.
+    /// Timeout without a sample.
     pub(crate) fn provisional(&self) -> Option<Micros> {
         (self.min_rtt != Micros::ZERO).then_some(self.min_rtt)
     }
 
     /// Sets a timeout after an ambiguous exchange without an earlier sample: `elapsed` is at least
-    /// the round-trip time, so safe.
+    /// the round-trip time.
     pub(crate) fn set_provisional(&mut self, elapsed: Micros) {
         self.min_rtt = elapsed;
     }
@@ -243,7 +238,7 @@ pub enum Ambiguity {
     Late,
 }
 
-/// A ratio from 0 to 1.
+/// From 0 to 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Inflation(u32);
 

@@ -1,12 +1,10 @@
-//! [`PathHistory`]: a path's state from all its peers' exchanges, as a start for new ones.
+//! [`PathHistory`]: a path's state from all its peers' exchanges, as a start for new ones (RFC
+//! 9040: temporal sharing; RFC 3124: one macroflow per path).
 //!
-//! A peer on a new port, or another device behind the same border router, need not measure again
-//! (RFC 9040: temporal sharing; RFC 3124: one macroflow per path). The endpoint adds every
-//! exchange, for every controller, and calls [`Controller::seed`](crate::Controller::seed) for a
-//! peer without state.
-//!
-//! A history's only source gets the full state. Other peers may be other hosts, as behind a NAT,
-//! and forge acknowledgements: they get only the round-trip time, within a bound.
+//! The endpoint adds every exchange, for every controller, and calls
+//! [`Controller::seed`](crate::Controller::seed) for a peer without state. A history's only source
+//! gets the full state. Other peers may be other hosts, as behind a NAT, and forge
+//! acknowledgements: they get only the round-trip time, within a bound.
 //!
 //! ```
 //! use conche_cc::control::{AckKind, AckedCopy, Acknowledged, Load};
@@ -28,7 +26,7 @@
 
 use core::time::Duration;
 
-use crate::event::{Abandoned, Acknowledged};
+use crate::control::{Abandoned, Acknowledged};
 use crate::path::{Ambiguity, PathState, RoundTrip};
 use crate::sample;
 use crate::time::Instant;
@@ -59,9 +57,8 @@ struct ShortSamples {
     longest: Micros,
 }
 
-/// Bounds of shared state; the randomised first timeout is at most twice RFC 7252's.
+/// The randomised first timeout is at most twice RFC 7252's.
 const MAX_SHARED: RoundTrip = RoundTrip { srtt: Micros::from_millis(2_000), rto: Micros::from_millis(3_500) };
-/// Maximum doubt of a path.
 const MAX_DOUBT: u8 = 5;
 /// Short samples that reset several peers' estimate.
 const SHORT_SAMPLES_TO_RESET: u8 = 4;
@@ -81,8 +78,7 @@ impl PathHistory {
     }
 
     /// Returns a path with stored state of time `heard`; `copies` is the mean retransmissions per
-    /// exchange in 1/32. The source is unknown: all peers get the bounds of
-    /// [`to_store`](Self::to_store).
+    /// exchange in 1/32. All peers get the bounds of [`to_store`](Self::to_store).
     #[must_use]
     pub fn remembered(heard: Instant, (srtt, rttvar): (Duration, Duration), copies: u8) -> Self {
         let (srtt, rttvar) = MAX_SHARED.bound(srtt.into(), rttvar.into());
@@ -124,8 +120,7 @@ impl PathHistory {
         }
     }
 
-    /// Delayed acknowledgements can raise SRTT by any amount, which smoothing would correct only in
-    /// tens of samples.
+    /// Delayed acknowledgements can raise SRTT by any amount, which smoothing corrects slowly.
     fn reset_after_short_samples(&mut self, rtt: Micros, now: Instant) {
         let srtt = self.path.estimator.srtt().unwrap_or_default();
         if rtt >= srtt.shifted(1) {
@@ -162,7 +157,6 @@ impl PathHistory {
         if self.is_own() { path } else { path.for_neighbour(MAX_SHARED) }
     }
 
-    /// Returns whether all of the state comes from the peer that sees it.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self.source, Source::Peer(_))
     }
@@ -181,15 +175,14 @@ impl PathHistory {
         self.heard
     }
 
-    /// Returns the last SRTT, RTTVAR, and mean retransmissions per exchange in 1/32; `None` without
-    /// a sample.
+    /// Returns the last SRTT, RTTVAR, and mean retransmissions per exchange in 1/32.
     #[must_use]
     pub fn learnt(&self) -> Option<(Duration, Duration, u8)> {
         self.path.learnt()
     }
 
-    /// Returns the same within the bounds for other peers, unknown after a restart: SRTT at most 2
-    /// s, SRTT + 4·RTTVAR at most 3.5 s.
+    /// Returns the same within the bounds for other peers: SRTT at most 2 s, SRTT + 4·RTTVAR at
+    /// most 3.5 s.
     #[must_use]
     pub fn to_store(&self) -> Option<(Duration, Duration, u8)> {
         let (srtt, rttvar, copies) = self.learnt()?;

@@ -2,9 +2,8 @@
 //!
 //! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable
 //! Unicast Transport" (2003 manuscript); ComMag'16 for CoAP: timeouts are unrandomised, and binary
-//! backoff carries over.
-//!
-//! The default follows the paper; ComMag'16 measured Californium of October 2014, see [`Reading`].
+//! backoff carries over. The default follows the paper; ComMag'16 measured Californium of October
+//! 2014, see [`Reading`].
 
 use core::time::Duration;
 
@@ -72,7 +71,7 @@ impl PeakHopper {
     }
 
     fn sample(&self, hopper: &mut Hopper, rtt: Micros) {
-        if hopper.is_blind() {
+        if hopper.is_unmeasured() {
             hopper.rto = rtt.plus(rtt.times(3).shifted(2));
             if self.reading == Reading::Original {
                 (hopper.boost, hopper.previous) = (Boost::FIRST, rtt);
@@ -92,7 +91,7 @@ impl PeakHopper {
         hopper.previous = rtt;
     }
 
-    /// Returns D·`value`, D = 1 - 1/(F·S).
+    /// D = 1 - 1/(F·S).
     fn decayed(&self, value: u32) -> u32 {
         let steps = u64::from(self.fading.max(1)) * u64::from(self.samples_per_flight.max(1));
         saturate(u64::from(value) * (steps - 1) / steps)
@@ -100,7 +99,7 @@ impl PeakHopper {
 
     fn estimate(&self, peer: &PeakHopperPeer) -> Micros {
         let hopper = peer.hopper;
-        if hopper.is_blind() { self.ack_timeout.into() } else { hopper.rto }
+        if hopper.is_unmeasured() { self.ack_timeout.into() } else { hopper.rto }
     }
 
     fn cap(&self) -> Micros {
@@ -126,7 +125,7 @@ struct Hopper {
 }
 
 impl Hopper {
-    fn is_blind(&self) -> bool {
+    fn is_unmeasured(&self) -> bool {
         self.rto == Micros::ZERO
     }
 }

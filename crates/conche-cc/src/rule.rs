@@ -1,7 +1,6 @@
 //! [`RtoRule`]: a congestion controller that is a rule for one retransmission timer.
 //!
-//! Most algorithms only compute the retransmission timeout (RTO). A type that implements
-//! [`RtoRule`] does just that; this module makes it a [`Controller`]:
+//! This module makes every [`RtoRule`] a [`Controller`]:
 //!
 //! - Confirmable messages are never delayed; NSTART and backoff bound them.
 //! - Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), unmeasured ones by
@@ -68,8 +67,7 @@ use crate::units::Micros;
 
 /// A retransmission timer's rule; every rule is a [`Controller`].
 ///
-/// Only [`Sent::random`], drawn anew for each transmission, keeps clients that start together
-/// apart. Method names differ from [`Controller`]'s, so that both can be in scope.
+/// Only [`Sent::random`], drawn for each transmission, desynchronises clients that start together.
 pub trait RtoRule {
     /// State of one destination.
     type Peer: Clone + Debug;
@@ -79,8 +77,8 @@ pub trait RtoRule {
 
     /// Timeouts follow path measurements, see [`Controller::measures_rtt`].
     const MEASURES_RTT: bool;
-    /// A new peer's first sample is its path's smoothed round-trip time, see
-    /// [`PathHistory::as_first_sample`].
+    /// A new peer's first sample is its path's smoothed round-trip time
+    /// ([`PathHistory::as_first_sample`]).
     const STARTS_FROM_PATH: bool = true;
 
     /// Returns a destination's state without samples.

@@ -3,13 +3,12 @@
 //! R is the time from the original transmission to the message layer's first acknowledgement, empty
 //! or piggybacked. Separate responses, which include processing, and Reset messages give none.
 
-use crate::event::{AckKind, AckedCopy, Acknowledged};
+use crate::control::{AckKind, AckedCopy, Acknowledged};
 use crate::time::Instant;
 use crate::units::Micros;
 
 /// Maximum sample: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), 247 s. Later acknowledgements may belong to
-/// another message with the same ID; longer times, as of a suspended machine, are not the
-/// network's.
+/// another message with the same ID.
 pub const LONGEST: Micros = Micros::from_millis(247_000);
 
 /// Returns R, whatever the retransmissions.

@@ -3,10 +3,9 @@
 //!
 //! Loss without a queue is a fade, repaired fast. A round-trip time above its minimum is a queue:
 //! the *gate* spaces exchanges. Both are a congested radio: the *floor* raises the timeout to an
-//! unmeasured sender's.
-//!
-//! An ambiguous acknowledgement one round trip after the last transmission answers that, after a
-//! loss; any other answers the original, late, and bounds the round-trip time.
+//! unmeasured sender's. An ambiguous acknowledgement one round trip after the last transmission
+//! answers that, after a loss; any other answers the original, late, and bounds the round-trip
+//! time.
 //!
 //! Source: this crate; `docs/controllers/temper.md` gives reasons, effects, and the requirements of
 //! RFC 8085 and RFC 8961. Divergences: *one* ambiguous exchange does not back off (RFC 8961 §4
@@ -32,9 +31,9 @@ use crate::units::{Factor, Micros, Stamp};
 /// use conche_cc::units::Factor;
 ///
 /// let temper = Temper::default();
-/// assert_eq!(temper.blind_backoff, Factor::THREE);
+/// assert_eq!(temper.unmeasured_backoff, Factor::THREE);
 /// // RFC 8961's backoff to the letter.
-/// let strict = Temper { blind_backoff: Factor::TWO, blind_room: None, grace: 0, ..temper };
+/// let strict = Temper { unmeasured_backoff: Factor::TWO, unmeasured_limit: None, grace: 0, ..temper };
 /// assert_ne!(strict, temper);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +44,15 @@ pub struct Temper {
     pub ack_random_factor: Factor,
     /// Maximum RTO and timeout.
     pub max_timeout: Duration,
-    /// Backoff factor of an exchange without a sample. Three avoids filling a full queue.
-    pub blind_backoff: Factor,
+    /// Backoff factor without a sample. Three avoids filling a full queue.
+    pub unmeasured_backoff: Factor,
     /// Maximum timeout before the fourth retransmission to a new peer, in longest first timeouts.
-    /// With 5.5, all leave within MAX_TRANSMIT_SPAN (RFC 7252 §4.8.2), none earlier than with
-    /// doubled timeouts. `None`: no bound.
-    pub blind_room: Option<Factor>,
-    /// Backoff factor of an exchange with a sample.
+    /// With 5.5, all leave within MAX_TRANSMIT_SPAN (RFC 7252 §4.8.2).
+    pub unmeasured_limit: Option<Factor>,
+    /// Backoff factor with a sample.
     pub backoff: Factor,
     /// Minimum excess of the RTO over SRTT: clock granularity.
-    pub least_spread: Duration,
+    pub clock_granularity: Duration,
     /// Gate: spacing of exchanges in queueing delays, ignored below a millisecond. Zero disables
     /// it.
     pub gate: Factor,
@@ -65,25 +63,23 @@ pub struct Temper {
     /// Minimum first timeout without losses, randomised as without a sample: in a busy radio mesh,
     /// collisions resemble a queue, and an early retransmission adds one. It is divided by the
     /// square of the outstanding exchanges, which delay each other. The minimum round-trip time
-    /// counts as at least [`least_spread`](Self::least_spread), in a local network the hosts' own
-    /// time.
+    /// counts as at least [`clock_granularity`](Self::clock_granularity).
     pub queue_floor: Duration,
     /// Both floors scale with the round-trip time's inflation, from 0 to 1.
     pub floor_follows_inflation: bool,
     /// Minimum timeout of the first retransmission: a second loss is a fade or collision.
-    pub first_copy: Duration,
+    pub first_retransmission: Duration,
     /// Minimum timeout of the second retransmission, doubled with each further one.
-    pub later_copies: Duration,
+    pub later_retransmissions: Duration,
     /// Interpretation of an acknowledgement after a retransmission.
     pub ambiguity: Ambiguity,
-    /// Ambiguous exchanges in a row before the RTO doubles. One loss is noise; zero conforms to RFC
-    /// 8961 §4 (4).
+    /// Ambiguous exchanges in a row before the RTO doubles; zero conforms to RFC 8961 §4 (4).
     pub grace: u8,
     /// Maximum doubt; limits doublings to `max_doubt - grace`.
     pub max_doubt: u8,
     /// Round trips above the minimum by more than this many RTTVAR are a longer route, not a queue;
     /// the minimum adapts in tens of exchanges. Zero: it only expires.
-    pub steady: u8,
+    pub route_change_rttvars: u8,
 }
 
 impl Default for Temper {
@@ -92,21 +88,21 @@ impl Default for Temper {
             ack_timeout: Duration::from_secs(2),
             ack_random_factor: Factor::ONE_AND_HALF,
             max_timeout: Duration::from_secs(60),
-            blind_backoff: Factor::THREE,
-            blind_room: Some(Factor::from_permille(5_500)),
+            unmeasured_backoff: Factor::THREE,
+            unmeasured_limit: Some(Factor::from_permille(5_500)),
             backoff: Factor::TWO,
-            least_spread: Duration::from_millis(10),
+            clock_granularity: Duration::from_millis(10),
             gate: Factor::from_permille(4_000),
             gate_limit: Factor::from_permille(4_000),
             floor: Duration::from_secs(4),
             queue_floor: Duration::from_secs(2),
             floor_follows_inflation: true,
-            first_copy: Duration::from_millis(750),
-            later_copies: Duration::from_secs(3),
+            first_retransmission: Duration::from_millis(750),
+            later_retransmissions: Duration::from_secs(3),
             ambiguity: Ambiguity::Likely,
             grace: 1,
             max_doubt: 5,
-            steady: 16,
+            route_change_rttvars: 16,
         }
     }
 }
@@ -115,32 +111,31 @@ impl Default for Temper {
 pub type TemperPeer = PathState;
 
 impl Temper {
-    /// Returns the first specification, as in a prototype's traces: without `queue_floor`, `steady`
-    /// and `blind_room`.
+    /// Returns the first specification, as in a prototype's traces: without `queue_floor`,
+    /// `route_change_rttvars` and `unmeasured_limit`.
     #[must_use]
     pub fn first_specified() -> Self {
-        Self { queue_floor: Duration::ZERO, steady: 0, blind_room: None, ..Self::default() }
+        Self { queue_floor: Duration::ZERO, route_change_rttvars: 0, unmeasured_limit: None, ..Self::default() }
     }
 
     fn timer(&self, peer: &TemperPeer) -> Micros {
         let Some(srtt) = peer.estimator.srtt() else {
             return self.bounded(peer.provisional().unwrap_or(self.ack_timeout.into()));
         };
-        let spread = peer.estimator.rto(4).max(srtt.plus(self.least_spread.into()));
+        let spread = peer.estimator.rto(4).max(srtt.plus(self.clock_granularity.into()));
         self.bounded(spread.max(self.floor(peer)))
     }
 
-    /// Returns the minimum RTO by loss and inflation.
     fn floor(&self, peer: &TemperPeer) -> Micros {
         self.inflated(peer, peer.retransmissions.times(self.floor.into()), Micros::ZERO)
     }
 
-    /// Returns the floor by inflation, beside `others` exchanges; zero without a sample.
+    /// Beside `others` exchanges; zero without a sample.
     fn queue_floor(&self, peer: &TemperPeer, others: u16) -> Micros {
-        if peer.estimator.is_blind() {
+        if peer.estimator.is_unmeasured() {
             return Micros::ZERO;
         }
-        self.inflated(peer, Micros::from(self.queue_floor).divided(squared(others)), self.least_spread.into())
+        self.inflated(peer, Micros::from(self.queue_floor).divided(squared(others)), self.clock_granularity.into())
     }
 
     fn inflated(&self, peer: &TemperPeer, floor: Micros, least: Micros) -> Micros {
@@ -148,7 +143,7 @@ impl Temper {
         if in_full { floor } else { peer.inflation(least).of(floor) }
     }
 
-    /// Returns the RTO before randomisation and the queue floor.
+    /// Before randomisation and the queue floor.
     fn rto(&self, peer: &TemperPeer) -> Micros {
         let doublings = peer.doubt.saturating_sub(self.grace).min(31);
         self.bounded(self.timer(peer).times(1 << doublings))
@@ -158,7 +153,6 @@ impl Temper {
         self.bounded(self.rto(peer).max(self.queue_floor(peer, 0)))
     }
 
-    /// Draws a first timeout beside `others`.
     fn first(&self, peer: &TemperPeer, others: u16, random: u32) -> Micros {
         let rto = self.rto(peer);
         match peer.estimator.srtt() {
@@ -171,7 +165,7 @@ impl Temper {
     }
 
     fn stage(&self, peer: &TemperPeer) -> PeerStage {
-        match peer.estimator.is_blind() {
+        match peer.estimator.is_unmeasured() {
             false => PeerStage::Measured,
             true if self.rto(peer) > Micros::from(self.ack_timeout) => PeerStage::BackedOff,
             true => PeerStage::New,
@@ -182,8 +176,8 @@ impl Temper {
         let longest = self.max_timeout.into();
         match stage {
             PeerStage::Measured => (self.backoff, longest),
-            PeerStage::New if attempt < MAX_RETRANSMIT => (self.blind_backoff, longest.min(self.new_peer_cap())),
-            PeerStage::New | PeerStage::BackedOff => (self.blind_backoff, longest),
+            PeerStage::New if attempt < MAX_RETRANSMIT => (self.unmeasured_backoff, longest.min(self.new_peer_cap())),
+            PeerStage::New | PeerStage::BackedOff => (self.unmeasured_backoff, longest),
         }
     }
 
@@ -192,13 +186,13 @@ impl Temper {
     }
 
     fn new_peer_cap(&self) -> Micros {
-        self.blind_room.map_or(Micros::MAX, |factor| self.longest_first().scaled(factor))
+        self.unmeasured_limit.map_or(Micros::MAX, |factor| self.longest_first().scaled(factor))
     }
 
     fn min_timeout(&self, attempt: u8) -> Micros {
         match attempt {
-            0 | 1 => self.first_copy.into(),
-            _ => Micros::from(self.later_copies).times(1 << (attempt - 2).min(31)),
+            0 | 1 => self.first_retransmission.into(),
+            _ => Micros::from(self.later_retransmissions).times(1 << (attempt - 2).min(31)),
         }
     }
 
@@ -209,7 +203,7 @@ impl Temper {
         }
         let gap =
             queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit)).divided(squared(others));
-        // Timers have millisecond resolution: on a loopback the wait would exceed the queue.
+        // Timers have millisecond resolution.
         if gap < Micros::MILLISECOND { Micros::ZERO } else { gap }
     }
 
@@ -236,7 +230,6 @@ enum PeerStage {
     Measured,
     /// No sample, but an RTO above `ack_timeout` after slow or failed exchanges.
     BackedOff,
-    /// No sample.
     New,
 }
 
@@ -307,7 +300,7 @@ impl Controller for Temper {
 
     fn acknowledged(&self, peer: &mut TemperPeer, _flight: &TemperFlight, event: &Acknowledged<'_>) {
         peer.acknowledged(event, self.ambiguity, self.max_doubt);
-        peer.adapt_min_rtt(self.steady.into());
+        peer.adapt_min_rtt(self.route_change_rttvars.into());
     }
 
     fn abandoned(&self, peer: &mut TemperPeer, flight: &TemperFlight, event: &Abandoned<'_>) {

@@ -1,5 +1,5 @@
-//! Drives a controller through sequential exchanges in unit tests, in milliseconds, with random
-//! draws u in [0, 1]. Functions return the next timeout or, after an exchange, the next RTO.
+//! Drives a controller through sequential exchanges, in milliseconds, with random draws u in [0,
+//! 1]. Functions return the next timeout or, after an exchange, the next RTO.
 
 use core::time::Duration;
 use std::vec::Vec;
@@ -53,7 +53,6 @@ impl<'a, C: Controller> Drive<'a, C> {
         self.transmit(true)
     }
 
-    /// Returns the wait for a response.
     pub(crate) fn send_non(&mut self) -> u64 {
         self.flight = C::Flight::default();
         self.sent.clear();

@@ -1,7 +1,5 @@
-//! Points in time of every interface of conche.
-//!
-//! [`Instant`] counts nanoseconds since the caller's epoch, such as process start or boot. Spans
-//! are [`core::time::Duration`]. Arithmetic saturates: a clock that steps back gives zero.
+//! Points in time of every interface of conche, in nanoseconds since the caller's epoch. Arithmetic
+//! saturates: a clock that steps back gives zero.
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;

@@ -19,7 +19,7 @@ use core::time::Duration;
 /// Per RTO at the minimum rate: MAX_PAYLOADS of RFC 9177 §7.2.
 const INITIAL_MESSAGES: u32 = 10;
 
-/// Shorter trains do not measure the rate: jitter dominates.
+/// In shorter trains, jitter dominates.
 const LEAST_MESSAGES: u32 = 4;
 
 /// Increase after a train without a queue, once there was a queue.

@@ -1,7 +1,4 @@
-//! Compact quantities: spans in [`Micros`], instants in [`Stamp`], dimensionless [`Factor`]s, data
-//! rates in [`BytesPerSecond`].
-//!
-//! At most 32 bits, in saturating integer arithmetic.
+//! Compact quantities of at most 32 bits, in saturating integer arithmetic.
 
 use core::time::Duration;
 
@@ -115,7 +112,7 @@ impl From<Micros> for Duration {
 /// An instant in wrapping milliseconds: 4 bytes instead of 8.
 ///
 /// Ages wrap after 49.7 days: a longer idle period reads too short, once. Time must not step back
-/// (the endpoint ensures it): a future stamp reads as very old.
+/// (the endpoint ensures it).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u32);
 
@@ -195,7 +192,6 @@ pub struct BytesPerSecond(u32);
 impl BytesPerSecond {
     /// The rate zero.
     pub const ZERO: Self = Self(0);
-    /// Per byte per second.
     const UNITS: u64 = 16;
 
     /// Returns a rate in whole bytes per second.

@@ -214,7 +214,7 @@ mod rfc8961 {
     /// §4 (4): without a sample, no transmission is earlier than with doubling.
     #[test]
     fn without_one_no_copy_leaves_sooner_than_if_timers_doubled() {
-        let binary = Temper { blind_backoff: Factor::TWO, blind_room: None, ..Temper::default() };
+        let binary = Temper { unmeasured_backoff: Factor::TWO, unmeasured_limit: None, ..Temper::default() };
         for random in (0..=32).map(|step| HIGHEST / 32 * step) {
             let (departures, doubling) =
                 (Sender::new(Temper::default()).departures(random), Sender::new(binary).departures(random));

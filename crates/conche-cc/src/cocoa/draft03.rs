@@ -93,7 +93,7 @@ impl Cocoa {
 
     fn initial(&self, peer: &CocoaPeer, running: u16) -> Micros {
         let rto = peer.rto.get();
-        let rto = if peer.is_blind() { rto.times(u32::from(running) + 1) } else { rto };
+        let rto = if peer.is_unmeasured() { rto.times(u32::from(running) + 1) } else { rto };
         rto.min(self.backoff_limit.into())
     }
 
@@ -122,8 +122,8 @@ pub struct CocoaPeer {
 impl CocoaPeer {
     /// Returns whether there is no sample of either kind.
     #[must_use]
-    pub fn is_blind(&self) -> bool {
-        self.strong.is_blind() && self.weak.is_blind()
+    pub fn is_unmeasured(&self) -> bool {
+        self.strong.is_unmeasured() && self.weak.is_unmeasured()
     }
 
     /// Returns the estimator without retransmissions.
@@ -219,7 +219,7 @@ impl RtoRule for Cocoa {
     }
 
     fn report(&self, peer: &CocoaPeer) -> Snapshot {
-        let estimator = if peer.strong.is_blind() { peer.weak } else { peer.strong };
+        let estimator = if peer.strong.is_unmeasured() { peer.weak } else { peer.strong };
         estimator.snapshot(self.rto(peer))
     }
 }

@@ -63,7 +63,7 @@ impl CocoaS {
 
     fn initial(&self, peer: &CocoaSPeer, running: u16) -> Micros {
         let rto = peer.rto.get();
-        let rto = if peer.estimator.is_blind() { rto.times(u32::from(running) + 1) } else { rto };
+        let rto = if peer.estimator.is_unmeasured() { rto.times(u32::from(running) + 1) } else { rto };
         rto.min(self.backoff_limit.into())
     }
 }

@@ -80,7 +80,7 @@ impl Cocoa2014 {
     }
 
     fn initial(&self, peer: &Cocoa2014Peer, running: u16) -> Micros {
-        let blind = peer.strong.is_blind() && peer.weak.is_blind();
+        let blind = peer.strong.is_unmeasured() && peer.weak.is_unmeasured();
         let doublings = if blind { running.min(31) } else { 0 };
         peer.rto.times(1 << doublings).min(self.cap())
     }
@@ -233,7 +233,7 @@ impl RtoRule for Cocoa2014 {
     }
 
     fn report(&self, peer: &Cocoa2014Peer) -> Snapshot {
-        let estimator = if peer.strong.is_blind() { peer.weak } else { peer.strong };
+        let estimator = if peer.strong.is_unmeasured() { peer.weak } else { peer.strong };
         estimator.snapshot(self.rto(peer))
     }
 }

@@ -192,7 +192,7 @@ mod floor {
 
     /// A temper that takes a steady round trip for a queue as well.
     fn queue() -> Temper {
-        Temper { steady: 0, ..Temper::default() }
+        Temper { route_change_rttvars: 0, ..Temper::default() }
     }
 
     /// Returns a drive after 60 round trips of `rtt_ms`, with a minimum of 100 ms.
@@ -297,7 +297,7 @@ mod route {
 
     #[test]
     fn without_the_rule_only_time_tells() {
-        let temper = Temper { steady: 0, ..Temper::default() };
+        let temper = Temper { route_change_rttvars: 0, ..Temper::default() };
         let mut drive = settled(&temper, 100, 20);
         for _ in 0..70 {
             drive.clean(400);
@@ -324,7 +324,7 @@ mod blind {
         };
         assert_eq!(series(&Temper::default()), [2_500, 7_500, 16_500, 16_500]);
         assert_eq!(series(&Temper::first_specified()), [2_500, 7_500, 22_500, 60_000]);
-        let binary = Temper { blind_backoff: Factor::TWO, blind_room: None, ..Temper::default() };
+        let binary = Temper { unmeasured_backoff: Factor::TWO, unmeasured_limit: None, ..Temper::default() };
         assert_eq!(series(&binary), [2_500, 5_000, 10_000, 20_000]);
     }
 
@@ -523,7 +523,8 @@ mod copies {
 
     #[test]
     fn without_them_backoff_is_binary() {
-        let temper = Temper { first_copy: Duration::ZERO, later_copies: Duration::ZERO, ..Temper::default() };
+        let temper =
+            Temper { first_retransmission: Duration::ZERO, later_retransmissions: Duration::ZERO, ..Temper::default() };
         let mut drive = settled(&temper, 20, 60);
         let first = drive.start(0.0);
         let copies = [drive.time_out(), drive.time_out(), drive.time_out()];
@@ -532,7 +533,7 @@ mod copies {
 
     #[test]
     fn an_exchange_that_began_blind_keeps_its_backoff() {
-        let temper = Temper { blind_backoff: Factor::THREE, ..Temper::default() };
+        let temper = Temper { unmeasured_backoff: Factor::THREE, ..Temper::default() };
         let mut first = Drive::new(&temper);
         first.start(0.0);
         let flight = first.flight;

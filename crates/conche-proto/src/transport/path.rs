@@ -335,7 +335,7 @@ const LEAST: u32 = 4;
 /// The maximum window: the number of message IDs of a single peer.
 const MOST: u32 = 1 << 16;
 /// The minimum base RTT, in microseconds. Shorter round trips, as in a local network, consist of
-/// the hosts' own delays and indicate no queue (compare `Temper::least_spread`).
+/// the hosts' own delays and indicate no queue (compare `Temper::clock_granularity`).
 const LEAST_BASE: u32 = 10_000;
 /// Number of round trips evaluated per step.
 const SAMPLES: usize = 8;

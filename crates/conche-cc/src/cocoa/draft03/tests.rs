@@ -73,7 +73,7 @@ fn three_retransmissions_give_no_sample() {
         drive.time_out();
     }
     assert_eq!(drive.ack_after(500), 2_000);
-    assert!(drive.peer.is_blind());
+    assert!(drive.peer.is_unmeasured());
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn each_step_of_the_rate_is_measured_by_itself() {
     assert!((one / 34.0 - 1.0).abs() < 0.05 && (two / 136.0 - 1.0).abs() < 0.1, "{one}, {two}");
     assert!((goodput("default/mrm31/dynamic") - (one + two + three) / 3.0).abs() < 1e-6);
     assert!(values.iter().all(|value| value.item != "fig2"), "only a static workload has that series");
-    let values = [
+    let counts = [
         toml! {
             column = "copies"
             metric = "copies"
@@ -162,7 +162,7 @@ fn each_step_of_the_rate_is_measured_by_itself() {
         },
     ];
     let counted = experiment.with("figure", toml::Value::Array(Vec::new())).expect("nothing is drawn");
-    let counted = counted.with("values", values.map(toml::Value::Table).to_vec()).expect("values");
+    let counted = counted.with("values", counts.map(toml::Value::Table).to_vec()).expect("values");
     let counted = measured(&counted);
     let rows =
         |column: &str| counted.iter().filter(|value| value.column == column && value.row.contains("mrm31")).count();
