@@ -1,4 +1,4 @@
-//! [`Event`]: the events of the scheduler, and what their handlers share.
+//! [`Event`]: the events of the scheduler, and the state that their handlers share.
 
 use crate::ids::{QueueIndex, Station};
 use crate::packet::{PacketRef, Packets};
@@ -9,8 +9,7 @@ use crate::{LinkId, NodeId, RadioId};
 
 /// A scheduled event.
 ///
-/// The alignment makes copying one move; most variants have their fields in the second half. A load
-/// that spans or straddles separate stores stalls until they have reached the cache.
+/// The alignment makes copying one move: a load that straddles separate stores stalls.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32, align(16))]
 pub(crate) enum Event {
@@ -19,7 +18,6 @@ pub(crate) enum Event {
     /// A link continues with its queue.
     Resume {
         link: LinkId,
-        /// The event's number within the link.
         number: u32,
     },
     /// A packet is lost on the wire of a link.
@@ -30,7 +28,7 @@ pub(crate) enum Event {
     Radio(RadioEvent),
     Wake(NodeId),
     Timer(TimerId),
-    /// A host's frame in this radio network has an outcome to report.
+    /// A host's frame has an outcome to report.
     Transmitted(RadioId),
 }
 
@@ -41,7 +39,7 @@ pub(crate) struct Arrival {
     pub(crate) at: NodeId,
 }
 
-// An entry of the scheduler, with its 16-byte key, is then half a cache line.
+// An entry of the scheduler is then half a cache line.
 const _: () = assert!(size_of::<Event>() <= 16);
 
 impl Event {
@@ -58,7 +56,6 @@ pub(crate) struct RadioEvent {
     pub(crate) station: Station,
 }
 
-// With the tag of the simulation's event it is as large as a wired event.
 const _: () = assert!(size_of::<RadioEvent>() <= 8);
 
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,7 @@
-//! A 4-ary min-heap on 128-bit keys.
+//! A 4-ary min-heap on unique 128-bit keys.
 //!
-//! Four children share two cache lines (a simulation's entry is 32 bytes) in a tree half as deep as
-//! a binary one: the fastest simple queue up to a few hundred entries.
-//! [`Scheduler`](crate::scheduler::Scheduler) ensures unique keys, for a total order.
+//! Four children share two cache lines in a tree half as deep as a binary one: the fastest simple
+//! queue up to a few hundred entries.
 
 use crate::Instant;
 
@@ -71,7 +70,7 @@ impl<E: Copy> Heap<E> {
         Some((first.key, first.value))
     }
 
-    /// Keeps only the entries that `keep` accepts.
+    /// Keeps the entries that `keep` accepts.
     pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         self.entries.retain(|entry| keep(&entry.value));
         for hole in (0..self.entries.len().div_ceil(CHILDREN)).rev() {
@@ -80,7 +79,6 @@ impl<E: Copy> Heap<E> {
         }
     }
 
-    /// Places `entry` at `hole` or below.
     fn sift_down(&mut self, mut hole: usize, entry: Entry<E>) {
         loop {
             let first = hole * CHILDREN + 1;
@@ -95,9 +93,9 @@ impl<E: Copy> Heap<E> {
         self.entries[hole] = entry;
     }
 
-    /// Returns the smallest child's index, relative to `first`.
+    /// Relative to `first`.
     fn smallest_child(&self, first: usize) -> Option<usize> {
-        // With four children, the compiler checks bounds once and avoids an unpredictable branch.
+        // The compiler checks bounds once and avoids an unpredictable branch.
         if let Some([a, b, c, d]) = self.entries.get(first..first + CHILDREN) {
             let (low, high) = (usize::from(b.key < a.key), usize::from(d.key < c.key));
             let (left, right) = ([a.key, b.key][low], [c.key, d.key][high]);
@@ -115,7 +113,6 @@ impl<E: Copy> Default for Heap<E> {
 }
 
 pub(crate) fn time_of(key: u128) -> Instant {
-    // The shift leaves 64 bits.
     Instant::from_nanos(u64::try_from(key >> 64).unwrap_or(u64::MAX))
 }
 

@@ -1,7 +1,4 @@
 //! Hosts: objects on nodes that send and receive packets and set timers.
-//!
-//! [`Node`](crate::node::Node) runs CoAP; sources and sinks of plain packets are hosts of a few
-//! lines.
 
 use std::time::Duration;
 
@@ -32,10 +29,8 @@ pub trait Host {
     /// Called at the time set with [`Port::wake_at`].
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// Prefetches the host's state into the CPU cache, shortly before a call.
-    ///
-    /// Reading the state it will need with [`black_box`](std::hint::black_box) hides memory latency
-    /// in large networks.
+    /// Prefetches the host's state into the CPU cache, shortly before a call, by reading it with
+    /// [`black_box`](std::hint::black_box).
     fn prefetch(&self) {}
 
     /// Like [`Host::prefetch`], for a known packet.
@@ -50,12 +45,11 @@ pub trait Host {
 /// A packet at its destination.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// The packet's origin and cause.
+    /// Origin and cause.
     pub meta: &'a PacketMeta,
-    /// The UDP payload.
+    /// UDP payload.
     pub bytes: &'a [u8],
-    /// Signal-to-noise ratio of the packet's last radio frame, without interference, in dB, if any
-    /// and if the medium has noise.
+    /// Signal-to-noise ratio of the packet's last radio frame, without interference, in dB.
     pub snr_db: Option<f64>,
 }
 
@@ -111,8 +105,7 @@ impl<'a, T> Port<'a, T> {
     /// Transmits one frame over a radio network, unrouted. The node needs a station there.
     ///
     /// `to` is a neighbour, or [`NodeId::BROADCAST`] for all stations in range, unacknowledged.
-    /// [`Host::transmitted`] reports the outcome. Only for hosts that route packets themselves,
-    /// unlike [`Port::send`].
+    /// [`Host::transmitted`] reports the outcome.
     ///
     /// # Panics
     /// The run panics if the radio network is of another topology.
@@ -152,16 +145,16 @@ impl<'a, T> Port<'a, T> {
     }
 }
 
-/// State shared by all hosts. Timers' type depends on the host.
+/// State shared by all hosts.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler<Event>,
     pub(crate) packets: Packets,
     pub(crate) wake_ups: Vec<WakeUp>,
     pub(crate) streams: Vec<Stream>,
-    /// Packets that the network has not yet taken.
+    /// Packets for the network.
     pub(crate) outbox: Vec<PacketRef>,
-    /// Frames of [`Port::transmit`] not yet taken, with their radio networks.
+    /// Frames of [`Port::transmit`], with their radio networks.
     pub(crate) frames: Vec<(PacketRef, RadioId)>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) sent: u64,
@@ -169,7 +162,6 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates the state at time zero, with one random stream per host.
     pub(crate) fn new(streams: Vec<Stream>) -> Self {
         Self {
             scheduler: Scheduler::new(),
@@ -217,7 +209,6 @@ impl World {
         }
     }
 
-    /// Takes the shared buffer, of at least `bytes` bytes.
     pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if buffer.len() < bytes {
@@ -237,7 +228,7 @@ mod tests {
     use crate::wired::Topology;
     use crate::{Ended, Simulation};
 
-    /// Sets a timer each millisecond, cancels it in the next, and moves its wake-up ever earlier.
+    /// Sets a timer each millisecond, cancels it in the next, and moves its wake-up earlier.
     struct Restless {
         fired: u32,
         woken: Vec<Instant>,

@@ -18,13 +18,12 @@ pub struct RadioId(pub(crate) u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(crate) u64);
 
-/// A station's number in its radio network; 16 bits keep events small.
+/// 16 bits keep events small.
 pub(crate) type Station = u16;
 
-/// The standard's short broadcast address (§7.2.1.4), no station's number.
+/// The standard's short broadcast address (§7.2.1.4).
 pub(crate) const BROADCAST: Station = Station::MAX;
 
-/// A queue of a station, in order of creation.
 pub(crate) type QueueIndex = u8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +34,7 @@ pub(crate) struct Hop {
 }
 
 impl NodeId {
-    /// The broadcast address of [`Port::transmit`](crate::host::Port::transmit): all stations in
-    /// range.
+    /// All stations in range, for [`Port::transmit`](crate::host::Port::transmit).
     pub const BROADCAST: Self = Self(u32::MAX);
 
     /// Returns the node's number, counted from 0.

@@ -1,6 +1,5 @@
-//! The CoAP host: the [`Endpoint`] that serves real sockets, and an application.
-//!
-//! The node connects endpoint, network and application. It does not retransmit, match or queue.
+//! The CoAP host: the [`Endpoint`] that serves real sockets, and an application. It does not
+//! retransmit, match or queue.
 
 mod causes;
 mod stack;
@@ -46,16 +45,16 @@ pub trait Application: Sized {
     fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
 
-/// A host that runs a CoAP endpoint under any controller.
+/// A host that runs a CoAP endpoint under any controller, custom ones as a
+/// [`DynController`](conche_proto::cc::dynamic::DynController).
 ///
-/// Custom algorithms are passed as a [`DynController`](conche_proto::cc::dynamic::DynController).
 /// The endpoint's type does not depend on the application: it is compiled once, with the simulator.
 pub struct Node<A: Application> {
     stack: Stack,
     application: A,
 }
 
-/// An application's access to its node.
+/// An application's access to its node. Methods return the errors of the endpoint.
 pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
     stack: &'a mut Stack,
@@ -103,12 +102,12 @@ impl<A: Application> Node<A> {
         &self.stack.endpoint
     }
 
-    /// Returns the endpoint, for example to add controllers before the run.
+    /// Returns the endpoint.
     pub fn endpoint_mut(&mut self) -> &mut Endpoint<NodeId, AnyController> {
         &mut self.stack.endpoint
     }
 
-    /// Calls the application; returns `true` if the endpoint must be polled.
+    /// Returns `true` if the endpoint must be polled.
     #[inline(always)]
     fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
         let mut context = Context { port: port.reborrow(), stack: &mut self.stack, touched: false };
@@ -116,7 +115,6 @@ impl<A: Application> Node<A> {
         context.touched
     }
 
-    /// Polls endpoint and underlay until both wait.
     fn drain(&mut self, port: &mut Port<'_, A::Timer>) {
         let (now, node) = (port.now(), port.node());
         let mut buffer = port.world().take_buffer(self.stack.buffer_bytes());
@@ -187,7 +185,6 @@ impl<A: Application> Context<'_, A> {
     }
 
     /// Returns `true` if the connection to a peer is open; always so without an [`Underlay`].
-    ///
     /// Otherwise opens it when congestion control permits, and calls [`Application::connected`].
     pub fn connect(&mut self, to: NodeId) -> bool {
         let is_open = self.stack.connect(self.port.now(), to);
@@ -196,18 +193,12 @@ impl<A: Application> Context<'_, A> {
     }
 
     /// Sends a request: [`Endpoint::request`].
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn request(&mut self, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
         let now = self.now();
         self.touch().request(now, to, request)
     }
 
     /// Sends a ping: [`Endpoint::ping`].
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn ping(&mut self, to: NodeId) -> Result<ExchangeId, RequestError> {
         let now = self.now();
         self.touch().ping(now, to)
@@ -220,17 +211,11 @@ impl<A: Application> Context<'_, A> {
     }
 
     /// Responds to the request of the current event: [`Endpoint::respond`].
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn respond(&mut self, request: RequestId, response: Response) -> Result<Option<ExchangeId>, RespondError> {
         self.respond_to(self.cause(), request, response)
     }
 
     /// Responds to an earlier request; `cause` is [`Context::cause`] at its arrival.
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn respond_to(
         &mut self,
         cause: Option<Cause>,
@@ -242,9 +227,6 @@ impl<A: Application> Context<'_, A> {
     }
 
     /// Acknowledges a request before its response: [`Endpoint::acknowledge`].
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn acknowledge(&mut self, request: RequestId) -> Result<(), RespondError> {
         let now = self.now();
         self.touch().acknowledge(now, request)
@@ -263,27 +245,18 @@ impl<A: Application> Context<'_, A> {
     }
 
     /// Notifies a topic's observers: [`Endpoint::notify`].
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn notify(&mut self, topic: u64, response: Response) -> Result<usize, NotifyError> {
         let now = self.now();
         self.touch().notify(now, topic, response)
     }
 
     /// Observes a resource: [`Endpoint::subscribe`].
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn subscribe(&mut self, to: NodeId, request: Request) -> Result<(ExchangeId, SubscriptionId), RequestError> {
         let now = self.now();
         self.touch().subscribe(now, to, request)
     }
 
     /// Registers a subscription again: [`Endpoint::reregister`].
-    ///
-    /// # Errors
-    /// Returns the endpoint's errors.
     pub fn reregister(&mut self, subscription: SubscriptionId) -> Result<(), RequestError> {
         let now = self.now();
         self.touch().reregister(now, subscription)
@@ -307,7 +280,7 @@ impl<A: Application> Context<'_, A> {
         self.stack.snapshot(peer)
     }
 
-    /// Returns the packet being handled, as the cause of following ones; `None` in a timer.
+    /// Returns the packet being handled; `None` in a timer.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         self.stack.causes.received()

@@ -1,6 +1,4 @@
-//! Packets in the network, and their slab.
-//!
-//! Events carry a packet's 4-byte handle. A freed slot keeps its buffer, so a run in steady state
+//! Packets in the network, and their slab: a freed slot keeps its buffer, so a run in steady state
 //! does not allocate.
 
 use std::hint::black_box;
@@ -12,7 +10,7 @@ use crate::{Instant, NodeId, PacketId};
 pub struct Packet {
     /// Origin, destination and cause.
     pub meta: PacketMeta,
-    /// Signal-to-noise ratio of the packet's last radio frame in dB.
+    /// Of its last radio frame, in dB.
     pub(crate) snr_db: Option<f64>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -20,30 +18,28 @@ pub struct Packet {
 /// Metadata for traces and metrics, invisible to the receiving endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketMeta {
-    /// The packet's number in the run.
+    /// Number in the run.
     pub id: PacketId,
-    /// The sender.
+    /// Sender.
     pub from: NodeId,
-    /// The destination: [`NodeId::BROADCAST`], or the receiver for a delivered copy.
+    /// Destination: [`NodeId::BROADCAST`], or the receiver of a delivered copy.
     pub to: NodeId,
-    /// When the sender passed the packet to the network.
+    /// Time at which the sender passed it to the network.
     pub sent_at: Instant,
-    /// Its transmission, if it opens an exchange of the sender: a request, ping or separate
-    /// response.
+    /// Its transmission, if it opens an exchange: a request, ping or separate response.
     pub transmission: Option<Transmission>,
     /// The packet that this ACK, RST or response answers.
     pub cause: Option<Cause>,
-    /// Whether it is a link's duplicate, or a receiver's copy of a broadcast, with the original's
-    /// number.
+    /// Whether it is a link's duplicate or a receiver's copy of a broadcast, with the same number.
     pub duplicate: bool,
 }
 
 /// One transmission of an exchange's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Transmission {
-    /// The node that opened the exchange.
+    /// Node that opened the exchange.
     pub node: NodeId,
-    /// The exchange's number there: [`ExchangeId::as_u64`](conche_proto::ExchangeId::as_u64).
+    /// Number of the exchange there: [`ExchangeId::as_u64`](conche_proto::ExchangeId::as_u64).
     pub exchange: u64,
     /// 0 for the original, n for the n-th retransmission.
     pub attempt: u8,
@@ -52,12 +48,11 @@ pub struct Transmission {
 /// A packet that another packet answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The packet's number.
+    /// Number.
     pub packet: PacketId,
-    /// The packet's sender.
+    /// Sender.
     pub from: NodeId,
-    /// The transmission that the packet was, or answered: tells a client which one triggered a
-    /// response.
+    /// Transmission that the packet was, or answered.
     pub transmission: Option<Transmission>,
 }
 
@@ -80,9 +75,7 @@ impl PacketMeta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketRef(u32);
 
-/// The fields that forwarding needs.
-///
-/// Stored apart, so that a hop reads a few bytes: with tens of thousands of packets, no cache holds
+/// Fields that forwarding needs, stored apart: with tens of thousands of packets, no cache holds
 /// all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForwardingFields {
@@ -117,7 +110,7 @@ impl Packets {
         packet
     }
 
-    /// Inserts a copy with the same number and hop count.
+    /// With the same number and hop count.
     pub(crate) fn duplicate(&mut self, packet: PacketRef) -> PacketRef {
         let original = self.get_mut(packet);
         let meta = PacketMeta { duplicate: true, ..original.meta };
@@ -128,7 +121,7 @@ impl Packets {
         copy
     }
 
-    /// Inserts a copy with the same number.
+    /// With the same number.
     pub(crate) fn copy_for(&mut self, packet: PacketRef, to: NodeId) -> PacketRef {
         let copy = self.duplicate(packet);
         self.get_mut(copy).meta.to = to;
@@ -148,7 +141,7 @@ impl Packets {
         &mut self.forwarding[packet.0 as usize]
     }
 
-    /// Takes the bytes until [`Packets::release`], so that packets can be inserted meanwhile.
+    /// Takes the bytes until [`Packets::release`].
     pub(crate) fn take_bytes(&mut self, packet: PacketRef) -> Vec<u8> {
         std::mem::take(&mut self.get_mut(packet).bytes)
     }
@@ -186,7 +179,6 @@ impl Packets {
 pub(crate) mod testing {
     use super::*;
 
-    /// Metadata of a packet from the first node to the second.
     pub(crate) fn meta(id: u64) -> PacketMeta {
         PacketMeta {
             id: PacketId(id),

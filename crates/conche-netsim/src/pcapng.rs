@@ -2,11 +2,11 @@
 //!
 //! Nodes and links are the interfaces. A packet is recorded at its sender, at a link that loses,
 //! refuses or duplicates it, and, with [`Capture::BothEnds`], at its receiver. (Wireshark takes a
-//! second record for a retransmission; `frame.interface_name` and the comments distinguish them.)
+//! second record for a retransmission.)
 //!
 //! Packets are IPv4 from and to port 5683. Node n has the address 10.0.0.0 + n + 1, and its name in
-//! the name resolution block. The IPv4 identification is the packet's number, to recognise
-//! duplicates. Timestamps are virtual nanoseconds.
+//! the name resolution block. The IPv4 identification is the packet's number. Timestamps are
+//! virtual nanoseconds.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
@@ -27,9 +27,7 @@ use crate::{Instant, LinkId, NodeId};
 
 const COAP_PORT: u16 = 5683;
 
-/// An observer that writes a pcapng file.
-///
-/// Wrap files in a [`BufWriter`](std::io::BufWriter), and call [`PcapNg::finish`] after the run.
+/// An observer that writes a pcapng file. Call [`PcapNg::finish`] after the run.
 pub struct PcapNg<W: Write> {
     file: CaptureFile<W>,
     capture: Capture,
@@ -100,7 +98,6 @@ impl<W: Write> PcapNg<W> {
         self.failed = self.file.record(&captured).err();
     }
 
-    /// Describes a packet's exchange and attempt.
     fn describe(&mut self, packet: &Packet) -> String {
         let meta = &packet.meta;
         let mut text = format!("packet {}", meta.id.as_u64());
@@ -199,7 +196,6 @@ impl Place {
     }
 }
 
-/// Numbers each node's exchanges from 1.
 #[derive(Debug, Default)]
 struct Exchanges {
     numbers: HashMap<(NodeId, u64), u64>,
@@ -216,7 +212,7 @@ impl Exchanges {
     }
 }
 
-/// Returns an address from 10.0.0.1, or the limited broadcast address.
+/// From 10.0.0.1, or the limited broadcast address.
 fn address(node: NodeId) -> Ipv4Addr {
     if node == NodeId::BROADCAST {
         return Ipv4Addr::BROADCAST;

@@ -1,18 +1,15 @@
 //! Randomness: one stream per (seed, entity, purpose).
 //!
-//! A stream starts from a hash of the three, so draws of one do not change another's. Schemes
-//! compared under one seed see the same losses and jitter while they send the same packets (common
-//! random numbers).
-//!
-//! The generator, PCG XSL 128/64 (MCG), and the distributions are fixed: results must not change
-//! with a library's version.
+//! A stream starts from a hash of the three, so draws of one do not change another's (common random
+//! numbers). The generator, PCG XSL 128/64 (MCG), and the distributions are fixed: results must not
+//! change with a library's version.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::{LinkId, NodeId};
 
-/// As the number of hits among the 2⁵³ draws of [`Stream::unit`].
+/// Number of hits among the 2⁵³ draws of [`Stream::unit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance(u64);
 
@@ -37,7 +34,7 @@ pub enum Entity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purpose(u64);
 
-/// A source of random numbers, also as `rand`'s [`RngCore`].
+/// A source of random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
 
@@ -125,7 +122,7 @@ impl Stream {
 
     /// Draws from the exponential distribution with mean 1.
     pub fn exponential(&mut self) -> f64 {
-        // Unlike the platform's, libm's logarithm is the same on every machine.
+        // libm's logarithm is the same on every machine.
         -libm::log(1.0 - self.unit())
     }
 

@@ -1,7 +1,4 @@
-//! Virtual time and the event queue.
-//!
-//! Events at the same nanosecond happen in scheduling order. The order is total, so a run is a
-//! function of its inputs.
+//! Virtual time and the event queue. Events at the same nanosecond happen in scheduling order.
 //!
 //! A short sorted list of the next events is refilled by a few dozen from a timing wheel; events
 //! scheduled meanwhile for its time span go to a small heap. A single heap needs steps proportional
@@ -13,15 +10,15 @@ use crate::Instant;
 use crate::heap::{Entry, Heap, time_of};
 use crate::wheel::Wheel;
 
-/// A queue of future events; `E` is small and `Copy`, to avoid allocation.
+/// A queue of future events; `E` is small and `Copy`.
 #[derive(Clone, Debug)]
 pub struct Scheduler<E> {
     now: Instant,
     sequence: u64,
     fired: u64,
-    /// Events from the wheel before `horizon`, latest first.
+    /// From the wheel, before `horizon`, latest first.
     next: Vec<Entry<E>>,
-    /// Events scheduled since, before `horizon`.
+    /// Scheduled since, before `horizon`.
     near: Heap<E>,
     far: Wheel<E>,
     /// End of the wheel's last span, in nanoseconds.
@@ -73,9 +70,7 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Takes the next event and advances the time to it.
-    ///
-    /// Returns `None`, without advancing, if no event is due by `limit`, inclusive.
+    /// Takes the next event due by `limit`, inclusive, and advances the time to it.
     pub fn next(&mut self, limit: Instant) -> Option<E> {
         self.look_ahead();
         let handed_over = self.next.last().map_or(u128::MAX, |entry| entry.key);
@@ -97,7 +92,6 @@ impl<E: Copy> Scheduler<E> {
         !self.next.is_empty() || !self.near.is_empty()
     }
 
-    /// Refills the list if list and heap are empty.
     pub(crate) fn look_ahead(&mut self) {
         if self.knows_next() {
             return;
@@ -108,17 +102,17 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Returns the list's events with their times, unordered.
+    /// Unordered.
     pub(crate) fn next_events(&self) -> impl Iterator<Item = (Instant, E)> {
         self.next.iter().map(|entry| (time_of(entry.key), entry.value))
     }
 
-    /// Advances the time to `at` if later, past earlier events.
+    /// Advances the time to `at` if later.
     pub fn advance(&mut self, at: Instant) {
         self.now = self.now.max(at);
     }
 
-    /// Keeps only the events that `keep` accepts.
+    /// Keeps the events that `keep` accepts.
     pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         self.next.retain(|entry| keep(&entry.value));
         self.near.retain(&mut keep);
@@ -151,7 +145,7 @@ mod tests {
         Remove(u32),
     }
 
-    /// Spans of every order of magnitude, often repeated.
+    /// Of every order of magnitude, often repeated.
     fn span() -> impl Strategy<Value = u64> {
         (0..4_u8, 0..64_u32, any::<u64>()).prop_map(|(kind, bits, any)| match kind {
             0 => 0,

@@ -139,7 +139,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
                 self.world.scheduler.advance(limit);
                 return Ended::Limit;
             };
-            self.happen(event);
+            self.handle_event(event);
         }
         Ended::Stopped
     }
@@ -224,7 +224,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 
     #[inline]
-    fn happen(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         let forwarded = match event {
             Event::Arrive(Arrival { packet, at }) => self.network.forward(&mut around!(self), packet, at),
             Event::Lose { packet, link } => {
@@ -233,7 +233,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             Event::Resume { link, number } => {
                 return self.network.resume(&mut around!(self), link, number);
             }
-            Event::Radio(event) => self.happen_on_air(event),
+            Event::Radio(event) => self.handle_radio_event(event),
             Event::Wake(node) => return self.wake(node),
             Event::Transmitted(radio) => return self.report_outcome(radio),
             Event::Timer(id) => {
@@ -258,8 +258,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     // Out of line, like the functions below, to keep the event loop small.
     #[inline(never)]
-    fn happen_on_air(&mut self, event: RadioEvent) -> Forwarded {
-        match self.radios[usize::from(event.network)].happen(&mut around!(self), event) {
+    fn handle_radio_event(&mut self, event: RadioEvent) -> Forwarded {
+        match self.radios[usize::from(event.network)].handle_event(&mut around!(self), event) {
             Some((packet, at)) => self.network.forward(&mut around!(self), packet, at),
             None => Forwarded::Taken,
         }

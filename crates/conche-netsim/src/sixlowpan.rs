@@ -23,7 +23,7 @@ use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sixlowpan {
-    /// The addresses in the MAC header.
+    /// Addresses in the MAC header.
     pub mac_addresses: MacAddresses,
     /// Octets that the MAC adds to the standard's header.
     pub mac_extra_octets: u8,
@@ -31,15 +31,15 @@ pub struct Sixlowpan {
     pub context_identifier: bool,
     /// Inline hop limit, because it is not 1, 64 or 255.
     pub inline_hop_limit: bool,
-    /// The source address.
+    /// Source address.
     pub source: Inline,
-    /// The destination address.
+    /// Destination address.
     pub destination: Inline,
     /// RPL option in a hop-by-hop header of 8 octets, with inline next header.
     pub rpl_option: bool,
-    /// The UDP header.
+    /// UDP header.
     pub udp: UdpHeader,
-    /// The longest unfragmented frame. Default: aMaxPHYPacketSize.
+    /// Longest unfragmented frame.
     pub max_psdu_octets: u8,
 }
 
@@ -94,8 +94,8 @@ const FRAGN_OCTETS: u16 = 5;
 const MAX_DATAGRAM_OCTETS: u16 = (1 << 11) - 1;
 
 impl Default for Sixlowpan {
-    /// A mote and an Internet host, with Contiki and RPL, 67 octets: 64-bit MAC addresses, the
-    /// host's full address, the mote's identifier, RPL option, uncompressed UDP.
+    /// Between a mote and an Internet host, with Contiki and RPL, 67 octets: 64-bit MAC addresses,
+    /// the host's full address, the mote's identifier, RPL option, uncompressed UDP.
     fn default() -> Self {
         Self {
             mac_addresses: MacAddresses::Extended,
@@ -112,8 +112,7 @@ impl Default for Sixlowpan {
 }
 
 impl Sixlowpan {
-    /// Returns Contiki's headers between two motes of one RPL network, neither an end of the hop:
-    /// 60 octets.
+    /// Returns Contiki's headers between two motes of one RPL network: 60 octets.
     #[must_use]
     pub fn within_mesh() -> Self {
         Self { context_identifier: true, destination: Inline::Identifier, ..Self::default() }
@@ -153,14 +152,12 @@ impl Sixlowpan {
         self.mac_octets() + self.compressed_octets()
     }
 
-    /// Counts in fragment offsets.
     const fn uncompressed_octets(&self) -> u16 {
         let hop_by_hop = if self.rpl_option { RPL_HOP_BY_HOP_OCTETS } else { 0 };
         IPV6_OCTETS + hop_by_hop + UDP_OCTETS
     }
 
-    /// Returns in order the PSDU octets of the frames that carry a UDP payload: one if it fits,
-    /// else its fragments.
+    /// Returns in order the PSDU octets of the frames that carry a UDP payload.
     ///
     /// # Errors
     /// If the datagram is longer than 2047 octets before compression.
@@ -200,7 +197,6 @@ impl Sixlowpan {
         ((headers + room) / 8 * 8).saturating_sub(headers)
     }
 
-    /// Returns the UDP payload of a middle fragment.
     fn payload_of_next(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.mac_octets() + FRAGN_OCTETS);
         (room / 8 * 8).max(8)

@@ -1,4 +1,4 @@
-//! Hosts' cancellable timers, unlimited in number.
+//! Cancellable timers of hosts, and their wake-up times.
 
 use crate::NodeId;
 
@@ -10,9 +10,7 @@ pub struct TimerId {
     generation: u32,
 }
 
-/// Timers that carry a `T`.
-///
-/// A cancelled timer's event stays scheduled, with an outdated generation, until
+/// Timers that carry a `T`. A cancelled timer's event stays scheduled until
 /// [`Timers::should_purge`]: at most half of the events, plus a constant, are dead.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
@@ -27,7 +25,6 @@ struct Slot<T> {
     armed: Option<(NodeId, T)>,
 }
 
-/// Up to this number, no purge.
 const DEAD_EVENTS: usize = 64;
 
 impl<T> Timers<T> {
@@ -35,7 +32,6 @@ impl<T> Timers<T> {
         Self { slots: Vec::new(), free: Vec::new(), dead_events: 0 }
     }
 
-    /// The caller schedules its event.
     pub(crate) fn set(&mut self, node: NodeId, timer: T) -> TimerId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, armed: None });
@@ -55,7 +51,6 @@ impl<T> Timers<T> {
         fired
     }
 
-    /// Returns `false` if the timer has fired or was cancelled.
     pub(crate) fn cancel(&mut self, node: NodeId, id: TimerId) -> bool {
         let its_own =
             self.is_armed(id) && self.slots[id.slot as usize].armed.as_ref().is_some_and(|(of, _)| *of == node);
@@ -68,7 +63,6 @@ impl<T> Timers<T> {
 
     pub(crate) fn cancel_all(&mut self, node: NodeId) {
         for slot in 0..self.slots.len() {
-            // `set` ensures that the number fits.
             let id = TimerId { slot: u32::try_from(slot).unwrap_or(u32::MAX), generation: self.slots[slot].generation };
             self.cancel(node, id);
         }
@@ -83,7 +77,6 @@ impl<T> Timers<T> {
         self.owner(id).is_some()
     }
 
-    /// Whether more than half of the pending events are dead.
     pub(crate) fn should_purge(&self, pending_events: usize) -> bool {
         self.dead_events > DEAD_EVENTS && self.dead_events * 2 > pending_events
     }

@@ -1,16 +1,13 @@
-//! The wake-up time of a host.
-
 use std::hint::black_box;
 
 use smallvec::SmallVec;
 
 use crate::Instant;
 
-/// A protocol moves its wake-up with almost every packet, mostly later, so an event now too early
-/// stays scheduled and is renewed when it fires; only a wake-up before all others needs a new
-/// event.
+/// The wake-up time of a host, in one cache line.
 ///
-/// Every packet reads it: one cache line.
+/// A protocol moves its wake-up with almost every packet, mostly later: an event now too early
+/// stays scheduled and is renewed when it fires.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct WakeUp {
@@ -37,7 +34,7 @@ impl WakeUp {
         Self { wanted: Instant::FAR_FUTURE, scheduled: SmallVec::new() }
     }
 
-    /// Returns the time of a needed event. `None` and [`Instant::FAR_FUTURE`] mean never.
+    /// Returns the time of a needed event.
     #[must_use]
     pub(crate) fn set(&mut self, at: Option<Instant>) -> Option<Instant> {
         self.wanted = at.unwrap_or(Instant::FAR_FUTURE);
@@ -53,7 +50,6 @@ impl WakeUp {
         self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
     }
 
-    /// Returns `true` if an event at this time would wake the host.
     pub(crate) fn wakes(&self, at: Instant) -> bool {
         self.wanted <= at
     }

@@ -1,23 +1,10 @@
-//! Far events, sorted only as far as needed.
-//!
-//! A hierarchical timing wheel (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP 1987)
-//! that hands over a few events at once.
-//!
-//! A time is a number in base 64, whose highest digit that differs from the base time gives level
-//! and slot; a slot of level n spans 64ⁿ ns. Few entries in the first occupied slot are handed
-//! over, many distributed over lower levels. An entry thus moves a few times between the ends of
-//! two arrays, however many there are.
-
 use crate::heap::{Entry, time_of};
 
 const DIGIT: usize = 6;
-/// Slots per level, one per bit of its map.
 const SLOTS: usize = 1 << DIGIT;
 const LEVELS: usize = (u64::BITS as usize).div_ceil(DIGIT);
-/// A slot with up to this many entries is handed over whatever its span: such a list is sorted in
-/// the L1 cache. Between 16 and 128 the value has little effect.
+/// Such a list is sorted in the L1 cache. Between 16 and 128 the value has little effect.
 const FEW: usize = 48;
-/// Capacity kept by an emptied slot.
 const KEPT: usize = 2 * FEW;
 
 #[derive(Clone, Debug)]
@@ -27,7 +14,6 @@ pub(crate) struct Wheel<E> {
     /// Occupied slots of each level, and occupied levels.
     occupied: [u64; LEVELS],
     levels: u16,
-    /// Slots of all levels; empty until the first entry.
     slots: Vec<Vec<Entry<E>>>,
     len: usize,
 }
@@ -50,9 +36,7 @@ impl<E: Copy> Wheel<E> {
         self.place(entry);
     }
 
-    /// Appends the earliest span's entries, unordered, to `next`.
-    ///
-    /// Returns the span's end, the minimum time of later entries; `None` if empty.
+    /// Appends the earliest span's entries, unordered, to `next`; returns the span's end.
     pub(crate) fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
@@ -118,7 +102,6 @@ fn digit(time: u64, level: usize) -> usize {
     (time >> (level * DIGIT)) as usize % SLOTS
 }
 
-/// Clears the digits up to this level.
 fn above(time: u64, level: usize) -> u64 {
     let bits = (level + 1) * DIGIT;
     if bits < u64::BITS as usize { time >> bits << bits } else { 0 }

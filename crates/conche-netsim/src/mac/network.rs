@@ -94,7 +94,11 @@ impl RadioNetwork {
     }
 
     /// Handles an event. Returns a packet that arrived at a node by it.
-    pub(crate) fn happen(&mut self, around: &mut Surroundings<'_>, event: RadioEvent) -> Option<(PacketRef, NodeId)> {
+    pub(crate) fn handle_event(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        event: RadioEvent,
+    ) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
         let station = &mut self.stations[usize::from(at)];
         match event.kind {

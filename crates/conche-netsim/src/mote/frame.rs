@@ -1,5 +1,3 @@
-//! A mote's frames and their encoding.
-
 use super::MoteConfig;
 use super::outgoing::Datagram;
 use crate::NodeId;
@@ -10,7 +8,6 @@ use crate::transport::tcp::Segment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     Message(Message),
-    /// A segment with origin and destination.
     Datagram(Datagram),
 }
 

@@ -1,13 +1,13 @@
 //! A mote: a host that forwards datagrams along its own routes and may run one bulk transfer.
 //!
 //! ```text
-//!   Sender or Receiver ─┐                            ┌─> MAC, one frame at a time
-//!   datagrams in transit ┴─> send queue, unlimited ──┤
-//!   Aodv ──────────────────> its messages, first ────┘
+//!     Sender or Receiver ─┐                            ┌─> MAC, one frame at a time
+//!     datagrams in transit ┴─> send queue, unlimited ──┤
+//!     Aodv ──────────────────> its messages, first ────┘
 //! ```
 //!
-//! The mote owns the send queue, to update a waiting acknowledgment and hold datagrams without a
-//! route. Such datagrams in transit are dropped, and their origin gets a route error.
+//! The mote owns the send queue, to update a waiting acknowledgment and hold its own datagrams
+//! without a route. Others without a route are dropped, and their origin gets a route error.
 
 mod frame;
 mod outgoing;
@@ -29,7 +29,7 @@ use crate::{Instant, NodeId, PacketId, RadioId};
 /// A mote's frame sizes and radio network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoteConfig {
-    /// The radio network.
+    /// Radio network.
     pub radio: RadioId,
     /// Octets of network and transport headers per datagram, at least 10.
     pub header_octets: u8,
@@ -85,10 +85,9 @@ pub struct Mote<C: Controller, T = Arrived> {
     config: MoteConfig,
     router: Router,
     role: Role<C>,
-    /// Routing messages, sent before datagrams.
+    /// Sent before datagrams.
     messages: VecDeque<Outgoing>,
     queue: outgoing::Queue,
-    /// The frame at the MAC.
     sending: Option<(PacketId, Outgoing)>,
     stats: MoteStats,
     timers: PhantomData<fn() -> T>,
@@ -149,7 +148,6 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         }
     }
 
-    /// Starts a discovery for waiting datagrams of the mote.
     fn look_for_routes(&mut self, now: Instant) {
         let Router::Aodv(aodv) = &mut self.router else { return };
         let sought =
@@ -237,8 +235,8 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // A transit datagram is lost with its route, as `link_broken` has reported; waiting
-                // ones without another route are dropped, too.
+                // A transit datagram is lost with its route; waiting ones without another route are
+                // dropped.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self
                     .queue

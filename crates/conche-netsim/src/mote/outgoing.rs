@@ -1,5 +1,3 @@
-//! Datagrams and messages to send.
-
 use std::collections::VecDeque;
 
 use crate::NodeId;
@@ -19,7 +17,6 @@ pub(super) enum Outgoing {
     Datagram(NodeId, Datagram),
 }
 
-/// Datagrams in order of arrival, unlimited.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue(VecDeque<Datagram>);
 
@@ -32,7 +29,6 @@ impl Queue {
         self.0.push_front(datagram);
     }
 
-    /// Takes the first datagram with a next hop.
     pub(super) fn take_next(&mut self, next_hop: impl Fn(NodeId) -> Option<NodeId>) -> Option<Outgoing> {
         let found = self.0.iter().enumerate();
         let (index, to) =

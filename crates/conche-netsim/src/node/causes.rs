@@ -1,8 +1,3 @@
-//! Attributes the endpoint's transmissions to exchanges and causes.
-//!
-//! Datagrams sent while a packet is handled answer it; for later responses the application states
-//! the packet.
-
 use std::hint::black_box;
 
 use conche_proto::{Event, ExchangeId, Transmit};
@@ -10,13 +5,13 @@ use conche_proto::{Event, ExchangeId, Transmit};
 use crate::NodeId;
 use crate::packet::{Cause, Transmission};
 
-/// The packets that transmissions answer.
+/// The packets that transmissions answer: the packet being handled or, for later responses, the one
+/// that the application states.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     received: Option<Cause>,
-    /// Causes that the application stated for the next responses.
+    /// Stated for the next responses.
     stated: Vec<Cause>,
-    /// Causes of open separate responses.
     separate: Vec<(ExchangeId, Cause)>,
 }
 
@@ -33,7 +28,6 @@ impl Causes {
         self.received
     }
 
-    /// Records a cause, with an exchange if the response is separate.
     pub(super) fn state(&mut self, cause: Option<Cause>, separate: Option<ExchangeId>) {
         match (cause, separate) {
             (Some(cause), Some(exchange)) => self.separate.push((exchange, cause)),
@@ -51,7 +45,6 @@ impl Causes {
         self.separate.retain(|(of, _)| *of != exchange);
     }
 
-    /// Returns exchange, attempt, and the packet answered.
     pub(super) fn origin_of(
         &mut self,
         transmit: &Transmit<NodeId>,
@@ -73,7 +66,6 @@ impl Causes {
         }
     }
 
-    /// Forgets separate responses that were acknowledged or failed.
     pub(super) fn forget_ended(&mut self, event: &Event<NodeId>) {
         if let Event::Acknowledged { exchange, .. } | Event::Failed { exchange, .. } = event {
             self.forget(*exchange);

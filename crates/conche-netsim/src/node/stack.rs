@@ -38,7 +38,6 @@ impl Stack {
         Ok(Self { endpoint, message_bytes, causes: Causes::default(), underlay: None })
     }
 
-    /// Returns [`turn`](Self::turn)'s buffer size in bytes.
     pub(super) fn buffer_bytes(&self) -> usize {
         self.message_bytes + self.underlay.as_ref().map_or(0, |underlay| underlay.layer.buffer_bytes())
     }
@@ -112,7 +111,6 @@ enum Stepped {
     On,
     /// The connection is open, or failed.
     Connected(NodeId, bool),
-    /// Nothing to do before this time.
     Waits(Option<Instant>),
 }
 
@@ -173,7 +171,7 @@ impl Stack {
         Stepped::On
     }
 
-    /// The application does not see them; returns `false` for other events.
+    /// Returns `false` for other events.
     fn handle_handshake_event(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
         let Some(underlay) = &mut self.underlay else { return false };
         let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
@@ -201,7 +199,6 @@ impl Stack {
     }
 }
 
-/// The endpoint's operations, under its names.
 impl Stack {
     pub(super) fn request(&mut self, now: Instant, to: NodeId, request: Request) -> Result<ExchangeId, RequestError> {
         self.endpoint.request(now, to, request)

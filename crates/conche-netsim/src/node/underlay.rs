@@ -7,10 +7,8 @@ use conche_proto::{ExchangeId, Flight};
 use crate::packet::{Cause, Transmission};
 use crate::{Instant, NodeId};
 
-/// A layer that turns messages into datagrams and back, and may send its own.
-///
-/// It has neither clock nor network: the node polls it after every input. Peers are nodes, across
-/// successive connections; a connection's end fails all its exchanges.
+/// A layer that turns messages into datagrams and back, and may send its own. The node polls it
+/// after every input. The end of a connection fails all exchanges with that peer.
 pub trait Underlay {
     /// Returns [`poll`](Self::poll)'s buffer size in bytes.
     fn buffer_bytes(&self) -> usize;
@@ -24,17 +22,16 @@ pub trait Underlay {
     /// Returns `true` if the connection to the peer is open.
     fn is_open(&self, to: NodeId) -> bool;
 
-    /// Sends the first flight of a handshake, or retransmits the last.
-    ///
-    /// The endpoint's congestion control sets the time. [`Step::Left`] and [`Step::Answered`]
-    /// report progress, [`Step::Opened`] or [`Step::Refused`] the outcome.
+    /// Sends the first flight of a handshake, or retransmits the last, at the time of the
+    /// endpoint's congestion control. [`Step::Left`] and [`Step::Answered`] report progress,
+    /// [`Step::Opened`] or [`Step::Refused`] the outcome.
     fn send_flight(&mut self, now: Instant, to: NodeId);
 
     /// Abandons a handshake; [`Step::Refused`] follows.
     fn give_up(&mut self, to: NodeId);
 
-    /// Marks a connection as doubtful after an unacknowledged message, as the peer may have lost
-    /// its state: the next connect needs a new handshake.
+    /// Marks a connection as doubtful after an unacknowledged message: the next connect needs a new
+    /// handshake.
     fn mark_doubtful(&mut self, peer: NodeId);
 
     /// Returns the next step, until [`Step::Wait`].
@@ -46,22 +43,22 @@ pub trait Underlay {
 pub enum Step {
     /// Send the datagram in the buffer.
     Transmit {
-        /// The destination.
+        /// Destination.
         to: NodeId,
         /// Length in bytes.
         len: usize,
     },
     /// Pass the message in the buffer to the endpoint.
     Received {
-        /// The sender.
+        /// Sender.
         from: NodeId,
         /// Length in bytes.
         len: usize,
     },
     /// A flight or retransmission was sent: the peer's datagrams since the last such step.
     Left(NodeId, Flight),
-    /// The answer to the last flight begins, with the transmission answered if known and its time
-    /// is a round trip.
+    /// The answer to the last flight begins, with the transmission answered if its time is a round
+    /// trip.
     Answered(NodeId, Option<u8>),
     /// The requested connection is open.
     Opened(NodeId),
@@ -73,17 +70,14 @@ pub enum Step {
     Wait(Option<Instant>),
 }
 
-/// An underlay and the origins of its datagrams.
 pub(super) struct UnderlayState {
     pub(super) layer: Box<dyn Underlay>,
-    /// Messages passed to the layer and not yet sent.
     sent: VecDeque<(NodeId, Origin)>,
-    /// Handshakes in progress, by the endpoint's exchange IDs.
+    /// By peer.
     pub(super) handshakes: BTreeMap<NodeId, ExchangeId>,
     pub(super) refused: VecDeque<NodeId>,
 }
 
-/// A datagram's transmission, and the packet it answers.
 type Origin = (Option<Transmission>, Option<Cause>);
 
 impl UnderlayState {

@@ -11,10 +11,8 @@ macro_rules! as_whole {
     };
 }
 
-/// Structs whose fields have defaults.
-///
-/// The long form takes a base other than `Default`, keys beside fields (`first`, applied before
-/// them in order), and fields that are no keys (`hidden`).
+/// Structs whose fields have defaults. The long form takes a base other than `Default`, keys beside
+/// fields (`first`, applied before them), and fields that are no keys (`hidden`).
 macro_rules! fields {
     ($type:ident { $($field:ident),* $(,)? }) => {
         $crate::read::fields!($type over $type::default(); first {} then { $($field),* } hidden {});
@@ -66,7 +64,7 @@ macro_rules! fields {
     };
 }
 
-/// Reads a struct or variant whose fields are all required.
+/// Reads a struct or variant with required fields.
 macro_rules! all_of {
     ($($path:ident)::+ as $type:ty { $($field:ident),* $(,)? } from $deserializer:expr) => {{
         struct Table;

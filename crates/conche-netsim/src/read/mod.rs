@@ -10,8 +10,7 @@
 //! | `None` | `"none"` |
 //!
 //! An absent field keeps its type's default or, in a MAC, the preset's value: a table is read into
-//! a *patch*, applied later. Errors are raised in reading, where the format can report their
-//! position.
+//! a *patch*, applied later. Errors are raised in reading, with their position.
 
 mod mac;
 mod macros;
@@ -36,7 +35,6 @@ use crate::units::{BitRate, Span};
 /// A value to be applied to a base, if any.
 type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 
-/// A patch's effect on a part.
 type Change<T> = Box<dyn FnOnce(&mut T)>;
 
 /// Separate from reading the field, which is compiled for each format.
@@ -105,7 +103,6 @@ fn fresh<'de, T: Read, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Er
     T::read(deserializer).map(|patch| patch(None))
 }
 
-/// One of the given keys of a table.
 struct Key(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -128,7 +125,6 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// One of the given names.
 struct Name(&'static [&'static str]);
 
 impl Visitor<'_> for Name {

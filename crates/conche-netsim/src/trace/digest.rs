@@ -1,10 +1,8 @@
-//! Fingerprint of a run: equal for equal traces, on every machine.
-
 use super::{DropReason, Observer};
 use crate::packet::Packet;
 use crate::{Instant, LinkId};
 
-/// FNV-1a over each packet event: time, kind, packet number and bytes.
+/// Fingerprint of a run: FNV-1a over each packet event (time, kind, packet number and bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 

@@ -23,7 +23,7 @@ pub trait Observer {
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {}
 
     /// A link accepted a frame, which leaves its queue at `departure`. Not called for links that
-    /// may change, follow a trace or manage their queue, which do not know it in advance.
+    /// may change, follow a trace or manage their queue.
     fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {}
 
     /// A packet arrived and is passed to its host next.
@@ -47,8 +47,7 @@ pub enum DropReason {
     Unacknowledged(LinkId),
     /// Too long for a frame of this hop.
     TooLong(LinkId),
-    /// A host's frame ([`Port::transmit`](crate::host::Port::transmit)) in this radio network; the
-    /// host received the reason.
+    /// A host's frame in this radio network; the host received the reason.
     Untransmitted(RadioId),
     /// This node has no route to its destination.
     NoRoute(NodeId),
@@ -56,7 +55,7 @@ pub enum DropReason {
     NoHost(NodeId),
     /// From, to or through this node, which is cut off.
     NodeDown(NodeId),
-    /// The packet crossed too many links by this node: a routing loop.
+    /// Crossed too many links by this node: a routing loop.
     HopLimit(NodeId),
 }
 

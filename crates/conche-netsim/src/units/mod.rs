@@ -1,8 +1,7 @@
 //! Quantities in human-readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`.
 //!
-//! Numbers need a unit, in scenario files and on the command line. Times are stored as nanoseconds,
-//! rates as bits per second, sizes as bytes; values that do not fit exactly are errors, never
-//! rounded. With the feature `serde`, quantities are serialized as such strings.
+//! Numbers need a unit. Times are stored as nanoseconds, rates as bits per second, sizes as bytes;
+//! values that do not fit exactly are errors. With the feature `serde`, quantities are strings.
 
 mod quantity;
 mod rate;

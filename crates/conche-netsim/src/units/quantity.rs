@@ -1,5 +1,3 @@
-//! All quantities: a decimal number and a unit with its factor.
-
 use std::fmt;
 
 /// Why a quantity could not be parsed.
@@ -12,11 +10,10 @@ pub struct UnitError {
     pub(super) example: &'static str,
 }
 
-/// A decimal number of units.
 pub(super) trait Quantity: Sized {
     const WHAT: &'static str;
     const EXAMPLE: &'static str;
-    /// Units with their factors to the base unit; a name precedes those it ends in.
+    /// Units with their factors to the base unit.
     const UNITS: &'static [(&'static str, u64)];
     fn from_base(base: u64) -> Self;
     fn to_base(&self) -> u64;
@@ -51,7 +48,6 @@ pub(super) trait Quantity: Sized {
     }
 }
 
-/// Returns the product if it is an integer that fits.
 fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {

@@ -1,5 +1,3 @@
-//! Data rates.
-
 use std::time::Duration;
 
 use super::quantity::{Quantity, quantity};
@@ -42,7 +40,7 @@ impl BitRate {
 
     pub(crate) const fn serialisation_nanos(self, bytes: u32) -> u64 {
         let rate = if self.0 == 0 { 1 } else { self.0 };
-        // 2^32 · 8 · 10^9 < 2^65: the product exceeds u64 only for frames beyond 2 GB.
+        // The product exceeds u64 only for frames beyond 2 GB.
         (bytes as u64 * 8).saturating_mul(1_000_000_000).saturating_add(rate / 2) / rate
     }
 }

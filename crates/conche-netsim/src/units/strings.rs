@@ -1,5 +1,3 @@
-//! Quantities as strings.
-
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
@@ -10,7 +8,6 @@ use serde::ser::{Serialize, Serializer};
 use super::quantity::Quantity;
 use super::{BitRate, Size, Span, SpanRange, UnitError};
 
-/// A number's error shows the expected form.
 struct UnitVisitor<T> {
     what: &'static str,
     example: &'static str,

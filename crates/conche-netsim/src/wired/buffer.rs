@@ -110,7 +110,13 @@ impl Buffer {
         self.go_on(now, actions);
     }
 
-    pub(super) fn offer(&mut self, now: Instant, packet: PacketRef, payload_bytes: u32, actions: &mut Vec<LinkAction>) {
+    pub(super) fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: PacketRef,
+        payload_bytes: u32,
+        actions: &mut Vec<LinkAction>,
+    ) {
         let frame = Frame { packet, bytes: self.line.frame_bytes(payload_bytes), since: now };
         let in_service = self.served.map(|served| served.frame.bytes);
         let frames = self.waiting.frames.len();

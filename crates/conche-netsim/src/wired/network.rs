@@ -186,13 +186,13 @@ impl Network {
             self.duplicated += 1;
             around.observer.on_duplicated(around.scheduler.now(), around.packets.get(duplicate), id);
         }
-        self.offer(around, packet, id);
+        self.enqueue(around, packet, id);
         if let Some(duplicate) = duplicate {
-            self.offer(around, duplicate, id);
+            self.enqueue(around, duplicate, id);
         }
     }
 
-    fn offer<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
+    fn enqueue<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
         let payload_bytes = around.packets.forwarding(packet).payload_bytes;
         match &mut self.links[id.index()].kind {
@@ -207,7 +207,7 @@ impl Network {
                 self.follow(around, packet, id, outcome);
             }
             Kind::Buffer(buffer) => {
-                buffer.offer(now, packet, payload_bytes, &mut self.actions);
+                buffer.enqueue(now, packet, payload_bytes, &mut self.actions);
                 self.settle(around, id);
             }
             Kind::Transparent | Kind::Hop(_) => unreachable!("packets are offered to wires only"),
