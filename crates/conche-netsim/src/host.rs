@@ -9,7 +9,7 @@ use crate::rng::Stream;
 use crate::scheduler::Scheduler;
 pub use crate::timers::TimerId;
 use crate::timers::Timers;
-use crate::wake_up::WakeUp;
+use crate::timers::WakeUp;
 use crate::{Instant, NodeId, PacketId, RadioId};
 
 /// An object on a node.

@@ -11,7 +11,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`scheduler`], [`heap`], `wheel` | virtual time: the next event, in a total order |
+//! | [`scheduler`] | virtual time: the next event, in a total order |
 //! | [`rng`] | one random stream for each seed, entity and purpose |
 //! | [`packet`] | packets: bytes, origin and cause |
 //! | [`wired`] | links with rate, delay, jitter, loss and queues; the topology |
@@ -79,7 +79,6 @@
 //! ```
 
 mod event;
-pub mod heap;
 pub mod host;
 mod ids;
 pub mod mac;
@@ -99,8 +98,6 @@ mod timers;
 pub mod trace;
 pub mod transport;
 pub mod units;
-mod wake_up;
-mod wheel;
 pub mod wired;
 
 pub use conche_proto::Instant;

@@ -1,7 +1,6 @@
 //! The CoAP host: the [`Endpoint`] that serves real sockets, and an application. It does not
 //! retransmit, match or queue.
 
-mod causes;
 mod stack;
 mod underlay;
 

@@ -7,8 +7,6 @@
 use std::cmp::Reverse;
 
 use crate::Instant;
-use crate::heap::{Entry, Heap, time_of};
-use crate::wheel::Wheel;
 
 /// A queue of future events; `E` is small and `Copy`.
 #[derive(Clone, Debug)]
@@ -126,6 +124,224 @@ impl<E: Copy> Default for Scheduler<E> {
     }
 }
 
+const CHILDREN: usize = 4;
+
+/// A priority queue that returns the smallest key first.
+#[derive(Clone, Debug)]
+pub struct Heap<E> {
+    entries: Vec<Entry<E>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<E> {
+    pub(crate) key: u128,
+    pub(crate) value: E,
+}
+
+impl<E: Copy> Heap<E> {
+    /// Creates an empty heap.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    /// Returns the number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns `true` if the heap has no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the smallest key.
+    #[must_use]
+    pub fn first_key(&self) -> Option<u128> {
+        self.entries.first().map(|entry| entry.key)
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, key: u128, value: E) {
+        let entry = Entry { key, value };
+        let mut hole = self.entries.len();
+        self.entries.push(entry);
+        while hole > 0 {
+            let parent = (hole - 1) / CHILDREN;
+            if self.entries[parent].key <= key {
+                break;
+            }
+            self.entries[hole] = self.entries[parent];
+            hole = parent;
+        }
+        self.entries[hole] = entry;
+    }
+
+    /// Removes and returns the entry with the smallest key.
+    pub fn pop(&mut self) -> Option<(u128, E)> {
+        let last = self.entries.pop()?;
+        let Some(&first) = self.entries.first() else {
+            return Some((last.key, last.value));
+        };
+        self.sift_down(0, last);
+        Some((first.key, first.value))
+    }
+
+    /// Keeps the entries that `keep` accepts.
+    pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
+        self.entries.retain(|entry| keep(&entry.value));
+        for hole in (0..self.entries.len().div_ceil(CHILDREN)).rev() {
+            let entry = self.entries[hole];
+            self.sift_down(hole, entry);
+        }
+    }
+
+    fn sift_down(&mut self, mut hole: usize, entry: Entry<E>) {
+        loop {
+            let first = hole * CHILDREN + 1;
+            let Some(offset) = self.smallest_child(first) else { break };
+            let smallest = self.entries[first + offset];
+            if entry.key <= smallest.key {
+                break;
+            }
+            self.entries[hole] = smallest;
+            hole = first + offset;
+        }
+        self.entries[hole] = entry;
+    }
+
+    /// Relative to `first`.
+    fn smallest_child(&self, first: usize) -> Option<usize> {
+        // The compiler checks bounds once and avoids an unpredictable branch.
+        if let Some([a, b, c, d]) = self.entries.get(first..first + CHILDREN) {
+            let (low, high) = (usize::from(b.key < a.key), usize::from(d.key < c.key));
+            let (left, right) = ([a.key, b.key][low], [c.key, d.key][high]);
+            return Some(if right < left { 2 + high } else { low });
+        }
+        let rest = self.entries.get(first..)?;
+        rest.iter().enumerate().min_by_key(|(_, entry)| entry.key).map(|(offset, _)| offset)
+    }
+}
+
+impl<E: Copy> Default for Heap<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+pub(crate) fn time_of(key: u128) -> Instant {
+    Instant::from_nanos(u64::try_from(key >> 64).unwrap_or(u64::MAX))
+}
+
+const DIGIT: usize = 6;
+const SLOTS: usize = 1 << DIGIT;
+const LEVELS: usize = (u64::BITS as usize).div_ceil(DIGIT);
+/// Such a list is sorted in the L1 cache. Between 16 and 128 the value has little effect.
+const FEW: usize = 48;
+const KEPT: usize = 2 * FEW;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Wheel<E> {
+    /// Base for digits above the first occupied level; no entry is earlier.
+    base: u64,
+    /// Occupied slots of each level, and occupied levels.
+    occupied: [u64; LEVELS],
+    levels: u16,
+    slots: Vec<Vec<Entry<E>>>,
+    len: usize,
+}
+
+impl<E: Copy> Wheel<E> {
+    pub(crate) const fn new() -> Self {
+        Self { base: 0, occupied: [0; LEVELS], levels: 0, slots: Vec::new(), len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds an entry, not before the end of the last span handed over.
+    pub(crate) fn push(&mut self, entry: Entry<E>) {
+        if self.slots.is_empty() {
+            self.slots.resize_with(LEVELS * SLOTS, Vec::new);
+        }
+        self.len += 1;
+        self.place(entry);
+    }
+
+    /// Appends the earliest span's entries, unordered, to `next`; returns the span's end.
+    pub(crate) fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
+        while self.levels != 0 {
+            let level = self.levels.trailing_zeros() as usize;
+            let slot = self.occupied[level].trailing_zeros() as usize;
+            let width = 1_u64 << (level * DIGIT);
+            self.base = above(self.base, level) + slot as u64 * width;
+            self.vacate(level, slot);
+            let mut entries = std::mem::take(&mut self.slots[level * SLOTS + slot]);
+            let few = entries.len() <= FEW || level == 0;
+            if few {
+                self.len -= entries.len();
+                next.append(&mut entries);
+            } else {
+                entries.drain(..).for_each(|entry| self.place(entry));
+            }
+            if entries.capacity() <= KEPT {
+                self.slots[level * SLOTS + slot] = entries;
+            }
+            if few {
+                return Some(self.base.saturating_add(width));
+            }
+        }
+        None
+    }
+
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
+        for level in 0..LEVELS {
+            for slot in 0..SLOTS {
+                let Some(entries) = self.slots.get_mut(level * SLOTS + slot).filter(|entries| !entries.is_empty())
+                else {
+                    continue;
+                };
+                let before = entries.len();
+                entries.retain(|entry| keep(&entry.value));
+                self.len -= before - entries.len();
+                if entries.is_empty() {
+                    self.vacate(level, slot);
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, entry: Entry<E>) {
+        let time = time_of(entry.key).as_nanos();
+        // A time equal to the base has the lowest level.
+        let level = ((time ^ self.base) | 1).ilog2() as usize / DIGIT;
+        let slot = digit(time, level);
+        self.levels |= 1 << level;
+        self.occupied[level] |= 1 << slot;
+        self.slots[level * SLOTS + slot].push(entry);
+    }
+
+    fn vacate(&mut self, level: usize, slot: usize) {
+        self.occupied[level] &= !(1 << slot);
+        if self.occupied[level] == 0 {
+            self.levels &= !(1 << level);
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a digit is small")]
+fn digit(time: u64, level: usize) -> usize {
+    (time >> (level * DIGIT)) as usize % SLOTS
+}
+
+fn above(time: u64, level: usize) -> u64 {
+    let bits = (level + 1) * DIGIT;
+    if bits < u64::BITS as usize { time >> bits << bits } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -236,5 +452,52 @@ mod tests {
         assert_eq!(scheduler.next(Instant::from_millis(1)), Some('a'));
         assert_eq!(scheduler.next(Instant::from_millis(1)), None);
         assert_eq!(scheduler.now(), Instant::from_millis(1));
+    }
+
+    fn drain(mut heap: Heap<u32>) -> Vec<(u128, u32)> {
+        std::iter::from_fn(|| heap.pop()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_out_in_the_order_of_their_keys(keys in prop::collection::vec(any::<u128>(), 0..300)) {
+            let mut heap = Heap::new();
+            for (value, key) in (0..).zip(&keys) {
+                heap.push(*key, value);
+            }
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(drain(heap).into_iter().map(|(key, _)| key).collect::<Vec<_>>(), sorted);
+        }
+
+        #[test]
+        fn pushes_and_pops_in_any_order_agree_with_a_sorted_list(steps in prop::collection::vec(any::<Option<u16>>(), 0..400)) {
+            let (mut heap, mut model) = (Heap::new(), std::collections::BTreeSet::new());
+            for (sequence, step) in (0_u32..).zip(steps) {
+                if let Some(key) = step {
+                    let key = u128::from(key) << 64 | u128::from(sequence);
+                    heap.push(key, sequence);
+                    model.insert(key);
+                } else {
+                    prop_assert_eq!(heap.pop().map(|(key, _)| key), model.pop_first());
+                }
+                prop_assert_eq!(heap.first_key(), model.first().copied());
+                prop_assert_eq!(heap.len(), model.len());
+            }
+        }
+
+        #[test]
+        fn retain_keeps_the_others_in_order(mut keys in prop::collection::vec(any::<u128>(), 0..200)) {
+            keys.sort_unstable();
+            keys.dedup();
+            let mut heap = Heap::new();
+            for (value, key) in (0_u32..).zip(keys.iter().rev()) {
+                heap.push(*key, value);
+            }
+            let expected: Vec<_> =
+                (0_u32..).zip(keys.iter().rev()).filter(|(value, _)| value % 3 != 0).map(|(value, key)| (*key, value)).collect();
+            heap.retain(|value| value % 3 != 0);
+            prop_assert_eq!(drain(heap), expected.into_iter().rev().collect::<Vec<_>>());
+        }
     }
 }

@@ -33,7 +33,7 @@ addEventListener('load', () => setTimeout(() => {
       cell.value = at;
       which.value = kind;
       which.onchange();
-      const seen = all('value', block).filter((it) => it.getBoundingClientRect().height > 50);
+      const seen = all('figure', block).filter((it) => it.getBoundingClientRect().height > 50);
       return seen.length === 1 && seen[0].dataset.at === `${at}/${kind}` && all('.m', seen[0]).length === 3;
     }));
   });

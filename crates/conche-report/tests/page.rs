@@ -35,7 +35,7 @@ each = { clients = ["1", "10"] }
 "#;
 
 const FIGURE: &str = r#"
-[[value]]
+[[figure]]
 title = "One & only"
 kind = "line"
 x = "nodes.client.count"
@@ -163,9 +163,9 @@ fn a_manifest_may_say_any_number_of_runs() {
 #[test]
 fn an_exchange_is_called_by_its_cell_and_kind() {
     let captions = |page: &str| -> Vec<String> {
-        let values = page.split("<figure class=chart data-at=").skip(1);
-        let caption = |value: &str| Some(value.split_once("<figcaption>")?.1.split_once("</figcaption>")?.0.to_owned());
-        values.map(|value| caption(value).expect("a caption")).collect()
+        let plots = page.split("<figure class=chart data-at=").skip(1);
+        let caption = |plot: &str| Some(plot.split_once("<figcaption>")?.1.split_once("</figcaption>")?.0.to_owned());
+        plots.map(|plot| caption(plot).expect("a caption")).collect()
     };
     let kinds = ["the slowest exchange", "the median exchange", "the exchange with most retransmissions"];
     // Labels that are not numbers stay unchanged.

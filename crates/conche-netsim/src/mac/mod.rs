@@ -59,22 +59,18 @@
 //! | `config` | all parameters, with presets |
 //! | `access`, `ieee802154`, `contiki`, `tinyos` | channel access |
 //! | `queue` | waiting frames, in one queue or one for each neighbour |
-//! | `attempt` | the steps of an attempt and of an acknowledgment |
-//! | `station` | a node's interface: queue, attempt, acknowledgment, sequence numbers |
+//! | `station` | a node's interface: queue, steps of an attempt, acknowledgment, sequence numbers |
 //! | `control`, `fragments` | control broadcasts; fragmented datagrams |
 //! | `traffic` | frames entering and leaving a station |
-//! | `layout` | a network under construction |
-//! | `network` | the stations on their channel |
+//! | `network` | the stations on their channel, laid out and then running |
 //! | `rdc` | attempts and receptions, with receivers always on and with ContikiMAC |
 
 mod access;
-mod attempt;
 mod config;
 mod contiki;
 mod control;
 mod fragments;
 mod ieee802154;
-mod layout;
 mod network;
 mod queue;
 mod rdc;
@@ -91,5 +87,4 @@ pub use network::RadioCounters;
 pub use rdc::{ContikiMac, Rdc};
 pub use tinyos::{BinaryExponential, TinyOs};
 
-pub(crate) use layout::Layout;
-pub(crate) use network::RadioNetwork;
+pub(crate) use network::{Layout, RadioNetwork};

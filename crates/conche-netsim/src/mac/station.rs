@@ -1,6 +1,5 @@
 //! A node's interface to a radio network.
 
-use super::attempt::{Reply, Step};
 use super::config::MacConfig;
 use super::control::ControlSource;
 use super::queue::{Frame, FrameContents, Origin, QueueIndex, Queued, Queues};
@@ -91,4 +90,32 @@ impl Interface {
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
         self.awaits_ack().then(|| self.frame().dsn == dsn)
     }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Step {
+    #[default]
+    Idle,
+    /// Clear channel assessment.
+    Assessing,
+    /// The channel was clear; the receiver is still on.
+    Preparing,
+    /// Switching from receiving to transmitting.
+    Switching,
+    Transmitting,
+    AwaitingAck,
+    /// Duty cycling: the channel is busy after the frame; the signal is being read.
+    ReadingAck,
+}
+
+/// The acknowledgment that the station has to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reply {
+    #[default]
+    None,
+    /// Being switched to, or transmitted.
+    Ack {
+        /// Sequence number of the acknowledged frame.
+        dsn: u8,
+    },
 }

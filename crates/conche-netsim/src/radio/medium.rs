@@ -4,10 +4,10 @@ use thiserror::Error;
 
 use super::mrm31::{Mrm31, Mrm31Medium};
 use super::neighbours::{Neighbours, RadioLink};
-use super::position::Position;
 use super::power::Power;
 use super::reception::FramePart;
 use super::sinr::{Sinr, SinrMedium};
+use super::stations::Position;
 use super::udgm::{Udgm, UdgmMedium};
 use crate::Instant;
 use crate::ids::Station;

@@ -9,12 +9,12 @@
 //! | file | contents |
 //! |---|---|
 //! | `phy` | times and sizes of the O-QPSK physical layer |
-//! | `power`, `position`, `station_map` | integer power; positions and nodes of stations |
+//! | `power`, `stations` | integer power; positions and nodes of stations |
 //! | `neighbours` | the links above the interference floor, computed once |
 //! | `air` | frames on the channel and their reception |
 //! | `medium` | the interface of the three media |
 //! | `udgm`, `mrm31`, `sinr` | the media |
-//! | `reception`, `curve_cache` | packet reception ratio by signal-to-noise ratio, and its cache |
+//! | `reception` | packet reception ratio by signal-to-noise ratio, and its cache |
 //! | `quality` | reception ratios of all links |
 //! | `fading` | slow changes of links |
 //!
@@ -23,31 +23,29 @@
 //! transmit.
 
 mod air;
-mod curve_cache;
 mod fading;
 mod medium;
 mod mrm31;
 mod neighbours;
 pub mod phy;
-mod position;
 mod power;
 mod quality;
 mod reception;
 mod sinr;
-mod station_map;
+mod stations;
 mod udgm;
 
 pub use fading::Gilbert;
 pub use medium::{MediumConfig, RadioError};
 pub use mrm31::Mrm31;
-pub use position::Position;
 pub use power::Power;
 pub use quality::{LinkQuality, QualityError};
 pub use reception::{ReceptionCurve, cc2420_symbol_error_rate, oqpsk_bit_error_rate};
 pub use sinr::{PathLoss, Sinr};
+pub use stations::Position;
 pub use udgm::Udgm;
 
 pub(crate) use crate::ids::{BROADCAST, Station};
 pub(crate) use air::{Air, ReceptionLink};
 pub(crate) use medium::{AnyMedium, check};
-pub(crate) use station_map::StationMap;
+pub(crate) use stations::StationMap;

@@ -16,9 +16,9 @@ use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink};
-use super::position::Position;
 use super::power::{Power, from_db};
 use super::reception::FramePart;
+use super::stations::Position;
 use crate::Instant;
 use crate::ids::Station;
 use crate::rng::{Chance, Stream};

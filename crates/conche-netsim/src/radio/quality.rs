@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::station_map::StationMap;
+use super::stations::StationMap;
 use crate::NodeId;
 use crate::ids::Station;
 

@@ -6,13 +6,13 @@
 //! sum of all else by another. Success is computed for each part of a frame between changes of
 //! interference.
 
-use super::curve_cache::CachedCurve;
 use super::fading::{Fading, Gilbert};
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink};
-use super::position::Position;
 use super::power::{Power, from_db, to_db};
+use super::reception::CachedCurve;
 use super::reception::{FramePart, ReceptionCurve};
+use super::stations::Position;
 use crate::ids::Station;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};

@@ -7,9 +7,9 @@
 
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
 use super::neighbours::{Neighbours, RadioLink};
-use super::position::Position;
 use super::power::Power;
 use super::reception::FramePart;
+use super::stations::Position;
 use crate::Instant;
 use crate::ids::Station;
 use crate::rng::Stream;

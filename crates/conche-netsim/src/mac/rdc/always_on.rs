@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::event::{RadioEventKind, Surroundings};
 use crate::mac::access::Outcome;
-use crate::mac::attempt::{Reply, Step};
 use crate::mac::network::RadioNetwork;
+use crate::mac::station::{Reply, Step};
 use crate::packet::PacketRef;
 use crate::radio::phy::airtime;
 use crate::radio::{BROADCAST, Station};

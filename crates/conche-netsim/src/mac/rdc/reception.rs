@@ -2,10 +2,10 @@
 
 use crate::event::{Event, RadioEventKind, Surroundings};
 use crate::mac::access::Outcome;
-use crate::mac::attempt::Reply;
 use crate::mac::network::RadioNetwork;
 use crate::mac::queue::{Frame, FrameContents};
 use crate::mac::rdc::Rdc;
+use crate::mac::station::Reply;
 use crate::packet::PacketRef;
 use crate::radio::phy::{ACK_PSDU_OCTETS, airtime};
 use crate::radio::{BROADCAST, ReceptionLink, Station};

@@ -11,8 +11,7 @@
 //! |---|---|
 //! | [`message`] | RREQ, RREP and RERR |
 //! | [`metric`] | comparison of routes: hop count, or PATH-DR, the product of delivery ratios |
-//! | [`node`] | one node's protocol |
-//! | `table` | a node's routes |
+//! | [`node`] | one node's protocol and routes |
 //!
 //! Omitted from RFC 3561: replies by intermediate nodes, hello messages, local repair, precursor
 //! lists (a RERR goes to the packet's origin), and route lifetimes (a route lasts until it breaks).
@@ -20,7 +19,6 @@
 pub mod message;
 pub mod metric;
 pub mod node;
-mod table;
 
 pub use message::Message;
 pub use metric::{LqiMap, Metric};

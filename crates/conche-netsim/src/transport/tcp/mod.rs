@@ -13,8 +13,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`segment`] | segments |
-//! | [`sender`] | send window and retransmission queue |
-//! | `window` | size of the send window |
+//! | [`sender`] | send window, its size, and retransmission queue |
 //! | [`receiver`] | acknowledgments, cumulative or one for each segment |
 //!
 //! Sequence numbers count segments, all of one size. The window's limit replaces congestion
@@ -24,11 +23,9 @@
 //!
 //! Neither side does I/O.
 
-mod exchange;
 pub mod receiver;
 pub mod segment;
 pub mod sender;
-mod window;
 
 pub use receiver::Receiver;
 pub use segment::Segment;

@@ -9,20 +9,16 @@
 //! The mote owns the send queue, to update a waiting acknowledgment and hold its own datagrams
 //! without a route. Others without a route are dropped, and their origin gets a route error.
 
-mod frame;
-mod outgoing;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use conche_proto::cc::Controller;
 
-use self::frame::Frame;
-use self::outgoing::{Datagram, Outgoing};
 use crate::host::{Host, Port, Received};
 use crate::mac::Transmitted;
-use crate::routing::aodv::{Aodv, Output as AodvOutput};
+use crate::routing::aodv::message::address;
+use crate::routing::aodv::{Aodv, Message, Output as AodvOutput};
 use crate::transport::tcp::{Output, Receiver, Segment, Sender, State};
 use crate::{Instant, NodeId, PacketId, RadioId};
 
@@ -87,7 +83,7 @@ pub struct Mote<C: Controller, T = Arrived> {
     role: Role<C>,
     /// Sent before datagrams.
     messages: VecDeque<Outgoing>,
-    queue: outgoing::Queue,
+    queue: OutgoingQueue,
     sending: Option<(PacketId, Outgoing)>,
     stats: MoteStats,
     timers: PhantomData<fn() -> T>,
@@ -97,7 +93,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
     /// Creates a node's mote.
     #[must_use]
     pub fn new(address: NodeId, config: MoteConfig, router: Router, role: Role<C>) -> Self {
-        let (messages, queue, stats) = (VecDeque::new(), outgoing::Queue::default(), MoteStats::default());
+        let (messages, queue, stats) = (VecDeque::new(), OutgoingQueue::default(), MoteStats::default());
         Self { address, config, router, role, messages, queue, sending: None, stats, timers: PhantomData }
     }
 
@@ -298,5 +294,139 @@ where
 
     fn wake(&mut self, port: &mut Port<'_, T>) {
         self.proceed(port);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Datagram {
+    pub(super) origin: NodeId,
+    pub(super) destination: NodeId,
+    pub(super) segment: Segment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outgoing {
+    Message(NodeId, Message),
+    Datagram(NodeId, Datagram),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct OutgoingQueue(VecDeque<Datagram>);
+
+impl OutgoingQueue {
+    pub(super) fn push(&mut self, datagram: Datagram) {
+        self.0.push_back(datagram);
+    }
+
+    pub(super) fn push_first(&mut self, datagram: Datagram) {
+        self.0.push_front(datagram);
+    }
+
+    pub(super) fn take_next(&mut self, next_hop: impl Fn(NodeId) -> Option<NodeId>) -> Option<Outgoing> {
+        let found = self.0.iter().enumerate();
+        let (index, to) =
+            found.filter_map(|(index, datagram)| Some((index, next_hop(datagram.destination)?))).next()?;
+        self.0.remove(index).map(|datagram| Outgoing::Datagram(to, datagram))
+    }
+
+    pub(super) fn replace(&mut self, waits: impl Fn(&Datagram) -> bool, by: Datagram) -> bool {
+        let waiting = self.0.iter_mut().find(|datagram| waits(datagram));
+        waiting.map(|datagram| *datagram = by).is_some()
+    }
+
+    pub(super) fn drop_where(&mut self, drops: impl Fn(&Datagram) -> bool) -> u64 {
+        let before = self.0.len();
+        self.0.retain(|datagram| !drops(datagram));
+        (before - self.0.len()) as u64
+    }
+
+    pub(super) fn destination_of_own(&self, origin: NodeId) -> Option<NodeId> {
+        self.0.iter().find(|datagram| datagram.origin == origin).map(|datagram| datagram.destination)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    Message(Message),
+    Datagram(Datagram),
+}
+
+/// No routing message has this kind octet.
+const DATAGRAM: u8 = 0;
+
+impl Frame {
+    pub(super) fn encode(self, config: MoteConfig) -> Vec<u8> {
+        let Datagram { origin, destination, segment } = match self {
+            Self::Message(message) => return message.encode(),
+            Self::Datagram(datagram) => datagram,
+        };
+        let payload = if segment.has_payload() { config.payload_octets } else { 0 };
+        let mut octets = Vec::with_capacity(usize::from(config.header_octets) + usize::from(payload));
+        octets.push(DATAGRAM);
+        octets.extend(address(origin));
+        octets.extend(address(destination));
+        octets.extend(segment.encode());
+        octets.resize(octets.capacity().max(octets.len()), 0);
+        octets
+    }
+
+    pub(super) fn decode(octets: &[u8]) -> Option<Self> {
+        let (&[kind, a, b, c, d], rest) = octets.split_first_chunk::<5>()?;
+        if kind != DATAGRAM {
+            return Message::decode(octets).map(Self::Message);
+        }
+        let node = |octets| NodeId(u16::from_be_bytes(octets).into());
+        let (origin, destination, segment) = (node([a, b]), node([c, d]), Segment::decode(rest)?);
+        Some(Self::Datagram(Datagram { origin, destination, segment }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::RadioId;
+
+    fn datagram(destination: u32, number: u32) -> Datagram {
+        Datagram { origin: NodeId(0), destination: NodeId(destination), segment: Segment::Ack { number } }
+    }
+
+    #[test]
+    fn what_has_a_route_overtakes_what_waits_for_one() {
+        let mut queue = OutgoingQueue::default();
+        queue.push(datagram(1, 0));
+        queue.push(datagram(2, 0));
+        let only_2 = |to| (to == NodeId(2)).then_some(NodeId(7));
+        assert_eq!(queue.take_next(only_2), Some(Outgoing::Datagram(NodeId(7), datagram(2, 0))));
+        assert_eq!(queue.take_next(only_2), None);
+        assert_eq!(queue.destination_of_own(NodeId(0)), Some(NodeId(1)));
+    }
+
+    #[test]
+    fn a_waiting_datagram_is_replaced_in_its_place() {
+        let mut queue = OutgoingQueue::default();
+        queue.push(datagram(1, 4));
+        queue.push(datagram(2, 0));
+        assert!(queue.replace(|waiting| waiting.destination == NodeId(1), datagram(1, 5)));
+        assert!(!queue.replace(|waiting| waiting.destination == NodeId(3), datagram(3, 5)));
+        let any = |_| Some(NodeId(7));
+        assert_eq!(queue.take_next(any), Some(Outgoing::Datagram(NodeId(7), datagram(1, 5))));
+        assert_eq!((queue.drop_where(|_| true), queue.take_next(any)), (1, None));
+    }
+
+    #[test]
+    fn frames_have_their_size_and_are_decoded_to_what_they_were() {
+        let config =
+            MoteConfig { radio: RadioId(0), header_octets: 20, payload_octets: 96, processing: Duration::ZERO };
+        let (origin, destination) = (NodeId(3), NodeId(59));
+        for (segment, size) in [(Segment::Data { number: 5 }, 116), (Segment::Ack { number: 6 }, 20)] {
+            let frame = Frame::Datagram(Datagram { origin, destination, segment });
+            let octets = frame.encode(config);
+            assert_eq!((octets.len(), Frame::decode(&octets)), (size, Some(frame)));
+        }
+        let message = Frame::Message(Message::Error { origin, destination });
+        assert_eq!(Frame::decode(&message.encode(config)), Some(message));
+        assert_eq!(Frame::decode(&[0; 4]), None);
     }
 }
