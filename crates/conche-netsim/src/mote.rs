@@ -298,55 +298,55 @@ where
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Datagram {
-    pub(super) origin: NodeId,
-    pub(super) destination: NodeId,
-    pub(super) segment: Segment,
+struct Datagram {
+    origin: NodeId,
+    destination: NodeId,
+    segment: Segment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outgoing {
+enum Outgoing {
     Message(NodeId, Message),
     Datagram(NodeId, Datagram),
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct OutgoingQueue(VecDeque<Datagram>);
+struct OutgoingQueue(VecDeque<Datagram>);
 
 impl OutgoingQueue {
-    pub(super) fn push(&mut self, datagram: Datagram) {
+    fn push(&mut self, datagram: Datagram) {
         self.0.push_back(datagram);
     }
 
-    pub(super) fn push_first(&mut self, datagram: Datagram) {
+    fn push_first(&mut self, datagram: Datagram) {
         self.0.push_front(datagram);
     }
 
-    pub(super) fn take_next(&mut self, next_hop: impl Fn(NodeId) -> Option<NodeId>) -> Option<Outgoing> {
+    fn take_next(&mut self, next_hop: impl Fn(NodeId) -> Option<NodeId>) -> Option<Outgoing> {
         let found = self.0.iter().enumerate();
         let (index, to) =
             found.filter_map(|(index, datagram)| Some((index, next_hop(datagram.destination)?))).next()?;
         self.0.remove(index).map(|datagram| Outgoing::Datagram(to, datagram))
     }
 
-    pub(super) fn replace(&mut self, waits: impl Fn(&Datagram) -> bool, by: Datagram) -> bool {
+    fn replace(&mut self, waits: impl Fn(&Datagram) -> bool, by: Datagram) -> bool {
         let waiting = self.0.iter_mut().find(|datagram| waits(datagram));
         waiting.map(|datagram| *datagram = by).is_some()
     }
 
-    pub(super) fn drop_where(&mut self, drops: impl Fn(&Datagram) -> bool) -> u64 {
+    fn drop_where(&mut self, drops: impl Fn(&Datagram) -> bool) -> u64 {
         let before = self.0.len();
         self.0.retain(|datagram| !drops(datagram));
         (before - self.0.len()) as u64
     }
 
-    pub(super) fn destination_of_own(&self, origin: NodeId) -> Option<NodeId> {
+    fn destination_of_own(&self, origin: NodeId) -> Option<NodeId> {
         self.0.iter().find(|datagram| datagram.origin == origin).map(|datagram| datagram.destination)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+enum Frame {
     Message(Message),
     Datagram(Datagram),
 }
@@ -355,7 +355,7 @@ pub(super) enum Frame {
 const DATAGRAM: u8 = 0;
 
 impl Frame {
-    pub(super) fn encode(self, config: MoteConfig) -> Vec<u8> {
+    fn encode(self, config: MoteConfig) -> Vec<u8> {
         let Datagram { origin, destination, segment } = match self {
             Self::Message(message) => return message.encode(),
             Self::Datagram(datagram) => datagram,
@@ -370,7 +370,7 @@ impl Frame {
         octets
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Option<Self> {
+    fn decode(octets: &[u8]) -> Option<Self> {
         let (&[kind, a, b, c, d], rest) = octets.split_first_chunk::<5>()?;
         if kind != DATAGRAM {
             return Message::decode(octets).map(Self::Message);

@@ -126,45 +126,48 @@ impl<E: Copy> Default for Scheduler<E> {
 
 const CHILDREN: usize = 4;
 
-/// A priority queue that returns the smallest key first.
+/// A 4-ary min-heap on unique 128-bit keys.
+///
+/// Four children share two cache lines in a tree half as deep as a binary one: the fastest simple
+/// queue up to a few hundred entries.
 #[derive(Clone, Debug)]
-pub struct Heap<E> {
+struct Heap<E> {
     entries: Vec<Entry<E>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<E> {
-    pub(crate) key: u128,
-    pub(crate) value: E,
+struct Entry<E> {
+    key: u128,
+    value: E,
 }
 
 impl<E: Copy> Heap<E> {
     /// Creates an empty heap.
     #[must_use]
-    pub const fn new() -> Self {
+    const fn new() -> Self {
         Self { entries: Vec::new() }
     }
 
     /// Returns the number of entries.
     #[must_use]
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns `true` if the heap has no entries.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Returns the smallest key.
     #[must_use]
-    pub fn first_key(&self) -> Option<u128> {
+    fn first_key(&self) -> Option<u128> {
         self.entries.first().map(|entry| entry.key)
     }
 
     /// Adds an entry.
-    pub fn push(&mut self, key: u128, value: E) {
+    fn push(&mut self, key: u128, value: E) {
         let entry = Entry { key, value };
         let mut hole = self.entries.len();
         self.entries.push(entry);
@@ -180,7 +183,7 @@ impl<E: Copy> Heap<E> {
     }
 
     /// Removes and returns the entry with the smallest key.
-    pub fn pop(&mut self) -> Option<(u128, E)> {
+    fn pop(&mut self) -> Option<(u128, E)> {
         let last = self.entries.pop()?;
         let Some(&first) = self.entries.first() else {
             return Some((last.key, last.value));
@@ -190,7 +193,7 @@ impl<E: Copy> Heap<E> {
     }
 
     /// Keeps the entries that `keep` accepts.
-    pub fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         self.entries.retain(|entry| keep(&entry.value));
         for hole in (0..self.entries.len().div_ceil(CHILDREN)).rev() {
             let entry = self.entries[hole];
@@ -231,7 +234,7 @@ impl<E: Copy> Default for Heap<E> {
     }
 }
 
-pub(crate) fn time_of(key: u128) -> Instant {
+fn time_of(key: u128) -> Instant {
     Instant::from_nanos(u64::try_from(key >> 64).unwrap_or(u64::MAX))
 }
 
@@ -243,7 +246,7 @@ const FEW: usize = 48;
 const KEPT: usize = 2 * FEW;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Wheel<E> {
+struct Wheel<E> {
     /// Base for digits above the first occupied level; no entry is earlier.
     base: u64,
     /// Occupied slots of each level, and occupied levels.
@@ -254,16 +257,16 @@ pub(crate) struct Wheel<E> {
 }
 
 impl<E: Copy> Wheel<E> {
-    pub(crate) const fn new() -> Self {
+    const fn new() -> Self {
         Self { base: 0, occupied: [0; LEVELS], levels: 0, slots: Vec::new(), len: 0 }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.len
     }
 
     /// Adds an entry, not before the end of the last span handed over.
-    pub(crate) fn push(&mut self, entry: Entry<E>) {
+    fn push(&mut self, entry: Entry<E>) {
         if self.slots.is_empty() {
             self.slots.resize_with(LEVELS * SLOTS, Vec::new);
         }
@@ -272,7 +275,7 @@ impl<E: Copy> Wheel<E> {
     }
 
     /// Appends the earliest span's entries, unordered, to `next`; returns the span's end.
-    pub(crate) fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
+    fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
             let slot = self.occupied[level].trailing_zeros() as usize;
@@ -297,7 +300,7 @@ impl<E: Copy> Wheel<E> {
         None
     }
 
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         for level in 0..LEVELS {
             for slot in 0..SLOTS {
                 let Some(entries) = self.slots.get_mut(level * SLOTS + slot).filter(|entries| !entries.is_empty())

@@ -337,6 +337,8 @@ impl fmt::Display for NoSuchNode {
 
 impl error::Error for NoSuchNode {}
 
+// Changes during a run: run until a time, change something, continue. Events at the time of a
+// change precede it. Changes draw no random numbers, so runs remain functions of their inputs.
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// Returns a changeable link's current configuration.
     ///
@@ -434,6 +436,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 /// Fewer nodes fit into a cache.
 const MANY: usize = 1000;
 
+// With tens of thousands of nodes, each event would wait for memory. Reading the state for a few
+// dozen at once overlaps the waits, and affects no result.
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// Fetches events from the wheel if none are known.
     #[inline]

@@ -210,6 +210,7 @@ impl RadioNetwork {
     }
 }
 
+/// A radio network under construction.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) name: String,

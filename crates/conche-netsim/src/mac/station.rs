@@ -92,6 +92,15 @@ impl Interface {
     }
 }
 
+/// The steps of an attempt.
+///
+/// ```text
+///   sender    │ CCA │ prepare │ turnaround ░░│ frame ▓▓▓▓▓▓▓▓│ wait for the ACK ....      │ spacing │
+///   receiver  │                              │ ............. │ turnaround ░░│ ACK ▓▓▓│
+/// ```
+///
+/// A station does not receive while it switches and transmits. While an acknowledgment is due, its
+/// attempts find the channel busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Step {
     #[default]

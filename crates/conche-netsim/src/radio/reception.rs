@@ -111,7 +111,11 @@ pub fn cc2420_symbol_error_rate(snr: f64) -> f64 {
     0.5 * libm::erfc(0.9794 * (to_db(snr) - 2.3851) * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Results are identical to the curve's.
+/// A cache of a reception curve's results, which are identical to the curve's.
+///
+/// Most frames are alone on the channel, so signals, noises and lengths recur, and a result takes
+/// one or two exponentials, a logarithm and perhaps the error function. Colliding frames recur with
+/// different overlaps: the part that depends only on signal and noise has its own cache.
 #[derive(Debug)]
 pub(super) struct CachedCurve {
     curve: ReceptionCurve,

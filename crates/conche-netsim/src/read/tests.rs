@@ -162,7 +162,7 @@ fn media_read_as_documented() {
         values!(enum ReceptionCurve in "../radio/reception.rs"),
         [ReceptionCurve::Oqpsk, ReceptionCurve::Cc2420, ReceptionCurve::Transitional { middle_db: 4.6, width_db: 1.9 },]
     );
-    assert_eq!(values!(struct Position in "../radio/position.rs"), [Position::metres(3.0, 4.5)]);
+    assert_eq!(values!(struct Position in "../radio/stations.rs"), [Position::metres(3.0, 4.5)]);
 }
 
 #[test]

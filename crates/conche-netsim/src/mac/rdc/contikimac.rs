@@ -20,13 +20,6 @@
 //! - Checks cost no event on an idle channel: they are scheduled for stations that one strobe train
 //!   reaches above the assessment threshold; two trains above it only together wake none.
 //! - The phase table has room for all neighbours, and rtimers never fire late.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `config` | the protocol's times and counts |
-//! | `phase` | clocks with drift; wake-up times of neighbours |
-//! | `strobe` | the sender |
-//! | `power_cycle` | the receiver |
 
 use std::time::Duration;
 
@@ -74,6 +67,7 @@ impl DutyCycle {
     }
 }
 
+// The receiver (`powercycle`): checks the channel, stays on if busy, sleeps.
 impl RadioNetwork {
     pub(super) fn schedule_check(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
@@ -166,15 +160,16 @@ impl RadioNetwork {
     }
 }
 
+/// A station's clock, with drift (`phase.c`).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+struct Clock {
     first: Instant,
     cycle: Duration,
 }
 
 /// Wake-up times of neighbours.
 #[derive(Debug, Default)]
-pub(super) struct Phases(Vec<Phase>);
+struct Phases(Vec<Phase>);
 
 #[derive(Clone, Copy, Debug)]
 struct Phase {
@@ -246,8 +241,9 @@ fn next(from: Instant, cycle: Duration, earliest: Instant) -> Instant {
     from + Duration::from_nanos(u64::try_from(cycles * cycle.as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// The sender's strobes (`send_packet`): it waits for the neighbour's phase, assesses the channel, strobes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Train {
+struct Train {
     /// The neighbour's phase is known (`is_known_receiver`).
     known_receiver: bool,
     /// The burst's previous frame has kept the neighbour awake (`is_receiver_awake`).

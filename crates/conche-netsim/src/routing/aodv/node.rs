@@ -259,14 +259,15 @@ impl Aodv {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Route {
-    pub(super) next_hop: NodeId,
-    pub(super) cost: Cost,
-    pub(super) sequence: u16,
+struct Route {
+    next_hop: NodeId,
+    cost: Cost,
+    sequence: u16,
 }
 
+/// The latest and best route per destination (RFC 3561 §6.2).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
+struct Table {
     routes: BTreeMap<NodeId, Entry>,
 }
 
@@ -277,12 +278,12 @@ struct Entry {
 }
 
 impl Table {
-    pub(super) fn get(&self, destination: NodeId) -> Option<Route> {
+    fn get(&self, destination: NodeId) -> Option<Route> {
         self.routes.get(&destination).filter(|entry| entry.valid).map(|entry| entry.route)
     }
 
     /// Stores a route if newer, or equally new and better.
-    pub(super) fn offer(&mut self, destination: NodeId, route: Route, metric: &Metric) {
+    fn offer(&mut self, destination: NodeId, route: Route, metric: &Metric) {
         let takes = |known: &Entry| {
             let known_route = known.route;
             newer(route.sequence, known_route.sequence)
@@ -295,13 +296,13 @@ impl Table {
     }
 
     /// Invalidates routes over a neighbour.
-    pub(super) fn break_link(&mut self, neighbour: NodeId) {
+    fn break_link(&mut self, neighbour: NodeId) {
         for entry in self.routes.values_mut().filter(|entry| entry.route.next_hop == neighbour) {
             entry.valid = false;
         }
     }
 
-    pub(super) fn break_route(&mut self, destination: NodeId, next_hop: NodeId) {
+    fn break_route(&mut self, destination: NodeId, next_hop: NodeId) {
         if let Some(entry) = self.routes.get_mut(&destination).filter(|entry| entry.route.next_hop == next_hop) {
             entry.valid = false;
         }
@@ -309,7 +310,7 @@ impl Table {
 }
 
 /// With wrap-around (RFC 3561 §6.1).
-pub(super) fn newer(one: u16, other: u16) -> bool {
+fn newer(one: u16, other: u16) -> bool {
     (1..1 << 15).contains(&one.wrapping_sub(other))
 }
 

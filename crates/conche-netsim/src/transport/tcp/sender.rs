@@ -325,8 +325,9 @@ enum Next {
     Nothing,
 }
 
+/// Size of the send window.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+struct Window {
     segments: u16,
     limit: u16,
     reno: Option<Reno>,
@@ -354,22 +355,22 @@ const LEAST_THRESHOLD: u16 = 2;
 
 impl Window {
     /// Grows by one segment per acknowledgment, up to its limit.
-    pub(super) fn limited(limit: u16) -> Self {
+    fn limited(limit: u16) -> Self {
         Self { segments: 1, limit, reno: None }
     }
 
-    pub(super) fn reno(limit: u16) -> Self {
+    fn reno(limit: u16) -> Self {
         let reno = Reno { threshold: limit, new_acks: 0, duplicates: 0, recover: 0, recovers: false };
         Self { segments: 1, limit, reno: Some(reno) }
     }
 
-    pub(super) fn segments(&self) -> u16 {
+    fn segments(&self) -> u16 {
         self.segments
     }
 
     /// Handles the acknowledgment of `count` segments, at least one, up to `until`; returns `true`
     /// if the next is lost.
-    pub(super) fn acknowledged(&mut self, count: u16, until: u32) -> bool {
+    fn acknowledged(&mut self, count: u16, until: u32) -> bool {
         let Some(reno) = &mut self.reno else {
             self.segments = self.segments.saturating_add(1).min(self.limit).max(1);
             return false;
@@ -398,7 +399,7 @@ impl Window {
 
     /// `head` is the first of `flight` segments in flight, all before `end`; returns `true` if it
     /// is lost.
-    pub(super) fn duplicate(&mut self, flight: u16, head: u32, end: u32) -> bool {
+    fn duplicate(&mut self, flight: u16, head: u32, end: u32) -> bool {
         let Some(reno) = &mut self.reno else { return false };
         if reno.recovers {
             // One more segment has left the network.
@@ -421,7 +422,7 @@ impl Window {
     ///
     /// `flight` is the data segments in flight, or `None`, which keeps the threshold, for a segment
     /// that was not data or had expired before (RFC 5681 §3.1).
-    pub(super) fn timed_out(&mut self, flight: Option<u16>, end: u32) {
+    fn timed_out(&mut self, flight: Option<u16>, end: u32) {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {
             let threshold = flight.map_or(reno.threshold, |flight| (flight / 2).max(LEAST_THRESHOLD));
@@ -430,21 +431,22 @@ impl Window {
     }
 }
 
+/// A segment as an exchange of the controller.
 #[derive(Debug)]
-pub(super) struct Exchange<C: Controller> {
+struct Exchange<C: Controller> {
     flight: C::Flight,
     /// Times of all transmissions.
-    pub(super) sent: SmallVec<[Instant; 2]>,
-    pub(super) deadline: Option<Instant>,
+    sent: SmallVec<[Instant; 2]>,
+    deadline: Option<Instant>,
     /// Earliest time of the next retransmission, once returned by the controller.
     again: Option<Instant>,
-    pub(super) timeouts: u8,
-    pub(super) acknowledged: bool,
+    timeouts: u8,
+    acknowledged: bool,
 }
 
 /// How a segment's arrival was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+enum Known {
     /// By its own acknowledgment.
     InTime,
     /// By a later segment's: its own was lost, or an earlier segment was missing.
@@ -452,13 +454,13 @@ pub(super) enum Known {
 }
 
 impl<C: Controller> Exchange<C> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let flight = C::Flight::default();
         Self { flight, sent: SmallVec::new(), deadline: None, again: None, timeouts: 0, acknowledged: false }
     }
 
     /// Records a transmission and returns its timeout.
-    pub(super) fn transmit(
+    fn transmit(
         &mut self,
         controller: &C,
         peer: &mut C::Peer,
@@ -474,7 +476,7 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// Returns the earliest time of a transmission; now for the first.
-    pub(super) fn may_leave_again(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, load: Load) -> Instant {
+    fn may_leave_again(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, load: Load) -> Instant {
         if self.sent.is_empty() {
             return now;
         }
@@ -484,12 +486,12 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// Marks a loss before the timeout; the segment may be retransmitted at once.
-    pub(super) fn lost(&mut self, now: Instant) {
+    fn lost(&mut self, now: Instant) {
         (self.deadline, self.again) = (None, Some(now));
     }
 
     /// Returns an unambiguous round-trip time.
-    pub(super) fn acknowledge(
+    fn acknowledge(
         &mut self,
         controller: &C,
         peer: &mut C::Peer,
@@ -507,14 +509,7 @@ impl<C: Controller> Exchange<C> {
         (in_time && self.sent.len() == 1).then(|| event.since_first())
     }
 
-    pub(super) fn abandon(
-        &mut self,
-        controller: &C,
-        peer: &mut C::Peer,
-        now: Instant,
-        reason: AbandonReason,
-        load: Load,
-    ) {
+    fn abandon(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, reason: AbandonReason, load: Load) {
         if !self.acknowledged && !self.sent.is_empty() {
             controller.abandoned(peer, &self.flight, &Abandoned { now, reason, sent: &self.sent, load });
         }
