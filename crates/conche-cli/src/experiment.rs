@@ -13,8 +13,8 @@ use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
 use conche_lab::results::{Begin, Build, Finished, Origin, Program, StoreError};
-use conche_lab::value::{MeasuredValue, write_json};
 use conche_lab::scenario::{Effort, ScenarioError};
+use conche_lab::value::{MeasuredValue, write_json};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::Global;

@@ -1,3 +1,5 @@
+//! Quantities: a number and its unit.
+
 use std::fmt;
 
 /// Why a quantity could not be parsed.

@@ -1,3 +1,5 @@
+//! Bit rates.
+
 use std::time::Duration;
 
 use super::quantity::{Quantity, quantity};

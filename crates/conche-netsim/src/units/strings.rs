@@ -1,3 +1,5 @@
+//! The text form of quantities.
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
