@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use super::PAYLOAD;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Index, Linked, Links, List};
+use crate::store::{Arena, Index, Linked, Links, List, Slot};
 use conche_cc::Instant;
 
 /// Identifies a peer and its request, without block options but with the local address, by keyed
@@ -121,12 +121,12 @@ impl<T> Linked<ByUse> for Context<T> {
 #[derive(Debug)]
 pub(crate) struct Contexts<T> {
     bounds: Bounds,
-    slots: Arena<Context<T>>,
-    by_key: Index,
-    by_peer: Index,
+    slots: Arena<Context<T>, Slot<T>>,
+    by_key: Index<Slot<T>>,
+    by_peer: Index<Slot<T>>,
     /// In order of last use, which is the order of expiry.
-    by_use: List<ByUse>,
-    finished: List<ByUse>,
+    by_use: List<ByUse, Slot<T>>,
+    finished: List<ByUse, Slot<T>>,
     /// Contexts and bytes per source.
     counts: Shares,
     shares: Shares,
@@ -161,7 +161,7 @@ impl<T> Contexts<T> {
     }
 
     /// Marks the context of a key as used, or drops it if it is too old.
-    pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(u32, &mut T)> {
+    pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(Slot<T>, &mut T)> {
         let index = self.find(key)?;
         // A sum could saturate at the far future.
         if now - self.slots[index].begun >= self.bounds.longest {
@@ -193,7 +193,7 @@ impl<T> Contexts<T> {
         Some(now - self.slots[index].used)
     }
 
-    pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut T> {
+    pub(crate) fn at_mut(&mut self, index: Slot<T>) -> Option<&mut T> {
         self.slots.get_mut(index).map(|context| &mut context.value)
     }
 
@@ -252,7 +252,7 @@ impl<T> Contexts<T> {
         self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
     }
 
-    pub(crate) fn grow(&mut self, now: Instant, index: u32, bytes: usize) -> Result<(), Full> {
+    pub(crate) fn grow(&mut self, now: Instant, index: Slot<T>, bytes: usize) -> Result<(), Full> {
         let context = self.slots.get(index).ok_or(Full)?;
         let (key, group, more) = (context.key, context.group, bytes.saturating_sub(context.bytes));
         if more > 0 {
@@ -307,22 +307,22 @@ impl<T> Contexts<T> {
         self.first_to_expire().map(|index| self.expiry(index))
     }
 
-    fn first_to_expire(&self) -> Option<u32> {
+    fn first_to_expire(&self) -> Option<Slot<T>> {
         let firsts = [self.by_use.first(), self.finished.first()];
         firsts.into_iter().flatten().min_by_key(|&index| self.expiry(index))
     }
 
-    fn expiry(&self, index: u32) -> Instant {
+    fn expiry(&self, index: Slot<T>) -> Instant {
         self.slots[index].used + self.bounds.idle
     }
 
-    fn find(&mut self, key: Key) -> Option<u32> {
+    fn find(&mut self, key: Key) -> Option<Slot<T>> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
     /// Returns the number of contexts of a peer, and the one to evict first: a finished one, or the
     /// least recently used.
-    fn of_peer(&self, from: u64) -> (usize, Option<u32>) {
+    fn of_peer(&self, from: u64) -> (usize, Option<Slot<T>>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
         // A search without a match visits all.
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
@@ -410,7 +410,7 @@ impl<T> Contexts<T> {
         }
     }
 
-    fn take(&mut self, index: u32) -> Option<T> {
+    fn take(&mut self, index: Slot<T>) -> Option<T> {
         self.unlink(index);
         self.by_key.remove(index);
         self.by_peer.remove(index);
@@ -421,7 +421,7 @@ impl<T> Contexts<T> {
         Some(value)
     }
 
-    fn unlink(&mut self, index: u32) {
+    fn unlink(&mut self, index: Slot<T>) {
         let list = if self.slots[index].finished { &mut self.finished } else { &mut self.by_use };
         list.remove(&mut self.slots, index);
     }

@@ -52,7 +52,7 @@ use crate::codec::Message;
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
-use crate::observe::{ObserverId, Observers, SubscriptionId};
+use crate::observe::{ObserverId, ObserverIndex, Observers, SubscriptionId};
 use crate::server::{Incoming, Server};
 use crate::transport::{
     ChooseController, ChoosePath, ControllerId, Deduplication, Departure, ExchangeId, Failure, Flight, Next, Opening,
@@ -495,7 +495,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && !pings
         {
             let exchange = transport.exchanges.get(id.index);
-            self.server.observers.left(now, observer, exchange.id, exchange.confirmable);
+            self.server.observers.left(now, ObserverIndex::of(observer), exchange.id, exchange.confirmable);
         }
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }

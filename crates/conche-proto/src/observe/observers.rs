@@ -20,8 +20,12 @@ use crate::config::{Limits, ObserverChecks, SharedConfig};
 use crate::hash::Keyed;
 use crate::security::Security;
 use crate::shares::{CANDIDATES, Group, Shares};
-use crate::store::{Arena, Index, Linked, Links, List, Seldom, Timers};
+use crate::store::{Arena, Index, Linked, Links, List, Seldom, Slot, Timers};
 use crate::transport::{Content, ExchangeId, Failure, Reliability, RequestId, Response};
+
+pub(crate) type ObserverIndex = Slot<Observer>;
+type WatcherIndex = Slot<ObservingPeer>;
+type TopicIndex = Slot<Topic>;
 
 /// Identifies an observer of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,25 +102,25 @@ const _: () = assert!(Observers::BYTES <= 120 + size_of::<Place>());
 /// All observers of this endpoint's resources.
 #[derive(Debug)]
 pub(crate) struct Observers {
-    pub(super) slots: Arena<Observer>,
-    by_place: Index,
-    pub(super) watchers: Arena<ObservingPeer>,
-    by_peer: Index,
-    pub(super) topics: Arena<Topic>,
-    pub(super) by_name: Index,
+    pub(super) slots: Arena<Observer, ObserverIndex>,
+    by_place: Index<ObserverIndex>,
+    pub(super) watchers: Arena<ObservingPeer, WatcherIndex>,
+    by_peer: Index<WatcherIndex>,
+    pub(super) topics: Arena<Topic, TopicIndex>,
+    pub(super) by_name: Index<TopicIndex>,
     /// Topics whose observers are being visited, in turn.
-    pub(super) walking: List<Walking>,
+    pub(super) walking: List<Walking, TopicIndex>,
     /// Timers for the newest state of each topic to settle.
-    pub(super) settling: Timers,
+    pub(super) settling: Timers<TopicIndex>,
     shares: Shares,
     hosts: Shares,
     /// Topics opened, and bytes of states, per group.
     topic_shares: Shares,
     state_shares: Shares,
     /// In the order of the last proof or registration.
-    unproven: List<OfPresence>,
-    checked: List<OfPresence>,
-    proven: List<OfPresence>,
+    unproven: List<OfPresence, ObserverIndex>,
+    checked: List<OfPresence, ObserverIndex>,
+    proven: List<OfPresence, ObserverIndex>,
     /// Unproven observers per group, checked or not.
     unproven_shares: Shares,
     /// Unproven observers without a check in progress, and the number above which they are checked
@@ -127,7 +131,7 @@ pub(crate) struct Observers {
     hash: Keyed,
     generation: u32,
     /// Observers with an unanswered registration, by request.
-    registering: BTreeMap<RequestId, u32>,
+    registering: BTreeMap<RequestId, ObserverIndex>,
     /// Highest number of any ended topic.
     sequence: Sequence,
 }
@@ -186,12 +190,12 @@ impl Observers {
     }
 
     /// Returns the observer that this unanswered request registers.
-    pub(crate) fn registered_by(&self, request: RequestId) -> Option<u32> {
+    pub(crate) fn registered_by(&self, request: RequestId) -> Option<ObserverIndex> {
         self.registering.get(&request).copied()
     }
 
     /// Forgets the request that registered an observer.
-    pub(super) fn end_registration(&mut self, index: u32) {
+    pub(super) fn end_registration(&mut self, index: ObserverIndex) {
         if let Progress::Unanswered(request) = self.slots[index].progress {
             self.registering.remove(&request);
         }
@@ -199,7 +203,13 @@ impl Observers {
 
     /// Sets the token to that of the registration's next message: response and notifications have
     /// the token of the last one (RFC 7959 §2.5).
-    pub(crate) fn continue_registration(&mut self, index: u32, token: Token, asked: Asked, security: Security) {
+    pub(crate) fn continue_registration(
+        &mut self,
+        index: ObserverIndex,
+        token: Token,
+        asked: Asked,
+        security: Security,
+    ) {
         let Observer { watcher, token: before, presence, .. } = &self.slots[index];
         let ObservingPeer { peer, group, .. } = self.watchers[*watcher];
         let unproven = (*presence != Presence::Proven).then_some(&mut self.unproven_shares);
@@ -215,7 +225,7 @@ impl Observers {
     }
 
     /// Returns the number of observers of a topic, and one of them.
-    pub(crate) fn of_topic(&self, name: u64) -> (usize, Option<u32>) {
+    pub(crate) fn of_topic(&self, name: u64) -> (usize, Option<ObserverIndex>) {
         let topic = self.by_name.peek(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name);
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
@@ -241,13 +251,13 @@ impl Observers {
 
     /// Returns the observer to evict first, and its group: of the oldest unproven ones, one of the
     /// group that holds most.
-    pub(crate) fn displaceable(&mut self) -> Option<(u32, Group)> {
+    pub(crate) fn displaceable(&mut self) -> Option<(ObserverIndex, Group)> {
         let checked = self.checked.first_few(&mut self.slots, CANDIDATES);
         let oldest = match checked.is_empty() {
             true => self.unproven.first_few(&mut self.slots, CANDIDATES),
             false => checked,
         };
-        let group = |index: u32| self.watchers[self.slots[index].watcher].group;
+        let group = |index: ObserverIndex| self.watchers[self.slots[index].watcher].group;
         let candidates = oldest.into_iter().map(|index| (index, group(index)));
         // The oldest, if several groups hold equally many.
         candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
@@ -260,7 +270,7 @@ impl Observers {
     }
 
     /// Reserves bytes for the state of this observer's topic, within `capacity`.
-    pub(crate) fn reserve(&mut self, index: u32, bytes: usize, capacity: usize) -> bool {
+    pub(crate) fn reserve(&mut self, index: ObserverIndex, bytes: usize, capacity: usize) -> bool {
         let topic = self.slots[index].topic;
         bytes <= self.topics[topic].bytes || self.resize(topic, bytes, Some(capacity))
     }
@@ -268,7 +278,7 @@ impl Observers {
     /// Returns the group whose share of `capacity` has room for a state of this size: the one
     /// charged for the topic, or that of another observer. A group cannot end the observations of
     /// others by opening a topic first and then filling its share.
-    pub(super) fn payer(&mut self, topic: u32, bytes: usize, capacity: usize) -> Option<Group> {
+    pub(super) fn payer(&mut self, topic: TopicIndex, bytes: usize, capacity: usize) -> Option<Group> {
         let Self { topics, slots, watchers, state_shares, .. } = self;
         let &Topic { group, bytes: before, ref observers, .. } = &topics[topic];
         if bytes <= before || state_shares.admits(group, bytes - before, capacity) {
@@ -282,7 +292,7 @@ impl Observers {
     }
 
     /// Sets the size of a topic's state, within `capacity`.
-    pub(super) fn resize(&mut self, topic: u32, bytes: usize, capacity: Option<usize>) -> bool {
+    pub(super) fn resize(&mut self, topic: TopicIndex, bytes: usize, capacity: Option<usize>) -> bool {
         let payer = match capacity {
             Some(capacity) => self.payer(topic, bytes, capacity),
             None => Some(self.topics[topic].group),
@@ -338,11 +348,11 @@ impl Observers {
         self.shares.take(group, places);
         self.hosts.take(host, 1);
         self.registering.insert(request, index);
-        Some(ObserverId { index, generation: self.generation })
+        Some(ObserverId { index: index.number(), generation: self.generation })
     }
 
     /// Removes an observer without a notification in progress; returns its peer.
-    pub(crate) fn remove(&mut self, index: u32) -> u32 {
+    pub(crate) fn remove(&mut self, index: ObserverIndex) -> u32 {
         self.end_registration(index);
         self.unlist(index);
         let &Observer { watcher, topic, ref token, .. } = &self.slots[index];
@@ -364,7 +374,7 @@ impl Observers {
         peer
     }
 
-    fn list(&mut self, presence: Presence) -> &mut List<OfPresence> {
+    fn list(&mut self, presence: Presence) -> &mut List<OfPresence, ObserverIndex> {
         match presence {
             Presence::Unproven => &mut self.unproven,
             Presence::Checked => &mut self.checked,
@@ -372,7 +382,7 @@ impl Observers {
         }
     }
 
-    fn enlist(&mut self, index: u32, presence: Presence) {
+    fn enlist(&mut self, index: ObserverIndex, presence: Presence) {
         self.slots[index].presence = presence;
         self.unproven_len += usize::from(presence == Presence::Unproven);
         if presence != Presence::Proven {
@@ -384,7 +394,7 @@ impl Observers {
         *self.list(presence) = list;
     }
 
-    fn unlist(&mut self, index: u32) {
+    fn unlist(&mut self, index: ObserverIndex) {
         let presence = self.slots[index].presence;
         self.unproven_len -= usize::from(presence == Presence::Unproven);
         if presence != Presence::Proven {
@@ -396,7 +406,7 @@ impl Observers {
         *self.list(presence) = list;
     }
 
-    pub(super) fn set_presence(&mut self, now: Instant, index: u32, presence: Presence) {
+    pub(super) fn set_presence(&mut self, now: Instant, index: ObserverIndex, presence: Presence) {
         self.unlist(index);
         if presence != Presence::Checked {
             self.slots[index].confirmed = now;
@@ -406,16 +416,19 @@ impl Observers {
 
     pub(super) fn next_check(&self) -> Option<Instant> {
         let checks = self.checks?;
-        let due = |list: &List<OfPresence>, after| list.first().map(|index| self.slots[index].confirmed + after);
+        let due = |list: &List<OfPresence, ObserverIndex>, after| {
+            list.first().map(|index| self.slots[index].confirmed + after)
+        };
         let (first, again) = (due(&self.unproven, checks.first), due(&self.proven, checks.every));
         first.into_iter().chain(again).min()
     }
 
     /// Takes the next observer to be checked now.
-    pub(super) fn take_check(&mut self, now: Instant) -> Option<u32> {
+    pub(super) fn take_check(&mut self, now: Instant) -> Option<ObserverIndex> {
         let checks = self.checks?;
-        let due =
-            |list: &List<OfPresence>, after| list.first().filter(|&index| self.slots[index].confirmed + after <= now);
+        let due = |list: &List<OfPresence, ObserverIndex>, after| {
+            list.first().filter(|&index| self.slots[index].confirmed + after <= now)
+        };
         let crowded = self.unproven.first().filter(|_| self.unproven_len > self.crowded);
         let index = crowded.or(due(&self.unproven, checks.first)).or(due(&self.proven, checks.every))?;
         self.set_presence(now, index, Presence::Checked);
@@ -423,32 +436,33 @@ impl Observers {
     }
 
     /// Returns one of the observers of a peer.
-    pub(crate) fn of_peer(&mut self, peer: u32) -> Option<u32> {
+    pub(crate) fn of_peer(&mut self, peer: u32) -> Option<ObserverIndex> {
         let watcher = self.watcher(peer)?;
         self.watchers[watcher].observers.first()
     }
 
     /// Returns the place of an existing observer.
-    pub(crate) fn live(&self, id: ObserverId) -> Option<u32> {
-        self.slots.get(id.index).filter(|observer| observer.generation == id.generation).map(|_| id.index)
+    pub(crate) fn live(&self, id: ObserverId) -> Option<ObserverIndex> {
+        let index = ObserverIndex::of(id.index);
+        self.slots.get(index).filter(|observer| observer.generation == id.generation).map(|_| index)
     }
 
     /// Returns ID, peer and topic of an observer.
-    pub(crate) fn named(&self, index: u32) -> (ObserverId, u32, u64) {
+    pub(crate) fn named(&self, index: ObserverIndex) -> (ObserverId, u32, u64) {
         let &Observer { generation, watcher, topic, .. } = &self.slots[index];
-        (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
+        (ObserverId { index: index.number(), generation }, self.watchers[watcher].peer, self.topics[topic].name)
     }
 
-    pub(crate) fn place(&self, index: u32) -> Place {
+    pub(crate) fn place(&self, index: ObserverIndex) -> Place {
         let Observer { watcher, token, local, .. } = &self.slots[index];
         Place { peer: self.watchers[*watcher].peer, token: token.clone(), local: *local }
     }
 
-    pub(crate) fn is_secured_as(&self, index: u32, security: &Security) -> bool {
+    pub(crate) fn is_secured_as(&self, index: ObserverIndex, security: &Security) -> bool {
         self.slots[index].security.is_as(security)
     }
 
-    pub(crate) fn find(&mut self, place: &Place) -> Option<u32> {
+    pub(crate) fn find(&mut self, place: &Place) -> Option<ObserverIndex> {
         let (watchers, hash) = (&self.watchers, self.hash_of(place.peer, &place.token));
         let is_it = |observer: &Observer| {
             let Observer { watcher, token, local, .. } = observer;
@@ -458,7 +472,13 @@ impl Observers {
     }
 
     /// Returns the observer whose last notification had this message ID, within the ID's lifetime.
-    pub(crate) fn with_id(&mut self, now: Instant, peer: u32, id: MessageId, lifetime: Duration) -> Option<u32> {
+    pub(crate) fn with_id(
+        &mut self,
+        now: Instant,
+        peer: u32,
+        id: MessageId,
+        lifetime: Duration,
+    ) -> Option<ObserverIndex> {
         let watcher = self.watcher(peer)?;
         let lives = |left: Stamp| u128::from(left.age_ms(Stamp::at(now))) < lifetime.as_millis();
         let is_it = |observer: &Observer| observer.last == Some(id) && lives(observer.left);
@@ -466,7 +486,7 @@ impl Observers {
     }
 
     /// Returns the observer whose first response this exchange sent.
-    pub(crate) fn first_answered_by(&mut self, place: &Place, exchange: ExchangeId) -> Option<u32> {
+    pub(crate) fn first_answered_by(&mut self, place: &Place, exchange: ExchangeId) -> Option<ObserverIndex> {
         self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
 
@@ -474,12 +494,12 @@ impl Observers {
         self.hash.hash(&(peer, token))
     }
 
-    fn watcher(&mut self, peer: u32) -> Option<u32> {
+    fn watcher(&mut self, peer: u32) -> Option<WatcherIndex> {
         self.by_peer
             .find(&self.watchers, self.hash.spread(peer.into(), 0), |watcher: &ObservingPeer| watcher.peer == peer)
     }
 
-    fn open_watcher(&mut self, peer: u32, group: Group, host: Group) -> Option<u32> {
+    fn open_watcher(&mut self, peer: u32, group: Group, host: Group) -> Option<WatcherIndex> {
         if let Some(watcher) = self.watcher(peer) {
             return Some(watcher);
         }
@@ -489,11 +509,11 @@ impl Observers {
         Some(index)
     }
 
-    pub(super) fn topic(&mut self, name: u64) -> Option<u32> {
+    pub(super) fn topic(&mut self, name: u64) -> Option<TopicIndex> {
         self.by_name.find(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name)
     }
 
-    fn open_topic(&mut self, name: u64, group: Group) -> Option<u32> {
+    fn open_topic(&mut self, name: u64, group: Group) -> Option<TopicIndex> {
         if let Some(topic) = self.topic(name) {
             return Some(topic);
         }
@@ -503,7 +523,7 @@ impl Observers {
         Some(index)
     }
 
-    fn close_if_unobserved(&mut self, index: u32) {
+    fn close_if_unobserved(&mut self, index: TopicIndex) {
         let &Topic { len, walks, named, sequence, group, bytes, .. } = &self.topics[index];
         if len > 0 {
             return;
@@ -527,12 +547,12 @@ impl Observers {
 const NON_IN_A_ROW: u8 = 4;
 
 impl Observers {
-    pub(crate) fn progress(&self, index: u32) -> Progress {
+    pub(crate) fn progress(&self, index: ObserverIndex) -> Progress {
         self.slots[index].progress
     }
 
     /// Adds the Observe option to the first response, with the number of the state at registration.
-    pub(crate) fn first_response(&mut self, now: Instant, index: u32, response: &Response) -> Body {
+    pub(crate) fn first_response(&mut self, now: Instant, index: ObserverIndex, response: &Response) -> Body {
         let Response { code, body, .. } = response;
         let observer = &mut self.slots[index];
         observer.format = ContentFormat::of(*code, body);
@@ -543,14 +563,14 @@ impl Observers {
     }
 
     /// Records the answer to the registration, by `exchange` if not piggybacked.
-    pub(crate) fn answered(&mut self, index: u32, exchange: Option<ExchangeId>) {
+    pub(crate) fn answered(&mut self, index: ObserverIndex, exchange: Option<ExchangeId>) {
         self.end_registration(index);
         let observer = &mut self.slots[index];
         (observer.progress, observer.first) = (Progress::Idle, exchange.map(|exchange| exchange.generation));
     }
 
     /// Records that the first response was sent as a NON with this ID.
-    pub(crate) fn answer_left(&mut self, now: Instant, index: u32, id: MessageId) {
+    pub(crate) fn answer_left(&mut self, now: Instant, index: ObserverIndex, id: MessageId) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
     }
@@ -597,7 +617,7 @@ impl Observers {
         Some(len)
     }
 
-    fn walk(&mut self, index: u32) {
+    fn walk(&mut self, index: TopicIndex) {
         let topic = &mut self.topics[index];
         topic.to_visit = topic.len;
         if !core::mem::replace(&mut topic.walks, true) {
@@ -615,7 +635,7 @@ impl Observers {
     }
 
     /// Returns the next observer to notify or check; topics take turns.
-    pub(crate) fn visit(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn visit(&mut self, now: Instant) -> Option<ObserverIndex> {
         if let Some(observer) = self.take_check(now) {
             return Some(observer);
         }
@@ -641,7 +661,7 @@ impl Observers {
     }
 
     /// Returns `true` if the newest state was not sent to the observer and can be.
-    pub(crate) fn is_behind(&self, index: u32) -> bool {
+    pub(crate) fn is_behind(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         let unanswered = matches!(observer.progress, Progress::Unanswered(_));
         !unanswered && !observer.over && observer.seen != self.topics[observer.topic].version
@@ -650,7 +670,7 @@ impl Observers {
     /// Returns `true` if the newest state has settled, but was sent only in Non-confirmable
     /// messages: it is repeated as a Confirmable one, for eventual consistency (RFC 7641 §1.3,
     /// §4.5).
-    pub(crate) fn is_doubtful(&self, index: u32) -> bool {
+    pub(crate) fn is_doubtful(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         let topic = &self.topics[observer.topic];
         let never = |state: &State| state.reliability == Some(Reliability::NeverConfirmable);
@@ -658,24 +678,24 @@ impl Observers {
     }
 
     /// Returns `true` if the observer must prove its presence, and has no message to acknowledge.
-    pub(crate) fn is_in_question(&self, index: u32) -> bool {
+    pub(crate) fn is_in_question(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         observer.presence == Presence::Checked && observer.progress == Progress::Idle
     }
 
     /// Returns `true` if the observer was sent the last state.
-    pub(crate) fn is_over(&self, index: u32) -> bool {
+    pub(crate) fn is_over(&self, index: ObserverIndex) -> bool {
         let topic = &self.topics[self.slots[index].topic];
         topic.is_over() && !self.is_behind(index)
     }
 
     /// Returns `true` if the observer was sent 4.06 for another Content-Format (RFC 7641 §4.2).
-    pub(crate) fn has_other_format(&self, index: u32) -> bool {
+    pub(crate) fn has_other_format(&self, index: ObserverIndex) -> bool {
         self.slots[index].over
     }
 
     /// Returns the newest state as a notification, and records it as sent.
-    pub(crate) fn message(&mut self, now: Instant, index: u32) -> Option<Notification> {
+    pub(crate) fn message(&mut self, now: Instant, index: ObserverIndex) -> Option<Notification> {
         let observer = &mut self.slots[index];
         let topic = &self.topics[observer.topic];
         let State { content, reliability } = topic.state.as_ref()?;
@@ -705,11 +725,11 @@ impl Observers {
     }
 
     /// Records a notification in progress.
-    pub(crate) fn sending(&mut self, index: u32, exchange: ExchangeId) {
+    pub(crate) fn sending(&mut self, index: ObserverIndex, exchange: ExchangeId) {
         self.slots[index].progress = Progress::Sending(exchange);
     }
 
-    pub(crate) fn left(&mut self, now: Instant, index: u32, id: MessageId, confirmable: bool) {
+    pub(crate) fn left(&mut self, now: Instant, index: ObserverIndex, id: MessageId, confirmable: bool) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
         if !confirmable {
@@ -718,19 +738,19 @@ impl Observers {
     }
 
     /// Records a sent payload of a Q-Block notification.
-    pub(crate) fn payload_left(&mut self, now: Instant, index: u32, id: MessageId, begins: bool) {
+    pub(crate) fn payload_left(&mut self, now: Instant, index: ObserverIndex, id: MessageId, begins: bool) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
         observer.unconfirmed = observer.unconfirmed.saturating_add(u8::from(begins));
     }
 
-    pub(crate) fn idle(&mut self, index: u32) {
+    pub(crate) fn idle(&mut self, index: ObserverIndex) {
         self.slots[index].progress = Progress::Idle;
     }
 
     /// Records an acknowledgement of a notification, a first response or a ping: a proof of
     /// presence if message IDs from the peer are trusted.
-    pub(crate) fn acknowledged(&mut self, now: Instant, index: u32, trusted: bool) {
+    pub(crate) fn acknowledged(&mut self, now: Instant, index: ObserverIndex, trusted: bool) {
         let observer = &mut self.slots[index];
         (observer.acknowledged, observer.unconfirmed) = (true, 0);
         if trusted {
@@ -741,7 +761,7 @@ impl Observers {
     }
 
     /// Records that the notification was never sent.
-    pub(crate) fn missed(&mut self, index: u32) {
+    pub(crate) fn missed(&mut self, index: ObserverIndex) {
         let observer = &mut self.slots[index];
         (observer.seen, observer.over) = (observer.seen.wrapping_sub(1), false);
     }
@@ -757,10 +777,10 @@ pub(crate) enum Progress {
 }
 
 #[derive(Debug)]
-pub(super) struct Observer {
+pub(crate) struct Observer {
     pub(super) generation: u32,
-    pub(super) watcher: u32,
-    pub(super) topic: u32,
+    pub(super) watcher: WatcherIndex,
+    pub(super) topic: TopicIndex,
     /// Version that was sent to the observer.
     pub(super) seen: u32,
     pub(super) progress: Progress,
@@ -820,7 +840,7 @@ pub(super) struct ObservingPeer {
     pub(super) group: Group,
     /// The host charged for its observers.
     pub(super) host: Group,
-    pub(super) observers: List<OfWatcher>,
+    pub(super) observers: List<OfWatcher, ObserverIndex>,
 }
 
 #[derive(Debug)]
@@ -871,7 +891,7 @@ pub(super) struct Topic {
     pub(super) state: Option<State>,
     pub(super) sequence: Sequence,
     /// A visited observer moves to the end.
-    pub(super) observers: List<OfTopic>,
+    pub(super) observers: List<OfTopic, ObserverIndex>,
     pub(super) len: u32,
     /// The charged group, initially the one that opened the topic, and the charged bytes.
     pub(super) group: Group,

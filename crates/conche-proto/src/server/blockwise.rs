@@ -25,7 +25,7 @@ use crate::layers::Layers;
 use crate::observe::Notification;
 use crate::security::Security;
 use crate::shares::Group;
-use crate::store::{Seldom, Timers};
+use crate::store::{Seldom, Slot, Timers};
 use crate::transport::{Content, Response, Source, allows};
 use conche_cc::{Controller, Instant};
 
@@ -47,7 +47,7 @@ struct Upload<P> {
 pub(crate) struct Uploads<P> {
     contexts: Contexts<Upload<P>>,
     /// By index. The timer of a body that was removed or replaced expires without effect.
-    timers: Timers,
+    timers: Timers<Slot<Upload<P>>>,
 }
 
 impl<P> Uploads<P> {
@@ -146,7 +146,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         arrival: &Arrival<P>,
         message: &Message<'_>,
         (key, shape, block): (Key, Shape, Block),
-    ) -> Result<(u32, Reply), Full> {
+    ) -> Result<(Slot<Upload<P>>, Reply), Full> {
         let sets = self.q_block.as_mut().ok_or(Full)?;
         let (rules, uploads) = (sets.rules(), &mut sets.uploads);
         let known = uploads
@@ -195,7 +195,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Reports the missing blocks to a client (RFC 9177 §5), as an answer to a received message.
-    fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, now: Instant, index: Slot<Upload<P>>) {
         let limit = layers.transport.config.limits.message_bytes;
         let Some(sets) = &mut self.q_block else { return };
         let most = usize::from(sets.rules().max_payloads);

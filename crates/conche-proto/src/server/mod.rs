@@ -31,7 +31,7 @@ use crate::blockwise::Representations;
 use crate::config::SharedConfig;
 use crate::hash::Keyed;
 use crate::layers::Layers;
-use crate::observe::{Observers, Place};
+use crate::observe::{ObserverIndex, Observers, Place};
 use crate::store::OnDemand;
 use crate::transport::{Exchange, ExchangeId, Failure, Left, Purpose, Transmit};
 use conche_cc::control::AbandonReason;
@@ -138,6 +138,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
         }
         if let Purpose::Notification(observer) = purpose {
+            let observer = ObserverIndex::of(observer);
             return self.notification_acknowledged(layers, now, index, observer);
         }
         if layers.transport.exchanges.yield_next(now, &mut layers.transport.peers, index) {
@@ -159,6 +160,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let exchange = layers.transport.exchanges.get(index);
         let Exchange { purpose, peer, local, .. } = *exchange;
         if let Purpose::Notification(observer) = purpose {
+            let observer = ObserverIndex::of(observer);
             return self.notification_failed(layers, now, index, observer, reason);
         }
         let (id, place) = (exchange.id(index), Place { peer, token: exchange.token.clone(), local });
@@ -218,6 +220,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return None;
         };
         if let Purpose::Notification(observer) = layers.transport.exchanges.get(id.index).purpose {
+            let observer = ObserverIndex::of(observer);
             self.observers.payload_left(now, observer, message_id, payload.begins);
         }
         let Some((transmit, left)) = layers.transport.write_payload(now, id, message_id, &payload, buf) else {

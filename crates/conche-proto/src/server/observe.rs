@@ -10,7 +10,8 @@ use crate::error::{NotifyError, RequestError};
 use crate::event::Event;
 use crate::layers::Layers;
 use crate::observe::{
-    DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
+    DEREGISTER, Notification, ObserverEnd, ObserverId, ObserverIndex, Place, Progress, REGISTER, Registration,
+    State as Told,
 };
 use crate::shares::Group;
 use crate::transport::{
@@ -145,7 +146,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the observer that this request registers, if the registration was accepted.
     #[inline]
-    fn registered(&mut self, request: RequestId) -> Option<u32> {
+    fn registered(&mut self, request: RequestId) -> Option<ObserverIndex> {
         self.observers.registered_by(request)
     }
 
@@ -188,7 +189,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         now: Instant,
         request: RequestId,
         response: &Response,
-    ) -> Option<u32> {
+    ) -> Option<ObserverIndex> {
         let observer = self.registered(request)?;
         let limit = layers.transport.config.limits.state_bytes;
         if response.code.is_success() && !self.observers.reserve(observer, response.body.len(), limit) {
@@ -203,7 +204,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
-        observer: u32,
+        observer: ObserverIndex,
         code: Code,
         exchange: Option<ExchangeId>,
     ) {
@@ -224,7 +225,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Notifies an observer. While a Confirmable notification is in progress, its next
     /// retransmission carries the new state (RFC 7641 §4.5.2); after a Non-confirmable one, the new
     /// state follows.
-    pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+    pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverIndex) {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
@@ -245,7 +246,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 let confirmable = transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable());
                 let reliability = if confirmable { Reliability::Confirmable } else { reliability };
                 let mut opening = Opening {
-                    purpose: Purpose::Notification(observer),
+                    purpose: Purpose::Notification(observer.number()),
                     code,
                     body,
                     token,
@@ -310,12 +311,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Pings an observer that must prove its presence before the application's first notification:
     /// the client answers with a Reset (RFC 7252 §4.3). A notification supersedes the ping.
-    fn ping_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+    fn ping_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverIndex) {
         if !self.observers.is_in_question(observer) {
             return;
         }
         let Place { peer, token, local } = self.observers.place(observer);
-        let mut opening = Opening { purpose: Purpose::Notification(observer), token, local, ..Opening::EMPTY };
+        let mut opening = Opening { purpose: Purpose::Notification(observer.number()), token, local, ..Opening::EMPTY };
         if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
         }
@@ -328,7 +329,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         now: Instant,
-        observer: u32,
+        observer: ObserverIndex,
         message: Notification,
     ) -> Option<(Content, Option<StoredResponse>)> {
         let (security, overhead) = (message.security.clone(), Overhead::of(&message.place.token));
@@ -353,6 +354,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
         let exchange = layers.transport.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
+        let observer = ObserverIndex::of(observer);
         let superseded = exchange.successor.is_some();
         self.close(layers, now, index);
         if superseded {
@@ -368,7 +370,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         now: Instant,
         index: u32,
-        observer: u32,
+        observer: ObserverIndex,
     ) {
         let exchange = layers.transport.exchanges.get(index);
         let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
@@ -405,7 +407,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         now: Instant,
         index: u32,
-        observer: u32,
+        observer: ObserverIndex,
         reason: Failure,
     ) {
         self.close(layers, now, index);
@@ -462,14 +464,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns the body of the first response to an observer.
-    pub(super) fn first_response(&mut self, now: Instant, observer: u32, response: &Response) -> Body {
+    pub(super) fn first_response(&mut self, now: Instant, observer: ObserverIndex, response: &Response) -> Body {
         match response.code.is_success() {
             true => self.observers.first_response(now, observer, response),
             false => response.body.clone(),
         }
     }
 
-    fn catch_up(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32) {
+    fn catch_up(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverIndex) {
         let observers = &self.observers;
         if observers.is_behind(observer) || observers.is_doubtful(observer) || observers.is_in_question(observer) {
             self.notify_observer(layers, now, observer);
@@ -480,7 +482,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    fn observer_of(&mut self, layers: &mut Layers<P, C>, request: RequestId, waiting: &Waiting<P>) -> Option<u32> {
+    fn observer_of(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        request: RequestId,
+        waiting: &Waiting<P>,
+    ) -> Option<ObserverIndex> {
         let &Waiting { from, local, ref token, peer, .. } = waiting;
         let peer = match peer {
             Some(peer) => peer.get(),
@@ -491,14 +498,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
     }
 
-    fn lose_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: ObserverEnd) {
+    fn lose_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: ObserverIndex, reason: ObserverEnd) {
         let (observer, peer, topic) = self.observers.named(index);
         let from = layers.transport.peers.get(peer).key;
         self.remove_observer(layers, now, index);
         layers.announce(Event::ObserverGone { observer, from, topic, reason });
     }
 
-    fn remove_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    fn remove_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: ObserverIndex) {
         if let Progress::Sending(exchange) = self.observers.progress(index) {
             layers.transport.exchanges.abandon(
                 now,
@@ -567,6 +574,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.incoming.give_back(group, &exchange.token);
         }
         if let Purpose::Notification(observer) = layers.transport.close(now, index) {
+            let observer = ObserverIndex::of(observer);
             self.observers.idle(observer);
         }
     }

@@ -27,7 +27,7 @@ use crate::blockwise::{Key, Mark};
 use crate::codec::{Block, Body, Code, OBSERVE_BYTES, OptionNumber, Overhead, Token};
 use crate::config::SharedConfig;
 use crate::layers::Layers;
-use crate::observe::{Place, Progress};
+use crate::observe::{ObserverIndex, Place, Progress};
 use crate::shares::Group;
 use crate::transport::{ExchangeId, Kept, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Work};
 use conche_cc::control::AbandonReason;
@@ -135,7 +135,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         now: Instant,
         waiting: &Waiting<P>,
         block: Block,
-        observer: Option<(u32, u32)>,
+        observer: Option<(ObserverIndex, u32)>,
     ) {
         let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
         let Recipient { key, group, .. } = self.recipient(layers, waiting, Overhead::of(&waiting.token));
@@ -299,6 +299,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return false;
         }
         if let Purpose::Notification(observer) = purpose {
+            let observer = ObserverIndex::of(observer);
             self.observers.acknowledged(now, observer, false);
         }
         match payload {
@@ -395,7 +396,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Sends the remaining blocks after the first response to an observer, unless there is a newer
     /// state.
-    fn notify_behind_first(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, what: &StoredResponse) {
+    fn notify_behind_first(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        observer: ObserverIndex,
+        what: &StoredResponse,
+    ) {
         if self.observers.progress(observer) != Progress::Idle {
             return;
         }
@@ -404,7 +411,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         sender.begin_set();
         let kept = self.kept(what, None);
         let Place { peer, token, local } = self.observers.place(observer);
-        let purpose = Purpose::Notification(observer);
+        let purpose = Purpose::Notification(observer.number());
         let Some(mut opening) = self.burst_opening(layers, now, purpose, (token, local), (sender, kept)) else {
             return;
         };
@@ -415,7 +422,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Supersedes a state that is being sent in bursts.
-    pub(super) fn supersede_set(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: u32, id: ExchangeId) {
+    pub(super) fn supersede_set(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        now: Instant,
+        observer: ObserverIndex,
+        id: ExchangeId,
+    ) {
         if !self.observers.is_behind(observer) {
             return;
         }

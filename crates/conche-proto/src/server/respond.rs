@@ -18,6 +18,7 @@ use crate::error::{RespondError, SupersedeError};
 use crate::event::StreamEnd;
 use crate::hash::Keyed;
 use crate::layers::Layers;
+use crate::observe::ObserverIndex;
 use crate::security::Security;
 use crate::store::Number;
 use crate::transport::{
@@ -86,9 +87,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn rest_in_sets(
         &self,
         request: RequestId,
-        observer: Option<u32>,
+        observer: Option<ObserverIndex>,
         response: &Response,
-    ) -> Option<(Block, Option<(u32, u32)>)> {
+    ) -> Option<(Block, Option<(ObserverIndex, u32)>)> {
         let asked =
             self.incoming.get(request)?.asked.response_in_sets().filter(|asked| asked.num == 0 && asked.more)?;
         let content = response.body.content(response.code)?;
@@ -104,7 +105,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         now: Instant,
         (waiting, security): (&Waiting<P>, &Security),
-        observer: Option<u32>,
+        observer: Option<ObserverIndex>,
         mut response: Response,
     ) -> Option<ExchangeId> {
         if waiting.allowance.is_some() {
@@ -123,7 +124,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         now: Instant,
         (waiting, security): (&Waiting<P>, &Security),
-        observer: Option<u32>,
+        observer: Option<ObserverIndex>,
         response: Response,
     ) -> Option<ExchangeId> {
         match waiting.peer.map(Number::get) {
@@ -282,7 +283,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         now: Instant,
         (waiting, security): (&Waiting<P>, &Security),
-        (peer, observer): (u32, Option<u32>),
+        (peer, observer): (u32, Option<ObserverIndex>),
         response: Response,
     ) -> Option<ExchangeId> {
         // The client of a Q-Block upload waits only for this response, and does not ask again (RFC

@@ -6,6 +6,8 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
 use core::mem::size_of;
 use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
@@ -31,15 +33,82 @@ impl Number {
     }
 }
 
+/// An index of an arena, and of the lists, indexes and timers of its values.
+pub(crate) trait ArenaIndex: Copy {
+    fn of(number: u32) -> Self;
+
+    fn number(self) -> u32;
+}
+
+impl ArenaIndex for u32 {
+    #[inline]
+    fn of(number: u32) -> Self {
+        number
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self
+    }
+}
+
+/// The index of a `T`, which indexes no arena of other values.
+pub(crate) struct Slot<T>(u32, PhantomData<fn() -> T>);
+
+impl<T> Slot<T> {
+    pub(crate) const fn of(number: u32) -> Self {
+        Self(number, PhantomData)
+    }
+
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl<T> ArenaIndex for Slot<T> {
+    #[inline]
+    fn of(number: u32) -> Self {
+        Self::of(number)
+    }
+
+    #[inline]
+    fn number(self) -> u32 {
+        self.number()
+    }
+}
+
+impl<T> Clone for Slot<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Slot<T> {}
+
+impl<T> PartialEq for Slot<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T> Eq for Slot<T> {}
+
+impl<T> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Values in numbered places; free places are reused first.
 #[derive(Debug)]
-pub(crate) struct Arena<T> {
+pub(crate) struct Arena<T, I = u32> {
     first: Vec<Place<T>>,
     /// Further chunks; their fixed length saves bounds checks.
     further: Vec<Box<[Place<T>; CHUNK]>>,
     /// The first free place, or [`NIL`].
     free: u32,
     len: u32,
+    index: PhantomData<fn() -> I>,
 }
 
 #[derive(Debug)]
@@ -52,11 +121,11 @@ enum Place<T> {
 /// Places per chunk.
 const CHUNK: usize = 256;
 
-impl<T> Arena<T> {
+impl<T, I: ArenaIndex> Arena<T, I> {
     pub(crate) const PLACE_BYTES: usize = size_of::<Place<T>>();
 
     pub(crate) const fn new() -> Self {
-        Self { first: Vec::new(), further: Vec::new(), free: NIL, len: 0 }
+        Self { first: Vec::new(), further: Vec::new(), free: NIL, len: 0, index: PhantomData }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -79,13 +148,13 @@ impl<T> Arena<T> {
 
     /// Inserts a value; `None` if all numbers are used.
     #[inline]
-    pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
+    pub(crate) fn insert(&mut self, value: T) -> Option<I> {
         self.insert_with(|| value)
     }
 
     /// Constructs the value in place, without a copy.
     #[inline]
-    pub(crate) fn insert_with(&mut self, value: impl FnOnce() -> T) -> Option<u32> {
+    pub(crate) fn insert_with(&mut self, value: impl FnOnce() -> T) -> Option<I> {
         if self.free == NIL {
             self.free = self.new_place()?;
         }
@@ -96,49 +165,49 @@ impl<T> Arena<T> {
         core::mem::forget(core::mem::replace(place, Place::Taken(value())));
         self.free = next;
         self.len += 1;
-        Some(index)
+        Some(I::of(index))
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, index: u32) {
+    pub(crate) fn remove(&mut self, index: I) {
         let free = self.free;
-        if let Some(place @ Place::Taken(_)) = self.place_mut(index) {
+        if let Some(place @ Place::Taken(_)) = self.place_mut(index.number()) {
             *place = Place::Free(free);
-            self.free = index;
+            self.free = index.number();
             self.len -= 1;
         }
     }
 
-    pub(crate) fn take(&mut self, index: u32) -> Option<T> {
+    pub(crate) fn take(&mut self, index: I) -> Option<T> {
         let free = self.free;
-        let place = self.place_mut(index).filter(|place| matches!(place, Place::Taken(_)))?;
+        let place = self.place_mut(index.number()).filter(|place| matches!(place, Place::Taken(_)))?;
         let Place::Taken(value) = core::mem::replace(place, Place::Free(free)) else { return None };
-        self.free = index;
+        self.free = index.number();
         self.len -= 1;
         Some(value)
     }
 
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        match self.place(index)? {
+    pub(crate) fn get(&self, index: I) -> Option<&T> {
+        match self.place(index.number())? {
             Place::Taken(value) => Some(value),
             Place::Free(_) => None,
         }
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        match self.place_mut(index)? {
+    pub(crate) fn get_mut(&mut self, index: I) -> Option<&mut T> {
+        match self.place_mut(index.number())? {
             Place::Taken(value) => Some(value),
             Place::Free(_) => None,
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         let further = self.further.iter().flat_map(|chunk| chunk.iter());
         let places = self.first.iter().chain(further).zip(0..);
         places.filter_map(|(place, index)| match place {
-            Place::Taken(value) => Some((index, value)),
+            Place::Taken(value) => Some((I::of(index), value)),
             Place::Free(_) => None,
         })
     }
@@ -175,18 +244,18 @@ impl<T> Arena<T> {
 }
 
 /// For numbers that the crate keeps valid.
-impl<T> Index<u32> for Arena<T> {
+impl<T, I: ArenaIndex> Index<I> for Arena<T, I> {
     type Output = T;
 
     #[inline]
-    fn index(&self, index: u32) -> &T {
+    fn index(&self, index: I) -> &T {
         self.get(index).expect("the place is taken")
     }
 }
 
-impl<T> IndexMut<u32> for Arena<T> {
+impl<T, I: ArenaIndex> IndexMut<I> for Arena<T, I> {
     #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut T {
+    fn index_mut(&mut self, index: I) -> &mut T {
         self.get_mut(index).expect("the place is taken")
     }
 }

@@ -16,8 +16,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hint::black_box;
+use core::marker::PhantomData;
 
-use super::{Arena, NIL};
+use super::{Arena, ArenaIndex, NIL};
 
 const BUCKETS: usize = 2;
 
@@ -37,8 +38,9 @@ const fn byte_of(hash: u32) -> u8 {
 
 /// An index of one arena. A single entry is stored inline: most clients have one peer and one
 /// request.
-pub(crate) struct Index {
+pub(crate) struct Index<I = u32> {
     entries: Entries,
+    index: PhantomData<fn() -> I>,
 }
 
 enum Entries {
@@ -71,12 +73,12 @@ struct Chain {
     next: u32,
 }
 
-impl Index {
+impl<I: ArenaIndex> Index<I> {
     /// Bytes per entry, just after the buckets doubled.
     pub(crate) const BYTES: usize = size_of::<Chain>() + BUCKETS * (size_of::<u32>() + 2 * size_of::<u8>());
 
     pub(crate) const fn new() -> Self {
-        Self { entries: Entries::None }
+        Self { entries: Entries::None, index: PhantomData }
     }
 
     /// Returns the number of visited buckets and entries, from the second entry on, which an attack
@@ -90,7 +92,7 @@ impl Index {
 
     /// Returns the entry with this hash that `is_it` accepts.
     #[inline]
-    pub(crate) fn find<T>(&mut self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
+    pub(crate) fn find<T>(&mut self, arena: &Arena<T, I>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<I> {
         match &mut self.entries {
             Entries::Many(table) => table.find(arena, short(hash), is_it),
             Entries::None | Entries::One { .. } => self.peek(arena, hash, is_it),
@@ -99,10 +101,12 @@ impl Index {
 
     /// Like [`find`](Self::find), without counting.
     #[inline]
-    pub(crate) fn peek<T>(&self, arena: &Arena<T>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<u32> {
+    pub(crate) fn peek<T>(&self, arena: &Arena<T, I>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<I> {
         match &self.entries {
             Entries::None => None,
-            Entries::One { hash: only, index } => (*only == short(hash) && is_it(&arena[*index])).then_some(*index),
+            &Entries::One { hash: only, index } => {
+                (only == short(hash) && is_it(&arena[I::of(index)])).then(|| I::of(index))
+            }
             Entries::Many(table) => table.search(arena, short(hash), is_it).0,
         }
     }
@@ -119,9 +123,9 @@ impl Index {
 
     /// Prefetches memory for removing this entry.
     #[inline]
-    pub(crate) fn glance_at_end(&self, index: u32) {
+    pub(crate) fn glance_at_end(&self, index: I) {
         if let Entries::Many(table) = &self.entries
-            && let Some(bucket) = table.bucket(table.chains[index as usize].hash)
+            && let Some(bucket) = table.bucket(table.chains[index.number() as usize].hash)
         {
             black_box(table.contents[bucket]);
         }
@@ -129,14 +133,14 @@ impl Index {
 
     /// The entry must not be in the index.
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64, index: u32) {
+    pub(crate) fn insert(&mut self, hash: u64, index: I) {
         match &mut self.entries {
-            Entries::None => self.entries = Entries::One { hash: short(hash), index },
-            Entries::Many(table) => table.insert(short(hash), index),
+            Entries::None => self.entries = Entries::One { hash: short(hash), index: index.number() },
+            Entries::Many(table) => table.insert(short(hash), index.number()),
             &mut Entries::One { hash: before, index: first } => {
                 let mut table = Box::<Table>::default();
                 table.insert(before, first);
-                table.insert(short(hash), index);
+                table.insert(short(hash), index.number());
                 self.entries = Entries::Many(table);
             }
         }
@@ -144,11 +148,11 @@ impl Index {
 
     /// The entry must be in the index.
     #[inline]
-    pub(crate) fn remove(&mut self, index: u32) {
+    pub(crate) fn remove(&mut self, index: I) {
         match &mut self.entries {
             Entries::None => {}
             Entries::One { .. } => self.entries = Entries::None,
-            Entries::Many(table) => table.remove(index),
+            Entries::Many(table) => table.remove(index.number()),
         }
     }
 
@@ -163,7 +167,7 @@ impl Index {
 
 impl Table {
     #[inline]
-    fn find<T>(&mut self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<u32> {
+    fn find<T, I: ArenaIndex>(&mut self, arena: &Arena<T, I>, hash: u32, is_it: impl Fn(&T) -> bool) -> Option<I> {
         let (found, steps) = self.search(arena, hash, is_it);
         self.steps += 1 + steps;
         found
@@ -172,12 +176,12 @@ impl Table {
     /// Returns the matching entry and the number of visits. A single entry whose byte matches is
     /// compared directly: its hash would be as far away in memory.
     #[inline]
-    fn search<T>(&self, arena: &Arena<T>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
+    fn search<T, I: ArenaIndex>(&self, arena: &Arena<T, I>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<I>, u64) {
         let Some(bucket) = self.bucket(hash) else { return (None, 0) };
         match self.contents[bucket] {
             MANY => self.follow(arena, self.firsts[bucket], hash, is_it),
             content if content == byte_of(hash) => {
-                let index = self.firsts[bucket];
+                let index = I::of(self.firsts[bucket]);
                 (is_it(&arena[index]).then_some(index), 1)
             }
             _ => (None, 0),
@@ -185,13 +189,19 @@ impl Table {
     }
 
     /// Searches the chain that starts at `index`.
-    fn follow<T>(&self, arena: &Arena<T>, mut index: u32, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<u32>, u64) {
+    fn follow<T, I: ArenaIndex>(
+        &self,
+        arena: &Arena<T, I>,
+        mut index: u32,
+        hash: u32,
+        is_it: impl Fn(&T) -> bool,
+    ) -> (Option<I>, u64) {
         let mut steps = 0;
         while index != NIL {
             steps += 1;
             let chain = self.chains[index as usize];
-            if chain.hash == hash && is_it(&arena[index]) {
-                return (Some(index), steps);
+            if chain.hash == hash && is_it(&arena[I::of(index)]) {
+                return (Some(I::of(index)), steps);
             }
             index = chain.next;
         }
@@ -366,7 +376,7 @@ impl<T> core::ops::IndexMut<usize> for Chunks<T> {
     }
 }
 
-impl fmt::Debug for Index {
+impl<I: ArenaIndex> fmt::Debug for Index<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Index").field("len", &self.len()).field("steps", &self.steps()).finish_non_exhaustive()
     }
@@ -393,7 +403,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_in_is_found_and_what_is_not_is_not(keys in prop::collection::vec(0..64u64, 1..400)) {
-            let (mut arena, mut index) = (Arena::new(), Index::new());
+            let (mut arena, mut index) = (Arena::new(), <Index>::new());
             let mut model = BTreeMap::new();
             for key in keys {
                 let found = index.find(&arena, hash(key), |&entry| entry == key);
@@ -424,7 +434,7 @@ mod tests {
     fn an_only_entry_needs_no_table_and_the_second_one_finds_it_in_there() {
         let mut arena = Arena::new();
         let places = [7, 8].map(|key: u64| arena.insert(key).expect("room"));
-        let mut index = Index::new();
+        let mut index = <Index>::new();
         for _ in 0..3 {
             index.insert(hash(7), places[0]);
             assert_eq!(index.find(&arena, hash(7), |&entry| entry == 7), Some(places[0]));
@@ -441,7 +451,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_comes_in_splits_two_buckets_at_most() {
-        let (mut arena, mut index) = (Arena::new(), Index::new());
+        let (mut arena, mut index) = (Arena::new(), <Index>::new());
         for key in 0..100_000 {
             let place = arena.insert(key).expect("room");
             let before = buckets(&index);

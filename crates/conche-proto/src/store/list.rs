@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::{Arena, NIL};
+use super::{Arena, ArenaIndex, NIL};
 
 /// The neighbours of a value in one list.
 #[derive(Clone, Copy, Debug)]
@@ -26,19 +26,19 @@ pub(crate) trait Linked<L> {
 }
 
 /// A list of kind `L`. Its values must stay in their arena.
-pub(crate) struct List<L> {
+pub(crate) struct List<L, I = u32> {
     first: u32,
     last: u32,
-    kind: PhantomData<L>,
+    kind: PhantomData<(L, fn() -> I)>,
 }
 
-impl<L> List<L> {
+impl<L, I: ArenaIndex> List<L, I> {
     pub(crate) const fn new() -> Self {
         Self { first: NIL, last: NIL, kind: PhantomData }
     }
 
-    pub(crate) fn first(&self) -> Option<u32> {
-        (self.first != NIL).then_some(self.first)
+    pub(crate) fn first(&self) -> Option<I> {
+        (self.first != NIL).then(|| I::of(self.first))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -46,133 +46,133 @@ impl<L> List<L> {
     }
 
     #[inline]
-    pub(crate) fn push_back<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+    pub(crate) fn push_back<T: Linked<L>>(&mut self, arena: &mut Arena<T, I>, index: I) {
         *arena[index].links() = self.append(arena, index);
     }
 
     /// Appends a value whose links the caller stores.
     #[inline]
     #[must_use]
-    pub(crate) fn append<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) -> Links {
-        let before = core::mem::replace(&mut self.last, index);
+    pub(crate) fn append<T: Linked<L>>(&mut self, arena: &mut Arena<T, I>, index: I) -> Links {
+        let before = core::mem::replace(&mut self.last, index.number());
         match before {
-            NIL => self.first = index,
-            last => arena[last].links().after = index,
+            NIL => self.first = index.number(),
+            last => arena[I::of(last)].links().after = index.number(),
         }
         Links { before, after: NIL }
     }
 
-    pub(crate) fn push_front<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+    pub(crate) fn push_front<T: Linked<L>>(&mut self, arena: &mut Arena<T, I>, index: I) {
         *arena[index].links() = Links { before: NIL, after: self.first };
         match self.first {
-            NIL => self.last = index,
-            first => arena[first].links().before = index,
+            NIL => self.last = index.number(),
+            first => arena[I::of(first)].links().before = index.number(),
         }
-        self.first = index;
+        self.first = index.number();
     }
 
-    pub(crate) fn for_each<T: Linked<L>>(&self, arena: &mut Arena<T>, mut pass: impl FnMut(u32, &T)) {
+    pub(crate) fn for_each<T: Linked<L>>(&self, arena: &mut Arena<T, I>, mut pass: impl FnMut(I, &T)) {
         let mut index = self.first;
         while index != NIL {
-            pass(index, &arena[index]);
-            index = arena[index].links().after;
+            pass(I::of(index), &arena[I::of(index)]);
+            index = arena[I::of(index)].links().after;
         }
     }
 
-    pub(crate) fn find<T: Linked<L>>(&self, arena: &mut Arena<T>, mut is_it: impl FnMut(&T) -> bool) -> Option<u32> {
+    pub(crate) fn find<T: Linked<L>>(&self, arena: &mut Arena<T, I>, mut is_it: impl FnMut(&T) -> bool) -> Option<I> {
         let mut index = self.first;
-        while index != NIL && !is_it(&arena[index]) {
-            index = arena[index].links().after;
+        while index != NIL && !is_it(&arena[I::of(index)]) {
+            index = arena[I::of(index)].links().after;
         }
-        (index != NIL).then_some(index)
+        (index != NIL).then(|| I::of(index))
     }
 
     /// Returns the first values of the list, at most `most`.
-    pub(crate) fn first_few<T: Linked<L>>(&self, arena: &mut Arena<T>, most: usize) -> SmallVec<[u32; 16]> {
+    pub(crate) fn first_few<T: Linked<L>>(&self, arena: &mut Arena<T, I>, most: usize) -> SmallVec<[I; 16]> {
         let mut few = SmallVec::new();
         let mut index = self.first;
         while index != NIL && few.len() < most {
-            few.push(index);
-            index = arena[index].links().after;
+            few.push(I::of(index));
+            index = arena[I::of(index)].links().after;
         }
         few
     }
 
     /// The value must be in this list.
     #[inline]
-    pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+    pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T, I>, index: I) {
         let links = core::mem::take(arena[index].links());
         self.unlink(arena, links);
     }
 
     #[inline]
-    pub(crate) fn unlink<T: Linked<L>>(&mut self, arena: &mut Arena<T>, Links { before, after }: Links) {
+    pub(crate) fn unlink<T: Linked<L>>(&mut self, arena: &mut Arena<T, I>, Links { before, after }: Links) {
         match before {
             NIL => self.first = after,
-            before => arena[before].links().after = after,
+            before => arena[I::of(before)].links().after = after,
         }
         match after {
             NIL => self.last = before,
-            after => arena[after].links().before = before,
+            after => arena[I::of(after)].links().before = before,
         }
     }
 }
 
-impl<L> Default for List<L> {
+impl<L, I: ArenaIndex> Default for List<L, I> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<L> fmt::Debug for List<L> {
+impl<L, I> fmt::Debug for List<L, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("List").field("first", &self.first()).finish_non_exhaustive()
+        f.debug_struct("List").field("first", &self.first).finish_non_exhaustive()
     }
 }
 
 /// An unordered [`List`], half as large.
-pub(crate) struct Chain<L> {
+pub(crate) struct Chain<L, I = u32> {
     first: u32,
-    kind: PhantomData<L>,
+    kind: PhantomData<(L, fn() -> I)>,
 }
 
-impl<L> Chain<L> {
+impl<L, I: ArenaIndex> Chain<L, I> {
     pub(crate) const fn new() -> Self {
         Self { first: NIL, kind: PhantomData }
     }
 
     #[inline]
-    pub(crate) fn push<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
-        let after = core::mem::replace(&mut self.first, index);
+    pub(crate) fn push<T: Linked<L>>(&mut self, arena: &mut Arena<T, I>, index: I) {
+        let after = core::mem::replace(&mut self.first, index.number());
         *arena[index].links() = Links { before: NIL, after };
         if after != NIL {
-            arena[after].links().before = index;
+            arena[I::of(after)].links().before = index.number();
         }
     }
 
     /// The value must be in this chain.
     #[inline]
-    pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T>, index: u32) {
+    pub(crate) fn remove<T: Linked<L>>(&mut self, arena: &mut Arena<T, I>, index: I) {
         let Links { before, after } = core::mem::take(arena[index].links());
         match before {
             NIL => self.first = after,
-            before => arena[before].links().after = after,
+            before => arena[I::of(before)].links().after = after,
         }
         if after != NIL {
-            arena[after].links().before = before;
+            arena[I::of(after)].links().before = before;
         }
     }
 
-    pub(crate) fn for_each<T: Linked<L>>(&self, arena: &mut Arena<T>, mut pass: impl FnMut(u32, &T)) {
+    pub(crate) fn for_each<T: Linked<L>>(&self, arena: &mut Arena<T, I>, mut pass: impl FnMut(I, &T)) {
         let mut index = self.first;
         while index != NIL {
-            pass(index, &arena[index]);
-            index = arena[index].links().after;
+            pass(I::of(index), &arena[I::of(index)]);
+            index = arena[I::of(index)].links().after;
         }
     }
 }
 
-impl<L> fmt::Debug for Chain<L> {
+impl<L, I> fmt::Debug for Chain<L, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chain").field("first", &self.first).finish_non_exhaustive()
     }

@@ -1,17 +1,17 @@
 //! Containers that peers can fill: bounded by their owners, without pauses when they grow, and
 //! resistant to chosen keys.
 //!
-//! Values live in an [`Arena`], by the number of their place. A value can be in several orders
-//! without allocation: a [`List`] links values in FIFO order, by a marker type such as `Idle`; an
-//! [`Index`] finds them by a hash; [`Timers`] wake them. Rarely used parts are created [on
-//! demand](OnDemand).
+//! Values live in an [`Arena`], by the number of their place; a [`Slot`] is such a number with the
+//! type of its value. A value can be in several orders without allocation: a [`List`] links values
+//! in FIFO order, by a marker type such as `Idle`; an [`Index`] finds them by a hash; [`Timers`]
+//! wake them. Rarely used parts are created [on demand](OnDemand).
 
 mod arena;
 mod index;
 mod list;
 mod timers;
 
-pub(crate) use arena::{Arena, NIL, Number};
+pub(crate) use arena::{Arena, ArenaIndex, NIL, Number, Slot};
 pub(crate) use index::Index;
 pub(crate) use list::{Chain, Linked, Links, List};
 pub(crate) use timers::Timers;

@@ -12,11 +12,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hint::black_box;
+use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
 
 use conche_cc::Instant;
 
-use super::NIL;
+use super::{ArenaIndex, NIL};
 
 /// Minimum number of timers for the use of a wheel.
 const MANY: usize = 64;
@@ -101,8 +102,8 @@ impl IndexMut<usize> for Nodes {
 }
 
 /// Armed timers, at most one per number.
-#[derive(Debug, Default)]
-pub(crate) struct Timers {
+#[derive(Debug)]
+pub(crate) struct Timers<I = u32> {
     heap: Nodes,
     /// Positions in the heap. Separate from the timers, since a move touches many.
     positions: Vec<u32>,
@@ -110,11 +111,24 @@ pub(crate) struct Timers {
     /// Created at [`MANY`] timers, dropped at none. All its ticks follow that of the heap's first
     /// timer.
     wheel: Option<Box<Wheel>>,
+    index: PhantomData<fn() -> I>,
 }
 
-impl Timers {
+impl<I: ArenaIndex> Default for Timers<I> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I: ArenaIndex> Timers<I> {
     pub(crate) const fn new() -> Self {
-        Self { heap: Nodes { families: Vec::new(), len: 0 }, positions: Vec::new(), sequence: 0, wheel: None }
+        Self {
+            heap: Nodes { families: Vec::new(), len: 0 },
+            positions: Vec::new(),
+            sequence: 0,
+            wheel: None,
+            index: PhantomData,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -123,7 +137,8 @@ impl Timers {
 
     /// Arms a timer, replacing an earlier time.
     #[inline]
-    pub(crate) fn set(&mut self, index: u32, at: Instant) {
+    pub(crate) fn set(&mut self, index: I, at: Instant) {
+        let index = index.number();
         self.sequence = self.sequence.wrapping_add(1);
         let armed = Armed { at, sequence: self.sequence, index };
         if self.positions.len() <= index as usize {
@@ -150,8 +165,8 @@ impl Timers {
     }
 
     #[inline]
-    pub(crate) fn cancel(&mut self, index: u32) {
-        self.take_out(index);
+    pub(crate) fn cancel(&mut self, index: I) {
+        self.take_out(index.number());
         self.refill();
     }
 
@@ -166,9 +181,10 @@ impl Timers {
 
     /// Disarms a due timer and returns its number.
     #[inline]
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<I> {
         let &Armed { at, index, .. } = self.heap.first()?;
         (at <= now).then(|| {
+            let index = I::of(index);
             self.cancel(index);
             index
         })

@@ -165,7 +165,7 @@ impl Seldom for Deduplication {
 
 impl Deduplication {
     /// Bytes of an entry with its place in the index and its inline reply.
-    pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + Index::BYTES;
+    pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + <Index>::BYTES;
 
     /// Bytes of an entry without its inline reply.
     pub(crate) const BYTES_BESIDE_REPLY: usize = Self::ENTRY_BYTES - size_of::<Reply>();

@@ -56,7 +56,7 @@ pub(crate) struct Peers<P, C: Controller> {
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Bytes of an idle peer with its index entry, without the controller's allocations.
-    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + Index::BYTES;
+    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + <Index>::BYTES;
 
     pub(crate) fn new(
         controller: C,
