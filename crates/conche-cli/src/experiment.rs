@@ -1,4 +1,4 @@
-//! Runs experiments, prints and stores their results for `conche reproduce`, `conche run` and `conche compare`.
+//! Runs experiments, prints and stores their results: `conche reproduce`, `run` and `compare`.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};

@@ -1,7 +1,6 @@
 //! Observations after an event, and their comparison with expectations.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use conche_cc::Instant;
@@ -9,7 +8,7 @@ use conche_cc::bdp::BdpState;
 use serde_json::{Value, json};
 
 /// Every expectation that vectors may contain, and its tolerance.
-const KEYS: &[(&str, Tolerance)] = &[
+const KEYS: [(&str, Tolerance); 18] = [
     ("timeout_ms", Tolerance::Schema),
     ("base_ms", Tolerance::Schema),
     ("next_base_ms", Tolerance::Schema),
@@ -48,15 +47,9 @@ pub fn tolerance_ms(expected: f64) -> f64 {
 }
 
 /// A vector has an expectation that is not in [`KEYS`].
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("unknown expectation {0:?}; known are: {known}", known = KEYS.map(|(known, _)| known).join(", "))]
 pub struct UnknownExpectation(String);
-
-impl fmt::Display for UnknownExpectation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known: Vec<_> = KEYS.iter().map(|(known, _)| *known).collect();
-        write!(f, "unknown expectation {:?}; known are: {}", self.0, known.join(", "))
-    }
-}
 
 /// Observable values after an event, by the name of their expectation.
 #[derive(Debug, Default)]

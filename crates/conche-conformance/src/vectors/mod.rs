@@ -1,6 +1,6 @@
 //! Checks controllers against files of event traces with expected timers.
 //!
-//! [`check`] checks conche's own algorithms, by the names in [`subject::ALGORITHMS`]. To check
+//! [`check`] checks conche's own algorithms, by the names in [`subject::algorithms`]. To check
 //! another controller, pass it to [`check_with`]:
 //!
 //! ```
@@ -25,8 +25,6 @@ mod run;
 pub mod schema;
 pub mod subject;
 
-use std::fmt;
-
 pub use run::{run, run_observed};
 use schema::Vector;
 pub use subject::Observer;
@@ -43,7 +41,8 @@ pub struct Report {
 }
 
 /// An expectation that was not met.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{id}: event {event}: {key}: expected {expected}, got {got}")]
 pub struct Failure {
     /// Vector.
     pub id: String,
@@ -57,19 +56,14 @@ pub struct Failure {
     pub got: String,
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, event, key, expected, got } = self;
-        write!(f, "{id}: event {event}: {key}: expected {expected}, got {got}")
-    }
-}
-
 /// Reasons why a file cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// It is not JSON of the schema.
+    #[error("not a file of controller vectors: {0}")]
     Malformed(serde_json::Error),
     /// A vector names an unknown algorithm.
+    #[error("{id}: no algorithm is called {algo:?}; valid are: {}", subject::algorithms().join(", "))]
     UnknownAlgorithm {
         /// Vector.
         id: String,
@@ -77,6 +71,7 @@ pub enum Unusable {
         algo: String,
     },
     /// A vector contradicts itself or the schema.
+    #[error("{id}: event {event}: {reason}")]
     Inconsistent {
         /// Vector.
         id: String,
@@ -86,23 +81,9 @@ pub enum Unusable {
         reason: String,
     },
     /// It has no vectors.
+    #[error("the file holds no vectors")]
     Empty,
 }
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => write!(f, "not a file of controller vectors: {error}"),
-            Self::UnknownAlgorithm { id, algo } => {
-                write!(f, "{id}: no algorithm is called {algo:?}; valid are: {}", subject::ALGORITHMS.join(", "))
-            }
-            Self::Inconsistent { id, event, reason } => write!(f, "{id}: event {event}: {reason}"),
-            Self::Empty => f.write_str("the file holds no vectors"),
-        }
-    }
-}
-
-impl std::error::Error for Unusable {}
 
 /// Checks every vector of a file, given as text, against conche's algorithm of that name.
 ///

@@ -2,7 +2,6 @@
 //! are in milliseconds.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use conche_cc::Instant;
@@ -143,27 +142,18 @@ pub enum Kind {
 const MAX_MS: f64 = 1e12;
 
 /// A number is out of range.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum OutOfRange {
     /// A time, in milliseconds.
+    #[error("{0} ms: must be from 0 to {MAX_MS}")]
     Millis(f64),
     /// A random factor.
+    #[error("a random factor of {0}: must be from 1 to 65")]
     Factor(f64),
     /// A random draw.
+    #[error("a draw of {0}: must be from 0 to 1")]
     Draw(f64),
 }
-
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Millis(ms) => write!(f, "{ms} ms: must be from 0 to {MAX_MS}"),
-            Self::Factor(factor) => write!(f, "a random factor of {factor}: must be from 1 to 65"),
-            Self::Draw(u) => write!(f, "a draw of {u}: must be from 0 to 1"),
-        }
-    }
-}
-
-impl std::error::Error for OutOfRange {}
 
 /// A time or a duration, exact to a nanosecond.
 #[derive(Clone, Copy, Debug, Deserialize)]

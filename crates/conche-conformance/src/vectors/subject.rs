@@ -44,57 +44,44 @@ impl<C: Controller> Default for Observer<C> {
     }
 }
 
-/// The names in vector files.
-pub const ALGORITHMS: &[&str] = &[
-    "default",
-    "default_b",
-    "cocoa2014",
-    "cocoa2014_opt",
-    "cocoa03",
-    "cocoa_plus",
-    "cocoa_s",
-    "basic",
-    "linux",
-    "ph",
-    "ph_cf",
-    "default_fb1",
-    "default_fb2",
-    "cocoa_fb1",
-    "cocoa_fb2",
-    "fasor",
-    "fasor_pseudo",
-    "bdp",
-    "semi_dynamic",
-    "rfc6298",
-    "temper",
+type Check = fn(&Params, &Vector) -> Result<Vec<Failure>, Unusable>;
+
+/// Algorithms by their name in vector files.
+const ALGORITHMS: [(&str, Check); 21] = [
+    ("default", |p, vector| run(coap_default(CoapDefault::default(), p), vector)),
+    ("default_b", |p, vector| run(coap_default(CoapDefault::coap_b(), p), vector)),
+    ("cocoa2014", |p, vector| run_cocoa2014(cocoa2014(Cocoa2014::default(), p), vector)),
+    ("cocoa2014_opt", |p, vector| run_cocoa2014(cocoa2014(Cocoa2014::optimized(), p), vector)),
+    ("cocoa03", |p, vector| run_cocoa(cocoa(Cocoa::draft03(), p), vector)),
+    ("cocoa_plus", |p, vector| run_cocoa(cocoa(Cocoa::plus(), p), vector)),
+    ("cocoa_s", |p, vector| run_cocoa_s(cocoa_s(p), vector)),
+    ("basic", |p, vector| run(basic(p), vector)),
+    ("linux", |p, vector| run(linux(p), vector)),
+    ("ph", |p, vector| run(peak_hopper(PeakHopper::default(), p), vector)),
+    ("ph_cf", |p, vector| run(peak_hopper(PeakHopper::californium_2014(), p), vector)),
+    ("default_fb1", |p, vector| run(default_fb(DefaultFullBackoff::variant_1(), p), vector)),
+    ("default_fb2", |p, vector| run(default_fb(DefaultFullBackoff::variant_2(), p), vector)),
+    ("cocoa_fb1", |p, vector| run(cocoa_fb(CocoaFullBackoff::variant_1(), p), vector)),
+    ("cocoa_fb2", |p, vector| run(cocoa_fb(CocoaFullBackoff::variant_2(), p), vector)),
+    ("fasor", |p, vector| run_fasor(fasor(Fasor::default(), p), vector)),
+    ("fasor_pseudo", |p, vector| run_fasor(fasor(Fasor::pseudocode(), p), vector)),
+    ("bdp", |p, vector| run_bdp(bdp(p), vector)),
+    ("semi_dynamic", |p, vector| run(SemiDynamic { default: coap_default(CoapDefault::default(), p) }, vector)),
+    ("rfc6298", |p, vector| run(rfc6298(p), vector)),
+    ("temper", |p, vector| run(temper(p), vector)),
 ];
+
+/// Returns the names in vector files.
+#[must_use]
+pub fn algorithms() -> Vec<&'static str> {
+    ALGORITHMS.iter().map(|(name, _)| *name).collect()
+}
 
 /// Runs a vector against the algorithm that it names.
 pub fn check(vector: &Vector) -> Result<Vec<Failure>, Unusable> {
-    let p = &vector.params;
-    match vector.algo.as_str() {
-        "default" => run(coap_default(CoapDefault::default(), p), vector),
-        "default_b" => run(coap_default(CoapDefault::coap_b(), p), vector),
-        "cocoa2014" => run_cocoa2014(cocoa2014(Cocoa2014::default(), p), vector),
-        "cocoa2014_opt" => run_cocoa2014(cocoa2014(Cocoa2014::optimized(), p), vector),
-        "cocoa03" => run_cocoa(cocoa(Cocoa::draft03(), p), vector),
-        "cocoa_plus" => run_cocoa(cocoa(Cocoa::plus(), p), vector),
-        "cocoa_s" => run_cocoa_s(cocoa_s(p), vector),
-        "basic" => run(basic(p), vector),
-        "linux" => run(linux(p), vector),
-        "ph" => run(peak_hopper(PeakHopper::default(), p), vector),
-        "ph_cf" => run(peak_hopper(PeakHopper::californium_2014(), p), vector),
-        "default_fb1" => run(default_fb(DefaultFullBackoff::variant_1(), p), vector),
-        "default_fb2" => run(default_fb(DefaultFullBackoff::variant_2(), p), vector),
-        "cocoa_fb1" => run(cocoa_fb(CocoaFullBackoff::variant_1(), p), vector),
-        "cocoa_fb2" => run(cocoa_fb(CocoaFullBackoff::variant_2(), p), vector),
-        "fasor" => run_fasor(fasor(Fasor::default(), p), vector),
-        "fasor_pseudo" => run_fasor(fasor(Fasor::pseudocode(), p), vector),
-        "bdp" => run_bdp(bdp(p), vector),
-        "semi_dynamic" => run(SemiDynamic { default: coap_default(CoapDefault::default(), p) }, vector),
-        "rfc6298" => run(rfc6298(p), vector),
-        "temper" => run(temper(p), vector),
-        algo => Err(Unusable::UnknownAlgorithm { id: vector.id.clone(), algo: algo.to_owned() }),
+    match ALGORITHMS.iter().find(|(name, _)| *name == vector.algo) {
+        Some((_, check)) => check(&vector.params, vector),
+        None => Err(Unusable::UnknownAlgorithm { id: vector.id.clone(), algo: vector.algo.clone() }),
     }
 }
 
