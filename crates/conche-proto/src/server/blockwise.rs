@@ -276,7 +276,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         };
         let code = kept.code;
         match kept.block(Some(block), None, Some(wanted), others, limit) {
-            Ok(cut) => self.answer_block(layers, now, (arrival, message), key, (code, cut)),
+            Ok(cut) => {
+                self.answer_block(layers, now, (arrival, message), key, (code, cut));
+                if arrival.allowance.is_some() && message.code().is_safe() {
+                    self.representations.finish(key);
+                }
+            }
             Err(NoBlock::Missing(Missing::Gone)) => {
                 self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
             }
@@ -531,7 +536,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Some(block) if block.num == 0 => {
                 let body = cut(self.representations.get(now, to.key)?)?.body;
                 if !to.beside.fits(&body, most) {
-                    self.representations.finish(to.key);
                     return None;
                 }
                 body
@@ -549,6 +553,21 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
         };
         Some(Response { body, ..response.clone() })
+    }
+
+    /// Sets whether the stored body of a response is protected from eviction. Bodies for sources that
+    /// are not validated are not, so that forged requests cannot fill the table. Without its body a
+    /// request for another block goes to the application again, so the method must be safe.
+    pub(super) fn protect_body(&mut self, layers: &Layers<P, C>, now: Instant, waiting: &Waiting<P>, protect: bool) {
+        if self.representations.made().is_none() || waiting.rules.keeping() == Keeping::Once {
+            return;
+        }
+        let key = self.recipient(layers, waiting, Overhead::of(&waiting.token)).key;
+        if protect {
+            self.representations.get(now, key);
+        } else {
+            self.representations.finish(key);
+        }
     }
 
     /// Returns a notification that can be sent, with an ETag for its blocks if it has to be cut for

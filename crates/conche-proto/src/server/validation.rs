@@ -367,6 +367,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 Held::Response(response) => {
                     let (waiting, security, response) = *response;
                     let waiting = Waiting { allowance: None, ..waiting };
+                    self.protect_body(layers, now, &waiting, true);
                     self.send_response(layers, now, (&waiting, &security), None, response);
                 }
             }
@@ -445,6 +446,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                         true => self.smallest_first_block(layers, now, &waiting, &response, most),
                         false => None,
                     };
+                    self.protect_body(layers, now, &waiting, false);
                     let response = match block {
                         Some(block) => {
                             let bytes = Overhead::of(&waiting.token).message(&block.body);
@@ -495,6 +497,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let what = layers.transport.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
         let origin = Origin { source, hash, group: waiting.group, host: layers.transport.host_of(&source.from), what };
         let held = Held::Response(Box::new((waiting.clone(), security.clone(), response)));
+        self.protect_body(layers, now, waiting, false);
         match self.hold(layers, now, &origin, held) {
             Ok(()) => None,
             Err(Held::Response(response)) => Some(self.in_place_of(layers, now, waiting, &response.2)),

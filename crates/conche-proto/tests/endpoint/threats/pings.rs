@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use conche_proto::codec::{Block, BlockSize, Code, MessageId, OptionNumber, OwnedMessage, Type};
-use conche_proto::{Datagram, EndpointConfig, Input, Limits, QBlock, Response, SourceValidation};
+use conche_proto::{Datagram, EndpointConfig, Input, QBlock, Response, SourceValidation};
 
 use crate::model::Address;
 use crate::support::direct::{Given, ack_of, address, content, count_by_network};
@@ -251,24 +251,43 @@ fn a_source_that_does_not_answer_gets_what_fits_after_12_s() {
 }
 
 #[test]
-fn a_response_of_which_no_block_may_be_sent_to_its_source_takes_no_place_of_others() {
-    let limits = Limits { transfers: 2, ..Limits::default() };
-    let mut server = Direct::validating(EndpointConfig { limits, ..EndpointConfig::default() });
-    let long: (u16, &[u8]) = (OptionNumber::URI_QUERY.0, &[b'q'; 40]);
-    for (from, size, kept) in [(1, 1_000, 0), (2, 3_000, 1)] {
-        let asked = server.receive(from, &get((Type::Confirmable, 1), &[])).request();
-        server.respond(asked, content(&"x".repeat(size)));
-        assert_eq!(server.run(s(12)).sent.last().expect("an answer").1.code(), Code::UNAUTHORIZED);
-        assert_eq!(server.endpoint.occupancy().representations, kept);
+fn a_response_of_which_no_block_may_be_sent_to_its_source_is_not_stored() {
+    let mut server = server();
+    let asked = server.receive(1, &get((Type::Confirmable, 1), &[])).request();
+    server.respond(asked, large());
+    assert_eq!(server.run(s(12)).message().code(), Code::UNAUTHORIZED);
+    assert_eq!(server.endpoint.occupancy().representations, 0);
+}
+
+#[test]
+fn large_bodies_for_forged_sources_of_all_networks_leave_newcomers_their_downloads() {
+    let mut server = server();
+    count_by_network(&mut server);
+    let body = "x".repeat(60_000);
+    let block = |num| Block { num, more: false, size: BlockSize::B16 }.encode();
+    for number in 0..1_500_u32 {
+        server.run(ms(10));
+        let forged = number.wrapping_mul(40_503) << 16 | 1;
+        for (id, num) in [(1, 0), (2, 1)] {
+            let block = block(num);
+            let options: &[(u16, &[u8])] = if num == 0 { &[] } else { &[(OptionNumber::BLOCK2.0, block.as_slice())] };
+            for asked in server.receive(forged, &get((Type::Confirmable, id), options)).requests() {
+                server.respond(asked, content(&body));
+            }
+        }
+        if number % 50 == 0 {
+            let newcomer = number.wrapping_mul(40_507) << 16 | 2;
+            let asked = server.receive(newcomer, &get((Type::Confirmable, 1), &[])).request();
+            let ping = ping_of(&server.respond(asked, content(&body)));
+            assert_eq!(server.receive(newcomer, &wire::reset(ping)).message().payload().len(), 1_024);
+            server.run(s(1));
+            let second = Block { num: 1, more: false, size: BlockSize::B1024 }.encode();
+            let options = [(OptionNumber::BLOCK2.0, second.as_slice())];
+            let given = server.receive(newcomer, &get((Type::Confirmable, 2), &options));
+            assert_eq!(given.message().payload().len(), 1_024, "its body is stored");
+        }
     }
-    // The body of the larger one is evicted at once.
-    for from in 3..5 {
-        let asked = server.receive(from, &get((Type::Confirmable, 1), &[long])).request();
-        server.respond(asked, large());
-        assert_eq!(server.run(s(12)).sent.last().expect("a block").1.code(), Code::CONTENT);
-        server.run(s(3));
-    }
-    server.run_to_end();
+    assert!(server.endpoint.occupancy().representations > 200, "the room is used up");
 }
 
 /// A client without ping and Echo support, like CoAPthon3: it retransmits, and fetches one block
