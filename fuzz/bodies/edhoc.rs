@@ -66,13 +66,13 @@ impl<'a> Script<'a> {
     }
 }
 
-/// What a server knows.
+/// The state of the server.
 struct Server {
     own: Arc<Own>,
     peers: Peers,
     half_open: HalfOpen,
     most: usize,
-    /// What clients have come to.
+    /// Master secrets of clients.
     at_clients: HashSet<Vec<u8>>,
 }
 
@@ -114,7 +114,7 @@ struct World {
     sent: u16,
 }
 
-/// A key that nobody else has.
+/// An attacker's key.
 fn key(number: u64) -> PrivateKey {
     let mut bytes = [0x5a; 32];
     bytes[24..].copy_from_slice(&number.to_be_bytes());
@@ -217,7 +217,7 @@ impl World {
                 self.keep(message);
             }
             _ => {
-                // A whole exchange.
+                // A complete exchange.
                 self.begin(argument);
                 let (last, begun) = (self.messages.len(), self.begun.len());
                 self.message_1(u8::try_from(last.saturating_sub(1)).unwrap_or_default(), argument);

@@ -2,12 +2,12 @@
 //! delays, doubles and forges datagrams: limits down to nothing, messages down to 64 bytes, tokens
 //! up to the longest, Q-Block, streams, observation. Invariants:
 //!
-//! - nothing panics, `poll` ends and never asks to be called again at once,
+//! - nothing panics, and `poll` ends and never requests to be called again at once,
 //! - no message is larger than `message_bytes`, and none is dropped for its size,
-//! - when all is over nothing is left, and the endpoint takes the next request.
+//! - after the end of all exchanges nothing remains, and the endpoint accepts the next request.
 //!
-//! Each choice is a byte of the input or, behind its end, the next number of a generator that its
-//! first eight bytes seed. So eight bytes are a whole run, and a fuzzer can change single choices.
+//! Each choice is a byte of the input or, after its end, the next number of a generator seeded by
+//! its first eight bytes. Eight bytes are a whole run, and a fuzzer can change single choices.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ const SERVER: usize = 1;
 const ADDRESSES: [u32; 2] = [0, 1];
 const TOPIC: u64 = 1;
 const METHODS: [Code; 4] = [Code::GET, Code::POST, Code::PUT, Code::FETCH];
-/// Datagrams that somebody keeps.
+/// Datagrams that the attacker records.
 const MOST_KEPT: usize = 48;
 
 /// Runs a script.
@@ -51,7 +51,7 @@ struct End {
 struct World {
     now: Instant,
     ends: [End; 2],
-    /// To whom, and what.
+    /// Destination and bytes.
     datagrams: Vec<(usize, Vec<u8>)>,
     /// The client's requests: protected or not, and their methods.
     issued: Vec<(bool, Code)>,

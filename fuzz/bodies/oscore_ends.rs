@@ -19,7 +19,7 @@ pub fn ends() -> [(Contexts, ContextId); 2] {
     })
 }
 
-/// What leaves.
+/// Encodes a sent message.
 pub fn encode(code: Code, body: &Body) -> OwnedMessage {
     OwnedMessage::encode(Type::Confirmable, code, MessageId(1), &Token::from(*b"8 bytes!"), body).expect("legal")
 }

@@ -111,7 +111,7 @@ pub fn run(script: &[u8]) {
     wire.end();
 }
 
-/// A record around what follows its content type, epoch and number.
+/// A record with the bytes after content type, epoch and number.
 fn record(bytes: &[u8]) -> Vec<u8> {
     let [content, epoch, number, fragment @ ..] = bytes else { return bytes.to_vec() };
     let length = u8::try_from(fragment.len()).unwrap_or(u8::MAX);
