@@ -1,7 +1,6 @@
-//! Cost of requests over the loopback with default settings: a server with many outstanding
-//! requests, or with one after the other, and a client with one destination, or with 64. The other
-//! side runs on its own thread and does as little as possible. `cargo xtask bench-peers` measures
-//! the same beside other implementations, and by processes.
+//! Cost of requests over the loopback: a server with many outstanding requests or one after the
+//! other, and a client with one destination or 64. The other side runs on its own thread and does
+//! as little as possible.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -13,7 +12,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 const PAYLOAD: &str = "21.5 degrees in the shade of the old apple tree, at a quarter";
-/// Requests per batch.
 const BATCH: u16 = 32;
 const DESTINATIONS: u16 = 64;
 
@@ -21,7 +19,6 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Starts a server on its own thread, for the life of the process.
 fn server() -> SocketAddr {
     let (address, bound) = std::sync::mpsc::channel();
     thread::spawn(move || {
@@ -78,7 +75,6 @@ fn servers(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Starts a responder that acknowledges every request with the payload.
 fn responder() -> Uri {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
     let uri = format!("coap://{}/t", socket.local_addr().expect("it is bound")).parse().expect("it is a URI");

@@ -1,6 +1,4 @@
 //! Authorization by role: `cargo run -p conche --features dtls --example authorised`
-//!
-//! Ends with an error if a guest can change something, or is not notified of a change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +9,12 @@ use conche::server::{Next, Notifier, Rejection, Request, Response, State, Text, 
 use conche::{Client, Code, Server};
 
 // ANCHOR: rights
-/// Permission of a client.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Right {
     Read,
     Change,
 }
 
-/// Permissions by PSK identity.
 type Rights = Arc<HashMap<Vec<u8>, Right>>;
 
 async fn authorise(rights: Rights, request: Request, next: Next) -> Result<Response, Code> {

@@ -1,5 +1,5 @@
-//! The conche client of `cargo xtask bench-peers`. tools/bench-peers/README.md describes its arguments
-//! and output; an optional last argument sets `busy_poll` in microseconds.
+//! The conche client of `cargo xtask bench-peers` (tools/bench-peers/README.md). An optional last
+//! argument sets `busy_poll` in microseconds.
 
 use std::error::Error;
 use std::sync::Arc;

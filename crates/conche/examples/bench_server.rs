@@ -1,5 +1,4 @@
-//! The conche server of `cargo xtask bench-peers`. tools/bench-peers/README.md describes its arguments
-//! and resources.
+//! The conche server of `cargo xtask bench-peers` (tools/bench-peers/README.md).
 
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -24,7 +23,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let changed = Notifier::new();
     let tick = async || content(60).reliability(Reliability::Confirmable);
     let builder = Server::builder();
-    // Protection requires its cargo feature.
     let builder = match (arguments.next().as_deref(), arguments.next()) {
         (None, _) => builder,
         #[cfg(feature = "dtls")]

@@ -1,7 +1,5 @@
 //! Writes the event log of a client to a file and reads it:
 //! `cargo run -p conche --features event-log --example event_log`
-//!
-//! Ends with an error unless the log contains each request and its effect on path state.
 
 use std::fs::{self, File};
 

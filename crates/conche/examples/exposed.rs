@@ -1,6 +1,4 @@
 //! A server on a public network: `cargo run -p conche --example exposed`
-//!
-//! Ends with an error unless a client that replays a recorded request is refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

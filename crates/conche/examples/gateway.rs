@@ -2,7 +2,7 @@
 //! `cargo run -p conche --example gateway -- [DEVICES]`
 //!
 //! The devices are one server on all of Linux's loopback addresses. Each gets two requests; then a
-//! few get as many as all of them. Ends with an error unless each request is answered.
+//! few get as many as all of them.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -35,7 +35,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if failed > 0 { Err(format!("{failed} requests were not answered").into()) } else { Ok(()) }
 }
 
-/// Sends all requests at once, and counts those that fail.
 async fn ask(client: &Client, port: u16, count: u32, devices: u32) -> Result<u32, tokio::task::JoinError> {
     // ANCHOR: ask
     let mut requests = JoinSet::new();
@@ -57,7 +56,6 @@ async fn ask(client: &Client, port: u16, count: u32, devices: u32) -> Result<u32
     Ok(failed)
 }
 
-/// Returns the processor time of this thread, which runs client and server.
 fn processor_time() -> Result<Duration, Box<dyn std::error::Error>> {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(Duration::from_nanos(times.split(' ').next().unwrap_or_default().parse()?))

@@ -1,5 +1,5 @@
-//! The conche client of `cargo xtask interop`. It reads commands from standard input, one per line,
-//! and prints their outcomes. tools/interop/README.md describes its arguments and the lines.
+//! The conche client of `cargo xtask interop`: it reads commands from standard input and prints
+//! their outcomes (tools/interop/README.md).
 
 use std::error::Error;
 use std::future::pending;
@@ -14,7 +14,6 @@ use tokio::sync::mpsc::unbounded_channel;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Maximum body size sent and received.
 const BODY_LIMIT: usize = 1 << 20;
 
 #[tokio::main]
@@ -49,7 +48,6 @@ async fn main() -> Result<()> {
     }
 }
 
-/// Builds a client for a security mode, with the credentials in this directory.
 fn secured(mode: &str, directory: &Path) -> Result<Client> {
     let builder = Client::builder().body_limit(BODY_LIMIT);
     let read = |name: &str| std::fs::read(directory.join(name));
@@ -70,7 +68,6 @@ fn secured(mode: &str, directory: &Path) -> Result<Client> {
     Ok(builder.build()?)
 }
 
-/// Executes a command. Later states arrive through the observation.
 async fn obey(client: &Client, line: &str, observation: &mut Option<Observation>) -> Result<()> {
     let words: Vec<_> = line.split(' ').collect();
     match words[..] {
@@ -95,7 +92,6 @@ async fn obey(client: &Client, line: &str, observation: &mut Option<Observation>
     Ok(())
 }
 
-/// Builds a request, and returns whether it observes.
 fn request(client: &Client, method: &str, uri: &str, words: &[&str]) -> Result<(RequestBuilder, bool)> {
     const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
     let method =

@@ -1,7 +1,6 @@
 //! Block-wise transfer of large bodies: `cargo run -p conche --example large_body`
 //!
-//! A client uploads a firmware image of 1 MiB and downloads it again; applications see complete
-//! bodies. Ends with an error unless both are equal.
+//! Uploads a firmware image of 1 MiB and downloads it again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,9 +1,8 @@
 //! An LwM2M device and its server over `coaps`:
 //! `cargo run -p conche --features dtls --example lwm2m_device`.
 //!
-//! The device registers at the server, and the server then reads and observes the device through
-//! the same DTLS session. Each of them is CoAP client and server on one socket (LwM2M Transport 1.1
-//! §6.4.1).
+//! The device registers; the server then reads and observes it through the same DTLS session. Each
+//! is client and server on one socket (LwM2M Transport 1.1 §6.4.1).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use conche::server::{Notifier, Peer, Response, State, get, post};
 use conche::{Code, ContentFormat, Server};
 use tokio::sync::mpsc;
 
-/// A registered device: its address and its identity.
 #[derive(Debug)]
 struct Registration {
     address: SocketAddr,

@@ -1,6 +1,4 @@
 //! Common mistakes and their error texts: `cargo run -p conche --example mistakes`
-//!
-//! Ends with an error unless each text is as expected.
 
 use std::error::Error;
 use std::time::Duration;

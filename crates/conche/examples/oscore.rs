@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(stranger.get(&time).await?.text()?, "noon", "what is for everybody is");
 
     // A server that shuts down in order stores its replay window. After a crash, the next server
-    // challenges its clients with Echo, which they answer automatically.
+    // challenges its clients with Echo.
     drop(server);
     let keys = opened(&directory.join("house")).await?;
     let server = Server::builder().oscore(keys).route("/door", put(unlock)).bind("127.0.0.1:0").await?;
@@ -71,7 +71,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Opens the keys of a file that a stopping server may still use.
 async fn opened(file: &Path) -> Result<Keys, OpenError> {
     loop {
         match Keys::open(file) {

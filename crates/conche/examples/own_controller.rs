@@ -1,7 +1,5 @@
 //! A custom congestion controller in a client and a server:
 //! `cargo run -p conche --example own_controller`
-//!
-//! Ends with an error unless the client's RTO follows its controller's measurements.
 
 use conche::cc::AnyController;
 use conche::cc::dynamic::DynController;

@@ -1,6 +1,4 @@
 //! Path state across a restart: `cargo run -p conche --example paths`
-//!
-//! Ends with an error unless the second client starts with the first one's path state.
 
 use std::path::Path;
 use std::time::Duration;
@@ -44,7 +42,6 @@ async fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Returns the SRTT of the device's host before it has responded, and the resulting RTO.
 async fn begins_with(client: &Client) -> Result<(Option<Duration>, Duration), Box<dyn std::error::Error>> {
     let silent = UdpSocket::bind("127.0.0.1:0").await?;
     let peer = silent.local_addr()?;

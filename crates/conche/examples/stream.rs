@@ -1,8 +1,7 @@
 //! Streamed bodies: `cargo run -p conche --example stream`
 //!
-//! A client streams a log of any length to a server, and streams a firmware image from the server
-//! to a file. Neither side buffers more than a few blocks. Ends with an error unless both arrive
-//! intact.
+//! Streams a log to a server, and a firmware image from the server to a file. Neither side buffers
+//! more than a few blocks.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +11,6 @@ use conche::server::extract::BodyError;
 use conche::server::{BodyStream, Response, Router, get, post};
 use conche::{Client, Code, ContentFormat, OptionNumber, Server};
 
-/// Larger than the default body limit of 64 KiB.
 const IMAGE: u32 = 200_000;
 
 /// A reader of constant bytes, in place of a file.

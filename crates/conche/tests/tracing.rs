@@ -11,7 +11,6 @@ use tokio::net::UdpSocket;
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 
-/// Collects log output.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

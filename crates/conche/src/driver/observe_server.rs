@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use conche_proto::codec::{Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
+use conche_proto::codec::{Body, BuildError, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{NotifyError, RequestId};
 use tracing::warn;
 
@@ -421,7 +421,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 .endpoint
                 .notify(self.now, topic, response.clone())
                 .map_err(|error| (error.to_string(), matches!(error, NotifyError::StatesFull { .. }))),
-            Err(error) => Err((error.clone(), false)),
+            Err(error) => Err((error.to_string(), false)),
         };
         let over = match notified {
             Ok(_) => !code.is_success(),
@@ -444,7 +444,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 /// A new state of one or several topics, encoded once.
 struct State {
     code: Code,
-    response: Result<conche_proto::Response, String>,
+    response: Result<conche_proto::Response, BuildError>,
 }
 
 impl State {
@@ -454,7 +454,7 @@ impl State {
             Answer::Service(response) if response.is_stream() => Self::of_driver(refusal::internal_error()),
             Answer::Service(response) => {
                 let code = response.code();
-                Self { code, response: response.build(None).map_err(|error| error.to_string()) }
+                Self { code, response: response.build(None) }
             }
             Answer::Driver(response) => Self::of_driver(response),
         }

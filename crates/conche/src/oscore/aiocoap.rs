@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use thiserror::Error;
 use zeroize::Zeroize as _;
 
 use super::libcoap::{aead_named, hexadecimal};
@@ -51,39 +52,61 @@ fn bare(key: &str) -> &str {
     key.strip_suffix("_hex").or_else(|| key.strip_suffix("_ascii")).unwrap_or(key)
 }
 
+/// What is wrong with an item.
+#[derive(Debug, Error)]
+enum ItemError<'a> {
+    #[error("{0} is there twice")]
+    Repeated(&'a str),
+    #[error("there is no {0}_hex or {0}_ascii")]
+    Missing(&'static str),
+    #[error("{0} is to be {0}_hex or {0}_ascii")]
+    Encoding(&'static str),
+    #[error("{0}_hex is to be an even number of hexadecimal digits")]
+    Hexadecimal(&'static str),
+    #[error("{0}_ascii is to be ASCII text")]
+    Ascii(&'static str),
+    #[error("{0} is to be a text")]
+    Text(&'static str),
+    #[error("{name} has {length} bytes: {max} at most", max = EndId::LONGEST)]
+    Id { name: &'static str, length: usize },
+    #[error("the algorithm {0} is not supported")]
+    Algorithm(&'a str),
+    #[error("the hash function {0} is not supported")]
+    Hash(&'a str),
+    #[error("window is to be 1 to {max}", max = Credentials::LARGEST_WINDOW)]
+    Window,
+}
+
 /// Errors name `directory`.
 pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentials, OpenError> {
-    let wrong = |what: String| OpenError::wrong(directory, None, what);
+    let wrong = |error: ItemError<'_>| OpenError::wrong(directory, None, error.to_string());
     let mut read = Items(Map::new());
     for (key, value) in files.iter().flat_map(|items| items.iter()) {
         if read.keys().any(|other| bare(other) == bare(key)) {
-            return Err(wrong(format!("{} is there twice", bare(key))));
+            return Err(wrong(ItemError::Repeated(bare(key))));
         }
         read.0.insert(key.clone(), value.clone());
     }
-    let id = |name| {
+    let id = |name: &'static str| {
         let id = read.required(name)?;
-        EndId::new(&id).ok_or_else(|| format!("{name} has {} bytes: {} at most", id.len(), EndId::LONGEST))
+        EndId::new(&id).ok_or(ItemError::Id { name, length: id.len() })
     };
     let read_all = || {
-        let unsupported = |name: &str, value: &str| format!("{name} {value} is not supported");
         let aead = match read.text("algorithm")? {
             None => Aead::default(),
-            Some(name) => {
-                aead_named(name).and_then(Aead::from_number).ok_or_else(|| unsupported("the algorithm", name))?
-            }
+            Some(name) => aead_named(name).and_then(Aead::from_number).ok_or(ItemError::Algorithm(name))?,
         };
         let hkdf = match read.text("kdf-hashfun")? {
             None | Some("sha256") => Hkdf::Sha256,
             Some("sha512") => Hkdf::Sha512,
-            Some(name) => return Err(unsupported("the hash function", name)),
+            Some(name) => return Err(ItemError::Hash(name)),
         };
         let replay_window = match read.0.get("window") {
             None => Credentials::LARGEST_WINDOW,
             Some(size) => {
                 let size = size.as_u64().and_then(|size| u16::try_from(size).ok());
                 let size = size.filter(|size| (1..=Credentials::LARGEST_WINDOW).contains(size));
-                size.ok_or_else(|| format!("window is to be 1 to {}", Credentials::LARGEST_WINDOW))?
+                size.ok_or(ItemError::Window)?
             }
         };
         Ok(Credentials {
@@ -100,31 +123,29 @@ pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentia
 
 impl Items {
     /// Returns bytes given as `NAME_hex` or `NAME_ascii`.
-    fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+    fn bytes(&self, name: &'static str) -> Result<Option<Vec<u8>>, ItemError<'static>> {
         if let Some(value) = self.0.get(&format!("{name}_hex")) {
             let bytes = value.as_str().and_then(hexadecimal);
-            return bytes.map(Some).ok_or_else(|| format!("{name}_hex is to be an even number of hexadecimal digits"));
+            return bytes.map(Some).ok_or(ItemError::Hexadecimal(name));
         }
         if let Some(value) = self.0.get(&format!("{name}_ascii")) {
             let text = value.as_str().filter(|text| text.is_ascii());
-            return text
-                .map(|text| Some(text.as_bytes().to_vec()))
-                .ok_or_else(|| format!("{name}_ascii is to be ASCII text"));
+            return text.map(|text| Some(text.as_bytes().to_vec())).ok_or(ItemError::Ascii(name));
         }
         match self.0.contains_key(name) {
-            true => Err(format!("{name} is to be {name}_hex or {name}_ascii")),
+            true => Err(ItemError::Encoding(name)),
             false => Ok(None),
         }
     }
 
-    fn required(&self, name: &str) -> Result<Vec<u8>, String> {
-        self.bytes(name)?.ok_or_else(|| format!("there is no {name}_hex or {name}_ascii"))
+    fn required(&self, name: &'static str) -> Result<Vec<u8>, ItemError<'static>> {
+        self.bytes(name)?.ok_or(ItemError::Missing(name))
     }
 
-    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+    fn text(&self, name: &'static str) -> Result<Option<&str>, ItemError<'static>> {
         match self.0.get(name) {
             None => Ok(None),
-            Some(value) => value.as_str().map(Some).ok_or_else(|| format!("{name} is to be a text")),
+            Some(value) => value.as_str().map(Some).ok_or(ItemError::Text(name)),
         }
     }
 }

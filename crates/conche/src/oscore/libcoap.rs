@@ -7,6 +7,8 @@
 
 use std::path::Path;
 
+use thiserror::Error;
+
 use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
 
 /// Also returns whether keys are derived anew after each start (`rfc8613_b_2`).
@@ -17,7 +19,7 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), Open
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        read.line(line).map_err(|what| OpenError::wrong(file, Some(number), what))?;
+        read.line(line).map_err(|error| OpenError::wrong(file, Some(number), error.to_string()))?;
     }
     let missing = |keyword: &str| OpenError::wrong(file, None, format!("there is no {keyword}"));
     let secret = read.secret.ok_or_else(|| missing("master_secret"))?;
@@ -47,11 +49,43 @@ struct Read {
     replay_window: Option<u16>,
 }
 
+/// What is wrong with a line.
+#[derive(Debug, Error)]
+enum LineError<'a> {
+    #[error("a line is keyword,encoding,value")]
+    Parts,
+    #[error("{0} is not supported")]
+    Keyword(&'a str),
+    #[error("{0} was given before")]
+    Repeated(&'a str),
+    #[error(
+        "recipient_id was given before: several recipients would share the key of this end, and its numbers; give each a \
+         file with another sender_id or id_context"
+    )]
+    SeveralRecipients,
+    #[error("the encoding is {encoding}: {expected} is right here")]
+    Encoding { encoding: &'a str, expected: &'static str },
+    #[error("the value is not ASCII")]
+    Ascii,
+    #[error("the value is to be an even number of hexadecimal digits")]
+    Hexadecimal,
+    #[error("{0} is no integer")]
+    Integer(&'a str),
+    #[error("bool,true or bool,false is right here")]
+    Boolean,
+    #[error("an ID of {0} bytes: {max} at most", max = EndId::LONGEST)]
+    Id(usize),
+    #[error("the algorithm {0} is not supported")]
+    Algorithm(&'a str),
+    #[error("replay_window is to be 1 to {max}", max = Credentials::LARGEST_WINDOW)]
+    Window,
+}
+
 impl Read {
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    fn line<'a>(&mut self, line: &'a str) -> Result<(), LineError<'a>> {
         let mut parts = line.splitn(3, ',');
         let (Some(keyword), Some(encoding), Some(value)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err("a line is keyword,encoding,value".to_owned());
+            return Err(LineError::Parts);
         };
         let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
         match keyword {
@@ -60,48 +94,43 @@ impl Read {
             "id_context" => once(keyword, &mut self.id_context, bytes(encoding, value)?),
             "sender_id" => once(keyword, &mut self.sender_id, id(encoding, value)?),
             "recipient_id" => {
-                once(keyword, &mut self.recipient_id, id(encoding, value)?).map_err(|given| {
-                    format!(
-                        "{given}: several recipients would share the key of this end, and its numbers; give each a file with \
-                         another sender_id or id_context"
-                    )
-                })
+                once(keyword, &mut self.recipient_id, id(encoding, value)?).map_err(|_| LineError::SeveralRecipients)
             }
             "aead_alg" => {
-                let known = |number| Aead::from_number(number).ok_or_else(|| unknown_algorithm(value));
+                let known = |number| Aead::from_number(number).ok_or(LineError::Algorithm(value));
                 once(keyword, &mut self.aead, known(number(encoding, value, aead_named)?)?)
             }
             "hkdf_alg" => {
-                let known = |number| Hkdf::from_number(number).ok_or_else(|| unknown_algorithm(value));
+                let known = |number| Hkdf::from_number(number).ok_or(LineError::Algorithm(value));
                 once(keyword, &mut self.hkdf, known(number(encoding, value, hkdf_named)?)?)
             }
             "replay_window" => {
                 let size = number(encoding, value, |_| None)?;
                 let size = u16::try_from(size).ok().filter(|size| (1..=Credentials::LARGEST_WINDOW).contains(size));
-                let size = size.ok_or_else(|| format!("replay_window is to be 1 to {}", Credentials::LARGEST_WINDOW))?;
+                let size = size.ok_or(LineError::Window)?;
                 once(keyword, &mut self.replay_window, size)
             }
             "ssn_freq" => number(encoding, value, |_| None).map(|_| ()),
             "rfc8613_b_1_2" => boolean(encoding, value).map(|_| ()),
             "rfc8613_b_2" => once(keyword, &mut self.anew, boolean(encoding, value)?),
-            _ => Err(format!("{keyword} is not supported")),
+            _ => Err(LineError::Keyword(keyword)),
         }
     }
 }
 
-fn once<T>(keyword: &str, place: &mut Option<T>, value: T) -> Result<(), String> {
+fn once<'a, T>(keyword: &'a str, place: &mut Option<T>, value: T) -> Result<(), LineError<'a>> {
     match place.replace(value) {
-        Some(_) => Err(format!("{keyword} was given before")),
+        Some(_) => Err(LineError::Repeated(keyword)),
         None => Ok(()),
     }
 }
 
-fn bytes(encoding: &str, value: &str) -> Result<Vec<u8>, String> {
+fn bytes<'a>(encoding: &'a str, value: &str) -> Result<Vec<u8>, LineError<'a>> {
     match encoding {
         "ascii" if value.is_ascii() => Ok(value.as_bytes().to_vec()),
-        "ascii" => Err("the value is not ASCII".to_owned()),
-        "hex" => hexadecimal(value).ok_or_else(|| "the value is to be an even number of hexadecimal digits".to_owned()),
-        _ => Err(format!("the encoding is {encoding}: hex or ascii is right here")),
+        "ascii" => Err(LineError::Ascii),
+        "hex" => hexadecimal(value).ok_or(LineError::Hexadecimal),
+        _ => Err(LineError::Encoding { encoding, expected: "hex or ascii" }),
     }
 }
 
@@ -112,29 +141,25 @@ pub(super) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     Some(digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
 }
 
-fn id(encoding: &str, value: &str) -> Result<EndId, String> {
+fn id<'a>(encoding: &'a str, value: &str) -> Result<EndId, LineError<'a>> {
     let bytes = bytes(encoding, value)?;
-    EndId::new(&bytes).ok_or_else(|| format!("an ID of {} bytes: {} at most", bytes.len(), EndId::LONGEST))
+    EndId::new(&bytes).ok_or(LineError::Id(bytes.len()))
 }
 
-fn number(encoding: &str, value: &str, named: impl Fn(&str) -> Option<i32>) -> Result<i32, String> {
+fn number<'a>(encoding: &'a str, value: &'a str, named: impl Fn(&str) -> Option<i32>) -> Result<i32, LineError<'a>> {
     match encoding {
-        "integer" => value.parse().map_err(|_| format!("{value} is no integer")),
-        "text" => named(value).ok_or_else(|| unknown_algorithm(value)),
-        _ => Err(format!("the encoding is {encoding}: integer or text is right here")),
+        "integer" => value.parse().map_err(|_| LineError::Integer(value)),
+        "text" => named(value).ok_or(LineError::Algorithm(value)),
+        _ => Err(LineError::Encoding { encoding, expected: "integer or text" }),
     }
 }
 
-fn boolean(encoding: &str, value: &str) -> Result<bool, String> {
+fn boolean(encoding: &str, value: &str) -> Result<bool, LineError<'static>> {
     match (encoding, value) {
         ("bool", "true") => Ok(true),
         ("bool", "false") => Ok(false),
-        _ => Err("bool,true or bool,false is right here".to_owned()),
+        _ => Err(LineError::Boolean),
     }
-}
-
-fn unknown_algorithm(value: &str) -> String {
-    format!("the algorithm {value} is not supported")
 }
 
 /// By its name in the registry "COSE Algorithms".

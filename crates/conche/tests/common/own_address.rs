@@ -3,15 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The first port tried. Ports from here on lie below the ephemeral range, from which the operating
-/// system serves port 0 (Linux: 32768 to 60999), so that no other socket takes one while it is
-/// closed.
+/// The first port tried. It lies below the ephemeral range (Linux: 32768 to 60999), so that no
+/// other socket takes a port while it is closed.
 const FIRST_PORT: u16 = 16_384;
 
-/// Returns an address of 127.0.0.0/8 that no other process or test uses.
-///
-/// The host is that of this process on Linux, where the whole block is the loopback, and 127.0.0.1
-/// elsewhere.
+/// On Linux each process has its own host of 127.0.0.0/8; elsewhere the host is 127.0.0.1.
 pub fn own_address() -> SocketAddr {
     own_addresses(1)
 }

@@ -1,10 +1,9 @@
 //! The attacks of draft-ietf-core-attacks-on-coap §2: an on-path attacker can neither read nor
 //! change protected messages, but can hold, drop and reorder them.
 //!
-//! Each attack runs through DTLS and with OSCORE, within one session or one set of keys: static
-//! keys of this run, keys derived anew, and keys from EDHOC. None of these prevents the attacker
-//! from dropping everything (§2.1), or proves where the other end is: an attacker that relays
-//! immediately acts like a network (§2.5).
+//! Each attack runs through DTLS and with OSCORE (static keys, keys of appendix B.2, keys of
+//! EDHOC). Neither keeps the attacker from dropping everything (§2.1), or proves where the other
+//! end is (§2.5).
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -22,7 +21,6 @@ use tokio::time::timeout;
 
 use crate::between::{Act, Foe, LONG, Toward, keys};
 
-/// How the two ends protect messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Dtls,
@@ -40,15 +38,12 @@ async fn by_each(attack: impl AsyncFn(By)) {
     tokio::join!(attack(dtls), attack(oscore), attack(anew), attack(edhoc));
 }
 
-/// Timeout of a request that is held, or that waits for a held response.
 const SHORT: Duration = Duration::from_millis(300);
 /// Timeout of a request that must reach the server first, on a loaded machine.
 const LONGER: Duration = Duration::from_secs(3);
 /// Lifetime of fresh requests for the door.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// A client, an attacker on the path, and a server with a lock, a door that requires fresh
-/// requests, and a resource for bodies.
 struct Path {
     by: By,
     client: Client,
@@ -57,7 +52,6 @@ struct Path {
     done: Done,
 }
 
-/// Actions of the server, in order.
 type Done = Arc<Mutex<Vec<Bytes>>>;
 
 impl Path {
@@ -97,13 +91,11 @@ impl Path {
         self.put_body(path, body).timeout(LONG).send()
     }
 
-    /// Sends a request that times out soon.
     async fn give_up_on(&self, path: &str, body: impl Into<Bytes>) {
         let error = self.put_body(path, body).timeout(SHORT).await.expect_err("it is held back");
         assert!(error.is_timeout_or_unreachable(), "{:?}: {error}", self.by);
     }
 
-    /// Sends a request and cancels it once a datagram in this direction is held.
     async fn cancel_when_held(&self, toward: Toward, request: RequestBuilder) {
         tokio::select! {
             answer = request.timeout(LONG).send() => panic!("{:?}: {answer:?}", self.by),
@@ -115,7 +107,6 @@ impl Path {
         self.client.put(self.uri(path)).payload(ContentFormat::OCTET_STREAM, body)
     }
 
-    /// Waits until the server has received this number of datagrams.
     async fn server_sees(&self, requests: u64) {
         let seen = async {
             while self.server.stats().await.datagrams_received < requests {
@@ -144,8 +135,8 @@ fn router(done: &Done) -> Router {
     router.route("/body", put(doing())).route("/door", put(doing()).layer(fresh))
 }
 
-/// draft-ietf-core-attacks-on-coap §2.1: a client with a blocked request learns that the outcome is
-/// unknown; one with a blocked response retransmits without a second execution.
+/// draft-ietf-core-attacks-on-coap §2.1: a blocked request has an unknown outcome; after a blocked
+/// response, the request is retransmitted but not executed twice.
 #[tokio::test]
 async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_nothing_done_twice() {
     by_each(async |by| {
@@ -212,7 +203,7 @@ async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
 }
 
 /// draft-ietf-core-attacks-on-coap §2.3: the response to an earlier request is not accepted for a
-/// later one. With OSCORE both have the same token; in a session all tokens differ.
+/// later one, whether their tokens are the same (OSCORE) or differ (sessions).
 #[tokio::test]
 async fn a_delayed_response_is_no_answer_to_a_later_request() {
     by_each(async |by| {
@@ -269,13 +260,12 @@ async fn no_two_requests_of_a_session_have_the_same_token() {
     }
 }
 
-/// Two bodies of two blocks each.
 fn bodies() -> [Bytes; 2] {
     [b'a', b'b'].map(|byte| Bytes::from(vec![byte; 1_500]))
 }
 
 /// Cancels a body with a withheld block: that one alone or, for the first block, all that follow.
-/// The block is delivered during a later body, and the second block of that one is held until then.
+/// Delivers it during a later body, whose second block is held until then.
 async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodies: [Bytes; 2]) -> Path {
     let (path, [first, second]) = (Path::new(by).await, bodies);
     path.foe.act(Toward::Server, withheld, Act::Hold);

@@ -12,7 +12,6 @@ use tokio::net::UdpSocket;
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
 
-/// Longer than any of these tests.
 const LONG: Duration = Duration::from_secs(3600);
 
 fn looking(longest: Duration) -> Client {
@@ -30,13 +29,11 @@ async fn a_client_that_looks_for_answers_gets_them_from_a_server_of_its_own_thre
     assert_eq!(stats.datagrams_sent - stats.retransmissions, 100);
 }
 
-/// Returns how often the thread of this runtime has slept. Busy polling prevents sleep.
 #[cfg(all(target_os = "linux", target_has_atomic = "64"))]
 fn sleeps() -> u64 {
     Handle::current().metrics().worker_park_count(0)
 }
 
-/// Sends a request without a response, and returns how often the thread slept until it timed out.
 #[cfg(all(target_os = "linux", target_has_atomic = "64"))]
 async fn sleeps_in_vain(client: &Client, silent: &UdpSocket, for_long: Duration) -> u64 {
     let uri = format!("coap://{}/", silent.local_addr().expect("it is bound"));
@@ -102,7 +99,6 @@ async fn nothing_is_looked_for_where_round_trips_take_longer() {
     assert!(sleeps_in_vain(&client, &far, Duration::from_millis(20)).await > 0);
 }
 
-/// Number of turns of another task when each datagram arrived.
 #[derive(Default)]
 struct Turns {
     so_far: AtomicU32,

@@ -17,7 +17,6 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use tokio::net::UdpSocket;
 
-/// A captured datagram.
 struct Captured {
     at: Duration,
     from: SocketAddr,
@@ -59,7 +58,6 @@ fn addresses(packet: &[u8]) -> (IpAddr, IpAddr, &[u8]) {
     }
 }
 
-/// Captures a GET between an unbound client and an unbound server.
 async fn capture(path: &Path, host: &str) -> SocketAddr {
     let capture = Capture::new().write_to(File::create(path).expect("a new file")).expect("a writable file");
     let server = Server::builder().route("/hello", get(async || "world")).watch(capture.clone());

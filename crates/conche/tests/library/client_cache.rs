@@ -1,8 +1,7 @@
 //! The client's cache over loopback sockets: which requests it answers, and which it sends to the
 //! server (RFC 7252 §5.6).
 //!
-//! A paused clock may skip a retransmission timeout while a response is awaited, so ages are
-//! hundreds of seconds.
+//! A paused clock may skip a retransmission timeout, so ages are hundreds of seconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +13,6 @@ use conche::server::{Notifier, Request, Resource, Response, Router, get};
 use conche::{Client, Code, ContentFormat, OptionNumber, Server};
 use tokio::sync::Semaphore;
 
-/// A server, its URI, and the number of handler runs.
 struct Origin {
     asked: Arc<AtomicU32>,
     uri: String,
@@ -22,8 +20,6 @@ struct Origin {
 }
 
 impl Origin {
-    /// Starts a server that answers every method at `/` and `/other` with `answer` of the request
-    /// and the number of earlier ones.
     async fn new(answer: impl Fn(&Request, u32) -> Response + Send + Sync + 'static) -> Self {
         let asked = Arc::<AtomicU32>::default();
         let (count, answer) = (Arc::clone(&asked), Arc::new(answer));
@@ -61,7 +57,6 @@ fn counted(n: u32, max_age: u64) -> Response {
     Response::new(Code::CONTENT).text(n.to_string()).max_age(seconds(max_age))
 }
 
-/// Whether the response is from the cache, with this text.
 fn is_cached(answer: &Answer, text: &str) -> bool {
     answer.age().is_some() && answer.text() == Ok(text)
 }

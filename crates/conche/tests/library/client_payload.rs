@@ -14,7 +14,6 @@ struct Reading {
     celsius: f32,
 }
 
-/// A server that echoes payloads.
 async fn echo() -> (Server, String) {
     let echo = async |request: Request| {
         let format = request.content_format().unwrap_or(ContentFormat::OCTET_STREAM);

@@ -17,7 +17,6 @@ use tokio::net::UdpSocket;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
-/// A server that returns the client's address.
 async fn mirror() -> (Server, String) {
     let whoami = async |request: Request| request.peer().to_string();
     let server = Server::builder().route("/", get(whoami)).bind(LOCALHOST).await.expect("it starts");

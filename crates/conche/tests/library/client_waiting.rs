@@ -14,7 +14,6 @@ use tokio::time::timeout;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
-/// A socket that never responds.
 async fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind(LOCALHOST).await.expect("loopback can be bound");
     let uri = format!("coap://{}/", socket.local_addr().expect("it is bound"));
@@ -57,7 +56,6 @@ async fn a_gateway_asks_ten_thousand_devices_at_the_same_time() {
     }
 }
 
-/// The socket buffer holds only some of the requests, and a task of the same thread reads it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn in_a_burst_of_requests_other_tasks_have_a_turn_before_a_socket_overflows() {

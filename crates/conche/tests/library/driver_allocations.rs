@@ -6,15 +6,11 @@ use tokio::net::UdpSocket;
 
 const REQUESTS: u16 = 1_000;
 
-/// Allocations of tables that grow in chunks, some with time. A tenth of the requests is far from
-/// one allocation per request, on a machine of any speed.
+/// Allowed for tables that grow in chunks: far from one allocation per request.
 const NOW_AND_THEN: u64 = REQUESTS as u64 / 10;
 
-/// Allocations to parse a URI with one segment: its text and its normalized form, the segment and
-/// its list, the options and their reference count, and the shared struct.
 const PARSED: u64 = 8;
 
-/// Returns the allocations of a server that answers `REQUESTS` successive requests with this text.
 fn allocations(text: &'static str) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (_server, socket) = runtime.block_on(async {
@@ -54,7 +50,6 @@ fn a_longer_response_costs_the_reply_that_is_remembered_for_copies_of_the_reques
     assert!(counted <= u64::from(REQUESTS) + NOW_AND_THEN, "{counted} in {REQUESTS} requests");
 }
 
-/// Returns the allocations of a client that sends successive requests with URIs from `uri`.
 fn allocations_of_client(uri: impl Fn(&Uri) -> Uri) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let socket = runtime.block_on(UdpSocket::bind("127.0.0.1:0")).expect("loopback can be bound");

@@ -57,7 +57,6 @@ async fn a_shutdown_does_not_deny_what_a_handler_has_done() {
         let server = Server::builder().route("/", get(wait)).bind(LOCALHOST).await.expect("it starts");
         let waiting = tokio::spawn(Client::new().get(format!("coap://{}/", server.local_addr())).send());
         let _ = started.acquire().await.expect("the handler starts");
-        // The handler ends before the server's task runs again.
         gate.add_permits(1);
         server.shutdown(Duration::ZERO).await;
         assert_eq!(waiting.await.expect("no panic").expect("a response").text(), Ok("late"));
@@ -73,7 +72,6 @@ async fn a_shutdown_waits_for_the_line_of_the_servers_client() {
     let client = server.client();
     let request = || Box::pin(client.get(format!("coap://{}/", other.local_addr())).send());
     let (mut first, mut second) = (request(), request());
-    // The first has a permit, the second does not.
     for waiting in [&mut first, &mut second] {
         tokio::select! {
             biased;
@@ -245,7 +243,6 @@ async fn no_datagram_is_lost_when_they_come_faster_than_the_endpoint_is_polled()
     let server =
         Server::builder().config(config).route("/", get(async || "")).bind(LOCALHOST).await.expect("it starts");
     let socket = BlockingSocket::bind(LOCALHOST).expect("loopback can be bound");
-    // All of them are queued before the server's task runs.
     for id in 0..200 {
         socket.send_to(&[0x40, 0x01, 0, id], server.local_addr()).expect("it is sent");
     }
@@ -258,7 +255,6 @@ async fn no_datagram_is_lost_when_they_come_faster_than_the_endpoint_is_polled()
     }
 }
 
-/// A separate response to a socket that was closed meanwhile.
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn an_icmp_error_ends_a_separate_response_whatever_the_server_is_bound_to() {

@@ -22,7 +22,6 @@ pub(crate) fn own(kid: &[u8], name: &str) -> Own {
     Own::new(key, credential).expect("they belong together")
 }
 
-/// A client and a server that know each other.
 pub(crate) fn parties() -> (Party, Party) {
     let (client, server) = (own(b"\x01", "lamp-7"), own(b"\x02", "hall"));
     let (lamp, hall) = (client.credential().clone(), server.credential().clone());
@@ -38,7 +37,6 @@ pub(crate) async fn server(party: Party) -> Server {
     server.bind(own_address()).await.expect("the loopback can be bound")
 }
 
-/// A server at the address of another, without its state.
 pub(crate) async fn restarted(first: Server, party: Party) -> Server {
     let address = first.local_addr();
     first.shutdown(Duration::ZERO).await;
@@ -50,7 +48,7 @@ pub(crate) fn client(party: Party) -> Client {
     Client::builder().edhoc(party).build().expect("legal settings")
 }
 
-/// Datagrams that a client sent, without retransmissions, which a loaded machine causes.
+/// Datagrams from a client. A loaded machine causes retransmissions, left out here.
 pub(crate) async fn sent_at_first(client: &Client) -> u64 {
     let stats = client.stats().await;
     stats.datagrams_sent - stats.retransmissions
@@ -127,8 +125,6 @@ async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
     let (lamp, hall) = parties();
     let server = server(hall.clone()).await;
     let uri = format!("coap://{}/who", server.local_addr());
-    // A client unknown to the server; a known key ID with another key; a server unknown to the
-    // client.
     let known = hall_of(&hall);
     let stranger = Party::new(own(b"\x09", "mallory")).with_peer(known.clone()).expect("one alone");
     let impostor = Party::new(own(b"\x01", "lamp-7")).with_peer(known).expect("one alone");
@@ -260,7 +256,6 @@ impl Raw {
         self.tell(post.expect("short").view().as_bytes())
     }
 
-    /// Returns the response to a datagram.
     fn tell(&mut self, datagram: &[u8]) -> OwnedMessage {
         self.0.send(datagram).expect("it can be sent");
         let mut buffer = [0; 1500];
@@ -268,7 +263,6 @@ impl Raw {
         OwnedMessage::pooled(Message::decode(&buffer[..length]).expect("a message"), &mut MessagePool::new())
     }
 
-    /// Returns the response after answering an Echo challenge.
     fn post(&mut self, payload: &[u8]) -> (Code, Vec<u8>) {
         let mut answer = self.post_with(payload, None);
         if let Some(echo) = answer.option(OptionNumber::ECHO).map(<[u8]>::to_vec) {

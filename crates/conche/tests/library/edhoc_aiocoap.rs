@@ -22,7 +22,6 @@ fn aiocoap(arguments: &[&str]) -> Command {
     command
 }
 
-/// A process, killed when the test ends.
 struct Process(Child);
 
 impl Drop for Process {
@@ -46,7 +45,6 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Arguments of the program: the private key, its credential, and the other end's credential.
 fn told(own: &Own, other: &Own) -> [String; 3] {
     [hex(&*own.key().to_bytes()), hex(own.credential().as_slice()), hex(other.credential().as_slice())]
 }

@@ -22,7 +22,6 @@ use crate::edhoc::{parties, restarted, sent_at_first, server};
 /// Timeout of a request that is lost.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// A client with several outstanding requests.
 fn hasty() -> conche::client::ClientBuilder {
     let mut config = EndpointConfig::default();
     config.transmission.nstart = 4;
@@ -38,7 +37,6 @@ async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_a
     let (uri, client) = (format!("coap://{}/who", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
     assert_eq!(client.get(&uri).await.expect("an answer").code(), Code::CONTENT);
     let _second = restarted(first, hall).await;
-    // Two requests with lost keys; both error responses are held.
     foe.act(Toward::Client, 0, Act::Hold);
     let early = tokio::spawn(client.get(&uri).into_future());
     foe.holds(Toward::Client, 1).await;
@@ -128,7 +126,6 @@ async fn a_forged_error_ends_its_own_request_and_nothing_else_that_the_keys_prot
     let error = OwnedMessage::encode(Type::Acknowledgement, Code::UNAUTHORIZED, asked.id(), &asked.token(), &body);
     foe.release(Toward::Client, &[error.expect("short").view().as_bytes().to_vec()]).await;
     assert!(forged.await.expect("it does not panic").is_err());
-    // With other keys.
     assert_eq!(client.get(format!("{uri}/t")).await.expect("an answer").code(), Code::CONTENT);
     gate.add_permits(1);
     let slow = timeout(LONG, slow).await.expect("an answer").expect("it does not panic").expect("no error");
@@ -166,7 +163,6 @@ async fn of_the_destinations_without_anything_under_way_the_one_used_least_latel
             [1, agreed],
             "the second one has made room, not the first"
         );
-        // All of them have outstanding requests.
         let before = sent().await;
         let slow: Vec<_> = [1, 2].map(|n| tokio::spawn(client.get(uri(n, "/slow")).into_future())).into();
         while sent().await < before + 2 {
@@ -252,7 +248,6 @@ async fn who_waits_for_the_same_keys_waits_for_no_handler() {
     let opened = Arc::clone(&gate);
     let slow = move || {
         let opened = Arc::clone(&opened);
-        // Each permit is for one request.
         async move { opened.acquire().await.map(SemaphorePermit::forget).map_or("closed", |()| "open") }
     };
     let name = async |who: Identity| who.to_string();

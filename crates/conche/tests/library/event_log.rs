@@ -12,7 +12,6 @@ use conche::{AnyController, Client, ContentFormat, Server};
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
 
-/// A file in memory.
 #[derive(Clone, Default)]
 struct File(Arc<Mutex<Vec<u8>>>);
 

@@ -17,7 +17,6 @@ fn uri(server: &Server, path: &str) -> String {
     format!("coap://{}{path}", server.local_addr())
 }
 
-/// A socket that never responds.
 async fn silence() -> (UdpSocket, String) {
     let socket = UdpSocket::bind(LOCALHOST).await.expect("loopback can be bound");
     let uri = format!("coap://{}/", socket.local_addr().expect("it is bound"));
@@ -26,7 +25,6 @@ async fn silence() -> (UdpSocket, String) {
 
 type Wait = Pin<Box<dyn Future<Output = Result<&'static str, Code>> + Send>>;
 
-/// A handler that signals its start and then waits at a gate.
 fn gated() -> (impl Fn() -> Wait + Send + Sync + Clone + 'static, Arc<Semaphore>, Arc<Notify>) {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
     let (held, start) = (Arc::clone(&gate), Arc::clone(&started));
@@ -272,7 +270,7 @@ async fn requests_to_many_peers_go_through_one_socket() {
         }
         sockets
     };
-    // None of them responds, so the window of their path would stay at 4.
+    // The window of their path would stay at 4.
     let client = Client::builder().share_paths(false).build().expect("legal settings");
     let addresses: Vec<SocketAddr> = sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect();
     let requests: Vec<_> =

@@ -1,5 +1,5 @@
-//! LwM2M over `coaps` with Eclipse Leshan, as device and as server, with a pre-shared key and with
-//! certificates. The Leshan programs are in `tools/interop/leshan/`.
+//! LwM2M over `coaps` with the Eclipse Leshan programs of `tools/interop/leshan/`, as device and as
+//! server.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -16,7 +16,6 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 const CREDENTIALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/interop/credentials");
 
-/// SenML JSON (RFC 8428), as in LwM2M 1.1.
 const SENML_JSON: ContentFormat = ContentFormat(110);
 
 const MODES: [&str; 2] = ["psk", "mutual"];
@@ -44,7 +43,6 @@ impl Leshan {
         Self { process, lines }
     }
 
-    /// Waits for a line that begins with this, and returns the rest of it.
     async fn line(&mut self, beginning: &str) -> String {
         let found = async {
             loop {
@@ -130,7 +128,6 @@ async fn a_device_registers_at_leshan_and_is_read_and_observed_through_its_sessi
     }
 }
 
-/// The address and the identity of a registration.
 type Registration = (SocketAddr, Identity);
 
 async fn register(

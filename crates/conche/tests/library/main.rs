@@ -1,5 +1,5 @@
-//! Integration tests of the library, a module for each part. One binary, since each binary with
-//! tokio takes seconds to link; tests that need their own process are separate binaries.
+//! Integration tests of the library. One binary, since linking tokio takes seconds; tests that need
+//! their own process are separate.
 
 #![allow(missing_docs, reason = "a test")]
 

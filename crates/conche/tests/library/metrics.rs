@@ -8,14 +8,13 @@ use conche::server::get;
 use conche::{Client, Server};
 use tokio::net::UdpSocket;
 
-/// Returns the sample of this name and labels, if any.
 fn sample(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     Some(line.parse().expect("a number"))
 }
 
-/// Checks rules of OpenMetrics 1.0 for every exposition: families are declared once and before
-/// their samples, whose names have the suffix of their type and unit, and no sample is repeated.
+/// Checks rules of OpenMetrics 1.0: families are declared once and before their samples, whose
+/// names end with type and unit, and no sample is repeated.
 fn check(text: &str) {
     let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
     let mut family = ("", "");
@@ -79,7 +78,7 @@ async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first
     let busy = silent.local_addr().expect("it is bound");
     let server = Server::builder().bind("127.0.0.1:0").await.expect("loopback can be bound");
     for host in ["127.0.0.1", "127.0.0.2"] {
-        // The second address is not the server's, so its request fails. Both have state afterwards.
+        // The second address is not the server's.
         let uri = format!("coap://{host}:{}/", server.local_addr().port());
         let _ = client.get(uri).await;
     }

@@ -15,7 +15,6 @@ const GROUP_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 187);
 /// Set on hosts without IPv6, because a test must not skip anything silently.
 const WITHOUT_IPV6: &str = "CONCHE_TEST_WITHOUT_IPV6";
 
-/// Returns the index of the loopback interface.
 fn loopback() -> u32 {
     let index = std::fs::read_to_string("/sys/class/net/lo/ifindex").expect("there is a loopback");
     index.trim().parse().expect("a number")
@@ -44,7 +43,7 @@ fn asking(domain: Domain, interface: u32) -> UdpSocket {
     socket.into()
 }
 
-/// Returns a server socket that shares its port, in place of servers on several hosts.
+/// A server socket that shares its port, in place of several hosts.
 fn shared(domain: Domain, port: u16) -> UdpSocket {
     let socket = Socket::new(domain, Type::DGRAM, None).expect("there are sockets");
     socket.set_reuse_address(true).expect("it can be");

@@ -47,7 +47,6 @@ impl Counter {
         self.notifier.notify();
     }
 
-    /// Waits until it has this number of observers.
     async fn is_observed_by(&self, observers: usize) {
         while self.notifier.observers() != observers {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -132,7 +131,6 @@ async fn what_was_forgotten_is_observed_until_the_next_notification_is_rejected(
     let mut observation = client.observe(uri(&server, "/n"));
     assert_eq!(next_text(&mut observation).await, "0");
     observation.forget();
-    // A response shows that all earlier messages of the client have arrived.
     client.get(uri(&server, "/n")).await.expect("a response");
     assert_eq!(counter.notifier.observers(), 1);
     counter.set(1);
@@ -170,7 +168,6 @@ async fn an_error_is_the_last_notification() {
     assert!(observation.next().await.is_none());
     assert_eq!(observation.end(), Some(SubscriptionEnd::Error(Code::NOT_FOUND)));
     assert_eq!(counter.notifier.observers(), 0);
-    // A new registration observes again.
     let mut anew = Client::new().observe(uri(&server, "/n"));
     assert_eq!(next_text(&mut anew).await, "0");
     counter.set(1);
@@ -233,7 +230,6 @@ async fn queries_are_told_apart_and_one_path_of_many_can_be_notified() {
     assert_eq!(next_text(&mut yard).await, "yard - 1");
     rounds.store(2, Ordering::Relaxed);
     notifier.notify();
-    // If the first call had also been for this one, it would receive 1 first.
     assert_eq!((next_text(&mut hall).await, next_text(&mut yard).await), ("hall K 2".into(), "yard - 2".into()));
 }
 

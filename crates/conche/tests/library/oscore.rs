@@ -16,7 +16,7 @@ use crate::own_address::own_address;
 const CLIENT: &[u8] = b"c";
 const SERVER: &[u8] = b"s";
 
-/// Each test has its own thread and secret, since keys in use at the same time must differ.
+/// Keys in use at the same time must differ, so each test has its own secret.
 fn credentials(own: &[u8], other: &[u8]) -> Credentials {
     static TESTS: AtomicU64 = AtomicU64::new(0);
     thread_local!(static TEST: Cell<u64> = Cell::new(TESTS.fetch_add(1, Ordering::SeqCst)));
@@ -117,7 +117,6 @@ async fn other_keys_and_none_are_told_apart_from_an_answer() {
     assert!(matches!(error, Error::Failed { failure, .. } if failure == expected), "{error}");
 }
 
-/// A number store in memory.
 #[derive(Debug, Default)]
 struct Shelf {
     reserved: AtomicU64,
@@ -178,7 +177,7 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
     for _ in 0..10 {
         second.get(&uri).await.expect("no number is used twice, or the server would refuse it");
     }
-    // After a power cut now, the store must not restore the first client's end.
+    // The store must not restore the first client's end.
     let start = shelf.load().expect("it is there");
     assert!(matches!(start, Start::Restarted { next: 310.. }), "{start:?}");
 }
@@ -197,7 +196,6 @@ async fn the_next_program_begins_where_the_store_says() {
 
 #[tokio::test]
 async fn keys_that_would_use_the_numbers_of_others_are_refused() {
-    // One secret for a house, and an ID per lamp.
     let lamps = [b"1", b"2"].map(|lamp| keys(SERVER, lamp));
     let bound = lamps.into_iter().fold(Server::builder(), |server, keys| server.oscore(keys)).bind("127.0.0.1:0").await;
     assert!(matches!(bound, Err(BindError::Config(ConfigError::Keys { .. }))), "{bound:?}");
@@ -235,7 +233,6 @@ async fn the_next_client_waits_for_the_keys_of_one_that_was_dropped() {
     let keys = keys(CLIENT, SERVER);
     for n in 0..200 {
         let client = Client::builder().oscore(keys.clone()).build().expect("legal settings");
-        // All requests wait.
         let (one, other) = tokio::join!(client.get(&uri).send(), client.get(&uri).send());
         one.and(other).unwrap_or_else(|error| panic!("request {n}: {error:?}"));
     }
@@ -303,14 +300,12 @@ impl NumberStore for Shut {
             return Ok(());
         }
         let opened = self.opened.0.lock().expect("nobody panics");
-        // A failing test should end.
         let waited = self.opened.1.wait_timeout_while(opened, Duration::from_secs(20), |opened| !*opened);
         drop(waited.expect("nobody panics"));
         if self.fails { Err(io::Error::other("the disk is full")) } else { Ok(()) }
     }
 }
 
-/// Returns a client that has used all reserved numbers, and its server.
 async fn out_of_numbers(store: &Shut) -> (Server, Client, String) {
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());

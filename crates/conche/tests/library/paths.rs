@@ -24,7 +24,6 @@ async fn srtt(client: &Client, peer: SocketAddr) -> Option<Duration> {
     client.snapshot(peer).await.and_then(|peer| peer.congestion.srtt)
 }
 
-/// Returns the SRTT that a client starts with toward this unresponsive host, and its first timeout.
 async fn begins_with(client: &Client, silent: &UdpSocket) -> (Option<Duration>, Duration) {
     let peer = silent.local_addr().expect("it is bound");
     let request = tokio::spawn(client.get(format!("coap://{peer}/")).send());

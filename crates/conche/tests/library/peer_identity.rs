@@ -37,7 +37,6 @@ async fn registry_at(address: &str) -> Server {
     Server::builder().psk(keys).route("/register", register).bind(address).await.expect("a port")
 }
 
-/// A device with a key, and the number of requests that reached it.
 async fn device(identity: &[u8]) -> (Server, Arc<AtomicUsize>) {
     let reached = Arc::new(AtomicUsize::new(0));
     let count = {
@@ -65,7 +64,6 @@ async fn device(identity: &[u8]) -> (Server, Arc<AtomicUsize>) {
     (device, reached)
 }
 
-/// Registers a device, and returns the address that the server sees.
 async fn register(device: &Client, at: SocketAddr) -> SocketAddr {
     let response = device.post(format!("coaps://{at}/register")).await.expect("answered");
     let text = response.text().expect("text");
@@ -82,7 +80,6 @@ fn mismatch(error: &Error) -> (Option<Identity>, Option<Identity>) {
 #[tokio::test]
 async fn a_request_for_a_peer_does_not_reach_another_that_took_its_address() {
     let server = registry().await;
-    // A NAT: both devices have one address.
     let nat = Foe::before(server.local_addr()).await;
     let ((lamp, reached_lamp), (mallory, reached_mallory)) = (device(LAMP).await, device(MALLORY).await);
     let at = register(&lamp.client(), nat.address).await;
@@ -125,7 +122,6 @@ async fn a_request_that_names_no_peer_uses_no_session_that_the_peer_has_opened()
     assert_eq!(reached.load(Ordering::Relaxed), 0);
 }
 
-/// Tests a device and its server, bound to these addresses.
 async fn is_managed_through_its_session(of_device: &str, of_server: &str) {
     let changed = Notifier::default();
     let builder = Server::builder().outgoing_psk(LAMP, key_of(LAMP)).expect("a key").secured_only();
@@ -228,7 +224,6 @@ async fn a_client_expects_the_key_for_the_address_or_the_one_that_it_names() {
     assert_eq!(server.stats().await.requests_received, 2);
 }
 
-/// The PEM files of the interoperability tests.
 macro_rules! pem {
     ($name:literal) => {
         include_bytes!(concat!("../../../../tools/interop/credentials/", $name))

@@ -14,7 +14,6 @@ use tokio::sync::mpsc;
 use crate::between::keys;
 use crate::own_address::own_address;
 
-/// A NAT between one client and a server.
 struct Nat {
     address: SocketAddr,
     orders: mpsc::UnboundedSender<Order>,

@@ -17,7 +17,6 @@ const CON: u8 = 0;
 const ACK: u8 = 2;
 const RST: u8 = 3;
 
-/// Encodes a message with a token of one byte and at most one path segment.
 fn message(ty: u8, code: Code, id: u16, token: u8, path: &str) -> Vec<u8> {
     let mut message = vec![0x41 | ty << 4, code.0];
     message.extend(id.to_be_bytes());
@@ -33,7 +32,6 @@ fn empty(ty: u8, id: &[u8]) -> Vec<u8> {
     vec![0x40 | ty << 4, 0, id[0], id[1]]
 }
 
-/// A server with a counter, an immediate response, and a response on demand.
 struct Served {
     server: Server,
     answer: Arc<Notify>,

@@ -13,7 +13,6 @@ use conche::{Client, Code, ContentFormat, Error, Failure, OptionNumber, Server, 
 use futures_core::Stream;
 use tokio::sync::Notify;
 
-/// Far beyond the default limits, and not a multiple of a block.
 const LARGE: usize = 300_001;
 
 fn bytes(count: usize) -> Vec<u8> {
@@ -58,7 +57,6 @@ async fn count(mut body: BodyStream) -> Result<(Code, String), BodyError> {
     Ok((code, format!("{} of {size:?}", came.len())))
 }
 
-/// Returns as many bytes as it receives.
 async fn echo(mut body: BodyStream) -> Result<Response, BodyError> {
     let mut count = 0;
     while let Some(chunk) = body.chunk().await? {

@@ -16,7 +16,6 @@ use crate::own_address::own_address;
 
 const WORKERS: usize = 4;
 
-/// The probability of all clients on one worker is 2^-126.
 const CLIENTS: usize = 64;
 
 /// A Confirmable POST to /count.
@@ -26,12 +25,10 @@ fn builder() -> ServerBuilder {
     Server::builder().workers(WORKERS)
 }
 
-/// Returns the worker that the handler runs on.
 async fn worker() -> String {
     thread::current().name().unwrap_or_default().to_owned()
 }
 
-/// Counts its runs.
 async fn count(State(count): State<Arc<AtomicUsize>>) -> String {
     count.fetch_add(1, Ordering::Relaxed).to_string()
 }

@@ -146,17 +146,14 @@ impl Future for RouteFuture {
 /// Its argument types are erased.
 pub(super) struct ErasedHandler<S> {
     needs: Requirements,
-    stage: Stage<S>,
+    route: StatefulRoute<S>,
 }
 
-enum Stage<S> {
-    /// Lacks its state; layers are applied once that is known.
-    Stateless(Make<S>),
+enum StatefulRoute<S> {
+    /// Layers are applied once the state is known.
+    NeedsState(Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>),
     Ready(Route),
 }
-
-/// Makes a route from a handler and its state.
-type Make<S> = Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>;
 
 impl<S: Send + Sync + 'static> ErasedHandler<S> {
     pub(super) fn new<Arguments, H: Handler<Arguments, S>>(handler: H) -> Self {
@@ -165,31 +162,33 @@ impl<S: Send + Sync + 'static> ErasedHandler<S> {
             let (handler, state) = (Arc::clone(&handler), Arc::clone(state));
             Route::new(move |request| handler.call(request, &state))
         };
-        Self { needs: H::NEEDS, stage: Stage::Stateless(Arc::new(make)) }
+        Self { needs: H::NEEDS, route: StatefulRoute::NeedsState(Arc::new(make)) }
     }
 
     pub(super) fn always(code: Code) -> Self {
         let answer = move |_request| -> HandlerFuture { HandlerFuture::ready(Response::new(code)) };
-        Self { needs: Requirements::NOTHING, stage: Stage::Ready(Route::new(answer)) }
+        Self { needs: Requirements::NOTHING, route: StatefulRoute::Ready(Route::new(answer)) }
     }
 
     pub(super) fn layer<L>(self, layer: L) -> Self
     where
         L: Layer<Route, Service: RequestService> + Send + Sync + 'static,
     {
-        let stage = match self.stage {
-            Stage::Stateless(make) => Stage::Stateless(Arc::new(move |state| make(state).layer(&layer))),
-            Stage::Ready(route) => Stage::Ready(route.layer(&layer)),
+        let route = match self.route {
+            StatefulRoute::NeedsState(make) => {
+                StatefulRoute::NeedsState(Arc::new(move |state| make(state).layer(&layer)))
+            }
+            StatefulRoute::Ready(route) => StatefulRoute::Ready(route.layer(&layer)),
         };
-        Self { stage, ..self }
+        Self { route, ..self }
     }
 
     pub(super) fn with_state<S2>(self, state: &Arc<S>) -> ErasedHandler<S2> {
-        let route = match self.stage {
-            Stage::Stateless(make) => make(state),
-            Stage::Ready(route) => route,
+        let route = match self.route {
+            StatefulRoute::NeedsState(make) => make(state),
+            StatefulRoute::Ready(route) => route,
         };
-        ErasedHandler { needs: self.needs, stage: Stage::Ready(route) }
+        ErasedHandler { needs: self.needs, route: StatefulRoute::Ready(route) }
     }
 }
 
@@ -213,20 +212,20 @@ impl<S> ErasedHandler<S> {
 
 impl ErasedHandler<()> {
     pub(super) fn call(&self, request: Request) -> HandlerFuture {
-        match &self.stage {
-            Stage::Ready(route) => route.answer(request),
+        match &self.route {
+            StatefulRoute::Ready(route) => route.answer(request),
             // Not reached: a server provides the state before it starts.
-            Stage::Stateless(make) => make(&Arc::new(())).answer(request),
+            StatefulRoute::NeedsState(make) => make(&Arc::new(())).answer(request),
         }
     }
 }
 
 impl<S> Clone for ErasedHandler<S> {
     fn clone(&self) -> Self {
-        let stage = match &self.stage {
-            Stage::Stateless(make) => Stage::Stateless(Arc::clone(make)),
-            Stage::Ready(route) => Stage::Ready(route.clone()),
+        let route = match &self.route {
+            StatefulRoute::NeedsState(make) => StatefulRoute::NeedsState(Arc::clone(make)),
+            StatefulRoute::Ready(route) => StatefulRoute::Ready(route.clone()),
         };
-        Self { needs: self.needs, stage }
+        Self { needs: self.needs, route }
     }
 }

@@ -10,20 +10,17 @@ use tokio::time::timeout;
 
 use super::LONG;
 
-/// Direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Toward {
     Server,
     Client,
 }
 
-/// Action on a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Act {
     #[default]
     Pass,
     Block,
-    /// Kept for later.
     Hold,
 }
 
@@ -49,7 +46,6 @@ struct State {
     seen: Vec<(Toward, Vec<u8>)>,
 }
 
-/// One direction.
 #[derive(Default)]
 struct Way {
     /// Number of datagrams that pass before the action applies.
@@ -84,7 +80,6 @@ impl Foe {
         (way.passes, way.then) = (passes, then);
     }
 
-    /// Waits until `count` datagrams are held.
     pub async fn holds(&self, toward: Toward, count: usize) {
         let held = || self.shared.state.lock().expect("nobody panics").way(toward).held.len();
         let enough = async {
@@ -95,19 +90,16 @@ impl Foe {
         timeout(LONG, enough).await.unwrap_or_else(|_| panic!("{} of {count} datagrams", held()));
     }
 
-    /// Takes the held datagrams.
     pub fn take(&self, toward: Toward) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.shared.state.lock().expect("nobody panics").way(toward).held)
     }
 
-    /// Sends datagrams with the relay's usual source address.
     pub async fn release(&self, toward: Toward, datagrams: &[Vec<u8>]) {
         for datagram in datagrams {
             self.shared.pass(toward, datagram).await;
         }
     }
 
-    /// Returns all datagrams seen.
     pub fn seen(&self) -> Vec<(Toward, Vec<u8>)> {
         self.shared.state.lock().expect("nobody panics").seen.clone()
     }

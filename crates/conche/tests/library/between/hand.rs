@@ -61,26 +61,22 @@ impl Hand {
         self.socket.local_addr().expect("it is bound")
     }
 
-    /// Sends a message through the session, as its own record.
     pub async fn send(&mut self, message: &[u8]) {
         let (session, _) = self.open.expect("a session");
         self.sessions.send(session, message).expect("it is open");
         self.say().await;
     }
 
-    /// Sends unprotected bytes to the peer of the session.
     pub async fn send_plain(&self, bytes: &[u8]) {
         let (_, peer) = self.open.expect("a session");
         self.socket.send_to(bytes, peer).await.expect("it can be sent");
     }
 
-    /// Receives the next message of the session.
     pub async fn receive(&mut self) -> Vec<u8> {
         self.turn_until(LONG, |hand| !hand.received.is_empty()).await;
         self.received.pop_front().expect("a message")
     }
 
-    /// Returns the messages received within this time.
     pub async fn hear(&mut self, within: Duration) -> Vec<Vec<u8>> {
         self.turn_until(within, |_| false).await;
         self.received.drain(..).collect()
@@ -90,7 +86,6 @@ impl Hand {
         conche_proto::Instant::ZERO + self.began.elapsed()
     }
 
-    /// Sends pending datagrams; returns the next deadline.
     async fn say(&mut self) -> Option<conche_proto::Instant> {
         loop {
             let now = self.now();

@@ -13,7 +13,6 @@ pub use hand::Hand;
 /// Longer than any step of these tests.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// Returns the key of the only client.
 pub fn keys(identity: &[u8]) -> Option<Secret> {
     (identity == b"lamp").then(|| Secret::new(*b"sesame"))
 }

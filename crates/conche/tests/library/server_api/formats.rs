@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{read, request, service};
 
-/// Returns code and payload of the response to a POST of this payload.
 async fn send(service: &Route, path: &str, format: ContentFormat, payload: &[u8]) -> (Code, String) {
     let request = request(Code::POST, path, |body| body.content_format(format).payload(payload.to_vec()));
     read(service.respond(request).await)

@@ -62,7 +62,6 @@ async fn most_at_once(layer: impl FnOnce(Router) -> Router) -> usize {
         let (service, path) = (service.clone(), ["/one", "/two"][number % 2]);
         requests.spawn(async move { get_text(&service, path).await.0 });
     }
-    // On one thread each of them runs until it waits.
     tokio::task::yield_now().await;
     let most = running.load(Ordering::Relaxed);
     gate.add_permits(8);

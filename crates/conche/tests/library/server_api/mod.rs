@@ -9,7 +9,6 @@ use conche::Code;
 use conche::codec::{Body, BodyBuilder};
 use conche::server::{Request, Response, Route, Router};
 
-/// Converts a valid router into a service.
 fn service(router: Router) -> Route {
     router.into_service().expect("the routes make sense")
 }
@@ -19,7 +18,6 @@ fn request(method: Code, path: &str, rest: impl FnOnce(BodyBuilder) -> BodyBuild
     Request::from_body("192.0.2.1:5683".parse().expect("an address"), method, &body).expect("a method")
 }
 
-/// Returns code and payload of the response to a GET.
 async fn get_text(service: &Route, path: &str) -> (Code, String) {
     read(service.respond(request(Code::GET, path, |body| body)).await)
 }
