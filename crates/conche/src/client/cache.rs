@@ -186,7 +186,7 @@ pub(super) struct Read {
 impl Read {
     pub(super) fn fresh(&self) -> Option<Response> {
         let stored = self.stored.as_ref().filter(|stored| stored.is_fresh())?;
-        Some(tell(stored, Course::default()))
+        Some(cached_response(stored, Course::default()))
     }
 
     /// The ETag for validation. Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
@@ -211,7 +211,7 @@ impl Read {
         let message = renewed(&stored.message, valid.message())?;
         let max_age = message.content().max_age();
         let answer = Answer { message, from: valid.sender().clone(), received, max_age, changed: false };
-        let response = tell(&answer, *valid.course());
+        let response = cached_response(&answer, *valid.course());
         self.replace(Some(answer).filter(|_| !max_age.is_zero()));
         Some(response)
     }
@@ -268,12 +268,12 @@ fn answer(response: &Response, received: Instant) -> Option<Answer> {
         Code::UNAUTHORIZED => response.option(OptionNumber::ECHO).is_none(),
         code => code.is_client_error() || code.is_server_error(),
     };
-    let message = Some(message).filter(|_| is_cacheable && !max_age.is_zero()).and_then(on_its_own)?;
+    let message = Some(message).filter(|_| is_cacheable && !max_age.is_zero()).and_then(cacheable_copy)?;
     Some(Answer { message, from: response.sender().clone(), received, max_age, changed: false })
 }
 
 /// The message without Observe (RFC 7641 §2), in memory of its own.
-fn on_its_own(message: &OwnedMessage) -> Option<OwnedMessage> {
+fn cacheable_copy(message: &OwnedMessage) -> Option<OwnedMessage> {
     if message.content().options().any(|option| option.number == OptionNumber::OBSERVE) {
         let kept = message.content().options().filter(|option| option.number != OptionNumber::OBSERVE);
         return with_body(message, &Body::builder().options(kept).payload(message.payload_bytes()).build().ok()?);
@@ -284,13 +284,13 @@ fn on_its_own(message: &OwnedMessage) -> Option<OwnedMessage> {
 
 /// The stored message, with Max-Age and the safe-to-forward options of a 2.03 in place of its own.
 fn renewed(stored: &OwnedMessage, valid: &OwnedMessage) -> Option<OwnedMessage> {
-    let tells = |number: OptionNumber| number == OptionNumber::MAX_AGE || !number.is_unsafe();
-    let mut told: Vec<_> =
-        valid.content().options().map(|option| option.number).filter(|number| tells(*number)).collect();
-    told.dedup();
-    let replaced = |number| number == OptionNumber::MAX_AGE || told.binary_search(&number).is_ok();
+    let is_updated = |number: OptionNumber| number == OptionNumber::MAX_AGE || !number.is_unsafe();
+    let mut updated: Vec<_> =
+        valid.content().options().map(|option| option.number).filter(|number| is_updated(*number)).collect();
+    updated.dedup();
+    let replaced = |number| number == OptionNumber::MAX_AGE || updated.binary_search(&number).is_ok();
     let kept = stored.content().options().filter(|option| !replaced(option.number));
-    let new = valid.content().options().filter(|option| tells(option.number));
+    let new = valid.content().options().filter(|option| is_updated(option.number));
     with_body(stored, &Body::builder().options(kept).options(new).payload(stored.payload_bytes()).build().ok()?)
 }
 
@@ -299,7 +299,7 @@ fn with_body(message: &OwnedMessage, body: &Body) -> Option<OwnedMessage> {
     OwnedMessage::encode(header.ty, header.code, header.id, &message.token(), body)
 }
 
-fn tell(stored: &Answer, course: Course) -> Response {
+fn cached_response(stored: &Answer, course: Course) -> Response {
     Response::new(stored.from.clone(), stored.message.clone(), course).aged(stored.age())
 }
 

@@ -168,7 +168,7 @@ pub enum Error {
         source: KeysError,
     },
     /// The exchange failed.
-    #[error("{peer}: {}", Told(*failure, course))]
+    #[error("{peer}: {}", FailureText(*failure, course))]
     Failed {
         /// The peer.
         peer: SocketAddr,
@@ -201,7 +201,7 @@ pub enum Error {
     Stopped,
     /// A response with an error code, converted by
     /// [`Response::successful`](super::Response::successful).
-    #[error("the server answers {code:?}{}", told(diagnostic.as_deref()))]
+    #[error("the server answers {code:?}{}", diagnostic_text(diagnostic.as_deref()))]
     Response {
         /// Its code.
         code: Code,
@@ -212,9 +212,9 @@ pub enum Error {
 }
 
 /// Displays a failure with the parts of its course that explain it.
-struct Told<'a>(Failure, &'a Course);
+struct FailureText<'a>(Failure, &'a Course);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for FailureText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(failure, course) = self;
         match course.transmissions {
@@ -235,7 +235,7 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-fn told(diagnostic: Option<&str>) -> String {
+fn diagnostic_text(diagnostic: Option<&str>) -> String {
     diagnostic.map(|text| format!(": {}", Escaped(text))).unwrap_or_default()
 }
 

@@ -614,7 +614,7 @@ impl PreparedRequest {
         for _ in 0..SESSIONS {
             let request = |timeout| ExchangeKind::Request(self.request(body.clone(), timeout));
             match self.client.begin(&self.target(to), request).await?.end_in_session().await {
-                Err(InSession::Over(course)) if self.may_be_sent_again(&course) => {}
+                Err(InSession::Over(course)) if self.is_resendable(&course) => {}
                 // The request was not sent.
                 Err(InSession::Failed(Error::Failed { failure: Failure::Unreachable, course, .. }))
                     if course.transmissions == 0 => {}
@@ -630,7 +630,7 @@ impl PreparedRequest {
     }
 
     /// Whether the request was not sent, or is idempotent (RFC 7252 §5.1) and unacknowledged.
-    fn may_be_sent_again(&self, course: &Course) -> bool {
+    fn is_resendable(&self, course: &Course) -> bool {
         course.transmissions == 0 || self.method.is_idempotent() && course.acknowledged_after.is_none()
     }
 

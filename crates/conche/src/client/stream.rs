@@ -52,22 +52,22 @@ pub struct ResponseStream {
 
 enum State {
     /// A received chunk, and the rest of the body if more follows.
-    Here(Bytes, Option<Coming>),
-    Coming(Coming),
+    Buffered(Bytes, Option<IncomingBody>),
+    Waiting(IncomingBody),
     Over,
 }
 
-struct Coming {
+struct IncomingBody {
     events: mpsc::UnboundedReceiver<StreamEvent>,
     open: OpenExchange,
 }
 
 impl ResponseStream {
-    fn new(head: Response, rest: Option<Coming>) -> Self {
+    fn new(head: Response, rest: Option<IncomingBody>) -> Self {
         let size = head.message().uint(OptionNumber::SIZE2);
         let size = if rest.is_some() { size } else { u32::try_from(head.payload().len()).ok() };
         let chunk = head.bytes();
-        Self { head, size, state: State::Here(chunk, rest) }
+        Self { head, size, state: State::Buffered(chunk, rest) }
     }
 
     /// Returns the code, such as [`Code::CONTENT`].
@@ -111,27 +111,27 @@ impl ResponseStream {
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         loop {
             match std::mem::replace(&mut self.state, State::Over) {
-                State::Here(chunk, rest) => {
+                State::Buffered(chunk, rest) => {
                     if let Some(coming) = rest {
                         coming.open.exchange.fetch_next();
-                        self.state = State::Coming(coming);
+                        self.state = State::Waiting(coming);
                     }
                     if !chunk.is_empty() {
                         return Poll::Ready(Some(Ok(chunk)));
                     }
                 }
-                State::Coming(mut coming) => match coming.poll(context) {
+                State::Waiting(mut coming) => match coming.poll(context) {
                     Poll::Ready(Ok((part, more))) => {
                         // Blocks of the body share its code; another code replaces the body.
                         if part.code() != self.code() {
                             return Poll::Ready(Some(Err(refusal(part))));
                         }
                         self.head.set_course(*part.course());
-                        self.state = State::Here(part.bytes(), more.then_some(coming));
+                        self.state = State::Buffered(part.bytes(), more.then_some(coming));
                     }
                     Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
                     Poll::Pending => {
-                        self.state = State::Coming(coming);
+                        self.state = State::Waiting(coming);
                         return Poll::Pending;
                     }
                 },
@@ -149,28 +149,32 @@ fn refusal(response: Response) -> Error {
     }
 }
 
-impl Coming {
+impl IncomingBody {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(Response, bool), Error>> {
         loop {
-            if let Turn::Part(response, more) = ready!(self.poll_turn(context))? {
+            if let StreamStep::Part(response, more) = ready!(self.poll_step(context))? {
                 return Poll::Ready(Ok((response, more)));
             }
         }
     }
 
-    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<Turn, Error>> {
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamStep, Error>> {
         if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
             return Poll::Ready(Ok(match event {
-                StreamEvent::Block { from, message, course } => Turn::Part(Response::new(from, message, course), true),
-                StreamEvent::Wanted(bytes) => Turn::Wanted(bytes),
+                StreamEvent::Block { from, message, course } => {
+                    StreamStep::Part(Response::new(from, message, course), true)
+                }
+                StreamEvent::Wanted(bytes) => StreamStep::Wanted(bytes),
             }));
         }
         let (peer, outcome) = (self.open.to, ready!(self.open.poll_end(context)));
-        Poll::Ready(outcome.and_then(|outcome| response(peer, outcome)).map(|response| Turn::Part(response, false)))
+        Poll::Ready(
+            outcome.and_then(|outcome| response(peer, outcome)).map(|response| StreamStep::Part(response, false)),
+        )
     }
 }
 
-enum Turn {
+enum StreamStep {
     /// A part of the response, and whether more follows.
     Part(Response, bool),
     /// Bytes that the request's body should supply next.
@@ -246,7 +250,7 @@ impl RequestBuilder {
         self.upload(payload, true).await.map(|(head, rest)| ResponseStream::new(head, rest))
     }
 
-    async fn upload<S, E>(self, payload: S, streamed: bool) -> Result<(Response, Option<Coming>), Error>
+    async fn upload<S, E>(self, payload: S, streamed: bool) -> Result<(Response, Option<IncomingBody>), Error>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<BoxError>,
@@ -288,18 +292,18 @@ impl PreparedRequest {
         Ok(ResponseStream::new(head, more.then_some(coming)))
     }
 
-    async fn open_stream(&self, to: SocketAddr, request: Request) -> Result<Coming, Error> {
+    async fn open_stream(&self, to: SocketAddr, request: Request) -> Result<IncomingBody, Error> {
         let (sender, events) = mpsc::unbounded_channel();
         let opening = |timeout| ExchangeKind::Streamed { request: Request { timeout, ..request }, events: sender };
         let target = self.target(to);
         let target = Target { may_carry_message_3: target.may_carry_message_3 && request.rest.is_none(), ..target };
         let open = self.client.begin(&target, opening).await?;
-        Ok(Coming { events, open })
+        Ok(IncomingBody { events, open })
     }
 
     /// A request with a streamed body can be repeated only while the server has received no more
     /// than the body's beginning.
-    async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<Coming>), Error> {
+    async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<IncomingBody>), Error> {
         let mut answer = self.upload_once(to, &self.body, upload).await?;
         for _ in 0..CHALLENGES {
             let Some(body) = challenged(&self.body, &answer.0)?.filter(|_| upload.can_begin_anew()) else { break };
@@ -314,7 +318,7 @@ impl PreparedRequest {
         to: SocketAddr,
         body: &Body,
         upload: &mut Upload,
-    ) -> Result<(Response, Option<Coming>), Error> {
+    ) -> Result<(Response, Option<IncomingBody>), Error> {
         upload.resent = 0;
         let Piece { bytes, last } = upload.beginning.clone();
         let whole = last && bytes.len() < BEGINNING;
@@ -332,9 +336,9 @@ impl PreparedRequest {
         loop {
             tokio::select! {
                 biased;
-                turn = poll_fn(|context| coming.poll_turn(context)) => match turn? {
-                    Turn::Part(response, more) => return Ok((response, more.then_some(coming))),
-                    Turn::Wanted(bytes) => wanted = Some(bytes),
+                turn = poll_fn(|context| coming.poll_step(context)) => match turn? {
+                    StreamStep::Part(response, more) => return Ok((response, more.then_some(coming))),
+                    StreamStep::Wanted(bytes) => wanted = Some(bytes),
                 },
                 piece = upload.more(wanted.unwrap_or_default()), if wanted.is_some() => {
                     wanted = None;

@@ -122,7 +122,7 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
 }
 
 /// Delay before a registration is retried for which the endpoint had no room.
-const ANOTHER_TRY: Duration = Duration::from_secs(1);
+const REGISTRATION_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Observations {
@@ -194,7 +194,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Err(refusal) if refusal.is_busy() => {
                 debug!(%refusal, "an observation has become stale and waits for room to be registered again");
                 self.observations.stale.push(subscription);
-                self.observations.again.get_or_insert(self.now + ANOTHER_TRY);
+                self.observations.again.get_or_insert(self.now + REGISTRATION_RETRY_DELAY);
             }
             // An event reports this.
             Err(RequestError::NotSubscribed) => {}

@@ -324,7 +324,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.count_observers(topic);
     }
 
-    pub(super) fn someone_registers(&self) -> bool {
+    pub(super) fn has_registrations(&self) -> bool {
         !self.topics.registering.is_empty()
     }
 

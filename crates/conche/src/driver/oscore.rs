@@ -20,7 +20,7 @@ use crate::security::Identity;
 
 /// Maximum wait for keys that another socket holds, which may have ended and be about to return
 /// them.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_WAIT_FOR_KEYS: Duration = Duration::from_secs(2);
 
 /// The keys that a socket holds, and those that it takes when a request needs them.
 #[derive(Debug, Default)]
@@ -218,8 +218,9 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 waiting.command.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
             }
             Ok(()) => self.oscore.wait_for_number(waiting, timeout.and_then(|timeout| since.checked_add(timeout))),
-            Err(KeysError::InUse) if waited < PATIENCE => {
-                self.oscore.wait(waiting, since + timeout.map_or(PATIENCE, |timeout| timeout.min(PATIENCE)));
+            Err(KeysError::InUse) if waited < MAX_WAIT_FOR_KEYS => {
+                self.oscore
+                    .wait(waiting, since + timeout.map_or(MAX_WAIT_FOR_KEYS, |timeout| timeout.min(MAX_WAIT_FOR_KEYS)));
             }
             Err(error) => {
                 let WaitingForKeys { command, keys, .. } = waiting;

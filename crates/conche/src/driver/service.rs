@@ -482,7 +482,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     /// with the acknowledgement or is not Confirmable, may use pooled memory. One that may be kept
     /// for long would retain the memory of others.
     pub(super) fn respond_at_once(&mut self, request: RequestId, response: Answer<S::Response>) {
-        if self.someone_registers() || !response.is_brief() {
+        if self.has_registrations() || !response.is_brief() {
             return self.respond(request, response);
         }
         self.streams.on_answered(request);

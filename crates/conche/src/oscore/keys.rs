@@ -54,9 +54,9 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
 
 /// For keys that begin anew with each run.
 #[derive(Debug)]
-struct Nowhere(Start);
+struct NoStore(Start);
 
-impl NumberStore for Nowhere {
+impl NumberStore for NoStore {
     fn load(&self) -> io::Result<Start> {
         Ok(self.0)
     }
@@ -147,7 +147,7 @@ impl Keys {
     /// # Errors
     /// If the credentials are invalid.
     pub fn for_this_run(credentials: Credentials) -> Result<Self, CredentialsError> {
-        Self::new(credentials, Nowhere(Start::First))
+        Self::new(credentials, NoStore(Start::First))
     }
 
     /// Returns keys that both ends derive anew after each start, without stored state (RFC 8613
@@ -161,7 +161,7 @@ impl Keys {
     /// # Errors
     /// If the credentials are invalid.
     pub fn rekeyed(credentials: Credentials) -> Result<Self, CredentialsError> {
-        Self::new(credentials, Nowhere(Start::Anew))
+        Self::new(credentials, NoStore(Start::Anew))
     }
 
     /// Opens the credentials of a file or directory, with numbers stored beside it: see

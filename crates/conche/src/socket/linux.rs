@@ -57,7 +57,7 @@ impl Control {
     /// The local address is requested only if `many` are possible, multicast addresses included;
     /// otherwise it is known.
     pub(super) fn of(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<Self> {
-        hear(socket, v6, many, ours)?;
+        set_receive_options(socket, v6, many, ours)?;
         let of_v4 = cmsg_space::<u8>() + if many { cmsg_space::<libc::in_pktinfo>() } else { 0 };
         let of_v6 = cmsg_space::<i32>() + if many { cmsg_space::<libc::in6_pktinfo>() } else { 0 };
         let asked_for = cmsg_space::<i32>() + of_v4 + if v6 { of_v6 } else { 0 };
@@ -70,7 +70,7 @@ impl Control {
 ///
 /// UDP_GRO is set only on our own sockets: other readers of a user's socket would not expect merged
 /// datagrams.
-fn hear(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
+fn set_receive_options(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
     if ours {
         let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
     }

@@ -38,11 +38,11 @@ const BUFFER: usize = 4 << 20;
 const MAX_ARRIVED: usize = 2 * BUFFER / 256;
 
 /// Attempts to send a datagram when the operating system reports errors of earlier ones instead.
-const TRIES: usize = 4;
+const SEND_ATTEMPTS: usize = 4;
 
 /// Maximum wait for room in the operating system's buffer, unless the wait of the previous datagram
 /// timed out.
-const PATIENCE: Duration = Duration::from_millis(10);
+const MAX_WAIT_FOR_ROOM: Duration = Duration::from_millis(10);
 
 const LARGEST_DATAGRAM: usize = 65_535;
 
@@ -52,19 +52,19 @@ const LARGEST_DATAGRAM: usize = 65_535;
 const PLACE: usize = LARGEST_DATAGRAM + 1 + 3 * 64;
 
 /// Larger batches gain nothing.
-const OF_SERVER: usize = 32;
+const SERVER_BATCH: usize = 32;
 
 /// A program may have many clients.
-const OF_CLIENT: usize = 8;
+const CLIENT_BATCH: usize = 8;
 
 /// Successive datagrams after which receives are batched.
 #[cfg(target_os = "linux")]
-const HURRY: usize = 2;
+const BATCH_AFTER: usize = 2;
 
 pub(crate) const fn at_once(role: Role) -> usize {
     match role {
-        Role::Client => OF_CLIENT,
-        Role::Server => OF_SERVER,
+        Role::Client => CLIENT_BATCH,
+        Role::Server => SERVER_BATCH,
     }
 }
 
@@ -340,7 +340,7 @@ impl Socket {
     fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let Self { io, control, arrived, in_a_row, .. } = self;
         let places = buffer.chunks(PLACE).len().min(linux::MAX_BATCH);
-        if places == 1 || *in_a_row < HURRY {
+        if places == 1 || *in_a_row < BATCH_AFTER {
             return io.try_io(Interest::READABLE, || linux::receive(io, buffer, control, arrived));
         }
         let parts = buffer.chunks_mut(PLACE).enumerate().map(|(index, part)| (index * PLACE, part));
@@ -370,7 +370,7 @@ impl Socket {
     /// cleared, so another attempt shows whether this datagram is at fault. Genuine or forged ICMP
     /// errors may arrive in quick succession.
     pub(crate) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
-        for _ in 1..TRIES {
+        for _ in 1..SEND_ATTEMPTS {
             match self.send_once(outbox, first).await {
                 Err(error) if is_about_a_peer(&error) => {}
                 sent => return sent,
@@ -385,7 +385,7 @@ impl Socket {
         let mut sent = self.try_send(outbox, first);
         if is_full(&sent) && !self.is_stuck {
             self.has_waited = true;
-            let room = timeout(PATIENCE, self.io.writable()).await;
+            let room = timeout(MAX_WAIT_FOR_ROOM, self.io.writable()).await;
             sent = if room.is_ok() { self.try_send(outbox, first) } else { sent };
         }
         self.is_stuck = is_full(&sent);

@@ -387,13 +387,13 @@ impl Router {
     fn handle(&self, mut request: Request) -> Called<Self> {
         let mut captures = Captures::new();
         let (handler, limit) = match self.find(request.message(), &mut captures) {
-            Found::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
+            Match::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
                 Some(handler) => (handler, *max_payload),
                 None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
             },
-            Found::Fallback(Fallback { handler, max_payload, .. }) => (handler, *max_payload),
-            Found::WellKnown => return Called::Ready(self.well_known(&request)),
-            Found::Nothing(layers) => return refuse(layers, Code::NOT_FOUND, request),
+            Match::Fallback(Fallback { handler, max_payload, .. }) => (handler, *max_payload),
+            Match::WellKnown => return Called::Ready(self.well_known(&request)),
+            Match::Nothing(layers) => return refuse(layers, Code::NOT_FOUND, request),
         };
         if let Some(refusal) = handler.refusal(&request) {
             return Called::Ready(refusal);
@@ -411,7 +411,7 @@ impl Router {
         })
     }
 
-    fn find(&self, message: &OwnedMessage, captures: &mut Captures) -> Found<'_> {
+    fn find(&self, message: &OwnedMessage, captures: &mut Captures) -> Match<'_> {
         let mut path: SmallVec<[&[u8]; 8]> = message.values(OptionNumber::URI_PATH).collect();
         if path.as_slice() == EMPTY_SEGMENT {
             path.clear();
@@ -419,14 +419,14 @@ impl Router {
         let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
         // As for other routes, the literal path takes precedence over one that captures.
         if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
-            return Found::WellKnown;
+            return Match::WellKnown;
         }
         if let Some(entry) = entry {
-            return Found::Entry(entry);
+            return Match::Entry(entry);
         }
         match nearest(&self.fallbacks, &path) {
-            Some(fallback) => Found::Fallback(fallback),
-            None => Found::Nothing(nearest(&self.not_found_layers, &path).map(|fallback| &fallback.handler)),
+            Some(fallback) => Match::Fallback(fallback),
+            None => Match::Nothing(nearest(&self.not_found_layers, &path).map(|fallback| &fallback.handler)),
         }
     }
 
@@ -458,7 +458,7 @@ impl Service for Router {
 
     fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Response>>> {
         match self.find(message, &mut Captures::new()) {
-            Found::Entry(entry) => entry.resource.notifier().map(Notifier::observable),
+            Match::Entry(entry) => entry.resource.notifier().map(Notifier::observable),
             _ => None,
         }
     }
@@ -475,9 +475,9 @@ impl Service for Router {
 
     fn streams(&self, message: &OwnedMessage) -> bool {
         let handler = match self.find(message, &mut Captures::new()) {
-            Found::Entry(entry) => entry.resource.handler(message.code()),
-            Found::Fallback(fallback) => Some(&fallback.handler),
-            Found::WellKnown | Found::Nothing(_) => None,
+            Match::Entry(entry) => entry.resource.handler(message.code()),
+            Match::Fallback(fallback) => Some(&fallback.handler),
+            Match::WellKnown | Match::Nothing(_) => None,
         };
         handler.is_some_and(|handler| handler.needs().takes_stream())
     }
@@ -493,7 +493,7 @@ fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> C
     layers.map_or_else(|| Called::Ready(Response::new(code)), |handler| Called::Pending(handler.call(request)))
 }
 
-enum Found<'a> {
+enum Match<'a> {
     Entry(&'a Entry<()>),
     Fallback(&'a Fallback<()>),
     WellKnown,

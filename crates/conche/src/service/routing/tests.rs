@@ -15,20 +15,20 @@ use crate::service::{
 };
 
 /// The router's response to a request, as a code and a payload.
-struct Asked<'a> {
+struct TestRequest<'a> {
     code: Code,
     path: &'a [&'a [u8]],
     options: &'a [(OptionNumber, &'a [u8])],
     payload: &'a [u8],
 }
 
-fn ask(code: Code, path: &str) -> Asked<'_> {
+fn ask(code: Code, path: &str) -> TestRequest<'_> {
     let path = path.strip_prefix('/').filter(|path| !path.is_empty());
     let path: Vec<&[u8]> = path.map(|path| path.split('/').map(str::as_bytes).collect()).unwrap_or_default();
-    Asked { code, path: path.leak(), options: &[], payload: b"" }
+    TestRequest { code, path: path.leak(), options: &[], payload: b"" }
 }
 
-impl Asked<'_> {
+impl TestRequest<'_> {
     fn of(self, router: &Router) -> (Code, String) {
         let response = self.response(router);
         (response.code(), String::from_utf8_lossy(response.payload_bytes()).into_owned())
@@ -72,7 +72,7 @@ fn a_request_finds_its_handler_by_path_and_method() {
 #[test]
 fn a_slash_inside_a_segment_separates_nothing() {
     let router = Router::new().route("/a/b", get(async || "read"));
-    let asked = Asked { path: &[b"a/b"], ..ask(Code::GET, "") };
+    let asked = TestRequest { path: &[b"a/b"], ..ask(Code::GET, "") };
     assert_eq!(asked.of(&router).0, Code::NOT_FOUND);
 }
 
@@ -86,17 +86,17 @@ fn captures_are_parsed_and_literals_preferred() {
     assert_eq!(ask(Code::GET, "/sensors/all").of(&router).1, "all");
     assert_eq!(ask(Code::GET, "/sensors/x/all").of(&router).1, "sensors all");
     assert_eq!(ask(Code::GET, "/sensors/256").of(&router).0, Code::NOT_FOUND);
-    let not_utf8 = Asked { path: &[b"sensors", b"\xc3\x28"], ..ask(Code::GET, "") };
+    let not_utf8 = TestRequest { path: &[b"sensors", b"\xc3\x28"], ..ask(Code::GET, "") };
     assert_eq!(not_utf8.of(&router).0, Code::NOT_FOUND);
 }
 
 #[test]
 fn arguments_that_do_not_fit_are_refused_before_the_handler_runs() {
     let router = Router::new().route("/echo", post(async |Peer(_): Peer, Text(text): Text| text));
-    let asked = || Asked { payload: b"hi", ..ask(Code::POST, "/echo") };
+    let asked = || TestRequest { payload: b"hi", ..ask(Code::POST, "/echo") };
     assert_eq!(asked().of(&router), (Code::CHANGED, "hi".into()));
-    assert_eq!(Asked { payload: b"\xff", ..asked() }.of(&router).0, Code::BAD_REQUEST);
-    let cbor = Asked { options: &[(OptionNumber::CONTENT_FORMAT, &[60])], ..asked() };
+    assert_eq!(TestRequest { payload: b"\xff", ..asked() }.of(&router).0, Code::BAD_REQUEST);
+    let cbor = TestRequest { options: &[(OptionNumber::CONTENT_FORMAT, &[60])], ..asked() };
     assert_eq!(cbor.of(&router).0, Code::UNSUPPORTED_CONTENT_FORMAT);
 }
 
@@ -109,7 +109,7 @@ fn query_arguments_are_found_by_key_and_errors_tell_missing_from_malformed() {
     let router = Router::new().route("/q", get(read));
     let with = |arguments: &[&str]| {
         let options: Vec<_> = arguments.iter().map(|text| (OptionNumber::URI_QUERY, text.as_bytes())).collect();
-        Asked { options: &options, ..ask(Code::GET, "/q") }.of(&router)
+        TestRequest { options: &options, ..ask(Code::GET, "/q") }.of(&router)
     };
     assert_eq!(with(&["n=5", "flag"]), (Code::CONTENT, "5 Some(\"\") None".into()));
     assert_eq!(with(&["more=7", "n=5", "n=6"]), (Code::CONTENT, "5 None Some(7)".into()));
@@ -124,7 +124,7 @@ fn query_arguments_are_found_by_key_and_errors_tell_missing_from_malformed() {
 fn a_diagnostic_that_quotes_a_request_is_no_larger_than_a_response_may_be() {
     let router = Router::new().route("/{*n}", get(async |Path(n): Path<u8>| n.to_string()));
     let path: Vec<&[u8]> = vec![b"\x01\x02\xc3\xbc"; 200];
-    let (code, text) = Asked { path: &path, ..ask(Code::GET, "") }.of(&router);
+    let (code, text) = TestRequest { path: &path, ..ask(Code::GET, "") }.of(&router);
     assert_eq!(code, Code::NOT_FOUND);
     assert!((250..=256).contains(&text.len()) && text.ends_with('…'), "{text}");
 }
@@ -132,7 +132,7 @@ fn a_diagnostic_that_quotes_a_request_is_no_larger_than_a_response_may_be() {
 #[test]
 fn a_representation_in_another_format_than_accepted_becomes_4_06() {
     let router = Router::new().route("/text", get(async || "text").post(async || "done"));
-    let accept = |code, options| Asked { options, ..ask(code, "/text") }.of(&router).0;
+    let accept = |code, options| TestRequest { options, ..ask(code, "/text") }.of(&router).0;
     assert_eq!(accept(Code::GET, &[(OptionNumber::ACCEPT, &[])]), Code::CONTENT);
     assert_eq!(accept(Code::GET, &[(OptionNumber::ACCEPT, &[50])]), Code::NOT_ACCEPTABLE);
     assert_eq!(accept(Code::POST, &[(OptionNumber::ACCEPT, &[50])]), Code::CHANGED, "it has happened already");
@@ -146,7 +146,7 @@ fn conditions_are_refused_for_each_method_with_an_effect_whose_handler_does_not_
     let router = Router::new()
         .route("/", put(looks).delete(async |_: Request| ()).post(async || ()))
         .fallback(async |_: Request| Code::NOT_FOUND);
-    let with = |code, path, options| Asked { options, ..ask(code, path) }.of(&router).0;
+    let with = |code, path, options| TestRequest { options, ..ask(code, path) }.of(&router).0;
     for (method, path) in [(Code::DELETE, "/"), (Code::POST, "/"), (Code::PUT, "/elsewhere")] {
         assert_eq!(with(method, path, &[(OptionNumber::IF_MATCH, b"v1")]), Code::BAD_OPTION, "{method} {path}");
         assert_eq!(with(method, path, &[(OptionNumber::IF_NONE_MATCH, b"")]), Code::BAD_OPTION, "{method} {path}");
@@ -170,7 +170,7 @@ fn what_has_no_effect_is_compared_with_its_response() {
         .route("/none", get(async || None::<String>))
         .route("/broken", get(async || Code::INTERNAL_SERVER_ERROR))
         .route("/looks", get(async |conditions: Conditions| conditions.check(Some(b"hidden"))));
-    let with = |path, options| Asked { options, ..ask(Code::GET, path) }.of(&router);
+    let with = |path, options| TestRequest { options, ..ask(Code::GET, path) }.of(&router);
     for (path, options, code) in [
         ("/tagged", &[(IF_MATCH, &b"v1"[..])][..], Code::CONTENT),
         ("/tagged", &[(IF_MATCH, b"")], Code::CONTENT),
@@ -192,16 +192,16 @@ fn what_has_no_effect_is_compared_with_its_response() {
     ] {
         assert_eq!(with(path, options).0, code, "{path} {options:?}");
     }
-    let known = Asked { options: &[(ETAG, b"v1")], ..ask(Code::GET, "/tagged") }.of(&router);
+    let known = TestRequest { options: &[(ETAG, b"v1")], ..ask(Code::GET, "/tagged") }.of(&router);
     assert_eq!(known, (Code::VALID, String::new()), "what the client has is not sent again");
-    let fetched = Asked { options: &[(IF_MATCH, b"v0")], ..ask(Code::FETCH, "/tagged") }.of(&router);
+    let fetched = TestRequest { options: &[(IF_MATCH, b"v0")], ..ask(Code::FETCH, "/tagged") }.of(&router);
     assert_eq!(fetched.0, Code::PRECONDITION_FAILED);
 }
 
 #[test]
 fn a_payload_beyond_the_limit_is_answered_with_the_limit() {
     let router = Router::new().route("/", put(async |Payload(_): Payload| ())).max_payload(3);
-    let put = |payload| Asked { payload, ..ask(Code::PUT, "/") };
+    let put = |payload| TestRequest { payload, ..ask(Code::PUT, "/") };
     assert_eq!(put(b"123").of(&router).0, Code::CHANGED);
     let refused = put(b"1234").response(&router).build(None).expect("a legal response");
     assert_eq!((refused.code, refused.body.as_bytes()), (Code::REQUEST_ENTITY_TOO_LARGE, &b"\xd1\x2f\x03"[..]));
@@ -216,7 +216,7 @@ fn the_limit_of_a_router_that_is_nested_holds_below_its_prefix() {
         .nest("/small", small)
         .nest("/middle", Router::new().route("/", take()))
         .max_payload(2);
-    let put = |path, payload| Asked { payload, ..ask(Code::PUT, path) }.of(&router).0;
+    let put = |path, payload| TestRequest { payload, ..ask(Code::PUT, path) }.of(&router).0;
     for (path, most) in [("/small", 1), ("/middle", 2), ("/large", 2)] {
         assert_eq!(put(path, &b"123"[..most]), Code::CHANGED, "{path}");
         assert_eq!(put(path, &b"123"[..=most]), Code::REQUEST_ENTITY_TOO_LARGE, "{path}");
@@ -228,7 +228,7 @@ fn of_all_limits_around_a_resource_or_a_fallback_the_least_holds() {
     let take = || async |Payload(_): Payload| Code::CHANGED;
     let inner = |limit| Router::new().route("/there", put(take())).fallback(take()).max_payload(limit);
     let router = Router::new().nest("/wide", inner(3)).nest("/narrow", inner(1)).max_payload(2);
-    let put = |path, payload| Asked { payload, ..ask(Code::PUT, path) }.of(&router).0;
+    let put = |path, payload| TestRequest { payload, ..ask(Code::PUT, path) }.of(&router).0;
     for (path, most) in [("/wide/there", 2), ("/wide/else", 2), ("/narrow/there", 1), ("/narrow/else", 1)] {
         assert_eq!(put(path, &b"123"[..most]), Code::CHANGED, "{path}");
         assert_eq!(put(path, &b"123"[..=most]), Code::REQUEST_ENTITY_TOO_LARGE, "{path}");
@@ -256,7 +256,7 @@ fn one_empty_segment_is_the_root() {
         .route("/", get(async || "root"))
         .route("/{id}", get(async |Path(id): Path<String>| format!("id {id:?}")))
         .route("/a/{*rest}", get(async |Path(rest): Path<String>| format!("rest {rest:?}")));
-    let of = |path| Asked { path, ..ask(Code::GET, "") }.of(&router).1;
+    let of = |path| TestRequest { path, ..ask(Code::GET, "") }.of(&router).1;
     assert_eq!(of(&[b""]), "root");
     assert_eq!(of(&[b"a", b""]), r#"rest """#, "but a slash at the end is no less than one segment");
 }
@@ -277,7 +277,7 @@ fn the_rest_of_a_path_is_captured_segment_by_segment() {
     assert_eq!(ask(Code::GET, "/text").of(&router).0, Code::NOT_FOUND, "there is no rest");
     assert_eq!(ask(Code::GET, "/x/numbers/1/2").of(&router).1, "x [1, 2]");
     assert_eq!(ask(Code::GET, "/x/numbers/1/b").of(&router).0, Code::NOT_FOUND);
-    let of = |path| Asked { path, ..ask(Code::GET, "") }.of(&router);
+    let of = |path| TestRequest { path, ..ask(Code::GET, "") }.of(&router);
     assert_eq!(of(&[b"text", b"a/b", b"50%", b"c"]).1, "a%2Fb/50%25/c");
     assert_eq!(of(&[b"list", b"a/b", b"c"]).1, r#"["a/b", "c"]"#);
     assert_eq!(of(&[b"list", b"a", b"\xff"]).0, Code::NOT_FOUND);
@@ -336,7 +336,7 @@ fn what_a_handler_consumes_comes_last_and_may_be_tried() {
         (path, text) => [path.err(), text.err()].into_iter().flatten().map(|error| error.code().to_string()).collect(),
     };
     let router = Router::new().route("/all/{n}", post(all)).route("/tried/{n}", post(tried));
-    let post = |path, payload| Asked { payload, ..ask(Code::POST, path) }.of(&router).1;
+    let post = |path, payload| TestRequest { payload, ..ask(Code::POST, path) }.of(&router).1;
     assert_eq!(post("/all/7", b"text"), "9 0 7 text");
     assert_eq!(post("/tried/1", b"text"), "both");
     assert_eq!(post("/tried/x", b"\xff"), "4.044.00");
@@ -349,7 +349,7 @@ fn well_known_core_lists_what_is_not_hidden_and_has_no_capture() {
         .route("/secret", get(async || "").hidden())
         .route("/sensors/{id}", get(async || ""))
         .route("/a/b", get(async || "").interface("sensor"));
-    let list = |options| Asked { options, ..ask(Code::GET, "/.well-known/core") }.of(&router);
+    let list = |options| TestRequest { options, ..ask(Code::GET, "/.well-known/core") }.of(&router);
     assert_eq!(list(&[]), (Code::CONTENT, "</test>;rt=\"demo\";ct=0,</a/b>;if=\"sensor\"".into()));
     assert_eq!(list(&[(OptionNumber::URI_QUERY, b"rt=d*")]).1, "</test>;rt=\"demo\";ct=0");
     assert_eq!(list(&[(OptionNumber::URI_QUERY, b"rt=none")]), (Code::CONTENT, String::new()));

@@ -162,18 +162,18 @@ impl<F: Format> Writer<F> {
     fn run(mut self, items: &mpsc::Receiver<Item>) {
         loop {
             let item = items.try_recv().or_else(|_| {
-                self.tell_all();
+                self.flush_all();
                 items.recv()
             });
             match item {
                 Ok(Item::Record(record, lost)) => {
                     self.load.bytes.fetch_sub(record.bytes(), Ordering::Relaxed);
-                    self.tell_lost(lost, record.at);
+                    self.write_lost(lost, record.at);
                     self.attempt(|format| format.record(&record));
                     self.recorded.written += 1;
                 }
                 Ok(Item::Finish(done)) => {
-                    self.tell_all();
+                    self.flush_all();
                     let _ = done.send(self.outcome());
                 }
                 Err(_) => return,
@@ -182,13 +182,13 @@ impl<F: Format> Writer<F> {
     }
 
     /// Writes the dropped events at the end of an empty queue, and flushes.
-    fn tell_all(&mut self) {
+    fn flush_all(&mut self) {
         let lost = self.load.lost.swap(0, Ordering::Relaxed);
-        self.tell_lost(lost, self.start.steady.elapsed());
+        self.write_lost(lost, self.start.steady.elapsed());
         self.attempt(F::flush);
     }
 
-    fn tell_lost(&mut self, lost: u64, at: Duration) {
+    fn write_lost(&mut self, lost: u64, at: Duration) {
         if lost > 0 {
             self.recorded.lost += lost;
             self.attempt(|format| format.lost(lost, at));
