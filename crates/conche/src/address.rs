@@ -4,7 +4,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
-/// A peer: a transport and its remote address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     /// CoAP over UDP (RFC 7252). Construct with [`from`](Self::from), which normalizes the address.
@@ -18,13 +17,13 @@ pub(crate) enum Address {
 pub(crate) struct SessionNumber(pub(crate) u32);
 
 impl Address {
-    /// For the socket: IPv4 addresses are mapped in an IPv6 socket.
+    /// IPv4 addresses are mapped in an IPv6 socket.
     pub(crate) fn socket_addr(self) -> SocketAddr {
         let (Self::Udp(address) | Self::Dtls(address, _)) = self;
         address
     }
 
-    /// For users: mapped addresses as IPv4.
+    /// Mapped addresses as IPv4.
     #[inline]
     pub(crate) fn canonical(self) -> SocketAddr {
         let address = self.socket_addr();

@@ -13,8 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::error;
 
-/// Catches panics for one driver, counts them and logs at most one per second. Clones share the
-/// count.
+/// Logs at most one panic per second. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fence(Arc<Caught>);
 
@@ -43,7 +42,6 @@ impl Fence {
         result
     }
 
-    /// Counts panics that were caught elsewhere, as in a task.
     pub(crate) fn count(&self, what: &'static str, panics: u64) {
         self.0.panics.fetch_add(panics, Ordering::Relaxed);
         let mut log = self.0.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +62,6 @@ impl Fence {
 
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Passes one message per second and counts the others.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     last: Option<Instant>,

@@ -19,7 +19,6 @@ pub(crate) struct Prefixes<T> {
     places: Places,
 }
 
-/// Maps prefixes to places in `values`. Not generic, so it is compiled once.
 #[derive(Clone, Debug, Default)]
 struct Places {
     by_prefix: BTreeMap<IpNet, usize>,
@@ -28,7 +27,6 @@ struct Places {
 }
 
 impl Places {
-    /// Returns the place of a prefix, or the next free one.
     fn of_prefix(&mut self, prefix: IpNet) -> usize {
         let next = self.by_prefix.len();
         self.lengths[usize::from(prefix.network().is_ipv6())].insert(Reverse(prefix.prefix_len()));

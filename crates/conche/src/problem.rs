@@ -131,7 +131,6 @@ fn read(decoder: &mut Decoder<'_>) -> Result<Problem, DecodeError> {
     Ok(problem)
 }
 
-/// The language is discarded.
 fn text(decoder: &mut Decoder<'_>) -> Result<String, DecodeError> {
     if decoder.datatype()? != Type::Tag {
         return Ok(decoder.str()?.to_owned());
@@ -164,7 +163,6 @@ fn has_more(decoder: &mut Decoder<'_>, left: &mut Option<u64>) -> Result<bool, D
     }
 }
 
-/// Formats title and detail, if present.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.title, &self.detail) {
@@ -181,7 +179,6 @@ impl std::error::Error for Problem {}
 mod tests {
     use super::*;
 
-    /// Entries as in RFC 9290 §2, Figure 2.
     const EXAMPLE: &[u8] = b"\xa3\x20\x6atitle here\x21\x6bdetail here\x22\x6ccoaps://a/b/";
 
     // RFC 9290 §2 (Q210)

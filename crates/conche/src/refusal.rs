@@ -26,7 +26,6 @@ pub(crate) fn unauthenticated() -> Response {
     Response::new(Code::UNAUTHORIZED, Body::builder().payload(UNAUTHENTICATED).build().unwrap_or_default())
 }
 
-/// Returns a response without options and payload.
 pub(crate) fn empty(code: Code) -> Response {
     Response::new(code, Body::EMPTY)
 }

@@ -69,7 +69,6 @@ pub enum Host {
     Name(String),
 }
 
-/// Formats the host for a resolver.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -230,7 +229,6 @@ fn with_scheme(text: &str) -> Option<String> {
     proposal.parse::<Uri>().is_ok().then_some(proposal)
 }
 
-/// An error for schemes other than CoAP over UDP.
 fn is_secured(scheme: &str) -> Result<bool, UriError> {
     if scheme.eq_ignore_ascii_case("coap") {
         return Ok(false);

@@ -38,13 +38,9 @@ pub(crate) struct Settings {
     pub(crate) sharing: Sharing,
     pub(crate) store: Option<PathStore>,
     pub(crate) waiting: Waiting,
-    /// The only network interface to use.
     pub(crate) interface: Option<String>,
-    /// Multicast groups to join, each with an interface index.
     pub(crate) groups: Vec<(IpAddr, u32)>,
-    /// Whether ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
-    /// Maximum time that a client polls for responses without sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     #[cfg(feature = "dtls")]
@@ -59,9 +55,7 @@ pub(crate) struct Settings {
 #[cfg(feature = "edhoc")]
 #[derive(Clone, Debug)]
 pub(crate) struct EdhocSettings {
-    /// As responder, for clients.
     pub(crate) served: Option<Party>,
-    /// As initiator, by destination.
     pub(crate) toward: Prefixes<Party>,
     pub(crate) most: usize,
 }
@@ -103,7 +97,6 @@ impl Settings {
         |_| false
     }
 
-    /// The error that keeps an endpoint from being made, with any controllers.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if let Some((prefix, length)) = self.sharing.impossible() {
             return Err(ConfigError::PathLength { prefix, length });
@@ -148,7 +141,6 @@ impl Settings {
 
 #[derive(Clone)]
 pub(crate) struct Controllers<C> {
-    /// For destinations without a matching prefix.
     pub(super) controller: C,
     prefixes: Prefixes<C>,
     /// Instantiates the driver for this type of controllers: for this crate's own controllers here,
@@ -279,7 +271,6 @@ pub(crate) struct Served<S> {
 
 pub(crate) type Started = (Handle, JoinHandle<()>);
 
-/// Starts drivers, with the controller type erased.
 trait Drivers: Send + Sync {
     fn validate(&self, settings: &Settings) -> Result<(), ConfigError>;
 
@@ -322,7 +313,6 @@ impl<C: SharedController> Drivers for Controllers<C> {
     }
 }
 
-/// All settings of a client or server, with the controller type erased.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) settings: Settings,

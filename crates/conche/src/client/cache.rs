@@ -54,16 +54,13 @@ impl Default for CacheLimits {
 
 pub(super) struct Cache {
     store: Mutex<Store>,
-    /// Hasher of resources. If two resources collide, both become stale together.
+    /// Two resources that collide become stale together.
     resources: RandomState,
 }
 
 pub(super) enum CacheUse {
-    /// Its response may be cached.
     Read(Read),
-    /// It may change cached resources.
     Change(Change),
-    /// It bypasses the cache.
     Bypass,
 }
 
@@ -345,16 +342,13 @@ impl Answer {
 struct Store {
     limits: CacheLimits,
     entries: HashMap<Arc<Key>, Entry>,
-    /// All entries, by the number of their last use.
     order: BTreeMap<u64, Arc<Key>>,
     /// The same numbers, by prefix of the destination and by resource.
     of_prefix: BTreeSet<(u64, u64)>,
     of_resource: BTreeSet<(u64, u64)>,
-    /// Totals of all entries, and of those of each prefix.
     total: Held,
     held: HashMap<u64, Held>,
     uses: u64,
-    /// Resources with outstanding requests.
     reads: HashMap<u64, Reads>,
 }
 
@@ -462,7 +456,6 @@ impl Store {
         Some((key, entry))
     }
 
-    /// Returns the resource's number of changes.
     fn begin_read(&mut self, resource: u64) -> u64 {
         let reads = self.reads.entry(resource).or_default();
         reads.count += 1;

@@ -25,7 +25,6 @@ const C_I_LENGTH: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct EdhocInitiators {
     parties: Prefixes<Party>,
-    /// A lock per destination with a key exchange in progress or waiting.
     locks: Mutex<HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -61,8 +60,6 @@ impl Client {
         Self { edhoc: Arc::new(EdhocInitiators { parties, locks: Mutex::default() }), ..self }
     }
 
-    /// Ensures that a destination has keys, if EDHOC is configured for it.
-    ///
     /// The request must hold the keys until it is opened, or carry message_3 itself: the server has
     /// these keys only once that request arrives.
     pub(super) fn exchange_keys<'a>(

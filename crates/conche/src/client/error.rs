@@ -211,7 +211,6 @@ pub enum Error {
     },
 }
 
-/// Displays a failure with the parts of its course that explain it.
 struct FailureText<'a>(Failure, &'a Course);
 
 impl fmt::Display for FailureText<'_> {

@@ -239,7 +239,6 @@ impl Client {
         }
     }
 
-    /// `kind` receives the time left.
     async fn open(
         &self,
         target: &Target<'_>,
@@ -297,7 +296,6 @@ impl Client {
 #[derive(Clone, Copy, Debug)]
 struct Target<'a> {
     to: SocketAddr,
-    /// The server's name, if it is reached through a session.
     name: Option<&'a Arc<str>>,
     /// The only identity that may receive the request, if it names one.
     expected: Option<&'a Arc<Identity>>,
@@ -315,7 +313,6 @@ impl Target<'_> {
 }
 
 enum InSession {
-    /// The session ended before a response arrived.
     Over(Course),
     Failed(Error),
 }
@@ -333,7 +330,6 @@ impl OpenExchange {
         poll_fn(|context| self.poll_end(context)).await
     }
 
-    /// Reports the end of the session separately.
     async fn end_in_session(mut self) -> Result<Outcome, InSession> {
         let (to, body_limit) = (self.to, self.body_limit);
         poll_fn(|context| self.poll_exchange(context)).await.map_err(|error| match error {

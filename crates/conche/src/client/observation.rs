@@ -51,7 +51,6 @@ pub struct Observation {
 enum Stage {
     Registering(Pending<(Response, Registered)>),
     Observing,
-    /// A notification brought one block of a state; the rest is being fetched.
     Fetching(Pending<Response>),
     Over,
 }

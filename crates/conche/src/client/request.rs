@@ -481,11 +481,9 @@ pub(super) struct PreparedRequest {
     pub(super) reliability: Reliability,
     pub(super) token: Option<Token>,
     pub(super) whole: bool,
-    /// Bypasses the cache.
     pub(super) fresh: bool,
     pub(super) deadline: Option<Instant>,
     pub(super) policy: QueuePolicy,
-    /// The server's name, if it is reached through a session.
     pub(super) name: Option<Arc<str>>,
     /// The only identity that may receive the request, if it names one.
     pub(super) expected: Option<Arc<Identity>>,
@@ -515,7 +513,6 @@ impl PreparedRequest {
         }
     }
 
-    /// Sends the request, unless the cache has the response.
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.client.cache {
             None => self.ask(to, &self.body).await,
@@ -657,7 +654,7 @@ pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body
     Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
 }
 
-/// When a response arrived to a request made at `asked`. The caller may process it later.
+/// The caller may process the response much later than it arrived.
 fn received(asked: Instant, course: &Course) -> Instant {
     let now = Instant::now();
     asked.checked_add(course.queued.saturating_add(course.elapsed)).map_or(now, |received| received.min(now))

@@ -239,7 +239,6 @@ pub struct GroupResponses {
     group: SocketAddr,
     responses: mpsc::UnboundedReceiver<(SocketAddr, OwnedMessage)>,
     body_limit: usize,
-    /// `None` once the request is over.
     exchange: Option<Exchange>,
 }
 

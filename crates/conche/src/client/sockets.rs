@@ -15,7 +15,7 @@ use crate::socket::Binding;
 
 #[derive(Debug)]
 pub(super) enum Sockets {
-    /// Its own, opened on first use.
+    /// Opened on first use.
     Own(Box<Own>),
     Server(Handle),
 }
@@ -27,8 +27,6 @@ pub(super) struct Own {
     v6: Slot,
 }
 
-/// The sockets of one IP version, and how to open them.
-///
 /// One serves all destinations, unless one of them receives more than the 64 512 messages per
 /// EXCHANGE_LIFETIME that message IDs allow (RFC 7252 §4.4). Further messages to that one leave
 /// from another port, which is another endpoint.
@@ -69,7 +67,6 @@ impl Sockets {
         Self::Own(Box::new(Own { start: Start { setup, is_pinned: Box::new(is_pinned) }, v4, v6 }))
     }
 
-    /// The driver of a destination, started if necessary, and its address there.
     pub(super) fn toward(&self, to: SocketAddr) -> Result<(Handle, Address), Error> {
         // A mapped address belongs to the IPv4 socket; the IPv6 socket does not reach it.
         let to = Address::from(to).canonical();
@@ -109,7 +106,6 @@ impl Own {
 }
 
 impl Slot {
-    /// A driver with free message IDs for a destination, started if needed.
     fn toward(&self, to: SocketAddr, start: &Start) -> Result<Handle, Error> {
         let mut open = self.lock();
         let Open { handles, others } = &mut *open;
@@ -173,7 +169,6 @@ mod tests {
         client.sockets.toward(to).expect("the loopback can be reached").0.local().port()
     }
 
-    /// Marks all message IDs from this client to a destination as used for `seconds`.
     fn use_up_ids(client: &Client, to: SocketAddr, seconds: u64) {
         let (handle, _) = client.sockets.toward(to).expect("the loopback can be reached");
         handle.use_up_ids(to, Instant::now() + Duration::from_secs(seconds));

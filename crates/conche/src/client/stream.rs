@@ -312,7 +312,6 @@ impl PreparedRequest {
         Ok(answer)
     }
 
-    /// The response, or its first block and the rest.
     async fn upload_once(
         &self,
         to: SocketAddr,
@@ -354,13 +353,11 @@ pub(super) struct Upload {
     source: Source,
     beginning: Piece,
     size: Option<u32>,
-    /// Whether the response's body is streamed.
     streamed: bool,
     /// The first pieces after the beginning. A server that challenges with Echo, or an address that
     /// is unreachable, has received no more.
     kept: Vec<Piece>,
     resent: usize,
-    /// More than the kept pieces was sent, so this attempt is the last.
     unrepeatable: bool,
 }
 

@@ -131,14 +131,12 @@ impl Busy {
 pub(crate) enum QueuePolicy {
     /// Joins the queue, within the limits of [`Waiting`].
     Wait,
-    /// Joins only within the limits of the endpoint's own queues.
     Try,
 }
 
 #[derive(Debug)]
 pub(crate) struct Admission {
     queues: Mutex<Queues>,
-    /// Permits of the endpoint's queue, for all destinations.
     endpoint_queue: Arc<Semaphore>,
     ahead: usize,
     waiting: Waiting,
@@ -156,7 +154,6 @@ struct Queues {
 
 #[derive(Debug)]
 struct Queue {
-    /// Permits of the destination in the endpoint's queue; fair, so that the queue stays FIFO.
     permits: Arc<Semaphore>,
     len: usize,
 }
@@ -275,7 +272,6 @@ impl Drop for Permit {
 /// [EXCHANGE_LIFETIME]: conche_proto::TransmissionParameters::exchange_lifetime
 #[derive(Debug, Default)]
 pub(super) struct IdExhaustion {
-    /// Whether there may be any; most sockets never have one.
     some: AtomicBool,
     until: Mutex<HashMap<Address, Instant>>,
 }

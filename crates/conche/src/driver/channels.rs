@@ -12,7 +12,6 @@ pub(super) type ExchangeResult = Result<Outcome, ExchangeError>;
 /// Maximum number of slots kept for reuse. Larger bursts allocate.
 const SPARE: usize = 1024;
 
-/// Reuses the memory of earlier channels.
 #[derive(Debug, Default)]
 pub(super) struct OutcomeChannels {
     spare: Mutex<Vec<Arc<Slot>>>,
@@ -25,7 +24,6 @@ struct Slot(Mutex<State>);
 struct State {
     ended: Option<ExchangeResult>,
     waker: Option<Waker>,
-    /// Whether one end is gone.
     closed: bool,
 }
 

@@ -44,25 +44,20 @@ use crate::telemetry::metrics::Report;
 
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Open an exchange with the permit's destination.
     Open(OpenCommand),
-    /// End the observation with the ticket `observed`, and wait for the server's response.
     Unsubscribe {
         observed: u64,
         ticket: u64,
         outcome: OutcomeSender,
     },
     Body(StreamCommand),
-    /// Open a session, or return the open one.
     #[cfg(feature = "dtls")]
     OpenSession(SessionRequest),
-    /// Hold the EDHOC context of a destination, if there is one.
     #[cfg(feature = "edhoc")]
     HoldContext {
         to: Address,
         answer: oneshot::Sender<Result<Option<Hold>, Busy>>,
     },
-    /// Protect requests to a destination with an EDHOC context.
     #[cfg(feature = "edhoc")]
     UseContext {
         to: Address,
@@ -83,12 +78,10 @@ pub(super) enum Command {
         of: Address,
         answer: oneshot::Sender<Option<PeerSnapshot>>,
     },
-    /// Discard the path state of a peer.
     ResetPath {
         to: Address,
         done: oneshot::Sender<()>,
     },
-    /// Write path state to its file.
     KeepPaths {
         done: oneshot::Sender<()>,
     },
@@ -104,9 +97,7 @@ pub(super) struct OpenCommand {
     pub(super) ticket: u64,
     pub(super) permit: Permit,
     pub(super) outcome: OutcomeSender,
-    /// The only identity that may receive it.
     pub(super) expected: Option<Arc<Identity>>,
-    /// EDHOC keys that it carries.
     #[cfg(feature = "edhoc")]
     pub(super) keys: Option<Box<NewKeys>>,
 }
@@ -114,9 +105,7 @@ pub(super) struct OpenCommand {
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) kind: ExchangeKind,
-    /// The only identity that may receive it.
     pub(crate) expected: Option<Arc<Identity>>,
-    /// EDHOC keys that it carries.
     #[cfg(feature = "edhoc")]
     pub(crate) keys: Option<Box<NewKeys>>,
 }
@@ -124,17 +113,8 @@ pub(crate) struct Submission {
 #[derive(Debug)]
 pub(crate) enum ExchangeKind {
     Request(Request),
-    /// A multicast request, with the receiver of its responses.
-    Group {
-        request: Request,
-        responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>,
-    },
-    /// A request with a streamed body or response, with the receiver of its events.
-    Streamed {
-        request: Request,
-        events: mpsc::UnboundedSender<StreamEvent>,
-    },
-    /// A request that registers an observation.
+    Group { request: Request, responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)> },
+    Streamed { request: Request, events: mpsc::UnboundedSender<StreamEvent> },
     Observe(Request, FeedSender),
     Ping,
 }
@@ -155,8 +135,11 @@ impl ExchangeKind {
 #[derive(Debug)]
 pub(crate) enum StreamEvent {
     /// A block of the response, to be read before the next is requested.
-    Block { from: Sender, message: OwnedMessage, course: Course },
-    /// Number of bytes that the request's body should supply next.
+    Block {
+        from: Sender,
+        message: OwnedMessage,
+        course: Course,
+    },
     Wanted(usize),
 }
 
@@ -194,23 +177,19 @@ pub(crate) enum Outcome {
     Unanswered {
         course: Course,
     },
-    /// The time of a multicast request expired.
     GroupTimeout {
         course: Course,
     },
 }
 
-/// Why an exchange failed.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
     Busy(Busy),
     Refused(RequestError),
-    /// It failed.
     Failed {
         failure: Failure,
         course: Course,
     },
-    /// Its session ended before the response.
     SessionOver {
         course: Course,
     },
@@ -219,21 +198,17 @@ pub(crate) enum ExchangeError {
         source: io::Error,
         transmissions: u16,
     },
-    /// The socket is a server's with keys, and the request has no session.
     Unprotected,
-    /// The keys for the destination authenticate another peer than the expected one.
     UnexpectedPeer(PeerMismatch),
     #[cfg(feature = "oscore")]
     Keys(KeysError),
-    /// The driver has stopped.
     Stopped,
 }
 
 /// A handle to a driver, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    /// Unbounded, but exchanges hold permits of the endpoint's queue, and each other command has a
-    /// waiting caller.
+    /// Unbounded: each command has a waiting caller or a permit of the endpoint's queue.
     commands: mpsc::UnboundedSender<Command>,
     shared: Arc<Shared>,
 }
@@ -308,7 +283,6 @@ impl Handle {
         self.shared.admission.join(to, policy)
     }
 
-    /// Dropping the future cancels the exchange.
     pub(crate) fn open(self, permit: Permit, submission: Submission) -> Exchange {
         self.begin(|ticket, outcome| {
             Command::Open(OpenCommand {
@@ -429,7 +403,6 @@ pub(crate) struct Exchange {
     ticket: u64,
     receiver: OutcomeReceiver,
     over: bool,
-    /// Keeps the driver alive even if the client is dropped.
     handle: Handle,
 }
 
@@ -488,7 +461,6 @@ impl Subscription {
         self.handle.body_limit()
     }
 
-    /// Deregisters at the server; the exchange ends with its response.
     pub(crate) fn end(mut self) -> Exchange {
         // The driver may process cancellations before the command.
         self.cancel = None;
@@ -511,7 +483,6 @@ impl Drop for Subscription {
     }
 }
 
-/// How a server is notified of the end of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CancelMode {
     /// By a GET or FETCH with Observe 1.
@@ -543,7 +514,6 @@ impl Cancelled {
     }
 }
 
-/// Peers that a survey scans before other commands and datagrams are processed.
 #[cfg(feature = "metrics")]
 const AT_A_TIME: usize = 2048;
 

@@ -18,7 +18,6 @@ use crate::prefixes::Prefixes;
 use crate::refusal;
 use crate::security::Identity;
 
-/// Keys that a combined request brings to the server (RFC 9668).
 #[derive(Debug)]
 pub(crate) struct NewKeys {
     pub(crate) context: Context,
@@ -47,19 +46,15 @@ struct CombinedRequest {
 #[derive(Debug, Default)]
 pub(super) struct EdhocContexts {
     responder: Option<EdhocResponder>,
-    /// Destinations that may receive no unprotected requests except for EDHOC.
     wanted: Prefixes<Party>,
     toward: HashMap<Address, DestinationContext>,
-    /// Number of uses of any context.
     uses: u64,
     /// Replaced contexts that may still protect outstanding exchanges.
     former: Vec<ContextId>,
-    /// Keys of the combined request that is being opened.
     opening: Option<CombinedRequest>,
     /// Combined requests without proof yet that the server has the keys, which protect nothing else
     /// until then.
     combined: HashMap<ExchangeId, CombinedRequest>,
-    /// Maximum number of client contexts.
     most: usize,
 }
 
@@ -122,7 +117,6 @@ impl EdhocContexts {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// `None` for requests to other paths than `/.well-known/edhoc`.
     pub(super) fn answer_edhoc(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
         let responder = self.oscore.edhoc.responder.as_ref()?;
         // A protected request needs no other keys.

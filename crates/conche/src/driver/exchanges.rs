@@ -21,18 +21,14 @@ use crate::security::Identity;
 pub(super) struct Exchanges {
     callers: IdMap<ExchangeId, Caller>,
     tickets: IdMap<u64, ExchangeId>,
-    /// Whether an exchange has ended since the last [`take_ended`](Self::take_ended).
     ended: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) ticket: u64,
-    /// Whether it is a ping, which an acknowledgement ends.
     pub(super) ping: bool,
-    /// For a multicast request.
     pub(super) responses: Option<mpsc::UnboundedSender<(SocketAddr, OwnedMessage)>>,
-    /// For a streamed body.
     pub(super) events: Option<mpsc::UnboundedSender<StreamEvent>>,
     pub(super) outcome: OutcomeSender,
     /// Held until the first datagram is sent.

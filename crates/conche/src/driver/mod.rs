@@ -106,7 +106,6 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     sessions: Option<DtlsSessions>,
     clock: Clock,
     telemetry: Telemetry,
-    /// The time when the task woke up.
     now: Instant,
     calls: ServiceCalls<S>,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -135,21 +134,17 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     response_errors: Throttle,
 }
 
-/// Parameters of a driver besides its endpoint.
 pub(crate) struct Start<S> {
     pub(crate) socket: Socket,
     pub(crate) barrier: ShutdownBarrier,
     #[cfg(feature = "dtls")]
     pub(crate) security: Arc<Security>,
-    /// Multicast groups to join, each with an interface index.
     pub(crate) groups: Vec<(IpAddr, u32)>,
     pub(crate) role: Role,
     pub(crate) service: Arc<S>,
     pub(crate) handlers: Handlers,
     pub(crate) waiting: Waiting,
-    /// Whether ICMP errors do not end Confirmable exchanges.
     pub(crate) retry_unreachable: bool,
-    /// Maximum time to poll for responses without sleeping.
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     pub(crate) sharing: Arc<Sharing>,
@@ -600,7 +595,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Returns whether all were sent. A datagram that cannot be sent does not hold up the others.
+    /// A datagram that cannot be sent does not hold up the others.
     async fn send_all(&mut self) -> bool {
         let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
@@ -627,7 +622,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         all_left
     }
 
-    /// Reports a datagram that was sent or could not be.
     fn on_sent(&mut self, index: usize, sent: io::Result<()>) {
         let transmit = *self.outgoing.transmit(index);
         // Protected messages were reported before encryption.
@@ -657,7 +651,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Busy polling for responses that are expected soon, instead of sleeping.
 #[derive(Debug)]
 struct BusyPoll {
     /// Maximum polling time after a request has left; zero disables polling.

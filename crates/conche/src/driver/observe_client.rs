@@ -40,11 +40,9 @@ pub(crate) enum News {
 pub(crate) struct State {
     pub(crate) from: Sender,
     pub(crate) message: OwnedMessage,
-    /// Time of arrival; it may be read much later.
     pub(crate) received: tokio::time::Instant,
 }
 
-/// Why a feed ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     Over(SubscriptionEnd),
@@ -87,7 +85,6 @@ impl FeedSender {
         self.change(|inner| inner.end = Some(End::Over(reason)));
     }
 
-    /// The observation cannot be registered again.
     pub(super) fn refuse(&self, refusal: RequestError) {
         self.change(|inner| inner.end = Some(End::Refused(refusal)));
     }
@@ -206,7 +203,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Retries registrations that had no room.
     pub(super) fn retry_refresh(&mut self) {
         if self.observations.again.take_if(|again| *again <= self.now).is_some() {
             for subscription in std::mem::take(&mut self.observations.stale) {
@@ -225,7 +221,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Ends an observation and waits for the server's response.
     pub(super) fn unsubscribe(&mut self, observed: u64, ticket: u64, outcome: OutcomeSender) {
         let refusal = match self.observations.remove(observed) {
             Some((subscription, peer)) => match self.endpoint.unsubscribe(self.now, subscription) {

@@ -18,7 +18,6 @@ use super::service::{Answer, ServiceRequest, ServiceResponse};
 use super::{Address, BATCH, Driver, LINGER, Service, SharedController};
 use crate::refusal;
 
-/// A resource that clients may observe. `R` is its service's response.
 #[derive(Debug)]
 pub(crate) struct Observable<R> {
     id: u64,
@@ -40,12 +39,10 @@ impl<R> Observable<R> {
         self.id
     }
 
-    /// Returns the number of observers.
     pub(crate) fn observers(&self) -> usize {
         self.observers.load(Ordering::Relaxed)
     }
 
-    /// Updates the number of observers of a topic.
     pub(super) fn count(&self, before: usize, after: usize) {
         if after >= before {
             self.observers.fetch_add(after - before, Ordering::Relaxed);
@@ -96,15 +93,11 @@ impl<R> Mailbox<R> {
 /// Pending actions for the observers of a resource, in this order.
 #[derive(Debug)]
 pub(crate) struct Changes<R> {
-    /// Forget the present observers.
     pub(crate) dismiss: bool,
-    /// Send them this response.
     pub(crate) send: Option<R>,
-    /// Call the service for them.
     pub(crate) call: Calls,
 }
 
-/// The calls of the service for the new state.
 #[derive(Debug, Default)]
 pub(crate) enum Calls {
     #[default]
@@ -441,7 +434,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// A new state of one or several topics, encoded once.
 struct State {
     code: Code,
     response: Result<conche_proto::Response, BuildError>,

@@ -22,7 +22,6 @@ use crate::security::Identity;
 /// them.
 const MAX_WAIT_FOR_KEYS: Duration = Duration::from_secs(2);
 
-/// The keys that a socket holds, and those that it takes when a request needs them.
 #[derive(Debug, Default)]
 pub(crate) struct OscoreContexts {
     held: Vec<Held>,
@@ -50,7 +49,6 @@ impl WaitingForKeys {
     }
 }
 
-/// The error of the last write to a store.
 type Kept = Option<(io::ErrorKind, String)>;
 
 #[derive(Debug)]
@@ -112,7 +110,6 @@ impl OscoreContexts {
         }
     }
 
-    /// The peer of the context that [`protect`](Self::protect) uses.
     pub(in crate::driver) fn identity_toward(&self, to: Address) -> Option<Identity> {
         #[cfg(feature = "edhoc")]
         if let Some(peer) = self.edhoc.peer(to) {

@@ -50,15 +50,11 @@ pub(crate) trait Service: Send + Sync + 'static {
 pub(crate) struct ServiceRequest {
     pub(crate) from: SocketAddr,
     pub(crate) message: OwnedMessage,
-    /// The rest of a streamed payload.
     pub(crate) rest: Option<Inlet>,
-    /// The sender, if it is authenticated.
     pub(crate) identity: Option<Identity>,
-    /// Made by the driver for all observers of a resource.
     pub(crate) is_for_observers: bool,
 }
 
-/// A response, now or later.
 pub(crate) enum Called<S: Service + ?Sized> {
     Ready(S::Response),
     Pending(S::Future),
@@ -78,7 +74,7 @@ pub(crate) trait ServiceResponse: fmt::Debug + Clone + Send + 'static {
     fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError>;
 }
 
-/// For a socket that only sends requests: every request is answered with 4.04.
+/// For a socket that only sends requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NoService;
 
@@ -131,7 +127,6 @@ impl ServiceResponse for conche_proto::Response {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
-    /// Maximum number of waiting handlers.
     pub(crate) max: usize,
     /// Whether each is a task from the start; otherwise only once it waits.
     pub(crate) spawn: bool,
@@ -220,7 +215,6 @@ impl<S: Service> ServiceCalls<S> {
         }
     }
 
-    /// Answers further requests with 5.03.
     pub(super) fn refuse(&mut self) {
         self.refusing = true;
     }

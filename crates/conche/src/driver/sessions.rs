@@ -44,7 +44,6 @@ pub(super) trait SessionDriver {
         false
     }
 
-    /// The session with this address that was opened last.
     fn session_with(&self, _at: Address) -> Option<Address> {
         None
     }

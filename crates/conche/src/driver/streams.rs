@@ -24,7 +24,6 @@ pub(super) struct Streams {
 
 type Part = Result<Piece, StreamEnd>;
 
-/// A streamed response, produced by its own task.
 #[derive(Debug)]
 struct Outlet {
     wanted: mpsc::UnboundedSender<usize>,
@@ -88,7 +87,6 @@ impl Streams {
         self.responses.remove(&request);
     }
 
-    /// Drops the rest of a request's body after its response.
     pub(super) fn on_answered(&mut self, request: RequestId) {
         // Called for every request; few have such a body.
         if !self.requests.is_empty() {
@@ -100,7 +98,6 @@ impl Streams {
         !self.responses.is_empty()
     }
 
-    /// Produces the response from a stream, on demand.
     fn start_response(&mut self, request: RequestId, mut source: Source) {
         let (sender, mut wanted) = mpsc::unbounded_channel();
         let commands = self.commands.clone();

@@ -117,7 +117,6 @@ impl Handshakes {
         Some(CompletedHandshake { name, identity, exchange })
     }
 
-    /// Returns the handshake's exchange and the reason for congestion control.
     pub(super) fn failed(
         &mut self,
         at: SocketAddr,
@@ -134,7 +133,6 @@ impl Handshakes {
         self.0.get(&at).map(|handshake| handshake.exchange)
     }
 
-    /// Keeps a sent datagram to match ICMP errors.
     pub(super) fn sent(&mut self, to: Address, datagram: &[u8]) {
         if let Some(handshake) = self.0.get_mut(&to.socket_addr()) {
             keep_start(&mut handshake.sent, datagram);
@@ -279,7 +277,6 @@ impl DtlsSessions {
         None
     }
 
-    /// Returns `false` if the handshake ended instead.
     pub(crate) fn send_flight(&mut self, now: Instant, at: SocketAddr) -> bool {
         let Some(handshake) = self.handshakes.0.get_mut(&at) else { return false };
         if let Some(session) = handshake.session {

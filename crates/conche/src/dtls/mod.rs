@@ -20,7 +20,6 @@ pub(crate) fn is_record(datagram: &[u8]) -> bool {
     cfg!(feature = "dtls") && datagram.first().is_some_and(|first| (20..64).contains(first))
 }
 
-/// Why a request has no session.
 #[derive(Clone, Debug)]
 pub(crate) enum OpenError {
     /// The handshake failed, or no credentials are configured for it.

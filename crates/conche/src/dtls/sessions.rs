@@ -120,7 +120,6 @@ pub(super) fn quotes(quoted: &[u8], sent: &[u8]) -> bool {
     compared >= LEAST_QUOTED && quoted[..compared] == sent[..compared]
 }
 
-/// Tasks for the driver.
 pub(crate) enum Output {
     /// Send the first bytes of the [`buffer`](DtlsSessions::buffer) to the peer.
     Record(Transmit<Address>),
@@ -182,7 +181,6 @@ impl DtlsSessions {
         }))
     }
 
-    /// Maximum bytes of a datagram for messages of this size.
     pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }
@@ -207,7 +205,6 @@ impl DtlsSessions {
         self.engine.handle(now, addresses, record);
     }
 
-    /// Returns whether the session sends the message.
     pub(crate) fn seal(&mut self, transmit: Transmit<Address>, message: &[u8]) -> bool {
         let Address::Dtls(_, number) = transmit.to else { return false };
         let Some(session) = self.by_number.get(&number) else { return false };
@@ -227,7 +224,6 @@ impl DtlsSessions {
         self.open.get_mut(self.by_number.get(&number)?)?.outgoing.as_mut()
     }
 
-    /// The session with this address that was opened last.
     pub(crate) fn session_with(&self, at: Address) -> Option<Address> {
         let number = self.by_address.get(&at.socket_addr())?;
         Some(at.secured(*number))
@@ -319,7 +315,6 @@ impl DtlsSessions {
         }
     }
 
-    /// Returns the handshake that fails.
     pub(crate) fn on_unreachable(&mut self, peer: Address, quoted: &[u8]) -> Option<ExchangeId> {
         let session = self.session_with(peer);
         let failed = self.handshakes.on_unreachable(peer, quoted, &mut self.engine);
@@ -358,7 +353,6 @@ impl DtlsSessions {
         Some(exchange)
     }
 
-    /// Keeps a sent datagram to match ICMP errors.
     fn keep_sent(&mut self, transmit: &Transmit<Address>, len: usize) {
         let datagram = &self.buffer[..len];
         let Address::Dtls(_, number) = transmit.to else { return self.handshakes.sent(transmit.to, datagram) };

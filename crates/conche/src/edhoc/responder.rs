@@ -25,10 +25,10 @@ const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 /// prefix's share of pending exchanges; the rate keeps a core busy for a few percent.
 const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
 
-/// Rate per prefix of exchanges from unverified addresses, which bounds forged ones.
+/// Bounds forged addresses.
 const UNVERIFIED: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
-/// Rate per verified host: a tenth of its prefix's, so that its neighbours keep theirs.
+/// A tenth of the prefix's rate, so that a host's neighbours keep theirs.
 const OF_HOST: ResponseLimit = ResponseLimit { per_second: 10, burst: 64 };
 
 /// Twice the maximum time to an acknowledgement of a Confirmable message with three losses in a
@@ -67,12 +67,9 @@ struct State {
     fence: Fence,
 }
 
-/// The sender of message_1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
-    /// Its network.
     pub(crate) group: Group,
-    /// Its host, if its address is verified.
     pub(crate) host: Option<Group>,
 }
 
@@ -152,8 +149,7 @@ impl EdhocResponder {
         }
     }
 
-    /// Processes a message_3 from a combined request (RFC 9668). `add` inserts the context into the
-    /// endpoint.
+    /// Processes a message_3 from a combined request (RFC 9668).
     pub(crate) fn combined(
         &self,
         now: Instant,

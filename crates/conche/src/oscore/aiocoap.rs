@@ -52,7 +52,6 @@ fn bare(key: &str) -> &str {
     key.strip_suffix("_hex").or_else(|| key.strip_suffix("_ascii")).unwrap_or(key)
 }
 
-/// What is wrong with an item.
 #[derive(Debug, Error)]
 enum ItemError<'a> {
     #[error("{0} is there twice")]

@@ -96,7 +96,6 @@ struct Kept {
 }
 
 impl Shared {
-    /// For a new socket.
     fn begin(&self, up_to: u64) -> io::Result<()> {
         self.kept().finished = false;
         self.reserve(up_to)
@@ -254,7 +253,6 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Returns the lease, a context, and the bound of its reserved numbers.
     pub(crate) fn take(keys: &Keys) -> Result<(Self, Context, u64), KeysError> {
         let mut state = keys.state();
         if state.leased {
@@ -294,7 +292,6 @@ impl Lease {
         move || shared.reserve(reserve.up_to)
     }
 
-    /// Stores the final state of the context. It may block.
     pub(crate) fn end(mut self, context: &Context) -> io::Result<()> {
         let (next, window) = (context.next_number(), context.window());
         if self.is_anew {
@@ -413,7 +410,6 @@ mod tests {
     use conche_proto::oscore::EndId;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A store in memory.
     #[derive(Clone, Debug, Default)]
     struct Slate(Arc<AtomicU64>);
 
@@ -433,13 +429,11 @@ mod tests {
         }
     }
 
-    /// Keys of one test alone, since keys in use at the same time must differ.
     fn keys(secret: &[u8; 16], store: impl NumberStore) -> Keys {
         let [own, other] = [b"a", b"b"].map(|id| EndId::new(id).expect("short"));
         Keys::new(Credentials::new(*secret, own, other), store).expect("legal credentials")
     }
 
-    /// The ID of some context.
     fn id(context: Context) -> conche_proto::oscore::ContextId {
         conche_proto::oscore::Contexts::new(1, [1; 32]).insert(context).expect("room")
     }

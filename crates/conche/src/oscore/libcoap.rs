@@ -49,7 +49,6 @@ struct Read {
     replay_window: Option<u16>,
 }
 
-/// What is wrong with a line.
 #[derive(Debug, Error)]
 enum LineError<'a> {
     #[error("a line is keyword,encoding,value")]

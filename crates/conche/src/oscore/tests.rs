@@ -53,7 +53,6 @@ impl Place {
         file
     }
 
-    /// Returns the error for such a file, without its name.
     fn error(&self, text: &str) -> String {
         let file = self.conf(text);
         let error = Keeper::open(&file).map(|_| ()).expect_err("it is wrong").to_string();
@@ -244,13 +243,11 @@ fn copies_of_credentials_do_not_protect_with_the_same_numbers() {
     assert!(Keeper::open(&copy).and_then(|mut keeper| keeper.start()).is_ok(), "there is no other one any more");
 }
 
-/// A client's request with the next number.
 fn request(contexts: &mut Contexts, id: conche_proto::oscore::ContextId) -> OwnedMessage {
     let sent = contexts.protect_request(id, Code::GET, &Body::EMPTY).expect("a number is reserved");
     OwnedMessage::encode(Type::Confirmable, sent.code, MessageId(1), &Token::EMPTY, &sent.body).expect("legal")
 }
 
-/// Contexts that hold this keeper's context.
 fn contexts(keeper: &mut Keeper) -> (Contexts, conche_proto::oscore::ContextId) {
     let mut contexts = Contexts::new(1, [7; 32]);
     let id = contexts.insert(keeper.start().expect("it can be written")).expect("room");

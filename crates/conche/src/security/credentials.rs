@@ -82,7 +82,6 @@ pub(crate) struct Security {
     pub(crate) psk: Prefixes<ClientCredentials>,
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
-    /// For sessions that clients open.
     pub(crate) keys: Option<ServerKeys>,
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
@@ -127,7 +126,6 @@ impl Security {
         self.max_sessions = Some(all.div_ceil(drivers.max(1)));
     }
 
-    /// Whether clients need a session.
     pub(crate) fn is_server(&self) -> bool {
         self.keys.is_some() || self.certificate.is_some()
     }
@@ -159,7 +157,6 @@ impl Security {
         ClientCredentials::certificate(self.own.clone(), trust, name).map_err(|error| HandshakeError::new(&error))
     }
 
-    /// `None` for a client.
     pub(crate) fn server_credentials(&self) -> Result<Option<ServerCredentials>, CredentialsError> {
         if !self.is_server() {
             return Ok(None);

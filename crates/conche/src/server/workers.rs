@@ -39,7 +39,6 @@ impl Workers {
         Ok(Self { first, others: Vec::new(), tasks: vec![task] })
     }
 
-    /// `count` drivers, each on its own thread, which divide the limits.
     pub(super) fn several(
         setup: &Setup,
         address: SocketAddr,

@@ -201,7 +201,6 @@ impl RequireFresh {
 }
 
 impl Challenges {
-    /// The 4.01 response to a request that is not fresh.
     fn refusal(&self, request: &Request) -> Option<Response> {
         if request.is_for_observers() {
             return None;

@@ -79,8 +79,8 @@ impl Notifier {
         self.0.change(Changes::dismiss);
     }
 
-    /// Returns the number of observers.
     #[must_use]
+    /// Returns the number of observers.
     pub fn observers(&self) -> usize {
         self.0.observers()
     }
@@ -97,7 +97,6 @@ mod tests {
     use super::*;
     use crate::driver::{Calls, MAX_PATHS, Mailbox};
 
-    /// Returns the pending changes after these calls.
     fn left(calls: impl FnOnce(&Notifier)) -> Changes<Response> {
         let (notifier, mailbox) = (Notifier::new(), Arc::new(Mailbox::default()));
         notifier.0.attach(&mailbox);

@@ -49,7 +49,6 @@ pub(super) struct Control {
     pub(super) of_one: Vec<u8>,
     /// Bytes per datagram of a batch; all of it is cleared for each batch.
     of_each: usize,
-    /// Whether the socket is IPv6.
     v6: bool,
 }
 
@@ -66,8 +65,6 @@ impl Control {
     }
 }
 
-/// An IPv6 socket that also serves IPv4 has the options of both.
-///
 /// UDP_GRO is set only on our own sockets: other readers of a user's socket would not expect merged
 /// datagrams.
 fn set_receive_options(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
@@ -466,7 +463,6 @@ impl AsFd for Descriptor {
 mod tests {
     use super::*;
 
-    /// Returns the segment size and messages for datagrams given as (bytes, port).
     fn of(datagrams: &[(usize, u16)]) -> Option<(u16, Vec<usize>)> {
         let bytes = [0; 2 * LARGEST_SEGMENT];
         let batch =

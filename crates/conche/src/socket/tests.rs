@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// An outbox of these datagrams.
 fn outbox(datagrams: &[(&[u8], SocketAddr)], ecn: Ecn) -> Outbox {
     let longest = datagrams.iter().map(|(datagram, _)| datagram.len()).max().unwrap_or_default();
     let mut outbox = Outbox::new(datagrams.len(), longest);
@@ -20,7 +19,6 @@ fn open(address: &str) -> Socket {
     Socket::open(&Binding::Address(address), None, Role::Server).expect("the loopback can be bound")
 }
 
-/// Receives `count` datagrams.
 async fn received(socket: &mut Socket, count: usize) -> Vec<Vec<u8>> {
     let (mut buffer, mut received) = (buffer(Role::Server), Vec::new());
     while received.len() < count {
@@ -46,7 +44,6 @@ async fn datagrams_of_any_size_that_come_in_a_hurry_arrive_as_they_were_sent() {
     }
 }
 
-/// Sends these datagrams as one batch, and checks the bytes and sender at each receiver.
 async fn exchanged(sender: &mut Socket, receivers: &mut [Socket], datagrams: &[(Vec<u8>, SocketAddr)]) {
     let batch: Vec<_> = datagrams.iter().map(|(bytes, to)| (bytes.as_slice(), *to)).collect();
     let (outbox, mut sent) = (outbox(&batch, Ecn::Capable0), 0);
@@ -70,7 +67,6 @@ async fn exchanged(sender: &mut Socket, receivers: &mut [Socket], datagrams: &[(
     }
 }
 
-/// Datagrams of many sizes to these peers, in runs, some of one size to one peer.
 fn runs(peers: &[SocketAddr]) -> Vec<(Vec<u8>, SocketAddr)> {
     let sizes = [73, 73, 73, 4, 73, 1232, 1232, 100, 1233, 1233, 0, 1, 30_000, 9, 9, 0, 9];
     let of_round = |round: usize| {
@@ -177,7 +173,6 @@ async fn datagrams_of_several_addresses_and_codepoints_leave_from_theirs_and_wit
     }
 }
 
-/// Sends a datagram and returns its arrival.
 async fn arrival(from: &str, to: &str, host: &str, ecn: Ecn) -> Arrival {
     let (mut sender, mut receiver) = (open(from), open(to));
     let to = SocketAddr::new(host.parse().expect("an address"), receiver.local().port());
@@ -234,7 +229,6 @@ async fn what_a_socket_gets_that_is_bound_to_a_group_was_sent_to_the_group() {
     assert!(arrival.multicast);
 }
 
-/// Returns the arrival of a datagram that this socket sends to itself.
 async fn heard_by(socket: std::net::UdpSocket) -> Arrival {
     let to = socket.local_addr().expect("it is bound");
     let mut socket = Socket::open(&Binding::Socket(Arc::new(socket)), None, Role::Server).expect("it works");

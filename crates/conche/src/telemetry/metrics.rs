@@ -71,7 +71,6 @@ fn once_each(reports: &mut [Report]) {
     }
 }
 
-/// A metric: its name, its help text and its value.
 type Row<S, V> = (&'static str, &'static str, fn(&S) -> V);
 
 const COUNTERS: [Row<Stats, u64>; 10] = [

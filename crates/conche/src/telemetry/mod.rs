@@ -30,7 +30,6 @@ pub(crate) struct Telemetry {
     fence: Fence,
 }
 
-/// The result of a datagram at the endpoint.
 #[derive(Debug)]
 pub(crate) struct Handled<'a> {
     pub(crate) datagram: &'a Datagram<'a, Address>,
@@ -48,12 +47,10 @@ impl Telemetry {
         !self.watchers.is_empty()
     }
 
-    /// Whether datagrams are reported, to watchers or `tracing`.
     pub(crate) fn is_enabled(&self) -> bool {
         self.is_watched() || enabled!(target: "conche::message", Level::TRACE)
     }
 
-    /// Reports a datagram that was sent or could not be.
     pub(crate) fn departed(&self, now: Instant, transmit: &Transmit<Address>, datagram: &[u8], sent: &io::Result<()>) {
         let Transmit { to, attempt, ecn, local, .. } = *transmit;
         let exchange = transmit.exchange.map(ExchangeId::as_u64);

@@ -4,14 +4,12 @@ use conche_proto::codec::{MessageId, Token, Type};
 
 use crate::client::cache::*;
 
-/// A store, and answers of a fixed size to put into it.
 struct Bench {
     store: Store,
     size: usize,
 }
 
 impl Bench {
-    /// A store of `bytes` bytes, with answers that each cost `size` bytes.
     fn new(bytes: usize, size: usize) -> Self {
         Self { store: Store::new(CacheLimits { bytes, entries: 1000 }), size }
     }
@@ -30,7 +28,6 @@ impl Bench {
         self.store.entries.contains_key(&key(host, n))
     }
 
-    /// Checks that the indexes match the entries.
     fn check(&self) {
         let Store { entries, order, of_prefix, of_resource, total, held, limits, .. } = &self.store;
         let costs: usize = entries.values().map(|entry| entry.cost).sum();

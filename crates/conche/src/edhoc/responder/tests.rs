@@ -14,7 +14,6 @@ fn own(kid: &[u8], name: &str) -> Own {
     Own::new(key, credential).expect("they belong together")
 }
 
-/// A client, and a server that knows it.
 fn ends() -> (Party, EdhocResponder) {
     let (lamp, hall) = (own(b"\x01", "lamp"), own(b"\x02", "hall"));
     let knows = |own, other| Party::new(own).with_peer(other).expect("one alone");
@@ -27,7 +26,6 @@ fn prefix(number: u64) -> Group {
     Group::of((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Starts an exchange: returns the initiator and its message_1.
 fn begun(party: &Party) -> (Initiator, Vec<u8>) {
     let c_i = random_id::<3>().expect("there is randomness");
     let begun = Initiator::begin(Arc::clone(&party.own), c_i, generate().expect("there is randomness"));
@@ -35,8 +33,6 @@ fn begun(party: &Party) -> (Initiator, Vec<u8>) {
     (initiator, [&[NO_ID], message_1.as_slice()].concat())
 }
 
-/// Whether message_1 is answered. An invalid message follows, which ends the exchange and frees its
-/// place.
 fn is_answered(responder: &EdhocResponder, now: Instant, source: Source, message_1: &[u8]) -> bool {
     let drawn = Cell::new(None);
     let answer = responder.answer(now, source, message_1, |c_r| drawn.replace(Some(c_r)).is_none());

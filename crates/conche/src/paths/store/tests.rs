@@ -20,7 +20,6 @@ fn group(heard: Instant, srtt: u64) -> PathHistory {
     PathHistory::remembered(heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
 }
 
-/// Writes these hosts with a new store, the most recent first.
 async fn keep(file: &Path, hosts: impl IntoIterator<Item = u8>) {
     let store = PathStore::new(file.to_owned());
     store.recall(instant(0), MAX_PATHS).await;
@@ -35,7 +34,6 @@ fn learn(store: &PathStore, hosts: impl IntoIterator<Item = u8>) {
     store.learn(now, groups.iter().map(|(key, group)| (*key, group)));
 }
 
-/// Returns the content of a new store, in order.
 async fn recall(file: &Path) -> Vec<(PathKey, PathHistory)> {
     let mut known = PathStore::new(file.to_owned()).recall(instant(0), MAX_PATHS).await;
     known.sort_unstable_by_key(|(key, _)| *key);

@@ -97,7 +97,6 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Inserts nodes as needed.
     pub(super) fn slot(&mut self, segments: &[Segment]) -> &mut Option<usize> {
         match segments.split_first() {
             None => &mut self.route,

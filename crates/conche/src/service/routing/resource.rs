@@ -180,7 +180,6 @@ impl<S> Resource<S> {
         !self.hidden
     }
 
-    /// Checks that each handler takes the route's number of captures.
     pub(super) fn check(&self, path: &str, captures: usize) -> Result<(), RouteError> {
         let misled = self.methods.iter().find_map(|(method, handler)| {
             let wanted = handler.needs().wanted_captures().filter(|wanted| *wanted != captures)?;
@@ -215,7 +214,6 @@ impl<S> fmt::Debug for Resource<S> {
     }
 }
 
-/// In link format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link(String);
 

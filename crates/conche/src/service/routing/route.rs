@@ -151,9 +151,11 @@ pub(super) struct ErasedHandler<S> {
 
 enum StatefulRoute<S> {
     /// Layers are applied once the state is known.
-    NeedsState(Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>),
+    NeedsState(BuildRoute<S>),
     Ready(Route),
 }
+
+type BuildRoute<S> = Arc<dyn Fn(&Arc<S>) -> Route + Send + Sync>;
 
 impl<S: Send + Sync + 'static> ErasedHandler<S> {
     pub(super) fn new<Arguments, H: Handler<Arguments, S>>(handler: H) -> Self {

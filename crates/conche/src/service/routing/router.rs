@@ -49,7 +49,6 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 #[must_use]
 pub struct Router<S = ()> {
     pub(super) entries: Vec<Entry<S>>,
-    /// Maps paths to indexes of `entries`.
     pub(super) tree: Node,
     pub(super) fallbacks: Vec<Fallback<S>>,
     /// Layered 4.04 responses by prefix, if there are layers.

@@ -14,7 +14,6 @@ use crate::service::{
     Conditions, Next, Path, Payload, Peer, Query, Request, Response, State, Text, from_fn, get, post, put,
 };
 
-/// The router's response to a request, as a code and a payload.
 struct TestRequest<'a> {
     code: Code,
     path: &'a [&'a [u8]],

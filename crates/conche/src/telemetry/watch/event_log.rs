@@ -285,7 +285,6 @@ struct OptionFields {
     text: String,
 }
 
-/// The type `RawInfo` of the schema (§8).
 #[derive(Serialize)]
 struct Raw {
     length: usize,
@@ -376,7 +375,6 @@ impl From<PeerSnapshot> for Metrics {
     }
 }
 
-/// Data of `coap:exchange_updated`: times in milliseconds.
 #[derive(Serialize)]
 struct ExchangeData {
     exchange: u64,

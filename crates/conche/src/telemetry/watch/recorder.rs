@@ -60,7 +60,6 @@ pub(super) struct Start {
 
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Time since the recorder started.
     pub(super) at: Duration,
     pub(super) socket: SocketAddr,
     pub(super) local: Option<IpAddr>,
@@ -195,7 +194,6 @@ impl<F: Format> Writer<F> {
         }
     }
 
-    /// Writes to the file, unless a write has failed before.
     fn attempt(&mut self, write: impl FnOnce(&mut F) -> io::Result<()>) {
         if self.failed.is_none()
             && let Err(error) = write(&mut self.format)
@@ -220,7 +218,6 @@ mod tests {
 
     use super::*;
 
-    /// Records datagram lengths and gaps; waits for `gate` before each record.
     struct Kept {
         gate: mpsc::Receiver<()>,
         told: Arc<Mutex<Vec<(&'static str, u64)>>>,
