@@ -71,9 +71,7 @@ struct Ends {
     server: Sessions<u32>,
     client: Sessions<u32>,
     buffer: Vec<u8>,
-    /// The last session opened.
     session: Option<SessionId>,
-    /// Bytes that the server has allocated and not freed.
     held: i64,
 }
 
@@ -96,7 +94,6 @@ impl Ends {
         Ok(())
     }
 
-    /// Runs until neither end has output.
     fn run(&mut self) {
         let Self { server, client, buffer, session, held } = self;
         loop {
@@ -120,7 +117,6 @@ impl Ends {
     }
 }
 
-/// Returns the next datagram of an end.
 fn next(end: &mut Sessions<u32>, buffer: &mut [u8], open: &mut Option<SessionId>) -> Option<(u32, usize)> {
     loop {
         match end.poll(Instant::ZERO, buffer) {

@@ -9,7 +9,6 @@ fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
 }
 
-/// Returns a record with a client's ClientHello that has these fields.
 fn hello(number: u16, random: u8, cookie: &[u8], suites: &[u8]) -> Vec<u8> {
     let mut body = vec![254, 253];
     body.extend([random; 32]);
@@ -54,7 +53,6 @@ impl Bench {
 
 const SUITES: [u8; 2] = [0xc0, 0xa8];
 
-/// Returns the verdict on a cookie made at second `made`, after `age` seconds.
 fn valid(made: u32, age: u64) -> Verdict {
     Verdict::Valid(Issued { stamp: made * 64_000, age: Duration::from_secs(age) })
 }
@@ -125,7 +123,6 @@ fn a_hello_cut_before_its_compression_methods_is_none() {
     }
 }
 
-/// Returns a cookie made at this millisecond, `later` units of a stamp after its start.
 fn made_at(millisecond: u32, later: u32) -> Issued {
     Issued { stamp: millisecond * 64 + later, age: Duration::ZERO }
 }

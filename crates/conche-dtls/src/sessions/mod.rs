@@ -31,7 +31,7 @@ use table::{Associations, Initiator, Place, State, Table};
 const REPLIES: usize = 64;
 /// Flight timeouts without a message until a handshake gives way to one of a host with as many. The
 /// flight to be answered was then retransmitted, unless the peer is slow.
-const PATIENCE: u32 = 4;
+const MAX_SILENT_TIMEOUTS: u32 = 4;
 /// Maximum plaintext of a record in bytes (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
 
@@ -347,7 +347,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         if self.stats.handshakes < most && self.shares.admits(Group::of(source), 1, most) {
             return true;
         }
-        let (host, patience) = (self.host_of(peer), self.config.flight_timeout.saturating_mul(PATIENCE));
+        let (host, patience) = (self.host_of(peer), self.config.flight_timeout.saturating_mul(MAX_SILENT_TIMEOUTS));
         let Some(place) = self.table.handshake_to_displace(now, source, host, patience) else { return false };
         self.stats.displaced += 1;
         self.fail(place, Failure::Full);

@@ -1,5 +1,4 @@
-//! Peers that present a certificate without its key. [`OwnCertificate::new`] rejects such pairs, so
-//! they are constructed here.
+//! Peers that present a certificate without its key, which [`OwnCertificate::new`] rejects.
 
 use super::*;
 use crate::{BUFFER, ClientCredentials, Config, Ended, Output, ServerCertificate, ServerCredentials, Sessions};
@@ -10,12 +9,10 @@ macro_rules! data {
     };
 }
 
-/// Combines a certificate with a key, which need not match.
 fn shown(certificate: &[u8], key: &[u8]) -> OwnCertificate {
     OwnCertificate { certificate: certificate.to_vec(), key: Secret::new(key) }
 }
 
-/// Returns the failure of the client, if any, and the number of completed handshakes.
 fn handshake(server: OwnCertificate, client: OwnCertificate) -> (Option<Ended>, u64) {
     let trust = || Trust::new([data!("root.der")], Duration::from_secs(60 * 365 * 24 * 60 * 60)).expect("readable");
     let certificate = Some(ServerCertificate { own: server, clients: Some(trust()) });

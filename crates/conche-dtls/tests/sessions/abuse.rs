@@ -1,5 +1,4 @@
-//! Attacks by unauthenticated senders and eavesdroppers: ClientHellos with forged addresses;
-//! replayed, modified and forged records.
+//! Attacks by unauthenticated senders and eavesdroppers.
 
 use conche_dtls::{BUFFER, Ended, Output};
 use rand_chacha::ChaCha8Rng;
@@ -7,7 +6,6 @@ use rand_core::{RngCore, SeedableRng};
 
 use crate::wire::{Address, CLIENT, End, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// Returns a minimal ClientHello with this random that offers TLS_PSK_WITH_AES_128_CCM_8.
 fn hello(random: u64, cookie: &[u8]) -> Vec<u8> {
     let mut body = vec![254, 253];
     body.extend([random; 4].map(u64::to_be_bytes).concat());
@@ -80,7 +78,7 @@ fn a_million_hellos_from_addresses_that_nobody_is_at_cost_no_byte() {
     println!("10^6 hellos and 10^3 honest handshakes among them: {:.1} s", started.elapsed().as_secs_f64());
 }
 
-/// Opens a session. Returns protected records in each direction: to the server, to the client.
+/// Returns protected records of a session in each direction: to the server, to the client.
 fn open() -> (Wire, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
@@ -101,8 +99,6 @@ fn open() -> (Wire, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     (wire, to_server, to_client)
 }
 
-/// Sends records of an open session again, unchanged or modified. None is accepted, and the session
-/// continues.
 fn forge(count: u64) {
     let (mut wire, to_server, to_client) = open();
     let mut random = ChaCha8Rng::seed_from_u64(3);

@@ -10,7 +10,6 @@ fn wire(server: Config) -> Wire {
     Wire::new(server, client(1), 1, Faults::default())
 }
 
-/// Replaces the client by one without state, at the same address.
 fn restart(wire: &mut Wire, seed: u64) {
     wire.ends[1] = End::new(CLIENT, client(seed), seed);
 }
@@ -34,7 +33,6 @@ fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_the
     let stats = wire.server().sessions.stats();
     assert_eq!((stats.sessions, stats.handshakes), (1, 1));
 
-    // Data flow in the old session, in both directions.
     wire.tap = None;
     let after = std::mem::replace(&mut wire.ends[1], before);
     wire.server().sessions.send(old, b"are you there").unwrap();
@@ -45,7 +43,6 @@ fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_the
     soon(&mut wire);
     assert_eq!(wire.server().outputs.received.last().unwrap(), &(old, b"here".to_vec()));
 
-    // The new handshake completes, and its session replaces the old one, with another ID.
     wire.ends[1] = after;
     let until = wire.now + Duration::from_secs(30);
     assert!(wire.run(until, |wire| wire.server().outputs.established.len() == 2));
@@ -88,7 +85,6 @@ fn somebody_who_knows_no_key_cannot_end_a_session_by_beginning_another() {
     assert!(wire.server().sessions.send(old, b"still here").is_ok());
 }
 
-/// Adds clients at these addresses.
 fn crowd(wire: &mut Wire, addresses: impl Iterator<Item = Address>) {
     for address in addresses {
         let mut end = End::new(address, client(u64::from(address)), u64::from(address));
@@ -148,7 +144,6 @@ fn one_network_leaves_room_for_handshakes_of_others() {
     assert!(wire.handshake(&known()), "somebody else finds room at once");
 }
 
-/// A server that groups a thousand addresses as a network, and a hundred as a host.
 fn networks() -> Wire {
     let mut wire = wire(psk_server(1));
     wire.server().sessions.set_source_groups(Box::new(|address| u64::from(address / 1000)));
@@ -156,8 +151,7 @@ fn networks() -> Wire {
     wire
 }
 
-/// Drops all datagrams from these addresses except ClientHellos: the clients get a cookie, return
-/// it, and send nothing more.
+/// The clients get a cookie, return it, and send nothing more.
 fn fall_silent(wire: &mut Wire, addresses: std::ops::Range<Address>) {
     wire.tap = Some(Box::new(move |from, _, datagram| !addresses.contains(&from) || datagram[13] == 1));
 }

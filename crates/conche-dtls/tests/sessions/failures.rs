@@ -26,7 +26,6 @@ impl Kind {
         wire
     }
 
-    /// Fails once. No state remains besides the recorded reports.
     fn fail(&self, wire: &mut Wire) {
         wire.connect(&(self.credentials)());
         wire.settle();
@@ -47,8 +46,8 @@ impl Kind {
     }
 }
 
-/// Returns the number of a datagram's flight: 1 and 3 are ClientHellos, 2 requests a cookie, 4 is
-/// the server's, 5 the client's answer, 6 the end.
+/// 1 and 3 are ClientHellos, 2 requests a cookie, 4 is the server's flight, 5 the client's answer,
+/// 6 the end.
 fn flight(from: Address, datagram: &[u8]) -> u8 {
     match (from, datagram.first(), datagram.get(13)) {
         (CLIENT, Some(22), Some(1)) if datagram[17..19] == [0, 0] => 1,
@@ -60,7 +59,6 @@ fn flight(from: Address, datagram: &[u8]) -> u8 {
     }
 }
 
-/// A tap on the datagrams of one flight of a handshake.
 fn on(number: u8, mut act: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> Tap {
     Box::new(move |from, _, datagram| {
         let alert = datagram.first() == Some(&21);
@@ -154,7 +152,6 @@ pub fn with_certificate() -> Config {
     certified(own(data!("server.der"), data!("server.key")), None)
 }
 
-/// A server with a certificate of 1889 bytes, on P-384.
 pub fn with_large_certificate() -> Config {
     certified(own(data!("large.der"), data!("large.key")), None)
 }
@@ -167,7 +164,6 @@ pub fn trusting() -> ClientCredentials {
     ClientCredentials::certificate(None, root(), "coap.example").unwrap()
 }
 
-/// A client with a certificate issued by the server's root.
 pub fn presenting() -> ClientCredentials {
     shown(data!("client.der"), data!("client.key"))
 }

@@ -84,7 +84,6 @@ impl Engines for FaultyEngines {
     }
 }
 
-/// All datagrams of a server.
 const ALL: usize = usize::MAX;
 
 /// A server with engines that may panic, and clients by address.
@@ -158,7 +157,6 @@ impl<E: Engines> Site<E> {
         self.clients[client].connect(self.now, "server", &credentials(identity), None).unwrap();
     }
 
-    /// Sends data from a client and checks that they are echoed.
     fn is_served(&mut self, client: usize) -> bool {
         let session = self.clients[client].open(&"server").unwrap();
         self.clients[client].send(session, b"on").unwrap();

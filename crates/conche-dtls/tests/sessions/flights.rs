@@ -16,7 +16,6 @@ fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Returns when this end sent datagrams until a time, in steps of 10 ms.
 fn departures(wire: &mut Wire, of: usize, until: Instant) -> Vec<Instant> {
     let mut departures = Vec::new();
     while wire.now < until {
@@ -32,8 +31,6 @@ fn gaps(departures: &[Instant]) -> Vec<Duration> {
     departures.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Asserts that each gap is at least twice the one before, up to a minute, within the random
-/// variation.
 fn assert_doubles(gaps: &[Duration], first: Duration) {
     let mut least = first;
     for gap in gaps {
@@ -83,8 +80,6 @@ fn a_fast_path_neither_shortens_timeouts_nor_ends_a_handshake_early() {
     }
 }
 
-/// Returns the timeouts of the server's flight for a client at this round-trip time that goes
-/// silent.
 fn server_waits(round_trip: Duration) -> Vec<Duration> {
     let mut wire = wire();
     wire.delay = round_trip.saturating_sub(ms(20)) / 2;
@@ -138,7 +133,6 @@ fn a_servers_flight_leaves_eight_times_at_most_however_often_it_is_asked_for() {
     assert!((6..=8).contains(&flights), "{flights}");
 }
 
-/// A handshake under external congestion control.
 fn controlled(wire: &mut Wire, credentials: &ClientCredentials) -> SessionId {
     let now = wire.now;
     wire.client().sessions.connect_controlled(now, SERVER, credentials).unwrap()
@@ -175,7 +169,6 @@ fn what_leaves_and_what_is_answered_is_told_to_who_controls_it() {
     assert_eq!(answers, [&Progress::Answered(Some(0)); 3]);
 }
 
-/// A wire that loses one datagram of the client, given by its number from 1.
 fn wire_that_loses(lost: u32) -> Wire {
     let (mut wire, mut sent) = (wire(), 0);
     wire.tap = Some(Box::new(move |from, _, _| {

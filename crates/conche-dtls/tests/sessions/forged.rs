@@ -1,5 +1,5 @@
-//! Datagrams forged by an off-path attacker that knows both addresses and the state of the
-//! handshake: single ones during a handshake.
+//! Single datagrams forged by an off-path attacker that knows both addresses and the state of the
+//! handshake.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ fn message(kind: u8, number: u8, body: &[u8]) -> Vec<u8> {
     record(22, &[&[kind, 0, 0, length, 0, number, 0, 0, 0, 0, 0, length], body].concat())
 }
 
-/// Returns a protected record made without a key.
 fn protected() -> Vec<u8> {
     let mut record = record(22, &[7; 40]);
     record[4] = 1;
@@ -29,7 +28,6 @@ fn alert(description: u8) -> Vec<u8> {
     record(21, &[2, description])
 }
 
-/// Starts a handshake, and inserts a datagram once the end at this index has sent its `nth`.
 fn with_forged(end: usize, nth: usize, forged: &[u8]) -> Wire {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     wire.connect(&known());

@@ -8,8 +8,6 @@ use conche_dtls::{Config, Ended, Failure, Identity, KeyLog};
 use crate::failures::{presenting, that_asks, trusting, with_certificate};
 use crate::wire::{CLIENT, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// Runs a handshake and a data exchange under these faults for each seed. Returns the number
-/// completed.
 fn completed(seeds: u64, faults: Faults) -> u64 {
     (0..seeds).filter(|seed| survives(*seed, faults)).count() as u64
 }
@@ -77,8 +75,6 @@ fn handshakes_are_done_over_links_of_127_bytes_and_of_fewer() {
     }
 }
 
-/// Splits the handshake message of a datagram into two records. The first has `middle` bytes of its
-/// body.
 fn halved(datagram: &[u8], middle: usize) -> Vec<u8> {
     let body = &datagram[25..];
     let half = |number: u8, from: usize, to: usize| {
@@ -113,7 +109,6 @@ fn fragments_of_a_hello_may_share_a_datagram_if_the_first_has_what_a_cookie_cove
     }
 }
 
-/// The records of a datagram, the last of them first.
 fn turned_round(mut datagram: &[u8]) -> Vec<u8> {
     let mut records = Vec::new();
     while let Some(length) = datagram.get(11..13) {
@@ -181,7 +176,6 @@ fn keys_go_with_the_suite_that_all_have() {
     assert_eq!(answer[after_session(answer)..][..2], TLS_PSK_WITH_AES_128_CCM_8);
 }
 
-/// Returns the types of a ClientHello's extensions. The message must be whole in its datagram.
 fn extensions(hello: &[u8]) -> Vec<u16> {
     let long = |at: usize| usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
     let mut at = 13 + 12 + 2 + 32;

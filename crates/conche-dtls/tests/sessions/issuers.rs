@@ -40,7 +40,6 @@ const DIGITAL_SIGNATURE: &[u8] = &[3, 2, 7, 0x80];
 const KEY_AGREEMENT: &[u8] = &[3, 2, 3, 0x08];
 const KEY_CERT_SIGN: &[u8] = &[3, 2, 2, 0x04];
 
-/// A certificate and its private key.
 #[derive(Clone)]
 struct Party {
     name: String,
@@ -48,7 +47,6 @@ struct Party {
     der: Vec<u8>,
 }
 
-/// Extensions of a certificate.
 #[derive(Clone, Copy, Default)]
 struct Extensions {
     /// Basic constraints: `cA` and a path length.
@@ -132,7 +130,6 @@ fn trust(roots: &[&Party], intermediates: &[&Party]) -> Trust {
     trust.with_intermediates(intermediates.iter().map(|between| &between.der[..]))
 }
 
-/// Returns the failure of a client's handshake with a server that presents this certificate.
 fn refused(server: &Party, trust: Trust) -> Option<Ended> {
     let certificate = Some(ServerCertificate { own: server.own(), clients: None });
     let server = Config { server: Some(ServerCredentials { certificate, ..Default::default() }), ..Config::default() };

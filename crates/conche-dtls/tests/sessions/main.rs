@@ -1,5 +1,4 @@
-//! Sessions against each other in virtual time: handshakes over faulty wires, failing handshakes,
-//! attackers, restarting clients, contention for places, and the seeds of the fuzz targets.
+//! Sessions against each other in virtual time.
 #![allow(clippy::unwrap_used, reason = "a test may panic: that is how it fails")]
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 

@@ -9,7 +9,6 @@ use conche_proto::config::ResponseLimit;
 use crate::failures::{trusting, with_certificate, with_large_certificate};
 use crate::wire::{Address, CLIENT, End, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// Returns the datagrams to be sent now.
 fn drain(sessions: &mut Sessions<Address>, now: Instant) -> Vec<Vec<u8>> {
     let (mut buffer, mut sent) = (vec![0; BUFFER], Vec::new());
     loop {
@@ -21,7 +20,6 @@ fn drain(sessions: &mut Sessions<Address>, now: Instant) -> Vec<Vec<u8>> {
     }
 }
 
-/// Returns the ClientHello with a cookie that a client at this address would send now.
 fn hello(
     server: &mut Sessions<Address>,
     now: Instant,

@@ -19,15 +19,11 @@ pub const SERVER: Address = 2;
 /// Faults of a wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// Percentage of lost datagrams.
     pub loss: u32,
-    /// Percentage of duplicated datagrams.
     pub twice: u32,
-    /// Maximum additional delay of a datagram.
     pub jitter: Duration,
 }
 
-/// The outputs of an end.
 #[derive(Debug, Default)]
 pub struct Outputs {
     pub established: Vec<(SessionId, Identity)>,
@@ -35,7 +31,6 @@ pub struct Outputs {
     pub received: Vec<(SessionId, Vec<u8>)>,
     /// Progress of handshakes under external congestion control.
     pub flights: Vec<(SessionId, Progress)>,
-    /// Datagrams sent.
     pub sent: Vec<Vec<u8>>,
 }
 
@@ -99,7 +94,6 @@ impl Wire {
         self.client().sessions.connect(now, SERVER, credentials, None).unwrap()
     }
 
-    /// Puts a datagram on the wire, subject to its faults.
     pub fn send(&mut self, from: Address, to: Address, mut datagram: Vec<u8>) {
         if self.tap.as_mut().is_some_and(|tap| !tap(from, to, &mut datagram)) {
             return;
@@ -176,20 +170,17 @@ impl Wire {
         }
     }
 
-    /// Runs until nothing happens for a long time.
     pub fn settle(&mut self) {
         let until = self.now + Duration::from_secs(200);
         self.run(until, |_| false);
     }
 
-    /// Performs a handshake. Returns whether both ends have an open session.
     pub fn handshake(&mut self, credentials: &ClientCredentials) -> bool {
         self.connect(credentials);
         let until = self.now + Duration::from_secs(100);
         self.run(until, |wire| wire.ends[..2].iter().all(|end| end.sessions.stats().sessions > 0))
     }
 
-    /// Closes all sessions, waits, and asserts that no state is left at either end.
     pub fn assert_nothing_is_left(&mut self) {
         for end in &mut self.ends {
             for (session, _) in end.outputs.established.clone() {
@@ -213,12 +204,10 @@ pub fn key() -> Secret {
     Secret::new(*b"0123456789abcdef")
 }
 
-/// Credentials of a client that the server knows.
 pub fn known() -> ClientCredentials {
     ClientCredentials::psk(*b"lamp", key()).unwrap()
 }
 
-/// The configuration of a server that knows one client.
 pub fn psk_server(seed: u64) -> Config {
     let psk = ServerKeys::new(|identity: &[u8]| (identity == b"lamp").then(key));
     let server = Some(ServerCredentials { psk: Some(psk), ..Default::default() });
