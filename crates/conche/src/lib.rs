@@ -24,20 +24,17 @@
 //! # Guarantees
 //!
 //! - One task per socket drives one sans-I/O [`Endpoint`](conche_proto::Endpoint), the same code
-//!   that the simulator runs. The endpoint handles retransmission, deduplication, separate
-//!   responses and congestion control. A server may run [several
-//!   workers](server::ServerBuilder::workers), each with its own thread, task and endpoint.
-//! - Dropping a request's future cancels the request and frees its resources. A slow handler's
-//!   response is sent as a separate response; a handler that panics returns 5.00. During shutdown a
-//!   server answers unfinished requests with 5.03.
+//!   that the simulator runs. A server may run [several workers](server::ServerBuilder::workers),
+//!   each with its own thread, task and endpoint.
+//! - Dropping a request's future cancels the request. A slow handler's response is sent as a
+//!   separate response; a handler that panics returns 5.00.
 //! - A request's [`timeout`](client::RequestBuilder::timeout) bounds the whole request.
 //!   [`Error::was_sent`] reports whether repeating it could have an effect twice.
 //! - A send that the operating system refuses fails at once with [`Error::Send`]. On Linux, which
 //!   reports ICMP errors, a request to a closed port also fails at once, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) is set.
-//! - Applications see complete request and response payloads. Payloads that do not fit into a
-//!   message are transferred block-wise (RFC 7959); each block is subject to congestion control and
-//!   takes turns with other requests.
+//! - Payloads that do not fit into a message are transferred block-wise (RFC 7959); each block is
+//!   subject to congestion control and takes turns with other requests.
 //! - A server with several addresses answers from the address that the request was sent to. After
 //!   [`join_group`](server::ServerBuilder::join_group), it answers multicast requests after a
 //!   random leisure; a client sends them with [`multicast`](Client::multicast).
@@ -79,8 +76,6 @@
 //!
 //! [`Client::observe`] returns an [`Observation`](client::Observation), a stream of a resource's
 //! states. A server's resource becomes observable with a [`Notifier`](server::Notifier) (RFC 7641).
-//! Notifications are subject to the congestion control of the path to each observer; a slow
-//! observer skips outdated states.
 //!
 //! # Caching
 //!

@@ -72,9 +72,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Sets how a client over UDP proves that its address is not forged. Without proof it is sent
     /// at most three times the bytes received from it.
     ///
-    /// By default the client answers a ping, as every client of RFC 7252 does, or returns an Echo
-    /// value (RFC 9175 §2.4). That takes one more round trip before a large response or an
-    /// observation, once in 247 s. Clients over DTLS proved their address in the handshake.
+    /// By default the client answers a ping or returns an Echo value (RFC 9175 §2.4), which takes
+    /// one more round trip before a large response or an observation, once in 247 s. Clients over
+    /// DTLS proved their address in the handshake.
     ///
     /// Use [`SourceValidation::Off`] in networks without forged addresses. See
     /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation).
@@ -101,9 +101,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// IPv4, /32 for IPv6) may use no more than the remaining slots, so half of all if no other
     /// client waits.
     ///
-    /// Handlers that complete without waiting always run. A handler that would wait beyond the
-    /// limit is dropped, and its request is answered with 5.03 and Max-Age. A request that is not
-    /// idempotent, such as POST, is refused before its handler starts.
+    /// Handlers that complete without waiting always run. Beyond the limit, the request of a
+    /// handler that would wait is answered with 5.03 and Max-Age; one that is not idempotent, such
+    /// as POST, is refused before its handler starts.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.role.handlers.max = handlers;
         self
@@ -127,13 +127,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// The default is 1 worker, a task on the caller's runtime. More require Linux.
     ///
     /// Use several if one core is not enough. The kernel distributes clients by the addresses and
-    /// ports of both sides, so while all workers run, a client's datagrams reach one worker, which
-    /// holds its state. A client whose address or port changes, as behind a NAT, may reach another
-    /// worker. Consequences:
+    /// ports of both sides. A client whose address or port changes, as behind a NAT, may reach
+    /// another worker, without its state. Consequences:
     ///
-    /// - Handlers run concurrently on the threads of the workers. They share the router's state,
-    ///   and a [`Notifier`](super::Notifier) reaches the observers of all workers: each runs the
-    ///   handler once per change. Tasks that a handler spawns end with the server.
+    /// - Handlers run concurrently and share the router's state. A [`Notifier`](super::Notifier)
+    ///   reaches the observers of all workers: each runs the handler once per change. Tasks that a
+    ///   handler spawns end with the server.
     /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are divided evenly among
     ///   workers; clients may not be. Limits per peer stay whole, and each worker measures paths
     ///   itself, up to [`Limits::paths`](crate::Limits::paths); a [`path_store`](Self::path_store)
@@ -141,8 +140,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// - [`Server::client`] has its own sockets, which serve no resources. A program that needs
     ///   both roles at one address, as LwM2M does, has one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would respond.
-    /// - Any program of the same user with SO_REUSEPORT could also bind the address, and would
-    ///   receive part of the clients. A server whose address is in use fails to start.
+    /// - Any program of the same user with SO_REUSEPORT could also bind the address and receive
+    ///   part of the clients. A server whose address is in use fails to start.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")]

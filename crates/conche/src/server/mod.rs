@@ -29,9 +29,9 @@
 //!     .fallback(async || (conche::Code::NOT_FOUND, "see /.well-known/core"));
 //! ```
 //!
-//! The server provides `/.well-known/core`, which lists routes without captures and the attributes
-//! of their [`Resource`]s. Contradictory routes are an error of [`ServerBuilder::bind`], as is a
-//! handler whose number of captures differs from its route's.
+//! The server provides `/.well-known/core`, which lists routes without captures. Contradictory
+//! routes are an error of [`ServerBuilder::bind`], as is a handler whose number of captures differs
+//! from its route's.
 //!
 //! # Extracting
 //!
@@ -364,8 +364,7 @@ impl Server {
         self.workers.all_ended().await;
     }
 
-    /// Waits until the server ends, which is forever while all goes well. A program that only
-    /// serves awaits this, to notice if the task that drives the socket ends.
+    /// Waits until the server ends, which is forever unless its task fails.
     ///
     /// ```no_run
     /// # async fn example(mut server: conche::Server) -> Result<(), Box<dyn std::error::Error>> {
