@@ -43,7 +43,7 @@ impl Published {
             Some((_, HEADER | WITH_INTERVALS)) => {}
             first => return Err(PublishedError::Header(first.map_or(1, |(number, _)| number))),
         }
-        let mut rows: HashMap<String, HashMap<String, _>> = HashMap::new();
+        let mut by_row: HashMap<String, HashMap<String, _>> = HashMap::new();
         for (number, text) in lines {
             let parts: Vec<&str> = text.split(',').collect();
             let (row, column, value, interval) = match parts[..] {
@@ -55,12 +55,12 @@ impl Published {
                 text.trim().parse().map_err(|_| PublishedError::Number { line: number, text: text.to_owned() })
             };
             let both: (f64, Option<f64>) = (parsed(value)?, interval.map(parsed).transpose()?);
-            if rows.entry(row.to_owned()).or_default().insert(column.to_owned(), both).is_some() {
+            if by_row.entry(row.to_owned()).or_default().insert(column.to_owned(), both).is_some() {
                 let (row, column) = (row.to_owned(), column.to_owned());
                 return Err(PublishedError::Twice { line: number, row, column });
             }
         }
-        Ok(Self(rows))
+        Ok(Self(by_row))
     }
 
     pub(super) fn of(&self, row: &str, column: &str) -> Option<f64> {
