@@ -56,7 +56,7 @@ fn a_wrapped_controller_answers_as_it_does_and_keeps_its_promises() {
     }
 }
 
-/// `RtoRule` adds to a rule what the full trait would hold by hand.
+/// A rule as an `RtoRule` equals a hand-written implementation of the full trait.
 #[test]
 fn a_rule_answers_as_the_same_algorithm_with_the_full_trait() {
     suite::answer_alike(&full_template::TwicePeak, &rule_template::TwicePeak, Bounds::default());

@@ -46,7 +46,7 @@ impl Sender {
         self.temper.sent(&mut self.peer, flight, &event)
     }
 
-    /// Returns the times of all transmissions of an exchange that is never answered.
+    /// Returns the times of all transmissions of an unanswered exchange.
     fn departures(&mut self, random: u32) -> Vec<Duration> {
         let (mut sent, mut flight) = (Vec::new(), TemperFlight::default());
         for attempt in 0..=MAX_RETRANSMIT {
@@ -59,8 +59,7 @@ impl Sender {
         sent.iter().map(|departure| *departure - sent[0]).collect()
     }
 
-    /// Runs an exchange whose transmission `answered` is the first to arrive, and is answered after
-    /// `rtt`.
+    /// Runs an exchange: transmission `answered` arrives first, and its answer after `rtt`.
     fn exchange(&mut self, rtt: Duration, answered: usize, random: u32) {
         let (mut sent, mut flight, load) = (Vec::new(), TemperFlight::default(), Load::default());
         for attempt in 0..=MAX_RETRANSMIT {
@@ -296,8 +295,7 @@ mod rfc7252 {
 }
 
 proptest! {
-    /// RFC 8085 §3.1.1, RFC 8961 §4 (2d): an ambiguous answer never gives a sample that is too
-    /// short.
+    /// RFC 8085 §3.1.1, RFC 8961 §4 (2d): an ambiguous answer gives no too short sample.
     #[test]
     fn an_ambiguous_answer_never_draws_the_estimate_below_the_true_round_trip(
         settled_ms in 1..5_000_u64,

@@ -98,7 +98,7 @@ fn non_confirmable_messages_are_spaced_by_the_rto_at_the_time_of_sending() {
     assert_eq!(failed_keys("cocoa03", events), [""; 0]);
 }
 
-/// RFC 7252 §4.7: after 100 bytes to a peer that does not respond, 100 s without a message.
+/// RFC 7252 §4.7: after 100 bytes to a silent peer, 100 s without a message.
 #[test]
 fn without_an_rto_a_silent_peer_gets_the_probing_rate() {
     let events = r#"
