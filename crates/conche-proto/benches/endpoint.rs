@@ -86,7 +86,7 @@ fn survey(criterion: &mut Criterion) {
     for places in [usize::MAX, 2_048] {
         let name = if places == usize::MAX { "all of 131072 peers".to_owned() } else { format!("{places} of them") };
         group.bench_function(name, |bencher| {
-            bencher.iter(|| black_box(client.survey(&mut Survey::of(32), places)));
+            bencher.iter(|| black_box(Survey::of(32).advance(&client, places)));
         });
     }
     group.finish();

@@ -145,10 +145,10 @@ impl Security {
         self.bound.as_mut()?.binding.as_mut()
     }
 
-    /// Records that our request with the content `said` is now protected.
-    pub(crate) fn bind(&mut self, binding: Binding, said: (Code, Body)) {
+    /// Records that our request with this content is now protected.
+    pub(crate) fn bind(&mut self, binding: Binding, code: Code, body: Body) {
         if let Some(bound) = &mut self.bound {
-            (bound.binding, bound.said) = (Some(binding), Some(said));
+            (bound.binding, bound.said) = (Some(binding), Some((code, body)));
         }
     }
 

@@ -96,13 +96,13 @@ impl Stack {
     }
 
     pub(super) fn prefetch(&self) {
-        self.endpoint.glance();
+        self.endpoint.prefetch(None);
         self.causes.prefetch();
         black_box(self.message_bytes);
     }
 
     pub(super) fn prefetch_for(&self, packet: &Received<'_>) {
-        self.endpoint.glance_at(&Datagram::new(packet.meta.from, packet.bytes));
+        self.endpoint.prefetch([Datagram::new(packet.meta.from, packet.bytes)]);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
 use crate::store::Seldom;
-use crate::transport::{ExchangeId, Failure, GROUP_IDS, Opening, Purpose, Reliability, Request, Source};
+use crate::transport::{ExchangeId, Failure, GROUP_IDS, Opening, Purpose, Reliability, Request, Sender};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
@@ -139,7 +139,7 @@ impl Seldom for GroupRequests {
         const { &Self::NONE }
     }
 
-    fn make((): &()) -> Self {
+    fn make(_: &()) -> Self {
         Self::NONE
     }
 }
@@ -149,7 +149,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn group_message_id(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: &Request,
     ) -> Result<MessageId, RequestError> {
         if !request.code.is_request() {
@@ -170,7 +169,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         // The request may be queued before the ID is used.
         let lifetime =
             layers.transport.config.times().exchange_lifetime.saturating_add(layers.transport.config.queue_lifetime);
-        let id = self.group_requests.message_id(now, lifetime, &mut layers.transport.random);
+        let id = self.group_requests.message_id(layers.now, lifetime, &mut layers.transport.random);
         id.ok_or(RequestError::GroupsBusy { limit: GROUP_IDS.len() })
     }
 
@@ -178,7 +177,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn request_group(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         id: MessageId,
         request: Request,
@@ -190,10 +188,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             body: request.body,
             token: token.clone(),
             reliability: Reliability::NeverConfirmable,
-            deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
+            deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| layers.now + timeout),
             ..Opening::EMPTY
         };
-        let exchange = layers.submit(now, peer, &mut opening)?;
+        let exchange = layers.submit(peer, &mut opening)?;
         self.group_requests.insert(GroupRequest {
             token: token.as_u64(),
             exchange,
@@ -209,8 +207,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn receive_group_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (source, hash): (Source<P>, u64),
+        sender: &Sender<P>,
         what: Fingerprint,
         message: &Message<'_>,
     ) -> bool {
@@ -219,15 +216,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let Some(exchange) = asked.map(|group_request| group_request.exchange) else { return false };
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
             if message.ty() == Type::Confirmable {
-                layers.transport.reject_response(now, source, hash, message.id());
+                layers.transport.reject_response(layers.now, sender.source, sender.hash, message.id());
             }
             return true;
         }
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, a duplicate is acknowledged again but not reported.
-            layers.transport.acknowledge_empty(now, source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, sender.source, what, message.id());
         }
-        self.report_group_response(layers, exchange, (source, hash), message);
+        self.report_group_response(layers, exchange, sender, message);
         true
     }
 
@@ -235,19 +232,19 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         exchange: ExchangeId,
-        (source, hash): (Source<P>, u64),
+        sender: &Sender<P>,
         message: &Message<'_>,
     ) {
         let limit = layers.transport.config.limits.group_responses;
         let Some(group_request) = self.group_requests.get_mut(&message.token()) else { return };
-        match group_request.enter(hash, message.id(), limit) {
+        match group_request.enter(sender.hash, message.id(), limit) {
             Verdict::Duplicate => layers.transport.stats.duplicates += 1,
             Verdict::Drop => layers.transport.stats.group_overflow += 1,
             Verdict::Deliver => {
                 // A response of any member shows that the group is not silent.
                 let group = layers.transport.exchanges.get(exchange.index).peer;
                 layers.transport.peers.get_mut(group).heard();
-                let (from, message) = (source.from, OwnedMessage::from(*message));
+                let (from, message) = (sender.source.from, OwnedMessage::from(*message));
                 layers.announce(Event::GroupResponse { exchange, from, message });
             }
         }
@@ -255,13 +252,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns the event for the end of a group request that was sent: a timeout is its normal end,
     /// not a failure.
-    pub(super) fn group_over(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        reason: Failure,
-    ) -> Option<Event<P>> {
+    pub(super) fn group_over(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) -> Option<Event<P>> {
         let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
         let exchange = layers.transport.exchanges.get(index);
         let group_request = self.group_requests.of(exchange.id(index), &exchange.token)?;
@@ -269,7 +260,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             return None;
         }
         let responses = group_request.responses;
-        let (exchange, group, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
+        let (exchange, group, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
         Some(Event::GroupOver { exchange, group, responses, course })
     }
 }

@@ -90,8 +90,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Reports a stale observation, if there is one; returns `false` otherwise.
-    pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        let due = self.subscriptions.made().and_then(|made| made.pop_due(now));
+    pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>) -> bool {
+        let due = self.subscriptions.made().and_then(|made| made.pop_due(layers.now));
         if let Some(subscription) = due {
             self.subscription_due(layers, subscription);
         }
@@ -99,47 +99,46 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Ends a request of the application without an event.
-    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        self.registration_cancelled(layers, now, index);
-        layers.transport.exchanges.abandon(now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
-        self.close(layers, now, index);
+    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        self.registration_cancelled(layers, index);
+        layers.transport.exchanges.abandon(layers.now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
+        self.close(layers, index);
     }
 
     /// Ends a request with a failure: reports it to the application, and frees its resources.
-    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: Failure) {
+    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) {
         layers.transport.count_failure(index, reason);
         if let Purpose::State(subscription) = layers.transport.exchanges.get(index).purpose {
-            return self.state_failed(layers, now, index, subscription);
+            return self.state_failed(layers, index, subscription);
         }
         let subscription = self.registers(layers, index);
-        if let Some(over) = self.group_over(layers, now, index, reason) {
+        if let Some(over) = self.group_over(layers, index, reason) {
             layers.announce(over);
         } else if self.is_reported(layers, index) {
-            layers.announce_failure(now, index, reason);
+            layers.announce_failure(index, reason);
         } else {
             layers.transport.stats.responses_expired += 1;
         }
-        self.close(layers, now, index);
+        self.close(layers, index);
         if let Some(subscription) = subscription {
-            self.registration_failed(layers, now, subscription, reason);
+            self.registration_failed(layers, subscription, reason);
         }
     }
 
     /// Closes the exchange of a request or of a state.
     #[inline]
-    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: u32) {
         if !self.group_requests.is_empty() {
             let exchange = layers.transport.exchanges.get(index);
             self.group_requests.forget(exchange.id(index), &exchange.token);
         }
-        layers.transport.close(now, index);
+        layers.transport.close(layers.now, index);
     }
 
     /// Sends a request, now or when NSTART and the controller admit it.
     pub(crate) fn request(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         request: Request,
     ) -> Result<ExchangeId, RequestError> {
@@ -148,15 +147,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let security = layers.security_of(&request);
         // Try one feature at a time: a protected request sent again would look like a replay to a
         // server that has received the first message.
-        let Chosen { token, tried } =
-            self.token(layers, now, peer, request.token, confirmable && security.is_plain())?;
+        let Chosen { token, tried } = self.token(layers, peer, request.token, confirmable && security.is_plain())?;
         let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
             body: request.body,
             token,
             reliability: request.reliability,
-            deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout),
+            deadline: request.timeout.map_or(Instant::FAR_FUTURE, |timeout| layers.now + timeout),
             whole: request.whole || request.streamed,
             streamed: request.streamed,
             security,
@@ -164,11 +162,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         };
         if let Some(rest) = request.rest {
             self.begin_upload(layers, &mut opening, rest, request.tagged)?;
-        } else if tried || request.streamed || !self.cut_into_sets(layers, now, peer, &mut opening, named) {
+        } else if tried || request.streamed || !self.cut_into_sets(layers, peer, &mut opening, named) {
             // Try one feature at a time.
             self.cut_request(layers, &mut opening, request.tagged)?;
         }
-        let exchange = layers.submit(now, peer, &mut opening)?;
+        let exchange = layers.submit(peer, &mut opening)?;
         if tried {
             layers.transport.exchanges.get_mut(exchange.index).tries_token = true;
         }
@@ -189,7 +187,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn receive_separate_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         sender: &Sender<P>,
         what: Fingerprint,
         message: &Message<'_>,
@@ -199,15 +196,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let found = peer.and_then(|peer| self.exchange_with_token(layers, peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(layers, index, message));
         #[cfg(feature = "oscore")]
-        if layers.has_contexts() && self.receive_protected_response(layers, now, (source, what), (peer, found), message)
-        {
+        if layers.has_contexts() && self.receive_protected_response(layers, sender, what, found, message) {
             return;
         }
-        if !self.group_requests.is_empty() && self.receive_group_response(layers, now, (source, hash), what, message) {
+        if !self.group_requests.is_empty() && self.receive_group_response(layers, sender, what, message) {
             return;
         }
         if let Some(subscription) = self.notified(layers, peer, message, found) {
-            return self.receive_notification(layers, now, source, what, subscription, message);
+            return self.receive_notification(layers, source, what, subscription, message);
         }
         if found.is_some_and(|index| layers.transport.exchanges.get(index).is_late(message)) {
             layers.transport.stats.duplicates += 1;
@@ -221,94 +217,91 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             // Only a Reset tells a server that we no longer observe (RFC 7641 §3.6), or that we
             // have stopped sending it a body (RFC 9177 §4.3).
             if confirmable || message.uint(OptionNumber::OBSERVE).is_some() || lists_missing_blocks(message) {
-                layers.transport.reject_response(now, source, hash, message.id());
+                layers.transport.reject_response(layers.now, source, hash, message.id());
             }
             return;
         };
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
             if confirmable {
-                layers.transport.reject_response(now, source, hash, message.id());
-                layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, AckKind::Separate);
-                self.fail(layers, now, index, Failure::UnacceptableResponse);
+                layers.transport.reject_response(layers.now, source, hash, message.id());
+                layers.transport.exchanges.acknowledge(
+                    layers.now,
+                    &mut layers.transport.peers,
+                    index,
+                    AckKind::Separate,
+                );
+                self.fail(layers, index, Failure::UnacceptableResponse);
             }
             return;
         }
         if confirmable {
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's
             // retransmissions.
-            layers.transport.acknowledge_empty(now, source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, source, what, message.id());
         } else if self.may_refuse_sets(message) && layers.transport.exchanges.get(index).is_in_sets() {
             // A registration is repeated with the same token: a duplicate of this refusal must not
             // answer it.
-            layers.transport.remember_silence(now, what);
+            layers.transport.remember_silence(layers.now, what);
         }
-        self.deliver(layers, now, index, AckKind::Separate, message);
+        self.deliver(layers, index, AckKind::Separate, message);
     }
 
     /// Handles a piggybacked response.
     #[inline]
-    pub(crate) fn receive_piggybacked(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        message: &Message<'_>,
-    ) {
+    pub(crate) fn receive_piggybacked(&mut self, layers: &mut Layers<P, C>, index: u32, message: &Message<'_>) {
         #[cfg(feature = "oscore")]
         if !layers.transport.exchanges.get(index).security.is_plain() {
-            return self.receive_protected_piggybacked(layers, now, index, message);
+            return self.receive_protected_piggybacked(layers, index, message);
         }
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
-            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, AckKind::Piggybacked);
-            return self.fail(layers, now, index, Failure::UnacceptableResponse);
+            layers.transport.exchanges.acknowledge(
+                layers.now,
+                &mut layers.transport.peers,
+                index,
+                AckKind::Piggybacked,
+            );
+            return self.fail(layers, index, Failure::UnacceptableResponse);
         }
-        self.deliver(layers, now, index, AckKind::Piggybacked, message);
+        self.deliver(layers, index, AckKind::Piggybacked, message);
     }
 
     /// Handles the acknowledgement of a request whose response comes later.
-    pub(crate) fn request_acknowledged(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, AckKind::Empty);
+    pub(crate) fn request_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, AckKind::Empty);
         if layers.transport.exchanges.get(index).wants_no_response() {
-            return self.fail(layers, now, index, Failure::NoResponse);
+            return self.fail(layers, index, Failure::NoResponse);
         }
         let exchange = layers.transport.exchanges.get(index);
         let is_first = exchange.transfer.is_none() || exchange.asks_for_first_block();
         if is_first && self.is_reported(layers, index) {
-            layers.announce_acknowledged(now, index);
+            layers.announce_acknowledged(index);
         }
-        layers.transport.exchanges.await_response(now, index);
+        layers.transport.exchanges.await_response(layers.now, index);
         if layers.transport.exchanges.get(index).is_in_sets() {
-            self.first_block_acknowledged(layers, now, index);
+            self.first_block_acknowledged(layers, index);
         }
     }
 
     /// Handles the response to a request: the exchange is over, unless it continues with further
     /// blocks.
     #[inline]
-    pub(super) fn deliver(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        kind: AckKind,
-        message: &Message<'_>,
-    ) {
+    pub(super) fn deliver(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, message: &Message<'_>) {
         if layers.transport.exchanges.get(index).tries_token {
             let refused = message.code() == Code::BAD_REQUEST;
-            if !self.token_tried(layers, now, index, if refused { Tried::Refused(kind) } else { Tried::Understood }) {
+            if !self.token_tried(layers, index, if refused { Tried::Refused(kind) } else { Tried::Understood }) {
                 return;
             }
         }
         if layers.transport.exchanges.get(index).is_in_sets() {
-            return self.deliver_to_sets(layers, now, index, kind, message);
+            return self.deliver_to_sets(layers, index, kind, message);
         }
         if let Some(subscription) = self.registers(layers, index) {
-            return self.deliver_registration(layers, now, index, subscription, kind, OwnedMessage::from(*message));
+            return self.deliver_registration(layers, index, subscription, kind, OwnedMessage::from(*message));
         }
-        layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
-        let Some(message) = self.follow(layers, now, index, message) else { return };
-        let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
+        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+        let Some(message) = self.follow(layers, index, message) else { return };
+        let (exchange, from, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
         layers.announce(Event::Response { exchange, from, message, course });
-        self.close(layers, now, index);
+        self.close(layers, index);
     }
 }

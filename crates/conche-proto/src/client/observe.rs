@@ -56,20 +56,19 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn subscribe(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         request: Request,
     ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
         let security = layers.security_of(&request);
         let Request { code, body, reliability, timeout, token, .. } = request;
         let named = token.is_some();
-        let token = self.token(layers, now, peer, token, false)?.token;
+        let token = self.token(layers, peer, token, false)?.token;
         let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
-        let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
+        let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| layers.now + timeout);
         let mut opening = registration(request.clone(), token, reliability, deadline, security.clone());
-        let in_sets = self.offer_sets(layers, now, peer, &mut opening, named);
+        let in_sets = self.offer_sets(layers, peer, &mut opening, named);
         let token = opening.token.clone();
-        let exchange = layers.submit(now, peer, &mut opening)?;
+        let exchange = layers.submit(peer, &mut opening)?;
         // An Echo value is not fresh for a repeated registration (RFC 9175 §2.3).
         let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets, security };
         let subscription = self.subscriptions.insert(opened);
@@ -83,7 +82,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn reregister(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         subscription: SubscriptionId,
     ) -> Result<(), RequestError> {
         let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
@@ -93,8 +91,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening = self.registration_again(index, found.request.clone());
-        self.offer_sets_again(layers, now, peer, &mut opening, in_sets);
-        let exchange = layers.submit(now, peer, &mut opening)?;
+        self.offer_sets_again(layers, peer, &mut opening, in_sets);
+        let exchange = layers.submit(peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
     }
@@ -104,7 +102,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn unsubscribe(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         subscription: SubscriptionId,
     ) -> Result<ExchangeId, RequestError> {
         let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
@@ -113,20 +110,20 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
         let registering = found.exchange;
         let mut opening = self.registration_again(index, Content { code, body });
-        self.offer_sets_again(layers, now, peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
-        let exchange = layers.submit(now, peer, &mut opening)?;
-        self.remove_subscription(layers, now, index);
-        self.abandon_registration(layers, now, registering);
+        self.offer_sets_again(layers, peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
+        let exchange = layers.submit(peer, &mut opening)?;
+        self.remove_subscription(layers, index);
+        self.abandon_registration(layers, registering);
         Ok(exchange)
     }
 
     /// Ends a subscription without a message to the server: its next notification is rejected with
     /// a Reset (RFC 7641 §3.6).
-    pub(crate) fn forget(&mut self, layers: &mut Layers<P, C>, now: Instant, subscription: SubscriptionId) -> bool {
+    pub(crate) fn forget(&mut self, layers: &mut Layers<P, C>, subscription: SubscriptionId) -> bool {
         let Some(index) = self.subscriptions.live(subscription) else { return false };
         let registering = self.subscriptions.get(index).exchange;
-        self.remove_subscription(layers, now, index);
-        self.abandon_registration(layers, now, registering);
+        self.remove_subscription(layers, index);
+        self.abandon_registration(layers, registering);
         true
     }
 
@@ -153,15 +150,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn deliver_registration(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         index: u32,
         subscription: u32,
         kind: AckKind,
         message: OwnedMessage,
     ) {
         let told = self.is_reported(layers, index);
-        layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
-        let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
+        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+        let (exchange, from, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
         let proved = layers.transport.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
         let security = core::mem::take(&mut layers.transport.exchanges.get_mut(index).security);
         let found = self.subscriptions.get_mut(subscription);
@@ -170,30 +166,24 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             // Further notifications are bound to this registration.
             found.security = security;
         }
-        self.close(layers, now, index);
-        if !told && !proved && self.prove_fresh(layers, now, subscription, &message).is_some() {
+        self.close(layers, index);
+        if !told && !proved && self.prove_fresh(layers, subscription, &message).is_some() {
             return;
         }
         if told {
-            let end = self.take(layers, now, subscription, &message).err().flatten();
-            self.discard_state(layers, now, subscription);
+            let end = self.take(layers, subscription, &message).err().flatten();
+            self.discard_state(layers, subscription);
             layers.announce(Event::Response { exchange, from, message, course });
             if let Some(reason) = end {
-                self.subscription_over(layers, now, subscription, reason);
+                self.subscription_over(layers, subscription, reason);
             }
         } else {
-            self.report(layers, now, subscription, message);
+            self.report(layers, subscription, message);
         }
     }
 
     /// Repeats a repeated registration with the Echo value of a 4.01 (RFC 9175 §2.3).
-    fn prove_fresh(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        subscription: u32,
-        message: &OwnedMessage,
-    ) -> Option<()> {
+    fn prove_fresh(&mut self, layers: &mut Layers<P, C>, subscription: u32, message: &OwnedMessage) -> Option<()> {
         let echo = message.option(OptionNumber::ECHO).filter(|_| message.code() == Code::UNAUTHORIZED)?;
         let found = self.subscriptions.get(subscription);
         let Content { code, body } = &found.request;
@@ -201,21 +191,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let content = Content { code: *code, body };
         let (peer, in_sets) = (found.peer, found.in_sets);
         let mut opening = self.registration_again(subscription, content);
-        self.offer_sets_again(layers, now, peer, &mut opening, in_sets);
-        let exchange = layers.submit(now, peer, &mut opening).ok()?;
+        self.offer_sets_again(layers, peer, &mut opening, in_sets);
+        let exchange = layers.submit(peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
         Some(())
     }
 
-    pub(super) fn registration_failed(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        subscription: u32,
-        reason: Failure,
-    ) {
+    pub(super) fn registration_failed(&mut self, layers: &mut Layers<P, C>, subscription: u32, reason: Failure) {
         self.subscriptions.get_mut(subscription).exchange = None;
-        self.subscription_over(layers, now, subscription, SubscriptionEnd::Failed(reason));
+        self.subscription_over(layers, subscription, SubscriptionEnd::Failed(reason));
     }
 
     /// Returns the subscription of a response that does not answer a request: it matches no
@@ -254,7 +238,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn receive_notification(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         source: Source<P>,
         what: Fingerprint,
         subscription: u32,
@@ -263,16 +246,16 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
             layers.transport.push_empty(source, Type::Reset, message.id());
             let reason = SubscriptionEnd::Failed(Failure::UnacceptableResponse);
-            return self.subscription_over(layers, now, subscription, reason);
+            return self.subscription_over(layers, subscription, reason);
         }
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, its sequence number identifies a duplicate.
-            layers.transport.acknowledge_empty(now, source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, source, what, message.id());
         }
-        if self.has_q_block() && self.receive_state_payload(layers, now, subscription, message) {
+        if self.has_q_block() && self.receive_state_payload(layers, subscription, message) {
             return;
         }
-        self.report(layers, now, subscription, OwnedMessage::from(*message));
+        self.report(layers, subscription, OwnedMessage::from(*message));
     }
 
     /// Reports a stale subscription.
@@ -285,29 +268,29 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Ends the subscription of a registration that the application cancelled. For a repeated
     /// registration of the endpoint, the application knows only the exchange, so an event names the
     /// subscription.
-    pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let told = self.is_reported(layers, index);
         let Some(subscription) = self.registers(layers, index) else { return };
         self.subscriptions.get_mut(subscription).exchange = None;
         if told {
-            self.remove_subscription(layers, now, subscription);
+            self.remove_subscription(layers, subscription);
         } else {
-            self.subscription_over(layers, now, subscription, SubscriptionEnd::Cancelled);
+            self.subscription_over(layers, subscription, SubscriptionEnd::Cancelled);
         }
     }
 
     /// Reports a notification to the application, unless it is older than the last one.
-    pub(super) fn report(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, message: OwnedMessage) {
-        let taken = self.take(layers, now, index, &message);
+    pub(super) fn report(&mut self, layers: &mut Layers<P, C>, index: u32, message: OwnedMessage) {
+        let taken = self.take(layers, index, &message);
         if taken == Err(None) {
             return;
         }
-        self.discard_state(layers, now, index);
+        self.discard_state(layers, index);
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = layers.transport.peers.get(peer).key;
         layers.announce(Event::Notification { subscription, from, message });
         if let Err(Some(reason)) = taken {
-            self.subscription_over(layers, now, index, reason);
+            self.subscription_over(layers, index, reason);
         }
     }
 
@@ -316,7 +299,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn take(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         index: u32,
         message: &OwnedMessage,
     ) -> Result<(), Option<SubscriptionEnd>> {
@@ -324,7 +306,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             return Err(Some(SubscriptionEnd::Error(message.code())));
         }
         let sequence = message.uint(OptionNumber::OBSERVE).ok_or(Some(SubscriptionEnd::NotObserved))?;
-        let order = Order { sequence, received: now };
+        let order = Order { sequence, received: layers.now };
         let found = self.subscriptions.get_mut(index);
         // The order of protected notifications was checked when they were unprotected (RFC 8613
         // §4.1.3.5.2).
@@ -334,18 +316,18 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         found.newest = Some(order);
         let max_age = message.content().max_age();
         let grace = GRACE_MS.start + layers.transport.random.next_u64() % (GRACE_MS.end - GRACE_MS.start);
-        self.subscriptions.fresh_until(index, now + max_age + Duration::from_millis(grace));
+        self.subscriptions.fresh_until(index, layers.now + max_age + Duration::from_millis(grace));
         Ok(())
     }
 
-    fn subscription_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: SubscriptionEnd) {
+    fn subscription_over(&mut self, layers: &mut Layers<P, C>, index: u32, reason: SubscriptionEnd) {
         let found = self.subscriptions.get(index);
         let (subscription, registering) = (self.subscriptions.id(index), found.exchange);
         let from = layers.transport.peers.get(found.peer).key;
         #[cfg(feature = "oscore")]
         let context = found.security.context();
-        self.remove_subscription(layers, now, index);
-        self.abandon_registration(layers, now, registering);
+        self.remove_subscription(layers, index);
+        self.abandon_registration(layers, registering);
         layers.announce(Event::SubscriptionOver {
             subscription,
             from,
@@ -355,11 +337,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         });
     }
 
-    fn remove_subscription(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        self.discard_state(layers, now, index);
+    fn remove_subscription(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        self.discard_state(layers, index);
         let peer = self.subscriptions.get(index).peer;
         self.subscriptions.remove(index);
-        layers.transport.peers.let_go(now, peer);
+        layers.transport.peers.let_go(layers.now, peer);
     }
 
     /// Creates a registration with the token of a subscription.
@@ -368,15 +350,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())
     }
 
-    fn abandon_registration(&mut self, layers: &mut Layers<P, C>, now: Instant, exchange: Option<ExchangeId>) {
+    fn abandon_registration(&mut self, layers: &mut Layers<P, C>, exchange: Option<ExchangeId>) {
         if let Some(exchange) = exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
             layers.transport.exchanges.abandon(
-                now,
+                layers.now,
                 &mut layers.transport.peers,
                 exchange.index,
                 AbandonReason::Cancelled,
             );
-            self.close(layers, now, exchange.index);
+            self.close(layers, exchange.index);
         }
     }
 }

@@ -18,9 +18,9 @@ use crate::codec::{Code, Message, MessagePool, OptionNumber, OwnedMessage, Type}
 use crate::hash::Fingerprint;
 use crate::layers::{Layers, Protection};
 use crate::oscore::{Binding, Refused};
-use crate::transport::{Failure, Source};
+use crate::transport::{Failure, NextMessage, Sender, Source};
+use conche_cc::Controller;
 use conche_cc::control::AckKind;
-use conche_cc::{Controller, Instant};
 
 /// The response to a protected request.
 enum Response {
@@ -54,32 +54,40 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Sends a request once more, with the current keys.
-    fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, kind: AckKind) {
-        layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+    fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind) {
+        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
         if !layers.transport.exchanges.get_mut(index).security.goes_again() {
-            return self.fail(layers, now, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
+            return self.fail(layers, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
         }
         let said = layers.transport.exchanges.get(index).said().1.clone();
         let body = match layers.protect_next(index, said) {
             Ok(body) => body,
-            Err(reason) => return self.fail(layers, now, index, reason),
+            Err(reason) => return self.fail(layers, index, reason),
         };
         let registers = self.registers(layers, index).is_some();
         let exchange = layers.transport.exchanges.get(index);
         let (peer, own) = (exchange.peer, exchange.token.clone());
         // An observation keeps the token of its registration.
-        let token = if registers { None } else { self.choose_token(layers, now, peer, false).ok() };
+        let token = if registers { None } else { self.choose_token(layers, peer, false).ok() };
         let token = token.map(|chosen| chosen.token);
         match self.work_of(layers, index) {
-            Some(transfer) => {
-                layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), token)
-            }
+            Some(transfer) => layers.transport.exchanges.go_on(
+                layers.now,
+                &mut layers.transport.peers,
+                index,
+                NextMessage { transfer, body, token },
+            ),
             None => {
                 layers.transport.exchanges.get_mut(index).content.body = body;
-                layers.transport.exchanges.send_anew(now, &mut layers.transport.peers, index, token.unwrap_or(own));
+                layers.transport.exchanges.send_anew(
+                    layers.now,
+                    &mut layers.transport.peers,
+                    index,
+                    token.unwrap_or(own),
+                );
             }
         }
-        layers.transport.admit_waiting(now, peer);
+        layers.transport.admit_waiting(layers.now, peer);
     }
 
     /// Unprotects the response to a protected request.
@@ -122,18 +130,22 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn receive_protected_piggybacked(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         index: u32,
         message: &Message<'_>,
     ) {
         match self.unprotected(layers, index, message) {
-            Response::Inner(inner) => self.deliver_inner(layers, now, index, AckKind::Piggybacked, &inner),
+            Response::Inner(inner) => self.deliver_inner(layers, index, AckKind::Piggybacked, &inner),
             Response::Error(code) => {
-                layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, AckKind::Piggybacked);
-                self.fail(layers, now, index, Failure::NotAuthenticated(code));
+                layers.transport.exchanges.acknowledge(
+                    layers.now,
+                    &mut layers.transport.peers,
+                    index,
+                    AckKind::Piggybacked,
+                );
+                self.fail(layers, index, Failure::NotAuthenticated(code));
             }
-            Response::Again => self.send_with_other_keys(layers, now, index, AckKind::Piggybacked),
-            Response::Nothing => self.request_acknowledged(layers, now, index),
+            Response::Again => self.send_with_other_keys(layers, index, AckKind::Piggybacked),
+            Response::Nothing => self.request_acknowledged(layers, index),
         }
     }
 
@@ -141,43 +153,41 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn receive_protected_separately(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (source, what): (Source<P>, Fingerprint),
+        source: Source<P>,
+        what: Fingerprint,
         index: u32,
         message: &Message<'_>,
     ) {
         match self.unprotected(layers, index, message) {
             Response::Inner(inner) => {
-                self.acknowledge_response(layers, now, source, what, message);
-                self.deliver_inner(layers, now, index, AckKind::Separate, &inner);
+                self.acknowledge_response(layers, source, what, message);
+                self.deliver_inner(layers, index, AckKind::Separate, &inner);
             }
             Response::Error(code) => {
-                self.acknowledge_response(layers, now, source, what, message);
-                layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, AckKind::Separate);
-                self.fail(layers, now, index, Failure::NotAuthenticated(code));
+                self.acknowledge_response(layers, source, what, message);
+                layers.transport.exchanges.acknowledge(
+                    layers.now,
+                    &mut layers.transport.peers,
+                    index,
+                    AckKind::Separate,
+                );
+                self.fail(layers, index, Failure::NotAuthenticated(code));
             }
             Response::Again => {
-                self.acknowledge_response(layers, now, source, what, message);
-                self.send_with_other_keys(layers, now, index, AckKind::Separate);
+                self.acknowledge_response(layers, source, what, message);
+                self.send_with_other_keys(layers, index, AckKind::Separate);
             }
             Response::Nothing => {}
         }
     }
 
-    fn deliver_inner(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        kind: AckKind,
-        inner: &OwnedMessage,
-    ) {
+    fn deliver_inner(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, inner: &OwnedMessage) {
         let inner = inner.view();
         if inner.unacceptable_option(&layers.transport.config.known_options).is_some() {
-            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
-            return self.fail(layers, now, index, Failure::UnacceptableResponse);
+            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+            return self.fail(layers, index, Failure::UnacceptableResponse);
         }
-        self.deliver(layers, now, index, kind, &inner);
+        self.deliver(layers, index, kind, &inner);
     }
 
     /// Receives a separate response. Returns whether it belongs to a protected request or
@@ -185,11 +195,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn receive_protected_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (source, what): (Source<P>, Fingerprint),
-        (peer, found): (Option<u32>, Option<u32>),
+        sender: &Sender<P>,
+        what: Fingerprint,
+        found: Option<u32>,
         message: &Message<'_>,
     ) -> bool {
+        let &Sender { source, peer, .. } = sender;
         let token = message.token();
         let subscription =
             peer.and_then(|peer| self.subscriptions.made()?.find(peer, &token)).filter(|&subscription| {
@@ -199,9 +210,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let found = found.filter(|&index| !layers.transport.exchanges.get(index).security.is_plain());
         match (subscription, found) {
             (Some(subscription), _) => {
-                self.receive_protected_notification(layers, now, (source, what), subscription, message);
+                self.receive_protected_notification(layers, source, what, subscription, message);
             }
-            (None, Some(index)) => self.receive_protected_separately(layers, now, (source, what), index, message),
+            (None, Some(index)) => self.receive_protected_separately(layers, source, what, index, message),
             (None, None) => return false,
         }
         true
@@ -212,8 +223,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn receive_protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (source, what): (Source<P>, Fingerprint),
+        source: Source<P>,
+        what: Fingerprint,
         subscription: u32,
         message: &Message<'_>,
     ) {
@@ -221,8 +232,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let registering = found.exchange.filter(|&id| layers.transport.exchanges.live(id).is_some());
         let binding = found.security.binding_mut();
         match (Self::open_with(layers.protection.as_deref_mut(), binding, message, &mut layers.pool), registering) {
-            (Ok(inner), _) => self.receive_notification(layers, now, source, what, subscription, &inner.view()),
-            (Err(_), Some(id)) => self.receive_protected_separately(layers, now, (source, what), id.index, message),
+            (Ok(inner), _) => self.receive_notification(layers, source, what, subscription, &inner.view()),
+            (Err(_), Some(id)) => self.receive_protected_separately(layers, source, what, id.index, message),
             (Err(_), None) => layers.count_refused(),
         }
     }
@@ -230,14 +241,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn acknowledge_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         source: Source<P>,
         what: Fingerprint,
         message: &Message<'_>,
     ) {
         if message.ty() == Type::Confirmable {
             // If the reply cannot be stored, a duplicate is refused as a replay.
-            layers.transport.acknowledge_empty(now, source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, source, what, message.id());
         }
     }
 }

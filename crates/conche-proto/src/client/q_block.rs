@@ -23,7 +23,8 @@ use crate::layers::Layers;
 use crate::observe::{InSets, Order};
 use crate::security::Security;
 use crate::transport::{
-    ExchangeId, Failure, Left, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Transmit, Work,
+    Answer, ExchangeId, Failure, Left, NextMessage, Opening, Payload, Purpose, Reliability, Source, State,
+    Transferring, Transmit, Work,
 };
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
@@ -81,25 +82,29 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         id: ExchangeId,
         buf: &mut [u8],
     ) -> Option<Transmit<P>> {
-        let message_id = layers.transport.payload_id(now, id)?;
+        let message_id = layers.transport.payload_id(layers.now, id)?;
         let exchange = layers.transport.exchanges.get(id.index);
         let (base, code) = (exchange.token.clone(), exchange.content.code);
         let payload = layers.transport.exchanges.sets_mut(id.index).and_then(|sets| next_payload(sets, &base, code));
         let Some(payload) = payload else {
-            layers.transport.exchanges.abandon(now, &mut layers.transport.peers, id.index, AbandonReason::Cancelled);
-            self.close(layers, now, id.index);
+            layers.transport.exchanges.abandon(
+                layers.now,
+                &mut layers.transport.peers,
+                id.index,
+                AbandonReason::Cancelled,
+            );
+            self.close(layers, id.index);
             return None;
         };
-        let Some((transmit, left)) = layers.transport.write_payload(now, id, message_id, &payload, buf) else {
-            self.fail(layers, now, id.index, Failure::MessageTooLarge);
+        let Some((transmit, left)) = layers.transport.write_payload(layers.now, id, message_id, &payload, buf) else {
+            self.fail(layers, id.index, Failure::MessageTooLarge);
             return None;
         };
         if left == Left::Over {
-            self.close(layers, now, id.index);
+            self.close(layers, id.index);
         }
         Some(transmit)
     }
@@ -109,7 +114,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn cut_into_sets(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         opening: &mut Opening,
         named: bool,
@@ -119,7 +123,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         // The Request-Tag distinguishes the bodies of equal simultaneous requests (RFC 9175 §3).
         let tag = layers.transport.random.next_u32().to_be_bytes();
-        self.cut_into_tagged_sets(layers, now, peer, opening, (tag, named))
+        self.cut_into_tagged_sets(layers, peer, opening, tag, named)
     }
 
     /// Like [`cut_into_sets`](Self::cut_into_sets), with this Request-Tag, and for observations
@@ -127,10 +131,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn cut_into_tagged_sets(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         opening: &mut Opening,
-        (tag, named): (RequestTag, bool),
+        tag: RequestTag,
+        named: bool,
     ) -> bool {
         let Some(q_block) = self.q_block().filter(|_| opening.security.is_plain()) else { return false };
         let (rules, set_rules) = (self.transfer_rules(layers, &opening.token, &opening.security), q_block.rules);
@@ -140,7 +144,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             matches!(number, N::BLOCK1 | N::BLOCK2 | N::Q_BLOCK1 | N::Q_BLOCK2)
         };
         let confirmable = opening.reliability == Reliability::Confirmable;
-        if !confirmable || q_block.refuses(now, hash) || opening.body.options().any(|option| by_hand(option.number)) {
+        if !confirmable
+            || q_block.refuses(layers.now, hash)
+            || opening.body.options().any(|option| by_hand(option.number))
+        {
             return false;
         }
         let payload = opening.body.payload().len();
@@ -188,23 +195,23 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Continues a request in sets whose first message was acknowledged with an Empty ACK: the
     /// server has the first block.
-    pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        let round_trip = layers.transport.exchanges.get(index).course(now).acknowledged_after;
+    pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        let round_trip = layers.transport.exchanges.get(index).course(layers.now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
         let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
         if !sets.is_alone() || sets.acknowledged(round_trip) {
-            self.send_more(layers, now, index);
+            self.send_more(layers, index);
         }
     }
 
     /// Sends the next set of a request body or, if each payload is acknowledged individually, the
     /// next payload.
-    fn send_more(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    fn send_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
         let peer = layers.transport.exchanges.get(index).peer;
         if !confirmable {
-            layers.transport.exchanges.go_on_with_set(now, &mut layers.transport.peers, index);
-            return layers.transport.admit_waiting(now, peer);
+            layers.transport.exchanges.go_on_with_set(layers.now, &mut layers.transport.peers, index);
+            return layers.transport.admit_waiting(layers.now, peer);
         }
         let base = layers.transport.exchanges.get(index).token.clone();
         let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
@@ -213,15 +220,19 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let token = sets.payload_token(&base);
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         transfer.token = Some(token);
-        layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), None);
-        layers.transport.admit_waiting(now, peer);
+        layers.transport.exchanges.go_on(
+            layers.now,
+            &mut layers.transport.peers,
+            index,
+            NextMessage { transfer, body, token: None },
+        );
+        layers.transport.admit_waiting(layers.now, peer);
     }
 
     /// Receives a response to a request in sets.
     pub(super) fn deliver_to_sets(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         index: u32,
         kind: AckKind,
         message: &Message<'_>,
@@ -237,11 +248,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if waits && !answered {
             // No outstanding message can be acknowledged by this, and the waiting one keeps its
             // turn.
-            return match sets.answer(now, message, first, &rules, &set_rules) {
-                SetStep::Failed(trouble) => self.fail(layers, now, index, failure_of(trouble)),
+            return match sets.answer(layers.now, message, first, &rules, &set_rules) {
+                SetStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
                 SetStep::Set if !confirmable => {
-                    let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
-                    layers.transport.follow(now, index, &next);
+                    let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
+                    layers.transport.follow(layers.now, index, &next);
                 }
                 _ => {}
             };
@@ -249,12 +260,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if answered {
             // It is acknowledged before the state changes to one in which nothing is sent.
             if waits {
-                layers.transport.exchanges.leave_queue(now, &mut layers.transport.peers, index);
+                layers.transport.exchanges.leave_queue(layers.now, &mut layers.transport.peers, index);
             }
-            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
         }
         let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
-        let step = sets.answer(now, message, first, &rules, &set_rules);
+        let step = sets.answer(layers.now, message, first, &rules, &set_rules);
         let transfer = layers.transport.exchanges.get(index).transfer.as_deref();
         let fits = transfer.is_none_or(|transfer| self.fits_all_transfers(layers, transfer));
         let missing = lists_missing_blocks(message);
@@ -265,79 +276,75 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             _ => first || in_ack || !missing,
         };
         if acknowledges {
-            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
         }
         let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {
             // The acknowledgement of the first message, with any content.
             SetStep::Wait if first && in_ack && layers.transport.exchanges.get(index).is_sending() => {
-                layers.transport.exchanges.await_response(now, index);
-                self.first_block_acknowledged(layers, now, index);
+                layers.transport.exchanges.await_response(layers.now, index);
+                self.first_block_acknowledged(layers, index);
             }
             // The outstanding message is acknowledged individually; the next one follows.
             SetStep::Set | SetStep::Wait
                 if confirmable && !first && layers.transport.exchanges.get(index).is_sending() =>
             {
                 if acknowledges {
-                    layers.transport.exchanges.await_response(now, index);
+                    layers.transport.exchanges.await_response(layers.now, index);
                 }
                 if layers.transport.exchanges.get(index).state == State::AwaitingResponse {
-                    self.send_more(layers, now, index);
+                    self.send_more(layers, index);
                 }
             }
             SetStep::Set if missing && !first => {
-                let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
-                layers.transport.follow(now, index, &next);
+                let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
+                layers.transport.follow(layers.now, index, &next);
             }
-            SetStep::Set => self.send_more(layers, now, index),
+            SetStep::Set => self.send_more(layers, index),
             SetStep::Say(body) => {
-                self.say(layers, now, index, &body);
+                self.say(layers, index, &body);
                 self.await_more(layers, index);
-                layers.transport.admit_waiting(now, peer);
+                layers.transport.admit_waiting(layers.now, peer);
             }
             SetStep::Wait => {
                 self.await_more(layers, index);
-                layers.transport.admit_waiting(now, peer);
+                layers.transport.admit_waiting(layers.now, peer);
             }
-            SetStep::Done(whole) => self.delivered(layers, now, index, kind, whole),
+            SetStep::Done(whole) => self.delivered(layers, index, kind, whole),
             SetStep::Fallback => {
                 let hash = layers.transport.peers.hash(&layers.transport.peers.get(peer).key);
                 if let Some(q_block) = self.q_block_mut() {
-                    q_block.refused(now, hash);
+                    q_block.refused(layers.now, hash);
                 }
-                self.fall_back(layers, now, index);
+                self.fall_back(layers, index);
             }
-            SetStep::Whole(whole) => self.ask_for_whole(layers, now, index, *whole),
+            SetStep::Whole(whole) => {
+                let (sets, first) = *whole;
+                self.ask_for_whole(layers, index, sets, first);
+            }
             SetStep::AsItIs | SetStep::Blocks if self.is_observed(layers, index) => {
-                self.delivered(layers, now, index, kind, OwnedMessage::from(*message));
+                self.delivered(layers, index, kind, OwnedMessage::from(*message));
             }
             SetStep::AsItIs | SetStep::Blocks => {
                 self.go_by_blocks(layers, index);
-                let Some(message) = self.follow(layers, now, index, message) else { return };
-                self.delivered(layers, now, index, kind, message);
+                let Some(message) = self.follow(layers, index, message) else { return };
+                self.delivered(layers, index, kind, message);
             }
-            SetStep::Failed(trouble) => self.fail(layers, now, index, failure_of(trouble)),
+            SetStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
         }
     }
 
     /// Delivers the complete response to a request in sets.
-    pub(super) fn delivered(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        kind: AckKind,
-        message: OwnedMessage,
-    ) {
+    pub(super) fn delivered(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, message: OwnedMessage) {
         if let Some(subscription) = self.registers(layers, index) {
-            return self.deliver_registration(layers, now, index, subscription, kind, message);
+            return self.deliver_registration(layers, index, subscription, kind, message);
         }
         if let Purpose::State(subscription) = layers.transport.exchanges.get(index).purpose {
-            return self.deliver_state(layers, now, index, subscription, message);
+            return self.deliver_state(layers, index, subscription, message);
         }
-        let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
+        let (exchange, from, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
         layers.announce(Event::Response { exchange, from, message, course });
-        self.close(layers, now, index);
+        self.close(layers, index);
     }
 
     /// Returns whether the exchange belongs to an observation, whose messages are delivered as they
@@ -356,41 +363,41 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Sends a message of an exchange that answers a received one, as an ACK does, and so bypasses
     /// the congestion controller.
-    fn say(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, body: &Body) {
+    fn say(&mut self, layers: &mut Layers<P, C>, index: u32, body: &Body) {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
         let base = exchange.token.clone();
         let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
         let token = sets.next_token(&base);
         let to = Source { from: layers.transport.peers.get(peer).key, local };
-        if layers.transport.send_answer(now, (to, peer), &token, (code, body)).is_some() {
+        if layers.transport.send_answer(layers.now, &Answer { to, peer, token: &token, code, body }).is_some() {
             layers.transport.exchanges.said(index);
         }
     }
 
     /// Requests the missing blocks of a response that were not received in time.
-    pub(crate) fn ask_for_missing_blocks(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(crate) fn ask_for_missing_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let rules = self.transfer_rules(layers, &layers.transport.exchanges.get(index).token, &Security::PLAIN);
         let Some(set_rules) = self.set_rules() else { return };
         let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
-        match sets.overdue(now, &rules, &set_rules) {
+        match sets.overdue(layers.now, &rules, &set_rules) {
             Some(body) => {
-                self.say(layers, now, index, &body);
+                self.say(layers, index, &body);
                 self.await_more(layers, index);
             }
-            None => self.fail(layers, now, index, Failure::TimedOut),
+            None => self.fail(layers, index, Failure::TimedOut),
         }
     }
 
     /// Starts a request again with Block1 and Block2, since the peer does not support Q-Block. For
     /// an observation the request is sent whole and with the same token.
-    fn fall_back(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    fn fall_back(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let observed = self.is_observed(layers, index);
         let exchange = layers.transport.exchanges.get(index);
         let (peer, own) = (exchange.peer, exchange.token.clone());
         let rules = self.transfer_rules(layers, &own, &Security::PLAIN);
         let token =
-            if observed { None } else { self.choose_token(layers, now, peer, false).ok().map(|chosen| chosen.token) };
+            if observed { None } else { self.choose_token(layers, peer, false).ok().map(|chosen| chosen.token) };
         let overhead = Overhead::of(token.as_ref().unwrap_or(&own));
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         let Work::Sets(sets) = &transfer.work else { return layers.transport.exchanges.put_back(index, transfer) };
@@ -405,32 +412,36 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         transfer.work = Work::Blocks(blocks);
         let Some(first) = first else {
             layers.transport.exchanges.put_back(index, transfer);
-            return self.fail(layers, now, index, Failure::MessageTooLarge);
+            return self.fail(layers, index, Failure::MessageTooLarge);
         };
         // Only Confirmable requests begin in sets.
         layers.transport.exchanges.get_mut(index).confirmable = true;
-        layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, first), token);
-        layers.transport.admit_waiting(now, peer);
+        layers.transport.exchanges.go_on(
+            layers.now,
+            &mut layers.transport.peers,
+            index,
+            NextMessage { transfer, body: first, token },
+        );
+        layers.transport.admit_waiting(layers.now, peer);
     }
 
     /// Repeats a request so that it asks for the whole response by Q-Block2.
-    fn ask_for_whole(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        (mut sets, first): (SetTransfer, Body),
-    ) {
+    fn ask_for_whole(&mut self, layers: &mut Layers<P, C>, index: u32, mut sets: SetTransfer, first: Body) {
         let peer = layers.transport.exchanges.get(index).peer;
-        let token = self.choose_token(layers, now, peer, false).ok().map(|chosen| chosen.token);
+        let token = self.choose_token(layers, peer, false).ok().map(|chosen| chosen.token);
         let base = token.as_ref().map(|token| token.clone().numbered(0));
         let base = base.filter(|base| base.clone().numbered(1) != *base && !self.uses_token(layers, peer, base));
         sets.has_tokens = base.is_some();
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         transfer.work = Work::Sets(Box::new(sets));
         layers.transport.exchanges.get_mut(index).confirmable = true;
-        layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, first), base.or(token));
-        layers.transport.admit_waiting(now, peer);
+        layers.transport.exchanges.go_on(
+            layers.now,
+            &mut layers.transport.peers,
+            index,
+            NextMessage { transfer, body: first, token: base.or(token) },
+        );
+        layers.transport.admit_waiting(layers.now, peer);
     }
 
     /// Switches to Block2 for the response to a request in sets, which comes block by block or
@@ -449,14 +460,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn offer_sets(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         opening: &mut Opening,
         named: bool,
     ) -> Option<InSets> {
         self.q_block()?;
         let tag = layers.transport.random.next_u32().to_be_bytes();
-        let offered = self.cut_into_tagged_sets(layers, now, peer, opening, (tag, named));
+        let offered = self.cut_into_tagged_sets(layers, peer, opening, tag, named);
         offered.then(|| InSets { tag, uploaded: uploads(opening) })
     }
 
@@ -464,13 +474,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn offer_sets_again(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         opening: &mut Opening,
         in_sets: Option<InSets>,
     ) {
         if let Some(InSets { tag, .. }) = in_sets {
-            self.cut_into_tagged_sets(layers, now, peer, opening, (tag, true));
+            self.cut_into_tagged_sets(layers, peer, opening, tag, true);
         }
     }
 
@@ -479,7 +488,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn receive_state_payload(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         subscription: u32,
         message: &Message<'_>,
     ) -> bool {
@@ -489,35 +497,29 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         let found = self.subscriptions.get(subscription);
         let Some(in_sets) = found.in_sets else { return false };
-        let order = message.uint(OptionNumber::OBSERVE).map(|sequence| Order { sequence, received: now });
+        let order = message.uint(OptionNumber::OBSERVE).map(|sequence| Order { sequence, received: layers.now });
         let is_news = order.is_some_and(|order| found.newest.is_none_or(|newest| newest.is_before(&order)));
         let coming = found.coming.filter(|&id| layers.transport.exchanges.live(id).is_some());
         let index = match coming {
             Some(exchange) if is_news || order.is_none() => Some(exchange.index),
-            None if is_news => self.begin_state(layers, now, subscription, in_sets),
+            None if is_news => self.begin_state(layers, subscription, in_sets),
             _ => None,
         };
         if let Some(index) = index {
-            self.deliver_to_sets(layers, now, index, AckKind::Separate, message);
+            self.deliver_to_sets(layers, index, AckKind::Separate, message);
         }
         true
     }
 
     /// Starts to receive a newer state. Without room for it, its payload is treated as lost.
-    fn begin_state(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        subscription: u32,
-        in_sets: InSets,
-    ) -> Option<u32> {
+    fn begin_state(&mut self, layers: &mut Layers<P, C>, subscription: u32, in_sets: InSets) -> Option<u32> {
         let found = self.subscriptions.get(subscription);
         let (peer, request) = (found.peer, found.request.clone());
         if layers.transport.exchanges.requests() >= layers.transport.config.limits.exchanges {
             layers.transport.stats.overloaded += 1;
             return None;
         }
-        let token = self.choose_token(layers, now, peer, false).ok()?.token;
+        let token = self.choose_token(layers, peer, false).ok()?.token;
         let base = token.clone().numbered(0);
         let numbered = base.clone().numbered(1) != base && !self.uses_token(layers, peer, &base);
         let mut transfer = SetTransfer::state(request.code, &request.body, in_sets.tag, in_sets.uploaded);
@@ -531,39 +533,32 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             transfer: Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer))))),
             ..Opening::EMPTY
         };
-        let exchange = layers.transport.exchanges.open(now, &mut layers.transport.peers, peer, &mut opening)?;
-        layers.transport.exchanges.listen(now, exchange.index);
+        let exchange = layers.transport.exchanges.open(layers.now, &mut layers.transport.peers, peer, &mut opening)?;
+        layers.transport.exchanges.listen(layers.now, exchange.index);
         self.subscriptions.get_mut(subscription).coming = Some(exchange);
         Some(exchange.index)
     }
 
     /// Handles a complete newer state, or the response in its place.
-    fn deliver_state(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        subscription: u32,
-        message: OwnedMessage,
-    ) {
-        self.state_failed(layers, now, index, subscription);
+    fn deliver_state(&mut self, layers: &mut Layers<P, C>, index: u32, subscription: u32, message: OwnedMessage) {
+        self.state_failed(layers, index, subscription);
         let is_state = message.code().is_success() && message.option(OptionNumber::OBSERVE).is_some();
         if is_state {
-            self.report(layers, now, subscription, message);
+            self.report(layers, subscription, message);
         }
     }
 
     /// Ends the reception of a newer state.
-    pub(super) fn state_failed(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, subscription: u32) {
+    pub(super) fn state_failed(&mut self, layers: &mut Layers<P, C>, index: u32, subscription: u32) {
         self.subscriptions.get_mut(subscription).coming = None;
-        self.close(layers, now, index);
+        self.close(layers, index);
     }
 
     /// Discards a partially received state.
-    pub(super) fn discard_state(&mut self, layers: &mut Layers<P, C>, now: Instant, subscription: u32) {
+    pub(super) fn discard_state(&mut self, layers: &mut Layers<P, C>, subscription: u32) {
         let coming = self.subscriptions.get_mut(subscription).coming.take();
         if let Some(exchange) = coming.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
-            self.close(layers, now, exchange.index);
+            self.close(layers, exchange.index);
         }
     }
 }

@@ -80,14 +80,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn choose_token(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         may_try: bool,
     ) -> Result<Chosen, RequestError> {
         let known = match self.discovery_mut() {
             None => Some(true),
             Some(discovery) => {
-                discovery.understands(now, layers.transport.peers.hash(&layers.transport.peers.get(peer).key))
+                discovery.understands(layers.now, layers.transport.peers.hash(&layers.transport.peers.get(peer).key))
             }
         };
         let tried = known.is_none() && may_try;
@@ -100,22 +99,22 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Records the outcome of a trial. Returns `false` if the peer does not support the token and
     /// the request is repeated with a short one.
-    pub(crate) fn token_tried(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, tried: Tried) -> bool {
+    pub(crate) fn token_tried(&mut self, layers: &mut Layers<P, C>, index: u32, tried: Tried) -> bool {
         let understands = tried == Tried::Understood;
         let exchange = layers.transport.exchanges.get_mut(index);
         exchange.tries_token = false;
         let peer = exchange.peer;
         let hash = layers.transport.peers.hash(&layers.transport.peers.get(peer).key);
         if let Some(discovery) = self.discovery_mut() {
-            *discovery.place(hash) = TokenSupport { hash, until: now + LIFETIME, understands };
+            *discovery.place(hash) = TokenSupport { hash, until: layers.now + LIFETIME, understands };
         }
-        let short = if understands { None } else { self.choose_token(layers, now, peer, false).ok() };
+        let short = if understands { None } else { self.choose_token(layers, peer, false).ok() };
         let Some(Chosen { token, .. }) = short else { return true };
         if let Tried::Refused(kind) = tried {
-            layers.transport.exchanges.acknowledge(now, &mut layers.transport.peers, index, kind);
+            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
         }
-        layers.transport.exchanges.send_anew(now, &mut layers.transport.peers, index, token);
-        layers.transport.admit_waiting(now, peer);
+        layers.transport.exchanges.send_anew(layers.now, &mut layers.transport.peers, index, token);
+        layers.transport.admit_waiting(layers.now, peer);
         false
     }
 
@@ -124,12 +123,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn token(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         peer: u32,
         wanted: Option<Token>,
         may_try: bool,
     ) -> Result<Chosen, RequestError> {
-        let Some(token) = wanted else { return self.choose_token(layers, now, peer, may_try) };
+        let Some(token) = wanted else { return self.choose_token(layers, peer, may_try) };
         if self.uses_token(layers, peer, &token) {
             return Err(RequestError::TokenInUse);
         }

@@ -12,9 +12,9 @@ use crate::error::RequestError;
 use crate::event::{Event, NotWanted};
 use crate::layers::Layers;
 use crate::security::Security;
-use crate::transport::{Exchange, ExchangeId, Failure, Opening, Rest, Transferring, Work};
+use crate::transport::{Exchange, ExchangeId, Failure, NextMessage, Opening, Rest, Transferring, Work};
 use bytes::Bytes;
-use conche_cc::{Controller, Instant};
+use conche_cc::Controller;
 
 /// Returns the failure that is reported for a failed transfer.
 pub(crate) const fn failure_of(trouble: Trouble) -> Failure {
@@ -107,7 +107,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn follow(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         index: u32,
         response: &Message<'_>,
     ) -> Option<OwnedMessage> {
@@ -117,7 +116,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if exchange.transfer.is_none() && (!begins || asks_for_one_block(body, code)) {
             return Some(OwnedMessage::from(*response));
         }
-        self.follow_blocks(layers, now, index, response)
+        self.follow_blocks(layers, index, response)
     }
 
     /// Returns the transfer of an exchange, or a new one for an exchange that may need several
@@ -132,13 +131,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Like [`follow`](Self::follow) for a response about blocks.
-    fn follow_blocks(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        response: &Message<'_>,
-    ) -> Option<OwnedMessage> {
+    fn follow_blocks(&mut self, layers: &mut Layers<P, C>, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let taken = layers.transport.exchanges.take_transfer(index);
         let mut transfer = taken.unwrap_or_else(|| begun_by(layers.transport.exchanges.get(index)));
         let exchange = layers.transport.exchanges.get(index);
@@ -151,14 +144,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             Step::Done(whole) => Some(whole),
             Step::AsItIs => Some(OwnedMessage::from(*response)),
             Step::Told => {
-                let (exchange, from, course) = layers.transport.exchanges.summary(now, &layers.transport.peers, index);
-                let course = transfer.course(now, course);
+                let (exchange, from, course) =
+                    layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
+                let course = transfer.course(layers.now, course);
                 layers.announce(Event::Block { exchange, from, message: OwnedMessage::from(*response), course });
-                self.take_step(layers, now, index, transfer, step);
+                self.take_step(layers, index, transfer, step);
                 return None;
             }
             step => {
-                self.take_step(layers, now, index, transfer, step);
+                self.take_step(layers, index, transfer, step);
                 return None;
             }
         };
@@ -167,14 +161,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Continues a transfer, pauses it for the application, or fails it.
-    pub(super) fn take_step(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        transfer: Box<Transferring>,
-        step: Step,
-    ) {
+    pub(super) fn take_step(&mut self, layers: &mut Layers<P, C>, index: u32, transfer: Box<Transferring>, step: Step) {
         let peer = layers.transport.exchanges.get(index).peer;
         let begins_anew = matches!(step, Step::Anew(_));
         let reason = match step {
@@ -183,27 +170,32 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                     Ok(body) => body,
                     Err(reason) => {
                         layers.transport.exchanges.put_back(index, transfer);
-                        return self.fail(layers, now, index, reason);
+                        return self.fail(layers, index, reason);
                     }
                 };
-                let token = if begins_anew { self.choose_token(layers, now, peer, false).ok() } else { None };
+                let token = if begins_anew { self.choose_token(layers, peer, false).ok() } else { None };
                 let token = token.map(|chosen| chosen.token);
-                layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), token);
+                layers.transport.exchanges.go_on(
+                    layers.now,
+                    &mut layers.transport.peers,
+                    index,
+                    NextMessage { transfer, body, token },
+                );
                 let exchange = layers.transport.exchanges.get(index).id(index);
                 layers.announce_wanted(exchange);
-                return layers.transport.admit_waiting(now, peer);
+                return layers.transport.admit_waiting(layers.now, peer);
             }
             Step::Told | Step::Awaited => {
-                layers.transport.exchanges.pause(now, &mut layers.transport.peers, index, transfer);
+                layers.transport.exchanges.pause(layers.now, &mut layers.transport.peers, index, transfer);
                 let exchange = layers.transport.exchanges.get(index).id(index);
                 layers.announce_wanted(exchange);
-                return layers.transport.admit_waiting(now, peer);
+                return layers.transport.admit_waiting(layers.now, peer);
             }
             Step::Failed(trouble) => failure_of(trouble),
             Step::Next(_) | Step::Anew(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
         };
         layers.transport.exchanges.put_back(index, transfer);
-        self.fail(layers, now, index, reason);
+        self.fail(layers, index, reason);
     }
 
     /// Returns whether the data of all requests' transfers is within its limit.
@@ -214,27 +206,27 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
     /// application has taken the last [`Event::Block`].
-    pub(crate) fn fetch_next(&mut self, layers: &mut Layers<P, C>, now: Instant, exchange: ExchangeId) -> bool {
+    pub(crate) fn fetch_next(&mut self, layers: &mut Layers<P, C>, exchange: ExchangeId) -> bool {
         let waits = layers.transport.exchanges.blocks_mut(exchange).is_some_and(|transfer| transfer.is_told());
         if waits {
-            self.resume(layers, now, exchange);
+            self.resume(layers, exchange);
         }
         waits
     }
 
     /// Resumes a paused transfer.
-    fn resume(&mut self, layers: &mut Layers<P, C>, now: Instant, id: ExchangeId) {
+    fn resume(&mut self, layers: &mut Layers<P, C>, id: ExchangeId) {
         let exchange = layers.transport.exchanges.get(id.index);
         let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
         // Nothing was to be sent while the application held the block.
         let peer = layers.transport.exchanges.get(id.index).peer;
-        layers.transport.exchanges.report_starvation(now, &mut layers.transport.peers, peer);
+        layers.transport.exchanges.report_starvation(layers.now, &mut layers.transport.peers, peer);
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.resume(&rules),
             Work::Sets(_) | Work::Kept(..) => Step::Awaited,
         };
-        self.take_step(layers, now, id.index, transfer, step);
+        self.take_step(layers, id.index, transfer, step);
     }
 
     /// Begins a request for which the application has only the start of the body.
@@ -259,7 +251,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn supply(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         id: ExchangeId,
         more: Bytes,
         last: bool,
@@ -269,7 +260,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             return Err(NotWanted);
         }
         if transfer.awaits_supply() {
-            self.resume(layers, now, id);
+            self.resume(layers, id);
         } else {
             layers.announce_wanted(id);
         }

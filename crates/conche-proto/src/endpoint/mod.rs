@@ -187,13 +187,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [`Undrained`] if [`Limits::outputs`](crate::Limits::outputs) outputs wait to be polled; the
     /// input is then ignored.
     pub fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Undrained> {
+        self.layers.now = now;
         let Layers { transport, events, .. } = &self.layers;
         if transport.outbox.len() + events.len() >= transport.config.limits.outputs {
             return Err(Undrained);
         }
         match input {
-            Input::Datagram(datagram) => self.receive(now, &datagram),
-            Input::Unreachable { peer, quoted } => self.unreachable(now, peer, quoted),
+            Input::Datagram(datagram) => self.receive(&datagram),
+            Input::Unreachable { peer, quoted } => self.unreachable(peer, quoted),
         }
         Ok(())
     }
@@ -204,6 +205,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Panics
     /// If `buf` is shorter than [`Limits::message_bytes`](crate::Limits::message_bytes).
     pub fn poll(&mut self, now: Instant, buf: &mut [u8]) -> Output<P> {
+        self.layers.now = now;
         let message_bytes = self.layers.transport.config.limits.message_bytes;
         assert!(
             buf.len() >= message_bytes,
@@ -214,7 +216,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let buf = buf.get_mut(..message_bytes).unwrap_or_default();
         loop {
             if let Some(departure) = self.layers.transport.outbox.pop_front() {
-                if let Some(transmit) = self.depart(now, departure, buf) {
+                if let Some(transmit) = self.depart(departure, buf) {
                     self.layers.transport.stats.datagrams_sent += 1;
                     self.layers.transport.stats.bytes_sent += transmit.len as u64;
                     return Output::Transmit(transmit);
@@ -223,8 +225,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return Output::Event(event);
             } else if let Some(peer) = self.layers.transport.peers.next_on_path() {
                 self.layers.transport.admit_waiting(now, peer);
-            } else if !self.do_what_is_due(now) {
-                return Output::Wait(self.next_due(now));
+            } else if !self.do_what_is_due() {
+                return Output::Wait(self.next_due());
             }
         }
     }
@@ -232,47 +234,47 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Performs one due action; returns `false` if there is none. Resulting datagrams leave with
     /// the next iteration. Out of line, because most polls end before it.
     #[inline(never)]
-    fn do_what_is_due(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.layers.transport.exchanges.pop_due(now) {
-            self.exchange_due(now, index);
+    fn do_what_is_due(&mut self) -> bool {
+        if let Some(index) = self.layers.transport.exchanges.pop_due(self.layers.now) {
+            self.exchange_due(index);
             return true;
         }
-        self.server.do_what_is_due(&mut self.layers, now)
-            || self.client.do_what_is_due(&mut self.layers, now)
-            || self.server.notify_due(&mut self.layers, now)
+        self.server.do_what_is_due(&mut self.layers)
+            || self.client.do_what_is_due(&mut self.layers)
+            || self.server.notify_due(&mut self.layers)
     }
 
     /// Drops expired state, and returns the time of the next action.
-    fn next_due(&mut self, now: Instant) -> Option<Instant> {
+    fn next_due(&mut self) -> Option<Instant> {
         let transport = &mut self.layers.transport;
         transport.peers.forget_lost();
         let next_purge = transport.received.made().and_then(|received| {
-            received.purge(now);
-            received.next_purge(now)
+            received.purge(self.layers.now);
+            received.next_purge(self.layers.now)
         });
-        let next = [next_purge, self.server.next_due(now), self.client.subscriptions.next_due()];
+        let next = [next_purge, self.server.next_due(self.layers.now), self.client.subscriptions.next_due()];
         next.into_iter().flatten().chain(self.layers.transport.exchanges.next_due()).min()
     }
 
     /// Handles the timer of an exchange.
-    fn exchange_due(&mut self, now: Instant, index: u32) {
-        match self.layers.transport.exchange_due(now, index) {
+    fn exchange_due(&mut self, index: u32) {
+        match self.layers.transport.exchange_due(self.layers.now, index) {
             Next::Wait | Next::Depart | Next::Admit => {}
-            Next::Fail(reason) => self.fail(now, index, reason),
-            Next::Ask => self.client.ask_for_missing_blocks(&mut self.layers, now, index),
-            Next::Over => self.server.notification_over(&mut self.layers, now, index),
+            Next::Fail(reason) => self.fail(index, reason),
+            Next::Ask => self.client.ask_for_missing_blocks(&mut self.layers, index),
+            Next::Over => self.server.notification_over(&mut self.layers, index),
         }
     }
 
     /// Ends an exchange with a failure.
-    fn fail(&mut self, now: Instant, index: u32, reason: Failure) {
+    fn fail(&mut self, index: u32, reason: Failure) {
         match self.layers.transport.exchanges.get(index).purpose {
-            Purpose::Request | Purpose::State(_) => self.client.fail(&mut self.layers, now, index, reason),
-            Purpose::Response(_) | Purpose::Notification(_) => self.server.fail(&mut self.layers, now, index, reason),
+            Purpose::Request | Purpose::State(_) => self.client.fail(&mut self.layers, index, reason),
+            Purpose::Response(_) | Purpose::Notification(_) => self.server.fail(&mut self.layers, index, reason),
             Purpose::Ping | Purpose::Handshake => {
                 self.layers.transport.count_failure(index, reason);
-                self.layers.announce_failure(now, index, reason);
-                self.layers.transport.close(now, index);
+                self.layers.announce_failure(index, reason);
+                self.layers.transport.close(self.layers.now, index);
             }
         }
     }
@@ -280,13 +282,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns the index of a peer for a request of the application, creating its state if
     /// necessary.
     #[inline]
-    fn open_peer(&mut self, now: Instant, key: P) -> Result<u32, RequestError> {
-        self.server.open_peer(&mut self.layers, now, key, crate::shares::Group::NOBODY)
+    fn open_peer(&mut self, key: P) -> Result<u32, RequestError> {
+        self.server.open_peer(&mut self.layers, key, crate::shares::Group::NOBODY)
     }
 
     /// Resets the congestion state of a peer to that of a new one. [Shared](Self::share_paths)
     /// state of its path remains. Message IDs continue, and open exchanges keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
+        self.layers.now = now;
         if let Some(index) = self.layers.transport.peers.peek(peer) {
             self.layers.transport.peers.reset(now, index);
         }
@@ -312,52 +315,33 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Visits every peer, unless `most` is 0.
     #[must_use]
     pub fn busiest(&self, most: usize) -> Vec<(P, PeerSnapshot)> {
-        self.survey(&mut Survey::of(most), usize::MAX).unwrap_or_default()
+        Survey::of(most).advance(self, usize::MAX).unwrap_or_default()
     }
 
-    /// Advances a survey by at most `places` places of the peer table, so that a large table blocks
-    /// nothing for long. Call it with the same survey until it returns the peers. Peers may come
-    /// and go in the meantime: the result has the state at the end.
-    pub fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<(P, PeerSnapshot)>> {
-        let busiest = self.layers.transport.peers.survey(survey, places)?.into_iter();
-        Some(
-            busiest
-                .map(|index| (self.layers.transport.peers.get(index).key, self.layers.transport.peers.snapshot(index)))
-                .collect(),
-        )
-    }
-
-    /// Prefetches the state for the next steps into the CPU cache, without side effects. For
-    /// drivers of many endpoints that know which ones are next: if the cache cannot hold all of
-    /// them, endpoints do not wait for memory one after the other.
-    #[inline]
-    pub fn glance(&self) {
+    /// Reads the memory that the next poll and receiving these datagrams need, without side effects.
+    /// For drivers of many endpoints, or with several datagrams at once: the waits for memory
+    /// overlap.
+    pub fn prefetch<'a>(&self, datagrams: impl IntoIterator<Item = Datagram<'a, P>>)
+    where
+        P: 'a,
+    {
+        let Layers { transport, events, .. } = &self.layers;
         black_box((
-            self.layers.events.len(),
-            self.layers.transport.outbox.len(),
-            self.layers.transport.stats.datagrams_sent,
-            self.layers.transport.stats.duplicates,
+            events.len(),
+            transport.outbox.len(),
+            transport.stats.datagrams_sent,
+            transport.stats.duplicates,
+            transport.random.get_word_pos(),
         ));
-        black_box(self.layers.transport.random.get_word_pos());
-        self.layers.transport.exchanges.glance();
-        self.layers.transport.peers.glance();
-    }
-
-    /// Prefetches the state for receiving this datagram, without handling it. For drivers that have
-    /// several datagrams at once.
-    pub fn glance_at(&self, datagram: &Datagram<'_, P>) {
-        self.glance_at_all(core::iter::once(*datagram));
-    }
-
-    /// Prefetches the state for receiving these datagrams. Hashes all of them before it reads
-    /// memory, so that the waits overlap.
-    pub fn glance_at_all<'a>(&self, datagrams: impl Iterator<Item = Datagram<'a, P>>) {
+        transport.exchanges.glance();
+        transport.peers.glance();
         let request = |datagram: Datagram<'_, P>| {
             let source = Source { from: datagram.from, local: datagram.local };
-            self.layers.transport.fingerprint_of_request(source, datagram.bytes)
+            transport.fingerprint_of_request(source, datagram.bytes)
         };
-        let requests: SmallVec<[Fingerprint; 32]> = datagrams.filter_map(request).collect();
-        self.layers.transport.received.glance(&requests);
+        // Hash all of them before reading memory.
+        let requests: SmallVec<[Fingerprint; 32]> = datagrams.into_iter().filter_map(request).collect();
+        transport.received.glance(&requests);
     }
 
     /// Returns the counters since the start.
@@ -372,15 +356,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &self.layers.transport.config.transmission
     }
 
-    /// Returns the number of hash buckets and entries visited by all searches so far: one or two
-    /// per search, unless an attacker makes keys collide.
-    #[must_use]
-    pub fn lookup_steps(&self) -> u64 {
-        self.layers.transport.peers.steps()
-            + self.layers.transport.exchanges.steps()
-            + self.layers.transport.received.steps()
-    }
-
     /// Starts a handshake with a peer, as an exchange. [`Event::Flight`](super::Event::Flight)
     /// signals when the first flight may be sent, and when a flight is to be retransmitted, until
     /// the handshake is [over](Self::handshake_over). [`Event::Failed`](super::Event::Failed) ends
@@ -389,14 +364,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If a needed resource is used up.
     pub fn begin_handshake(&mut self, now: Instant, with: P) -> Result<ExchangeId, RequestError> {
-        let peer = self.open_peer(now, with)?;
+        self.layers.now = now;
+        let peer = self.open_peer(with)?;
         // The size of its flights is known when they are sent.
-        self.layers.submit(now, peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
+        self.layers.submit(peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
     }
 
     /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if
     /// the handshake is over or waits for admission.
     pub fn flight_left(&mut self, now: Instant, handshake: ExchangeId, flight: &Flight) {
+        self.layers.now = now;
         self.layers.transport.flight_left(now, handshake, flight);
     }
 
@@ -404,11 +381,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// number of the answered transmission of that flight, from 0 on, if it is known for certain
     /// and the peer answered without delay: it is then an RTT sample.
     pub fn flight_answered(&mut self, now: Instant, handshake: ExchangeId, copy: Option<u8>) {
+        self.layers.now = now;
         self.layers.transport.flight_answered(now, handshake, copy);
     }
 
     /// Ends a handshake, as completed or as failed for this reason. No event follows.
     pub fn handshake_over(&mut self, now: Instant, handshake: ExchangeId, failed: Option<AbandonReason>) {
+        self.layers.now = now;
         let transport = &mut self.layers.transport;
         if !transport.goes_on(handshake) {
             return;
@@ -453,19 +432,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Writes a departure to `buf`; `None` if it is obsolete.
-    pub(super) fn depart(&mut self, now: Instant, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
+    pub(super) fn depart(&mut self, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         match departure {
-            Departure::Exchange(exchange) => self.transmit_exchange(now, exchange, buf),
+            Departure::Exchange(exchange) => self.transmit_exchange(exchange, buf),
             reply => self.layers.transport.write_reply(reply, buf),
         }
     }
 
     /// Transmits the message of an exchange, unless the exchange has ended.
     #[inline]
-    fn transmit_exchange(&mut self, now: Instant, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
+    fn transmit_exchange(&mut self, id: ExchangeId, buf: &mut [u8]) -> Option<Transmit<P>> {
         let transport = &mut self.layers.transport;
         let exchange = transport.exchanges.live(id).filter(|exchange| exchange.state == State::Departing)?;
-        if now >= exchange.deadline {
+        if self.layers.now >= exchange.deadline {
             transport.exchanges.arm(id.index);
             return None;
         }
@@ -477,25 +456,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return None;
             }
             Purpose::Response(_) | Purpose::Notification(_) if exchange.sends_sets() => {
-                return self.server.transmit_payload(&mut self.layers, now, id, buf);
+                return self.server.transmit_payload(&mut self.layers, id, buf);
             }
-            _ if exchange.sends_sets() => return self.client.transmit_payload(&mut self.layers, now, id, buf),
+            _ if exchange.sends_sets() => return self.client.transmit_payload(&mut self.layers, id, buf),
             Purpose::Request => self.client.group_requests.id_of(id, &exchange.token),
             _ => None,
         };
-        let Some(transmit) = transport.write_exchange(now, id, group_id, buf) else {
-            self.fail(now, id.index, Failure::MessageTooLarge);
+        let Some(transmit) = transport.write_exchange(self.layers.now, id, group_id, buf) else {
+            self.fail(id.index, Failure::MessageTooLarge);
             return None;
         };
         if is_last {
-            return Some(self.server.response_sent(&mut self.layers, now, id, transmit));
+            return Some(self.server.response_sent(&mut self.layers, id, transmit));
         }
-        let attempt = transport.sent(now, id.index);
+        let attempt = transport.sent(self.layers.now, id.index);
         if let Purpose::Notification(observer) = purpose
             && !pings
         {
             let exchange = transport.exchanges.get(id.index);
-            self.server.observers.left(now, ObserverIndex::of(observer), exchange.id, exchange.confirmable);
+            self.server.observers.left(self.layers.now, ObserverIndex::of(observer), exchange.id, exchange.confirmable);
         }
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }
@@ -515,9 +494,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If the request is Confirmable (RFC 7252 §8.1) or a GET with an ETag (§8.2.1), can never be
     /// sent, or if a needed resource is used up. No event follows then.
     pub fn request_group(&mut self, now: Instant, group: P, request: Request) -> Result<ExchangeId, RequestError> {
-        let id = self.client.group_message_id(&mut self.layers, now, &request)?;
-        let peer = self.open_peer(now, group)?;
-        self.client.request_group(&mut self.layers, now, peer, id, request)
+        self.layers.now = now;
+        let id = self.client.group_message_id(&mut self.layers, &request)?;
+        let peer = self.open_peer(group)?;
+        self.client.request_group(&mut self.layers, peer, id, request)
     }
 
     /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
@@ -535,9 +515,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         to: P,
         request: Request,
     ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
+        self.layers.now = now;
         self.client.check_subscription(&self.layers, &request)?;
-        let peer = self.open_peer(now, to)?;
-        self.client.subscribe(&mut self.layers, now, peer, request)
+        let peer = self.open_peer(to)?;
+        self.client.subscribe(&mut self.layers, peer, request)
     }
 
     /// Registers a [stale](crate::Event::Stale) subscription again, with the same token (RFC 7641
@@ -547,7 +528,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
     pub fn reregister(&mut self, now: Instant, subscription: SubscriptionId) -> Result<(), RequestError> {
-        self.client.reregister(&mut self.layers, now, subscription)
+        self.layers.now = now;
+        self.client.reregister(&mut self.layers, subscription)
     }
 
     /// Ends a subscription and deregisters at the server: a GET or FETCH with Observe 1 and the
@@ -557,13 +539,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
     pub fn unsubscribe(&mut self, now: Instant, subscription: SubscriptionId) -> Result<ExchangeId, RequestError> {
-        self.client.unsubscribe(&mut self.layers, now, subscription)
+        self.layers.now = now;
+        self.client.unsubscribe(&mut self.layers, subscription)
     }
 
     /// Ends a subscription without a message to the server: its next notification is rejected with
     /// a Reset (RFC 7641 §3.6). Returns `false` if the subscription is over already.
     pub fn forget(&mut self, now: Instant, subscription: SubscriptionId) -> bool {
-        self.client.forget(&mut self.layers, now, subscription)
+        self.layers.now = now;
+        self.client.forget(&mut self.layers, subscription)
     }
 
     /// Sends a request, now or when NSTART and the controller admit it. It ends with exactly one
@@ -572,11 +556,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If the request can never be sent, or if a needed resource is used up. No event follows then.
     pub fn request(&mut self, now: Instant, to: P, request: Request) -> Result<ExchangeId, RequestError> {
+        self.layers.now = now;
         if !request.code.is_request() {
             return Err(RequestError::NotAMethod(request.code));
         }
-        let peer = self.open_peer(now, to)?;
-        self.client.request(&mut self.layers, now, peer, request)
+        let peer = self.open_peer(to)?;
+        self.client.request(&mut self.layers, peer, request)
     }
 
     /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
@@ -587,7 +572,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// The server may forget the response in the meantime; RFC 7959 §2.4 allows it. A server that
     /// uses EXCHANGE_LIFETIME keeps it for 247 s.
     pub fn fetch_next(&mut self, now: Instant, exchange: ExchangeId) -> bool {
-        self.client.fetch_next(&mut self.layers, now, exchange)
+        self.layers.now = now;
+        self.client.fetch_next(&mut self.layers, exchange)
     }
 
     /// Supplies more of a body; with `last` all that remains, which may be empty. Data of any
@@ -601,9 +587,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If the body is over.
     pub fn supply(&mut self, now: Instant, body: Unfinished, more: Bytes, last: bool) -> Result<(), NotWanted> {
+        self.layers.now = now;
         match body {
-            Unfinished::Request(id) => self.client.supply(&mut self.layers, now, id, more, last),
-            Unfinished::Response(request) => self.server.supply_response(&mut self.layers, now, request, more, last),
+            Unfinished::Request(id) => self.client.supply(&mut self.layers, id, more, last),
+            Unfinished::Response(request) => self.server.supply_response(&mut self.layers, request, more, last),
         }
     }
 
@@ -613,8 +600,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If a needed resource is used up.
     pub fn ping(&mut self, now: Instant, to: P) -> Result<ExchangeId, RequestError> {
-        let peer = self.open_peer(now, to)?;
-        self.layers.submit(now, peer, &mut { Opening::EMPTY })
+        self.layers.now = now;
+        let peer = self.open_peer(to)?;
+        self.layers.submit(peer, &mut { Opening::EMPTY })
     }
 
     /// Ends an exchange without an event, and frees its resources. A message already sent may still
@@ -625,12 +613,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [`Event::SubscriptionOver`](crate::Event::SubscriptionOver). Cancelling a notification ends
     /// its retransmission; the observer stays.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
+        self.layers.now = now;
         let transport = &mut self.layers.transport;
         let Some(purpose) = transport.exchanges.live(exchange).map(|exchange| exchange.purpose) else { return false };
         let index = exchange.index;
         match purpose {
-            Purpose::Request | Purpose::State(_) => self.client.cancel(&mut self.layers, now, index),
-            Purpose::Response(_) | Purpose::Notification(_) => self.server.cancel(&mut self.layers, now, index),
+            Purpose::Request | Purpose::State(_) => self.client.cancel(&mut self.layers, index),
+            Purpose::Response(_) | Purpose::Notification(_) => self.server.cancel(&mut self.layers, index),
             Purpose::Ping | Purpose::Handshake => {
                 transport.exchanges.abandon(now, &mut transport.peers, index, AbandonReason::Cancelled);
                 transport.close(now, index);
@@ -655,7 +644,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         request: RequestId,
         response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        self.server.respond(&mut self.layers, now, request, response)
+        self.layers.now = now;
+        self.server.respond(&mut self.layers, request, response)
     }
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long. Otherwise
@@ -665,13 +655,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If the request does not await a response, or no longer.
     pub fn acknowledge(&mut self, now: Instant, request: RequestId) -> Result<(), RespondError> {
-        self.server.acknowledge(&mut self.layers, now, request)
+        self.layers.now = now;
+        self.server.acknowledge(&mut self.layers, request)
     }
 
     /// Drops a request without a response: it is acknowledged if Confirmable, and forgotten after
     /// its lifetime.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
-        self.server.ignore(&mut self.layers, now, request);
+        self.layers.now = now;
+        self.server.ignore(&mut self.layers, request);
     }
 
     /// Replaces an outdated separate response that is outstanding or queued. The next transmission
@@ -705,7 +697,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a
     /// plain GET (RFC 7641 §4.1).
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
-        self.server.observe(&mut self.layers, now, request, topic)
+        self.layers.now = now;
+        self.server.observe(&mut self.layers, request, topic)
     }
 
     /// Sends a new state of a topic to its observers: to each as soon as no other notification to
@@ -733,7 +726,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If the response is not legal or too large.
     pub fn notify(&mut self, now: Instant, topic: u64, response: Response) -> Result<usize, NotifyError> {
-        self.server.notify(&mut self.layers, now, topic, response)
+        self.layers.now = now;
+        self.server.notify(&mut self.layers, topic, response)
     }
 
     /// Returns the number of observers of a topic.
@@ -744,12 +738,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Removes an observer without notifying it. Returns `false` if it is gone already.
     pub fn dismiss(&mut self, now: Instant, observer: ObserverId) -> bool {
-        self.server.dismiss(&mut self.layers, now, observer)
+        self.layers.now = now;
+        self.server.dismiss(&mut self.layers, observer)
     }
 
     /// Removes all observers of a topic without notifying them. Returns their number.
     pub fn dismiss_all(&mut self, now: Instant, topic: u64) -> usize {
-        self.server.dismiss_all(&mut self.layers, now, topic)
+        self.layers.now = now;
+        self.server.dismiss_all(&mut self.layers, topic)
     }
 
     /// Responds with a body whose payload is only the start, or empty. The blocks are sent as the
@@ -774,7 +770,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         response: Response,
         rest: Rest,
     ) -> Result<bool, RespondError> {
-        self.server.respond_in_parts(&mut self.layers, now, request, response, rest)
+        self.layers.now = now;
+        self.server.respond_in_parts(&mut self.layers, request, response, rest)
     }
 
     /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
@@ -800,7 +797,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// # Errors
     /// If the request does not wait for this call.
     pub fn continue_request(&mut self, now: Instant, request: RequestId) -> Result<Option<ExchangeId>, RespondError> {
-        self.server.continue_request(&mut self.layers, now, request)
+        self.layers.now = now;
+        self.server.continue_request(&mut self.layers, request)
     }
 
     /// Declares a peer unreachable under this key for ever, for instance after the end of its
@@ -811,12 +809,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// processed twice. If the key is used again, message IDs start anew, contrary to RFC 7252
     /// §4.4.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
+        self.layers.now = now;
         let transport = &mut self.layers.transport;
         let Some(peer) = transport.peers.peek(peer) else { return };
         transport.peers.lose(peer);
         let exchanges = transport.exchanges.with(&transport.peers, peer);
-        self.all_unreachable(now, exchanges);
-        self.server.lose_peer(&mut self.layers, now, peer);
+        self.all_unreachable(exchanges);
+        self.server.lose_peer(&mut self.layers, peer);
         self.layers.transport.peers.forget_lost();
     }
 }
@@ -829,3 +828,21 @@ impl<P: PeerKey, C: Controller> fmt::Debug for Endpoint<P, C> {
             .finish_non_exhaustive()
     }
 }
+
+impl Survey {
+    /// Visits at most `places` more places of the peer table, so that a large table blocks nothing
+    /// for long. Call it with the same endpoint until it returns the peers. Peers may come and go
+    /// in the meantime: the result has the state at the end.
+    pub fn advance<P: PeerKey, C: Controller>(
+        &mut self,
+        endpoint: &Endpoint<P, C>,
+        places: usize,
+    ) -> Option<Vec<(P, PeerSnapshot)>> {
+        let peers = &endpoint.layers.transport.peers;
+        let busiest = peers.survey(self, places)?.into_iter();
+        Some(busiest.map(|index| (peers.get(index).key, peers.snapshot(index))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,19 +8,19 @@ use crate::codec::{Code, Message, Type};
 use crate::event::Event;
 use crate::hash::Keyed;
 use crate::transport::{Datagram, ExchangeId, Failure, Purpose, Sender, Source};
+use conche_cc::Controller;
 use conche_cc::control::{AbandonReason, AckKind};
-use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles a datagram (RFC 7252 §4.2, §4.3): dispatches it by type and code class. A
     /// Confirmable message without meaning is rejected with a Reset, others are ignored.
-    pub(super) fn receive(&mut self, now: Instant, datagram: &Datagram<'_, P>) {
+    pub(super) fn receive(&mut self, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, local, validated, .. } = datagram;
         let transport = &mut self.layers.transport;
         transport.stats.datagrams_received += 1;
         transport.stats.bytes_received += bytes.len() as u64;
         if datagram.multicast {
-            return self.server.receive_by_group(&mut self.layers, now, datagram);
+            return self.server.receive_by_group(&mut self.layers, datagram);
         }
         let source = Source { from, local };
         // Borrowed, because a copy would be as large as the result.
@@ -37,7 +37,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         };
         let code = message.code();
         if message.ty() == Type::Acknowledgement {
-            return self.receive_acknowledgement(now, &from, message);
+            return self.receive_acknowledgement(&from, message);
         }
         let hash = transport.peers.hash(&from);
         let peer = transport.peers.find(&from, hash);
@@ -47,82 +47,87 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let sender = Sender { source, hash, peer, validated };
         match message.ty() {
             Type::Confirmable | Type::NonConfirmable if code.is_request() => {
-                self.server.receive_request(&mut self.layers, now, &sender, message);
+                self.server.receive_request(&mut self.layers, &sender, message);
             }
             Type::Confirmable | Type::NonConfirmable if code.is_response() => {
-                self.receive_separate_response(now, &sender, message);
+                self.receive_separate_response(&sender, message);
             }
             Type::Confirmable | Type::NonConfirmable => transport.reject(source, message),
-            Type::Reset if code.is_empty() => self.receive_reset(now, &sender, message),
+            Type::Reset if code.is_empty() => self.receive_reset(&sender, message),
             Type::Acknowledgement | Type::Reset => {}
         }
-        self.layers.transport.ask_again(now, peer);
+        self.layers.transport.ask_again(self.layers.now, peer);
     }
 
     /// Handles an acknowledgement, which concerns a known peer and is matched by message ID, so
     /// that no hash is needed.
     #[inline]
-    fn receive_acknowledgement(&mut self, now: Instant, from: &P, message: &Message<'_>) {
+    fn receive_acknowledgement(&mut self, from: &P, message: &Message<'_>) {
         let peer = self.layers.transport.peers.find_unhashed(from);
         if let Some(peer) = peer {
             self.layers.transport.peers.get_mut(peer).heard();
         }
         match message.code() {
-            Code::EMPTY if self.server.validates(&mut self.layers, now, from, message.id()) => {}
-            Code::EMPTY => self.receive_empty_ack(now, peer, message),
-            code if code.is_response() => self.receive_piggybacked_response(now, peer, message),
+            Code::EMPTY if self.server.validates(&mut self.layers, from, message.id()) => {}
+            Code::EMPTY => self.receive_empty_ack(peer, message),
+            code if code.is_response() => self.receive_piggybacked_response(peer, message),
             _ => {}
         }
-        self.layers.transport.ask_again(now, peer);
+        self.layers.transport.ask_again(self.layers.now, peer);
     }
 
     /// Handles a network error. A quoted message must match an outstanding one (RFC 7252 §4.2);
     /// otherwise the error may be forged, and is ignored.
-    pub(super) fn unreachable(&mut self, now: Instant, peer: P, quoted: Option<&[u8]>) {
-        self.server.ping_unreachable(&mut self.layers, now, &peer, quoted);
+    pub(super) fn unreachable(&mut self, peer: P, quoted: Option<&[u8]>) {
+        self.server.ping_unreachable(&mut self.layers, &peer, quoted);
         let transport = &mut self.layers.transport;
         let Some(peer) = transport.peers.peek(&peer) else { return };
         let failed = match quoted {
             None => transport.exchanges.outstanding(&transport.peers, peer),
             Some(quoted) => transport.quoted_exchange(peer, quoted).into_iter().collect(),
         };
-        self.all_unreachable(now, failed);
+        self.all_unreachable(failed);
     }
 
     /// Fails exchanges whose peer is unreachable.
-    pub(super) fn all_unreachable(&mut self, now: Instant, exchanges: impl IntoIterator<Item = ExchangeId>) {
+    pub(super) fn all_unreachable(&mut self, exchanges: impl IntoIterator<Item = ExchangeId>) {
         for exchange in exchanges {
             let transport = &mut self.layers.transport;
             // The previous failure may have removed the observer.
             if transport.exchanges.live(exchange).is_some() {
-                transport.exchanges.abandon(now, &mut transport.peers, exchange.index, AbandonReason::Unreachable);
-                self.fail(now, exchange.index, Failure::Unreachable);
+                transport.exchanges.abandon(
+                    self.layers.now,
+                    &mut transport.peers,
+                    exchange.index,
+                    AbandonReason::Unreachable,
+                );
+                self.fail(exchange.index, Failure::Unreachable);
             }
         }
     }
 
     /// Handles a separate response, or a duplicate of one.
-    fn receive_separate_response(&mut self, now: Instant, sender: &Sender<P>, message: &Message<'_>) {
+    fn receive_separate_response(&mut self, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, validated, .. } = sender;
         let what = self.layers.transport.fingerprint(source, hash, message);
         if (message.ty() == Type::Confirmable || self.client.may_refuse_sets(message))
-            && let Some(remembered) = self.layers.transport.received.find(now, what)
+            && let Some(remembered) = self.layers.transport.received.find(self.layers.now, what)
         {
             // The response may have the ID of a remembered request; the reply to that is limited by
             // the allowance.
             let allowance = match validated {
                 true => None,
-                false => self.server.allowance(&mut self.layers, now, &source, hash, message),
+                false => self.server.allowance(&mut self.layers, &source, hash, message),
             };
             return self.layers.transport.receive_copy(source, message, remembered, allowance);
         }
-        self.client.receive_separate_response(&mut self.layers, now, sender, what, message);
+        self.client.receive_separate_response(&mut self.layers, sender, what, message);
     }
 
     #[inline]
-    fn receive_piggybacked_response(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
+    fn receive_piggybacked_response(&mut self, peer: Option<u32>, message: &Message<'_>) {
         let transport = &mut self.layers.transport;
-        let Some(index) = transport.exchange_with_id(now, peer, message) else { return };
+        let Some(index) = transport.exchange_with_id(self.layers.now, peer, message) else { return };
         let exchange = transport.exchanges.get(index);
         let purpose = exchange.purpose;
         if !exchange.confirmable
@@ -136,24 +141,24 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         match purpose {
             // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252
             // §5.2.2).
-            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => self.acknowledged(now, index),
-            Purpose::Request => self.client.receive_piggybacked(&mut self.layers, now, index, message),
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => self.acknowledged(index),
+            Purpose::Request => self.client.receive_piggybacked(&mut self.layers, index, message),
             // These exchanges have no Confirmable messages, or no messages.
             Purpose::State(_) | Purpose::Handshake => {}
         }
     }
 
-    fn receive_empty_ack(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) {
+    fn receive_empty_ack(&mut self, peer: Option<u32>, message: &Message<'_>) {
         let transport = &mut self.layers.transport;
-        let Some(index) = transport.exchange_with_id(now, peer, message) else { return };
+        let Some(index) = transport.exchange_with_id(self.layers.now, peer, message) else { return };
         let exchange = transport.exchanges.get_mut(index);
-        let trusted = transport.peers.get_mut(exchange.peer).trust.is_given(now);
+        let trusted = transport.peers.get_mut(exchange.peer).trust.is_given(self.layers.now);
         match exchange.purpose {
             _ if !exchange.awaits_ack() => {}
             // Always trusted: no other message confirms the arrival, and without trust a few
             // guesses would hold the peer's slot until the exchange is given up.
-            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => self.acknowledged(now, index),
-            Purpose::Request if trusted => self.client.request_acknowledged(&mut self.layers, now, index),
+            Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => self.acknowledged(index),
+            Purpose::Request if trusted => self.client.request_acknowledged(&mut self.layers, index),
             Purpose::Request => exchange.doubtful_ack = true,
             Purpose::State(_) | Purpose::Handshake => {}
         }
@@ -162,43 +167,43 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles the acknowledgement of a response, notification or ping. Its sender then counts as
     /// validated, unless it was a ping: this releases messages that may end other exchanges, so it
     /// comes last.
-    fn acknowledged(&mut self, now: Instant, index: u32) {
+    fn acknowledged(&mut self, index: u32) {
         let transport = &mut self.layers.transport;
         let exchange = transport.exchanges.get(index);
         let (peer, is_ping) = (exchange.peer, exchange.purpose == Purpose::Ping);
-        transport.exchanges.acknowledge(now, &mut transport.peers, index, AckKind::Empty);
-        self.complete(now, index);
+        transport.exchanges.acknowledge(self.layers.now, &mut transport.peers, index, AckKind::Empty);
+        self.complete(index);
         if !is_ping {
-            self.server.acknowledged_by(&mut self.layers, now, peer);
+            self.server.acknowledged_by(&mut self.layers, peer);
         }
     }
 
     /// Ends an acknowledged response, notification or ping, unless it has more to send.
-    fn complete(&mut self, now: Instant, index: u32) {
+    fn complete(&mut self, index: u32) {
         if self.layers.transport.exchanges.get(index).purpose == Purpose::Ping {
-            self.layers.announce_acknowledged(now, index);
-            self.layers.transport.close(now, index);
+            self.layers.announce_acknowledged(index);
+            self.layers.transport.close(self.layers.now, index);
         } else {
-            self.server.acknowledged(&mut self.layers, now, index);
+            self.server.acknowledged(&mut self.layers, index);
         }
     }
 
     /// Handles a Reset: it answers a ping, and ends any other exchange if the peer's message IDs
     /// are trusted.
-    fn receive_reset(&mut self, now: Instant, sender: &Sender<P>, message: &Message<'_>) {
+    fn receive_reset(&mut self, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, peer, .. } = sender;
-        if self.server.validates(&mut self.layers, now, &source.from, message.id()) {
+        if self.server.validates(&mut self.layers, &source.from, message.id()) {
             return;
         }
         let transport = &mut self.layers.transport;
-        let trusted = peer.is_none_or(|peer| transport.peers.get_mut(peer).trust.is_given(now));
+        let trusted = peer.is_none_or(|peer| transport.peers.get_mut(peer).trust.is_given(self.layers.now));
         if trusted
             && !transport.rejectable.is_empty()
             && let Some(token) = transport.rejectable.reject(Keyed::fingerprint(hash, 0, message.id().0))
         {
             self.layers.announce(Event::Rejected { from: source.from, token });
             if let Some(peer) = peer {
-                self.server.reject_notification(&mut self.layers, now, peer, message.id());
+                self.server.reject_notification(&mut self.layers, peer, message.id());
             }
             return;
         }
@@ -206,7 +211,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && !self.server.observers.is_empty()
             && let Some(peer) = peer
             && transport.exchanges.with_id(peer, message.id()).is_none()
-            && self.server.reject_notification(&mut self.layers, now, peer, message.id())
+            && self.server.reject_notification(&mut self.layers, peer, message.id())
         {
             return;
         }
@@ -214,28 +219,28 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         let transport = &mut self.layers.transport;
-        let Some(index) = transport.exchange_with_id(now, peer, message) else { return };
+        let Some(index) = transport.exchange_with_id(self.layers.now, peer, message) else { return };
         let exchange = transport.exchanges.get(index);
         let (purpose, tries_token) = (exchange.purpose, exchange.tries_token);
         if exchange.pings_observer() {
             // Always accepted; otherwise a few guesses would remove an observer. It is no proof if
             // message IDs are not trusted.
-            transport.exchanges.acknowledge(now, &mut transport.peers, index, AckKind::Empty);
-            return self.complete(now, index);
+            transport.exchanges.acknowledge(self.layers.now, &mut transport.peers, index, AckKind::Empty);
+            return self.complete(index);
         }
         // A Reset is the only answer to a ping, so it is accepted like an Empty ACK of a response.
         if !trusted && purpose != Purpose::Ping {
             return;
         }
-        transport.exchanges.abandon(now, &mut transport.peers, index, AbandonReason::Reset);
-        if tries_token && !self.client.token_tried(&mut self.layers, now, index, Tried::Rejected) {
+        transport.exchanges.abandon(self.layers.now, &mut transport.peers, index, AbandonReason::Reset);
+        if tries_token && !self.client.token_tried(&mut self.layers, index, Tried::Rejected) {
             return;
         }
         if purpose == Purpose::Ping {
-            self.layers.transport.exchanges.get_mut(index).acknowledged = Some(now);
-            self.complete(now, index);
+            self.layers.transport.exchanges.get_mut(index).acknowledged = Some(self.layers.now);
+            self.complete(index);
         } else {
-            self.fail(now, index, Failure::Reset);
+            self.fail(index, Failure::Reset);
         }
     }
 }

@@ -27,6 +27,8 @@ use conche_cc::{Controller, Instant};
 
 /// The layers below the roles, and the events on their way to the application.
 pub(crate) struct Layers<P: PeerKey, C: Controller> {
+    /// The time of the current input, poll or operation.
+    pub(crate) now: Instant,
     pub(crate) transport: Transport<P, C>,
     /// Security contexts, created with the first one.
     #[cfg(feature = "oscore")]
@@ -40,6 +42,7 @@ pub(crate) struct Layers<P: PeerKey, C: Controller> {
 impl<P: PeerKey, C: Controller> Layers<P, C> {
     pub(crate) fn new(transport: Transport<P, C>) -> Self {
         Self {
+            now: Instant::ZERO,
             transport,
             #[cfg(feature = "oscore")]
             protection: None,
@@ -56,18 +59,18 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     }
 
     /// Reports to the application that a message of an exchange was acknowledged.
-    pub(crate) fn announce_acknowledged(&mut self, now: Instant, index: u32) {
-        let (exchange, from, course) = self.transport.exchanges.summary(now, &self.transport.peers, index);
+    pub(crate) fn announce_acknowledged(&mut self, index: u32) {
+        let (exchange, from, course) = self.transport.exchanges.summary(self.now, &self.transport.peers, index);
         self.announce(Event::Acknowledged { exchange, from, course });
     }
 
     /// Reports a failed exchange to the application.
-    pub(crate) fn announce_failure(&mut self, now: Instant, index: u32, reason: Failure) {
+    pub(crate) fn announce_failure(&mut self, index: u32, reason: Failure) {
         let exchange = self.transport.exchanges.get(index);
         let as_asked = exchange.stays_unanswered_by(reason);
         #[cfg(feature = "oscore")]
         let context = exchange.security.context();
-        let (exchange, peer, course) = self.transport.exchanges.summary(now, &self.transport.peers, index);
+        let (exchange, peer, course) = self.transport.exchanges.summary(self.now, &self.transport.peers, index);
         self.announce(match as_asked {
             true => Event::Unanswered { exchange, peer, course },
             false => Event::Failed {
@@ -83,16 +86,11 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
 
     /// Opens an exchange for the application, within its limits.
     #[inline]
-    pub(crate) fn submit(
-        &mut self,
-        now: Instant,
-        peer: u32,
-        opening: &mut Opening,
-    ) -> Result<ExchangeId, RequestError> {
+    pub(crate) fn submit(&mut self, peer: u32, opening: &mut Opening) -> Result<ExchangeId, RequestError> {
         self.transport.check_room(peer, opening)?;
         self.protect_opening(opening)?;
         let limit = self.transport.config.limits.exchanges;
-        self.transport.open(now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
+        self.transport.open(self.now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
     }
 
     /// Reports to the application how much of a request body is wanted, if it does not know yet.
@@ -151,11 +149,12 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         &mut self,
         security: &Security,
         overhead: Overhead,
-        (code, body): (Code, &Body),
+        code: Code,
+        body: &Body,
     ) -> Option<(Code, Body)> {
         #[cfg(feature = "oscore")]
         if let Some(binding) = security.binding() {
-            return self.protect_response(binding, overhead, (code, body));
+            return self.protect_response(binding, overhead, code, body);
         }
         Some((code, body.clone()))
     }
@@ -163,8 +162,8 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     /// Protects as [`try_protect`](Self::try_protect). If that fails, returns an error without
     /// protection that tells the client to come back later.
     #[inline]
-    pub(crate) fn protect(&mut self, security: &Security, overhead: Overhead, content: (Code, &Body)) -> (Code, Body) {
-        let protected = self.try_protect(security, overhead, content);
+    pub(crate) fn protect(&mut self, security: &Security, overhead: Overhead, code: Code, body: &Body) -> (Code, Body) {
+        let protected = self.try_protect(security, overhead, code, body);
         protected.unwrap_or_else(|| (Code::SERVICE_UNAVAILABLE, self.transport.config.try_later()))
     }
 

@@ -173,10 +173,11 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         context: ContextId,
         opening: &mut Opening,
     ) -> Result<(), RequestError> {
-        let said = (opening.code, opening.body.clone());
-        let (binding, (code, body)) = self.protect_request(context, &said).map_err(RequestError::NotProtected)?;
-        opening.security.bind(binding, said);
-        (opening.code, opening.body) = (code, body);
+        let Protected { code, body, binding } =
+            self.protect_request(context, opening.code, &opening.body).map_err(RequestError::NotProtected)?;
+        let inner = core::mem::replace(&mut opening.body, body);
+        opening.security.bind(binding, opening.code, inner);
+        opening.code = code;
         let (bytes, limit) = (opening.bytes(), self.transport.config.limits.message_bytes);
         if bytes > limit { Err(RequestError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
@@ -185,10 +186,11 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     pub(crate) fn protect_next_with(&mut self, context: ContextId, index: u32, body: Body) -> Result<Body, Failure> {
         let exchange = self.transport.exchanges.get(index);
         let overhead = self.transport.config.longest_overhead(&exchange.token);
-        let said = (exchange.said().0, body);
-        let (binding, (code, body)) = self.protect_request(context, &said).map_err(Failure::NotProtected)?;
+        let (inner_code, inner) = (exchange.said().0, body);
+        let Protected { code, body, binding } =
+            self.protect_request(context, inner_code, &inner).map_err(Failure::NotProtected)?;
         let exchange = self.transport.exchanges.get_mut(index);
-        exchange.security.bind(binding, said);
+        exchange.security.bind(binding, inner_code, inner);
         exchange.content.code = code;
         let fits = overhead.fits(&body, self.transport.config.limits.message_bytes);
         if fits { Ok(body) } else { Err(Failure::NotProtected(ProtectError::TooLong)) }
@@ -197,14 +199,15 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     pub(crate) fn protect_request(
         &mut self,
         context: ContextId,
-        (code, body): &(Code, Body),
-    ) -> Result<(Binding, (Code, Body)), ProtectError> {
+        code: Code,
+        body: &Body,
+    ) -> Result<Protected, ProtectError> {
         let protection = self.protection.as_deref_mut().ok_or(ProtectError::UnknownContext)?;
-        let protected = protection.contexts.protect_request(context, *code, body);
+        let protected = protection.contexts.protect_request(context, code, body);
         self.ask_to_reserve();
         let Protected { code, body, binding } = protected?;
         let body = self.with_message_3(context, body).map_err(|_| ProtectError::TooLong)?;
-        Ok((binding, (code, body)))
+        Ok(Protected { code, body, binding })
     }
 
     /// Protects a response in a message with this overhead. Returns `None` if the context is gone
@@ -213,7 +216,8 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         &mut self,
         binding: &Binding,
         overhead: Overhead,
-        (code, body): (Code, &Body),
+        code: Code,
+        body: &Body,
     ) -> Option<(Code, Body)> {
         let protected = self.protection.as_deref_mut()?.contexts.protect_response(binding, code, body);
         self.ask_to_reserve();
@@ -258,14 +262,14 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     }
 
     /// Adds the context that results from message_3; returns the remaining request.
-    pub(crate) fn agreed(&mut self, now: Instant, message: &Message<'_>) -> Result<OwnedMessage, (Code, Body)> {
+    pub(crate) fn agreed(&mut self, message: &Message<'_>) -> Result<OwnedMessage, (Code, Body)> {
         let protection = self.protection.as_deref_mut();
         let both = protection.and_then(|protection| Some((protection.agree.as_mut()?, &mut protection.contexts)));
         let (agree, contexts) = both.ok_or((Code::BAD_OPTION, Body::EMPTY))?;
         let malformed = || (Code::BAD_REQUEST, Body::EMPTY);
         let c_r = kid_of(message).ok_or_else(malformed)?;
         let (message_3, rest) = divided(message.payload()).ok_or_else(malformed)?;
-        agree(now, c_r, message_3, &mut |context| contexts.insert(context))?;
+        agree(self.now, c_r, message_3, &mut |context| contexts.insert(context))?;
         self.ask_to_reserve();
         let unexpected = || (Code::INTERNAL_SERVER_ERROR, Body::EMPTY);
         let options = message.options().filter(|option| option.number != OptionNumber::EDHOC);

@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use super::Server;
 use super::pending_requests::{Keeping, Waiting};
-use super::q_block::StoredResponse;
-use super::receive::{Arrival, RequestOptions};
+use super::q_block::{BurstRecipient, StoredResponse, WantedBlocks};
+use super::receive::{Arrival, ReceivedRequest, RequestOptions};
 use crate::PeerKey;
 use crate::blockwise::sets::{Receiver, Reply, Shape};
 use crate::blockwise::{
@@ -26,7 +26,7 @@ use crate::observe::Notification;
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::{Seldom, Slot, Timers};
-use crate::transport::{Content, Response, Source, allows};
+use crate::transport::{Answer, Content, Response, Source, allows};
 use conche_cc::{Controller, Instant};
 
 /// An incomplete body.
@@ -88,35 +88,34 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn receive_upload(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         asked: &Asked,
         block: Block,
     ) -> Option<Delivery> {
+        let ReceivedRequest { arrival, message } = received;
         let tagged = message.option(OptionNumber::REQUEST_TAG).is_some();
         let Some(bytes) = message.uint(OptionNumber::SIZE1).map(|size| size as usize).filter(|_| tagged) else {
-            self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, "Q-Block1 needs Request-Tag and Size1"));
+            self.refuse(layers, received, Code::BAD_REQUEST, "Q-Block1 needs Request-Tag and Size1");
             return None;
         };
         if bytes > layers.transport.config.limits.body_bytes {
-            self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE));
+            self.refuse(layers, received, Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE);
             return None;
         }
         let rules = self.set_rules()?;
         let shape = Shape { size: block.size, bytes, max_payloads: rules.max_payloads.into() };
         if !shape.fits(block, message.payload().len()) {
-            let why = (Code::BAD_REQUEST, "the payload is not what the block's number and Size1 say");
-            self.refuse(layers, now, arrival, message, why);
+            let why = "the payload is not what the block's number and Size1 say";
+            self.refuse(layers, received, Code::BAD_REQUEST, why);
             return None;
         }
         if shape.blocks() == 1 {
             return Some(Delivery::AsItIs);
         }
         let key = self.key(layers, arrival.hash, arrival.source, asked);
-        let Ok((index, reply)) = self.take_block(now, arrival, message, (key, shape, block)) else {
+        let Ok((index, reply)) = self.take_block(layers.now, received, key, shape, block) else {
             layers.transport.stats.overloaded += 1;
-            self.refuse(layers, now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+            self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
             return None;
         };
         if reply == Reply::Complete {
@@ -127,14 +126,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Reply::Continue(next) if !confirmable => {
                 let up_to = Block { num: next.saturating_sub(1), more: true, size: block.size };
                 let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::Q_BLOCK1, up_to.encode())], b"");
-                self.answer_remembered(layers, now, arrival, message, Code::CONTINUE, &options);
+                self.answer_remembered(layers, received, Code::CONTINUE, &options);
             }
             Reply::Missing if !confirmable => {
-                layers.transport.remember_silence(now, arrival.what);
-                self.ask_for_missing(layers, now, index);
+                layers.transport.remember_silence(layers.now, arrival.what);
+                self.ask_for_missing(layers, index);
             }
-            _ if confirmable => layers.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
-            _ => layers.transport.remember_silence(now, arrival.what),
+            _ if confirmable => {
+                layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.what, message.id())
+            }
+            _ => layers.transport.remember_silence(layers.now, arrival.what),
         }
         None
     }
@@ -143,10 +144,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn take_block(
         &mut self,
         now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        (key, shape, block): (Key, Shape, Block),
+        received: ReceivedRequest<'_, P>,
+        key: Key,
+        shape: Shape,
+        block: Block,
     ) -> Result<(Slot<Upload<P>>, Reply), Full> {
+        let ReceivedRequest { arrival, message } = received;
         let sets = self.q_block.as_mut().ok_or(Full)?;
         let (rules, uploads) = (sets.rules(), &mut sets.uploads);
         let known = uploads
@@ -175,18 +178,18 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Requests the missing blocks of a body for which nothing was received for a while. Returns
     /// `false` if there is none.
-    pub(super) fn upload_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
+    pub(super) fn upload_due(&mut self, layers: &mut Layers<P, C>) -> bool {
         let Some(sets) = &mut self.q_block else { return false };
         let most = sets.rules().non_max_retransmit;
-        let Some(index) = sets.uploads.timers.pop_due(now) else { return false };
+        let Some(index) = sets.uploads.timers.pop_due(layers.now) else { return false };
         let Some(upload) = sets.uploads.contexts.at_mut(index) else { return true };
-        if upload.receiver.due() > now {
+        if upload.receiver.due() > layers.now {
             let due = upload.receiver.due();
             sets.uploads.timers.set(index, due);
         } else if upload.receiver.is_confirmable() {
             // The client knows which blocks were not acknowledged (RFC 9177 §5).
-        } else if upload.receiver.ask(now, most) {
-            self.ask_for_missing(layers, now, index);
+        } else if upload.receiver.ask(layers.now, most) {
+            self.ask_for_missing(layers, index);
         } else {
             let key = upload.key;
             sets.uploads.contexts.remove(key);
@@ -195,7 +198,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Reports the missing blocks to a client (RFC 9177 §5), as an answer to a received message.
-    fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, now: Instant, index: Slot<Upload<P>>) {
+    fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, index: Slot<Upload<P>>) {
         let limit = layers.transport.config.limits.message_bytes;
         let Some(sets) = &mut self.q_block else { return };
         let most = usize::from(sets.rules().max_payloads);
@@ -207,11 +210,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let due = upload.receiver.due();
         sets.uploads.timers.set(index, due);
         // A message that cannot be sent counts as lost.
-        let Ok(peer) = self.open_peer(layers, now, to.from, group) else { return };
-        layers.transport.peers.touch(now, peer);
+        let Ok(peer) = self.open_peer(layers, to.from, group) else { return };
+        layers.transport.peers.touch(layers.now, peer);
         let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
-        let content = (Code::REQUEST_ENTITY_INCOMPLETE, &body.unwrap_or_default());
-        let asked = layers.transport.send_answer(now, (to, peer), &token, content);
+        let (code, body) = (Code::REQUEST_ENTITY_INCOMPLETE, &body.unwrap_or_default());
+        let asked = layers.transport.send_answer(layers.now, &Answer { to, peer, token: &token, code, body });
         if let (Some(id), Some(sets)) = (asked, &mut self.q_block)
             && let Some(upload) = sets.uploads.contexts.at_mut(index)
         {
@@ -235,25 +238,22 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn receive_block(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         asked: &Asked,
     ) -> Option<Delivery> {
+        let ReceivedRequest { arrival, message } = received;
         let key = self.key(layers, arrival.hash, arrival.source, asked);
         if let Some(block) = asked.block1() {
             let (content, largest) = (message.content(), layers.transport.config.block_size);
-            let received = RequestBlock { key, group: arrival.group, content: &content, block };
-            match self.parts.assemblies.receive(now, received, largest) {
+            let block = RequestBlock { key, group: arrival.group, content: &content, block };
+            match self.parts.assemblies.receive(layers.now, block, largest) {
                 Part::Whole => return Some(Delivery::AsItIs),
                 Part::Last => return Some(Delivery::Joined(key)),
                 Part::Kept(block) => {
                     let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"");
-                    self.answer_remembered(layers, now, arrival, message, Code::CONTINUE, &options);
+                    self.answer_remembered(layers, received, Code::CONTINUE, &options);
                 }
-                Part::Outgrown => {
-                    self.refuse_with_copies(layers, now, arrival, message, (Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE))
-                }
+                Part::Outgrown => self.refuse_with_copies(layers, received, Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE),
                 Part::Refused(code) => {
                     let why = match code {
                         Code::REQUEST_ENTITY_INCOMPLETE => "a block before this one is missing: begin anew",
@@ -262,7 +262,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                         _ => "",
                     };
                     layers.transport.stats.overloaded += u64::from(code == Code::SERVICE_UNAVAILABLE);
-                    self.refuse(layers, now, arrival, message, (code, why));
+                    self.refuse(layers, received, code, why);
                 }
             }
             return None;
@@ -271,21 +271,21 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let (wanted, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
         let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let key = self.kept_key(key, message);
-        let Some(kept) = self.representations.get(now, key) else {
-            return self.not_kept(layers, now, arrival, message);
+        let Some(kept) = self.representations.get(layers.now, key) else {
+            return self.not_kept(layers, received);
         };
         let code = kept.code;
         match kept.block(Some(block), None, Some(wanted), others, limit) {
             Ok(cut) => {
-                self.answer_block(layers, now, (arrival, message), key, (code, cut));
+                self.answer_block(layers, received, key, code, cut);
                 if arrival.allowance.is_some() && message.code().is_safe() {
                     self.representations.finish(key);
                 }
             }
             Err(NoBlock::Missing(Missing::Gone)) => {
-                self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
+                self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER);
             }
-            Err(_) => self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
+            Err(_) => self.refuse(layers, received, Code::BAD_REQUEST, BEYOND),
         }
         None
     }
@@ -296,39 +296,29 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn answer_block(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (arrival, message): (&Arrival<P>, &Message<'_>),
+        received: ReceivedRequest<'_, P>,
         key: Key,
-        (code, cut): (Code, Cut),
+        code: Code,
+        cut: Cut,
     ) {
+        let ReceivedRequest { arrival, message } = received;
         let bytes = Overhead::of_response_to(message).message(&cut.body);
         let is_last = cut.block.is_some_and(|block| !block.more) && allows(arrival.allowance, bytes);
         if !is_last || message.ty() != Type::Confirmable {
-            return self.answer_at_once(layers, now, arrival, message, code, &cut.body);
+            return self.answer_at_once(layers, received, code, &cut.body);
         }
         self.representations.finish(key);
-        self.answer_remembered(layers, now, arrival, message, code, &cut.body);
+        self.answer_remembered(layers, received, code, &cut.body);
     }
 
     /// Handles a request for a block of a response that is no longer kept: the application is asked
     /// again if the method is safe, otherwise the request is refused.
-    fn not_kept(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) -> Option<Delivery> {
+    fn not_kept(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> Option<Delivery> {
+        let message = received.message;
         if message.code().is_safe() {
             return Some(Delivery::AsItIs);
         }
-        self.refuse(
-            layers,
-            now,
-            arrival,
-            message,
-            (Code::REQUEST_ENTITY_INCOMPLETE, "this response is not kept any more"),
-        );
+        self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, "this response is not kept any more");
         None
     }
 
@@ -343,7 +333,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn with_place(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         arrival: &Arrival<P>,
         said: RequestOptions,
     ) -> Result<RequestOptions, Full> {
@@ -351,7 +340,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Ok(said);
         }
         let key = self.key(layers, arrival.hash, arrival.source, &said.asked);
-        let reserves = self.representations.reserve(now, key, arrival.group, self.incoming.reserved())?;
+        let reserves = self.representations.reserve(layers.now, key, arrival.group, self.incoming.reserved())?;
         Ok(if reserves { RequestOptions { keeping: Keeping::Reserved, ..said } } else { said })
     }
 
@@ -360,13 +349,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn receive_of_set(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         asked: &Asked,
     ) -> Option<Delivery> {
+        let ReceivedRequest { arrival, message } = received;
         if let Some(block) = asked.q_block1() {
-            return self.receive_upload(layers, now, arrival, message, asked, block);
+            return self.receive_upload(layers, received, asked, block);
         }
         let first = asked.q_block2()?;
         if first.num == 0 && message.values(OptionNumber::Q_BLOCK2).count() < 2 {
@@ -377,27 +365,29 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let max_payloads = u32::from(self.set_rules()?.max_payloads);
         let others = Overhead::of_response_to(message);
         // At least a round trip has passed since the last request for the response.
-        let round_trip =
-            self.representations.idle(now, key).map(|time| time.max(layers.transport.config.envelope.timeout_floor));
-        let Some(kept) = self.representations.get(now, key) else {
-            return self.not_kept(layers, now, arrival, message);
+        let round_trip = self
+            .representations
+            .idle(layers.now, key)
+            .map(|time| time.max(layers.transport.config.envelope.timeout_floor));
+        let Some(kept) = self.representations.get(layers.now, key) else {
+            return self.not_kept(layers, received);
         };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
         let size = kept.size_in_sets(first.size, others, layers.transport.config.limits.message_bytes);
         let blocks = bytes.div_ceil(first.size.bytes());
         let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
         let Some((numbers, to_the_end)) = numbers else {
-            self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, BEYOND));
+            self.refuse(layers, received, Code::BAD_REQUEST, BEYOND);
             return None;
         };
         if message.ty() == Type::Confirmable {
-            layers.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id());
+            layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.what, message.id());
         } else {
-            layers.transport.remember_silence(now, arrival.what);
+            layers.transport.remember_silence(layers.now, arrival.what);
         }
-        let to = (arrival.source, arrival.group);
         let what = StoredResponse { key, mark, bytes, block: first, sequence: None };
-        self.send_in_bursts(layers, now, to, (message.token(), round_trip), &what, (&numbers, to_the_end));
+        let to = BurstRecipient { source: arrival.source, group: arrival.group, token: message.token(), round_trip };
+        self.send_in_bursts(layers, to, &what, WantedBlocks { numbers: &numbers, to_the_end });
         None
     }
 
@@ -406,7 +396,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn keep(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         to: &Recipient,
         whole: Representation,
     ) -> Result<(), Response> {
@@ -416,7 +405,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Some(Keeping::Once) => Claim::Irreplaceable(self.incoming.reserved()),
             Some(Keeping::IfRoom) | None => Claim::Share(self.incoming.reserved()),
         };
-        let kept = self.representations.keep(now, to.key, to.group, whole, claim);
+        let kept = self.representations.keep(layers.now, to.key, to.group, whole, claim);
         let can_be_repeated = matches!(to.keeping, Some(Keeping::IfRoom | Keeping::Reserved));
         if kept == Err(Full) && can_be_repeated && success {
             layers.transport.stats.overloaded += 1;
@@ -463,7 +452,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn cut_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         to: &Recipient,
         response: Response,
     ) -> Result<Response, RespondError> {
@@ -475,7 +463,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         // Errors are not part of the requested body; they are cut into blocks only if they must be.
         if code.is_success() && code != Code::VALID && to.asked.response_in_sets().is_some() {
-            return self.cut_response_for_sets(layers, now, to, response);
+            return self.cut_response_for_sets(layers, to, response);
         }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &layers.transport.config.limits);
@@ -496,7 +484,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         match whole.block(block2, block1, largest, to.beside, limits.message_bytes) {
             Ok(cut) => {
                 if cut.block.is_some() {
-                    if let Err(refusal) = self.keep(layers, now, to, whole) {
+                    if let Err(refusal) = self.keep(layers, to, whole) {
                         return Ok(refusal);
                     }
                 } else {
@@ -517,7 +505,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn smallest_first_block(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         waiting: &Waiting<P>,
         response: &Response,
         most: usize,
@@ -534,7 +521,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let body = match response.body.content(code)?.block(OptionNumber::BLOCK2).ok()? {
             // It was cut before, and the body is kept.
             Some(block) if block.num == 0 => {
-                let body = cut(self.representations.get(now, to.key)?)?.body;
+                let body = cut(self.representations.get(layers.now, to.key)?)?.body;
                 if !to.beside.fits(&body, most) {
                     return None;
                 }
@@ -548,7 +535,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 if !to.beside.fits(&body, most) {
                     return None;
                 }
-                self.keep(layers, now, &to, whole).ok()?;
+                self.keep(layers, &to, whole).ok()?;
                 body
             }
         };
@@ -558,13 +545,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Sets whether the stored body of a response is protected from eviction. Bodies for sources that
     /// are not validated are not, so that forged requests cannot fill the table. Without its body a
     /// request for another block goes to the application again, so the method must be safe.
-    pub(super) fn protect_body(&mut self, layers: &Layers<P, C>, now: Instant, waiting: &Waiting<P>, protect: bool) {
+    pub(super) fn protect_body(&mut self, layers: &Layers<P, C>, waiting: &Waiting<P>, protect: bool) {
         if self.representations.made().is_none() || waiting.rules.keeping() == Keeping::Once {
             return;
         }
         let key = self.recipient(layers, waiting, Overhead::of(&waiting.token)).key;
         if protect {
-            self.representations.get(now, key);
+            self.representations.get(layers.now, key);
         } else {
             self.representations.finish(key);
         }
@@ -597,7 +584,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn cut_notification(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         notification: Notification,
     ) -> (Content, Option<StoredResponse>) {
         let Notification { place, group, asked, security, content, .. } = notification;
@@ -614,8 +600,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let key = self.key(layers, layers.transport.peers.hash(&source.from), source, &asked);
         let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), keeping: None };
         // The size was checked when the application passed the notification.
-        let Ok(cut) = self.cut_response(layers, now, &to, Response::new(code, body)) else { return (content, None) };
-        let rest = self.behind_first(now, &to, sequence, &cut);
+        let Ok(cut) = self.cut_response(layers, &to, Response::new(code, body)) else { return (content, None) };
+        let rest = self.behind_first(layers.now, &to, sequence, &cut);
         let body = sequence.map(|sequence| cut.body.with_uint(OptionNumber::OBSERVE, sequence));
         (Content { code, body: body.unwrap_or(cut.body) }, rest)
     }
@@ -631,7 +617,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn cut_response_for_sets(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         to: &Recipient,
         response: Response,
     ) -> Result<Response, RespondError> {
@@ -661,7 +646,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Ok(response);
         }
         match whole.block_of_set(block.num, size, others, limits.message_bytes) {
-            Some(body) => match self.keep(layers, now, to, whole) {
+            Some(body) => match self.keep(layers, to, whole) {
                 Ok(()) => Ok(Response { body, ..response }),
                 Err(refusal) => Ok(refusal),
             },

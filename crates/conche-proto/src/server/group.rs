@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use super::Server;
 use super::pending_requests::{Came, Interest, Waiting};
-use super::receive::{Arrival, RequestOptions};
+use super::receive::{Arrival, ReceivedRequest, RequestOptions};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Type};
 use crate::event::Event;
@@ -26,7 +26,7 @@ use crate::layers::Layers;
 use crate::security::Security;
 use crate::shares::{Group, Shares};
 use crate::store::Seldom;
-use crate::transport::{Datagram, RequestId, Source};
+use crate::transport::{Datagram, RequestId, Response, Source};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
@@ -39,7 +39,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles a datagram sent to a group. Only Non-confirmable requests are accepted. Everything
     /// else, malformed or not, is ignored: even a Reset would come from all members at once (§8.1).
-    pub(crate) fn receive_by_group(&mut self, layers: &mut Layers<P, C>, now: Instant, datagram: &Datagram<'_, P>) {
+    pub(crate) fn receive_by_group(&mut self, layers: &mut Layers<P, C>, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, .. } = datagram;
         let message = Message::read(bytes, layers.transport.config.longest_echoed_token()).ok().filter(|message| {
             layers.transport.config.multicast.is_some()
@@ -56,24 +56,23 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if let Some(peer) = layers.transport.peers.find(&from, hash) {
             layers.transport.peers.get_mut(peer).heard();
         }
-        self.receive_group_request(layers, now, source, hash, &message);
+        self.receive_group_request(layers, source, hash, &message);
     }
 
     fn receive_group_request(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         source: Source<P>,
         hash: u64,
         message: &Message<'_>,
     ) {
         let limiter = layers.transport.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
-        if limiter.is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
+        if limiter.is_some_and(|limiter| !limiter.admits(layers.now, Group::of(hash))) {
             layers.transport.stats.limited += 1;
             return;
         }
         let what = layers.transport.fingerprint(source, hash, message);
-        if layers.transport.received.find(now, what).is_some() {
+        if layers.transport.received.find(layers.now, what).is_some() {
             layers.transport.stats.duplicates += 1;
             return;
         }
@@ -102,7 +101,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             came: Came::ToGroup(interest),
             security: Security::PLAIN,
         };
-        let Some(id) = self.take_in(layers, now, &arrival, message, &said) else {
+        let Some(id) = self.take_in(layers, ReceivedRequest { arrival: &arrival, message }, &said) else {
             layers.transport.stats.overloaded += 1;
             return;
         };
@@ -152,7 +151,7 @@ impl<P> Seldom for Leisure<P> {
         const { &Self::NONE }
     }
 
-    fn make((): &()) -> Self {
+    fn make(_: &()) -> Self {
         Self::NONE
     }
 }
@@ -189,7 +188,8 @@ impl<P> Leisure<P> {
         now: Instant,
         leisure: Duration,
         random: &mut impl RngCore,
-        (waiting, code, body): (Waiting<P>, Code, Body),
+        waiting: Waiting<P>,
+        response: Response,
     ) {
         let nanos = u64::try_from(leisure.as_nanos()).unwrap_or(u64::MAX);
         // The upper half of the product is uniform over [0, nanos).
@@ -197,6 +197,7 @@ impl<P> Leisure<P> {
         let same_group = self.queue.iter().filter(|queued| queued.waiting.group == waiting.group);
         let before = same_group.map(|queued| queued.turn).fold(self.turn, u64::max);
         let (turn, offset) = (before.saturating_add(1), Duration::from_nanos(point));
+        let Response { code, body, .. } = response;
         self.queue.push_back(Leisurely { turn, leisure, offset, waiting, code, body });
         if self.current.is_none() && self.over <= now {
             self.begin_period(now);

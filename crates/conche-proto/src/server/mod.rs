@@ -71,22 +71,19 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Performs one due action; returns `false` if there is none.
-    pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        if let Some(request) = self.incoming.due(now) {
-            self.piggybacking_over(layers, now, request);
+    pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>) -> bool {
+        if let Some(request) = self.incoming.due(layers.now) {
+            self.piggybacking_over(layers, request);
             return true;
         }
-        self.ping_due(layers, now)
-            || self.leisure_over(layers, now)
-            || self.stream_expired(layers, now)
-            || self.upload_due(layers, now)
+        self.ping_due(layers) || self.leisure_over(layers) || self.stream_expired(layers) || self.upload_due(layers)
     }
 
     /// Notifies an observer that is due; returns `false` if there is none.
-    pub(crate) fn notify_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        let due = self.observers.made().and_then(|made| made.visit(now));
+    pub(crate) fn notify_due(&mut self, layers: &mut Layers<P, C>) -> bool {
+        let due = self.observers.made().and_then(|made| made.visit(layers.now));
         if let Some(observer) = due {
-            self.notify_observer(layers, now, observer);
+            self.notify_observer(layers, observer);
         }
         due.is_some()
     }
@@ -108,7 +105,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn response_sent(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         id: ExchangeId,
         transmit: Transmit<P>,
     ) -> Transmit<P> {
@@ -117,68 +113,68 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.rejectable.left(what, exchange.token.clone());
         if !self.observers.is_empty() {
             let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
-            self.first_response_sent(now, &place, id, exchange.id);
+            self.first_response_sent(layers.now, &place, id, exchange.id);
         }
-        self.close(layers, now, id.index);
+        self.close(layers, id.index);
         transmit
     }
 
     /// Handles the acknowledgement of a response or notification: the exchange is over, unless it
     /// has more to send.
-    pub(crate) fn acknowledged(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(crate) fn acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let exchange = layers.transport.exchanges.get(index);
         let purpose = exchange.purpose;
         if exchange.transfer.is_some() {
-            if self.continue_bursts_after_ack(layers, now, index) {
+            if self.continue_bursts_after_ack(layers, index) {
                 return;
             }
             if matches!(purpose, Purpose::Response(_)) {
                 // The further messages of a Q-Block response are not reported to the application.
-                return self.close(layers, now, index);
+                return self.close(layers, index);
             }
         }
         if let Purpose::Notification(observer) = purpose {
             let observer = ObserverIndex::of(observer);
-            return self.notification_acknowledged(layers, now, index, observer);
+            return self.notification_acknowledged(layers, index, observer);
         }
-        if layers.transport.exchanges.yield_next(now, &mut layers.transport.peers, index) {
-            return layers.transport.admit_waiting(now, layers.transport.exchanges.get(index).peer);
+        if layers.transport.exchanges.yield_next(layers.now, &mut layers.transport.peers, index) {
+            return layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(index).peer);
         }
         if !self.observers.is_empty() {
             let exchange = layers.transport.exchanges.get(index);
             let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
             let id = exchange.id(index);
-            self.response_acknowledged(layers, now, &place, id);
+            self.response_acknowledged(layers, &place, id);
         }
-        layers.announce_acknowledged(now, index);
-        self.close(layers, now, index);
+        layers.announce_acknowledged(index);
+        self.close(layers, index);
     }
 
     /// Handles the failure of a response or notification.
-    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32, reason: Failure) {
+    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) {
         layers.transport.count_failure(index, reason);
         let exchange = layers.transport.exchanges.get(index);
         let Exchange { purpose, peer, local, .. } = *exchange;
         if let Purpose::Notification(observer) = purpose {
             let observer = ObserverIndex::of(observer);
-            return self.notification_failed(layers, now, index, observer, reason);
+            return self.notification_failed(layers, index, observer, reason);
         }
         let (id, place) = (exchange.id(index), Place { peer, token: exchange.token.clone(), local });
         if exchange.is_reportable() {
-            layers.announce_failure(now, index, reason);
+            layers.announce_failure(index, reason);
         } else {
             layers.transport.stats.responses_expired += 1;
         }
-        self.close(layers, now, index);
+        self.close(layers, index);
         if !self.observers.is_empty() {
-            self.response_failed(layers, now, &place, id, reason);
+            self.response_failed(layers, &place, id, reason);
         }
     }
 
     /// Ends the exchange of a response or notification without an event.
-    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
-        layers.transport.exchanges.abandon(now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
-        self.bursts_over(layers, now, index);
+    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: u32) {
+        layers.transport.exchanges.abandon(layers.now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
+        self.bursts_over(layers, index);
     }
 
     /// Drops bodies that have not been continued or requested for long. Returns the time of the
@@ -202,33 +198,37 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         id: ExchangeId,
         buf: &mut [u8],
     ) -> Option<Transmit<P>> {
-        let message_id = layers.transport.payload_id(now, id)?;
+        let message_id = layers.transport.payload_id(layers.now, id)?;
         let exchange = layers.transport.exchanges.get(id.index);
         let base = exchange.token.clone();
         let mut transfer = layers.transport.exchanges.take_transfer(id.index)?;
-        let payload = self.next_payload(layers, now, &mut transfer, base);
+        let payload = self.next_payload(layers, &mut transfer, base);
         layers.transport.exchanges.put_back(id.index, transfer);
         let Some(payload) = payload else {
             // The body is no longer kept. The client requests the rest again, and the application
             // is asked again.
-            layers.transport.exchanges.abandon(now, &mut layers.transport.peers, id.index, AbandonReason::Cancelled);
-            self.bursts_over(layers, now, id.index);
+            layers.transport.exchanges.abandon(
+                layers.now,
+                &mut layers.transport.peers,
+                id.index,
+                AbandonReason::Cancelled,
+            );
+            self.bursts_over(layers, id.index);
             return None;
         };
         if let Purpose::Notification(observer) = layers.transport.exchanges.get(id.index).purpose {
             let observer = ObserverIndex::of(observer);
-            self.observers.payload_left(now, observer, message_id, payload.begins);
+            self.observers.payload_left(layers.now, observer, message_id, payload.begins);
         }
-        let Some((transmit, left)) = layers.transport.write_payload(now, id, message_id, &payload, buf) else {
-            self.fail(layers, now, id.index, Failure::MessageTooLarge);
+        let Some((transmit, left)) = layers.transport.write_payload(layers.now, id, message_id, &payload, buf) else {
+            self.fail(layers, id.index, Failure::MessageTooLarge);
             return None;
         };
         if left == Left::Over {
-            self.bursts_over(layers, now, id.index);
+            self.bursts_over(layers, id.index);
         }
         Some(transmit)
     }

@@ -23,13 +23,7 @@ use conche_cc::{Controller, Instant};
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Adds the sender of a request to the observers of `topic`, a number that the application
     /// assigns to an observable resource.
-    pub(crate) fn observe(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        request: RequestId,
-        topic: u64,
-    ) -> Option<ObserverId> {
+    pub(crate) fn observe(&mut self, layers: &mut Layers<P, C>, request: RequestId, topic: u64) -> Option<ObserverId> {
         let waiting =
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
         let waiting = waiting.clone();
@@ -38,7 +32,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         // validates sources.
         let validated = layers.transport.config.source_validation != SourceValidation::Off;
         if let Some(before) = self.observer_of(layers, request, &waiting) {
-            self.remove_observer(layers, now, before);
+            self.remove_observer(layers, before);
         }
         let (token, security) = (waiting.token, self.incoming.security(request).clone());
         let capacity = layers.transport.config.limits.observers;
@@ -49,9 +43,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             if !could_admit || !observers.may_displace(group, 0, other) {
                 return None;
             }
-            self.lose_observer(layers, now, oldest, ObserverEnd::Displaced);
+            self.lose_observer(layers, oldest, ObserverEnd::Displaced);
         }
-        let peer = self.open_peer(layers, now, from, group).ok()?;
+        let peer = self.open_peer(layers, from, group).ok()?;
         let place = Place { peer, token, local };
         // This request must not end an observation under another security context with the same
         // token.
@@ -65,10 +59,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let asked = asked.for_states();
         let registration = Registration { place, group, host, topic, proven, measured, request, asked, security };
         if taken || !self.observers.admits_of(&registration, &layers.transport.config.limits) {
-            layers.transport.peers.touch(now, peer);
+            layers.transport.peers.touch(layers.now, peer);
             return None;
         }
-        let observer = self.observers.insert(now, registration)?;
+        let observer = self.observers.insert(layers.now, registration)?;
         layers.transport.peers.hold(peer);
         Some(observer)
     }
@@ -78,7 +72,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn notify(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         topic: u64,
         response: Response,
     ) -> Result<usize, NotifyError> {
@@ -92,10 +85,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let response = self.notifiable(layers, response)?;
         let Some(observers) = self.observers.made() else { return Ok(0) };
-        let Some(body) = observers.notification(now, topic, &response) else { return Ok(0) };
+        let Some(body) = observers.notification(layers.now, topic, &response) else { return Ok(0) };
         let content = Content { code: response.code, body };
         let state = Told { content, reliability: response.reliability };
-        observers.changed(now, topic, state, limit).ok_or(NotifyError::StatesFull { limit })
+        observers.changed(layers.now, topic, state, limit).ok_or(NotifyError::StatesFull { limit })
     }
 
     /// Returns the number of observers of a topic.
@@ -105,32 +98,26 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Removes an observer without notifying it.
-    pub(crate) fn dismiss(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverId) -> bool {
+    pub(crate) fn dismiss(&mut self, layers: &mut Layers<P, C>, observer: ObserverId) -> bool {
         let live = self.observers.live(observer);
         if let Some(index) = live {
-            self.remove_observer(layers, now, index);
+            self.remove_observer(layers, index);
         }
         live.is_some()
     }
 
     /// Removes all observers of a topic without notifying them.
-    pub(crate) fn dismiss_all(&mut self, layers: &mut Layers<P, C>, now: Instant, topic: u64) -> usize {
+    pub(crate) fn dismiss_all(&mut self, layers: &mut Layers<P, C>, topic: u64) -> usize {
         let observers = self.observers(topic);
         while let (_, Some(observer)) = self.observers.of_topic(topic) {
-            self.remove_observer(layers, now, observer);
+            self.remove_observer(layers, observer);
         }
         observers
     }
 
     /// Ends the observation of a client that sends a request with the Observe option and the same
     /// token (RFC 7641 §4.1).
-    pub(super) fn observation_renewed(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        request: RequestId,
-        message: &Message<'_>,
-    ) {
+    pub(super) fn observation_renewed(&mut self, layers: &mut Layers<P, C>, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {
             Some(REGISTER) => ObserverEnd::Replaced,
             Some(DEREGISTER) => ObserverEnd::Deregistered,
@@ -140,7 +127,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             && let Some(waiting) = self.incoming.get(request).cloned()
             && let Some(observer) = self.observer_of(layers, request, &waiting)
         {
-            self.lose_observer(layers, now, observer, reason);
+            self.lose_observer(layers, observer, reason);
         }
     }
 
@@ -156,12 +143,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn registration_continued(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
         message: &Message<'_>,
     ) {
         let Some(observer) = self.registered(request) else {
-            return self.observation_renewed(layers, now, request, message);
+            return self.observation_renewed(layers, request, message);
         };
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
         let asks = message.uint(OptionNumber::OBSERVE) == Some(REGISTER);
@@ -169,12 +155,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if let Some(other) = self.observers.find(&place).filter(|&other| other != observer) {
             if !asks || !self.observers.is_secured_as(other, self.incoming.security(request)) {
                 // This request must not end an observation under another security context.
-                return self.remove_observer(layers, now, observer);
+                return self.remove_observer(layers, observer);
             }
-            self.lose_observer(layers, now, other, ObserverEnd::Replaced);
+            self.lose_observer(layers, other, ObserverEnd::Replaced);
         }
         if !asks {
-            return self.remove_observer(layers, now, observer);
+            return self.remove_observer(layers, observer);
         }
         let security = self.incoming.security(request).clone();
         self.observers.continue_registration(observer, waiting.token, waiting.asked.for_states(), security);
@@ -186,14 +172,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn observer_with_room(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
         response: &Response,
     ) -> Option<ObserverIndex> {
         let observer = self.registered(request)?;
         let limit = layers.transport.config.limits.state_bytes;
         if response.code.is_success() && !self.observers.reserve(observer, response.body.len(), limit) {
-            self.remove_observer(layers, now, observer);
+            self.remove_observer(layers, observer);
             return None;
         }
         Some(observer)
@@ -203,40 +188,39 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn registration_answered(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         observer: ObserverIndex,
         code: Code,
         exchange: Option<ExchangeId>,
     ) {
         if !code.is_success() {
-            return self.remove_observer(layers, now, observer);
+            return self.remove_observer(layers, observer);
         }
         self.observers.answered(observer, exchange);
-        self.catch_up(layers, now, observer);
+        self.catch_up(layers, observer);
     }
 
     /// Removes the observer of a registration that gets no successful response.
-    pub(super) fn unregister(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+    pub(super) fn unregister(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         if let Some(observer) = self.registered(request) {
-            self.remove_observer(layers, now, observer);
+            self.remove_observer(layers, observer);
         }
     }
 
     /// Notifies an observer. While a Confirmable notification is in progress, its next
     /// retransmission carries the new state (RFC 7641 §4.5.2); after a Non-confirmable one, the new
     /// state follows.
-    pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverIndex) {
+    pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
                 // If this state was sent to the observer before, only its first block is sent
                 // again, and a client that lacks the others requests them.
                 let behind = self.observers.is_behind(observer);
-                let Some(message) = self.observers.message(now, observer) else {
-                    return self.ping_observer(layers, now, observer);
+                let Some(message) = self.observers.message(layers.now, observer) else {
+                    return self.ping_observer(layers, observer);
                 };
                 let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
-                let Some((Content { code, body }, rest)) = self.protected_notification(layers, now, observer, message)
+                let Some((Content { code, body }, rest)) = self.protected_notification(layers, observer, message)
                 else {
                     return;
                 };
@@ -257,7 +241,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     // No protected response follows, so the exchange is plain.
                     ..Opening::EMPTY
                 };
-                if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
+                if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
                     self.observers.sending(observer, exchange);
                     if let Some(key) = key {
                         self.remember_bursts(layers, key, exchange);
@@ -267,12 +251,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Progress::Sending(id) => {
                 let Some(exchange) = layers.transport.exchanges.live(id) else { return };
                 if exchange.transfer.as_ref().is_some_and(|transfer| !transfer.is_new()) {
-                    return self.supersede_set(layers, now, observer, id);
+                    return self.supersede_set(layers, observer, id);
                 }
                 let outdated = self.observers.is_behind(observer) || !exchange.confirmable;
                 if outdated
                     && (exchange.confirmable || exchange.sent.is_empty())
-                    && let Some(message) = self.observers.message(now, observer)
+                    && let Some(message) = self.observers.message(layers.now, observer)
                 {
                     let exchange = layers.transport.exchanges.get_mut(id.index);
                     if exchange.state == State::Queued {
@@ -282,7 +266,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                         exchange.may_confirm = message.reliability == Reliability::NonConfirmable;
                     }
                     let reliability = message.reliability;
-                    let Some((content, rest)) = self.protected_notification(layers, now, observer, message) else {
+                    let Some((content, rest)) = self.protected_notification(layers, observer, message) else {
                         return;
                     };
                     layers.transport.exchanges.supersede(&mut layers.transport.peers, id.index, content);
@@ -301,8 +285,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     }
                     layers.transport.exchanges.renew_set(id.index, transfer);
                     if layers.transport.exchanges.get(id.index).state == State::Queued {
-                        // A Confirmable message may be admitted now.
-                        layers.transport.admit_waiting(now, layers.transport.exchanges.get(id.index).peer);
+                        // A Confirmable message may be admitted layers.now.
+                        layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(id.index).peer);
                     }
                 }
             }
@@ -311,13 +295,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Pings an observer that must prove its presence before the application's first notification:
     /// the client answers with a Reset (RFC 7252 §4.3). A notification supersedes the ping.
-    fn ping_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverIndex) {
+    fn ping_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         if !self.observers.is_in_question(observer) {
             return;
         }
         let Place { peer, token, local } = self.observers.place(observer);
         let mut opening = Opening { purpose: Purpose::Notification(observer.number()), token, local, ..Opening::EMPTY };
-        if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
+        if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
         }
     }
@@ -328,20 +312,19 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         observer: ObserverIndex,
         message: Notification,
     ) -> Option<(Content, Option<StoredResponse>)> {
         let (security, overhead) = (message.security.clone(), Overhead::of(&message.place.token));
-        let (content, rest) = self.cut_notification(layers, now, message);
+        let (content, rest) = self.cut_notification(layers, message);
         if security.is_plain() {
             return Some((content, rest));
         }
-        match layers.try_protect(&security, overhead, (content.code, &content.body)) {
+        match layers.try_protect(&security, overhead, content.code, &content.body) {
             Some((code, body)) => Some((Content { code, body }, rest)),
             None => {
                 match layers.never_protects(&security) {
-                    Some(reason) => self.lose_observer(layers, now, observer, ObserverEnd::Failed(reason)),
+                    Some(reason) => self.lose_observer(layers, observer, ObserverEnd::Failed(reason)),
                     None => self.observers.missed(observer),
                 }
                 None
@@ -351,52 +334,40 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles the end of the time of a Non-confirmable notification, or the cancellation of any
     /// notification. A superseding state is still sent.
-    pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let exchange = layers.transport.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
         let observer = ObserverIndex::of(observer);
         let superseded = exchange.successor.is_some();
-        self.close(layers, now, index);
+        self.close(layers, index);
         if superseded {
             self.observers.missed(observer);
         }
-        self.catch_up(layers, now, observer);
+        self.catch_up(layers, observer);
     }
 
     /// Handles the acknowledgement of a Confirmable notification. A state that superseded it was
     /// not sent yet.
-    pub(super) fn notification_acknowledged(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        index: u32,
-        observer: ObserverIndex,
-    ) {
+    pub(super) fn notification_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32, observer: ObserverIndex) {
         let exchange = layers.transport.exchanges.get(index);
         let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
-        self.close(layers, now, index);
-        let trusted = layers.transport.peers.get_mut(peer).trust.is_given(now);
-        self.observers.acknowledged(now, observer, trusted);
+        self.close(layers, index);
+        let trusted = layers.transport.peers.get_mut(peer).trust.is_given(layers.now);
+        self.observers.acknowledged(layers.now, observer, trusted);
         if superseded {
             self.observers.missed(observer);
         }
-        self.catch_up(layers, now, observer);
+        self.catch_up(layers, observer);
     }
 
     /// Handles the acknowledgement of a separate response, which may be the first one to an
     /// observer.
-    pub(super) fn response_acknowledged(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        place: &Place,
-        exchange: ExchangeId,
-    ) {
-        let trusted = layers.transport.peers.get_mut(place.peer).trust.is_given(now);
+    pub(super) fn response_acknowledged(&mut self, layers: &mut Layers<P, C>, place: &Place, exchange: ExchangeId) {
+        let trusted = layers.transport.peers.get_mut(place.peer).trust.is_given(layers.now);
         if let Some(observers) = self.observers.made()
             && let Some(observer) = observers.first_answered_by(place, exchange)
         {
-            observers.acknowledged(now, observer, trusted);
+            observers.acknowledged(layers.now, observer, trusted);
         }
     }
 
@@ -405,19 +376,18 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn notification_failed(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         index: u32,
         observer: ObserverIndex,
         reason: Failure,
     ) {
-        self.close(layers, now, index);
+        self.close(layers, index);
         if reason == Failure::QueueExpired {
             // The notification was delayed by others or by the controller, which is not the
             // client's fault.
             self.observers.missed(observer);
-            return self.catch_up(layers, now, observer);
+            return self.catch_up(layers, observer);
         }
-        self.lose_observer(layers, now, observer, ObserverEnd::Failed(reason));
+        self.lose_observer(layers, observer, ObserverEnd::Failed(reason));
     }
 
     /// Handles a failed separate response, which may be the first one to an observer, or one to an
@@ -425,14 +395,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn response_failed(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         place: &Place,
         exchange: ExchangeId,
         reason: Failure,
     ) {
         let observer = self.observers.made().and_then(|made| made.first_answered_by(place, exchange));
         if let Some(observer) = observer {
-            self.lose_observer(layers, now, observer, ObserverEnd::Failed(reason));
+            self.lose_observer(layers, observer, ObserverEnd::Failed(reason));
         }
     }
 
@@ -448,17 +417,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles a Reset that matches no exchange: it may reject an earlier Non-confirmable
     /// notification.
-    pub(crate) fn reject_notification(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        peer: u32,
-        id: MessageId,
-    ) -> bool {
+    pub(crate) fn reject_notification(&mut self, layers: &mut Layers<P, C>, peer: u32, id: MessageId) -> bool {
         let lifetime = layers.transport.config.times().exchange_lifetime;
-        let observer = self.observers.made().and_then(|made| made.with_id(now, peer, id, lifetime));
+        let observer = self.observers.made().and_then(|made| made.with_id(layers.now, peer, id, lifetime));
         if let Some(observer) = observer {
-            self.lose_observer(layers, now, observer, ObserverEnd::Failed(Failure::Reset));
+            self.lose_observer(layers, observer, ObserverEnd::Failed(Failure::Reset));
         }
         observer.is_some()
     }
@@ -471,14 +434,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    fn catch_up(&mut self, layers: &mut Layers<P, C>, now: Instant, observer: ObserverIndex) {
+    fn catch_up(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         let observers = &self.observers;
         if observers.is_behind(observer) || observers.is_doubtful(observer) || observers.is_in_question(observer) {
-            self.notify_observer(layers, now, observer);
+            self.notify_observer(layers, observer);
         } else if self.observers.has_other_format(observer) {
-            self.lose_observer(layers, now, observer, ObserverEnd::FormatChanged);
+            self.lose_observer(layers, observer, ObserverEnd::FormatChanged);
         } else if self.observers.is_over(observer) {
-            self.remove_observer(layers, now, observer);
+            self.remove_observer(layers, observer);
         }
     }
 
@@ -498,46 +461,40 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
     }
 
-    fn lose_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: ObserverIndex, reason: ObserverEnd) {
+    fn lose_observer(&mut self, layers: &mut Layers<P, C>, index: ObserverIndex, reason: ObserverEnd) {
         let (observer, peer, topic) = self.observers.named(index);
         let from = layers.transport.peers.get(peer).key;
-        self.remove_observer(layers, now, index);
+        self.remove_observer(layers, index);
         layers.announce(Event::ObserverGone { observer, from, topic, reason });
     }
 
-    fn remove_observer(&mut self, layers: &mut Layers<P, C>, now: Instant, index: ObserverIndex) {
+    fn remove_observer(&mut self, layers: &mut Layers<P, C>, index: ObserverIndex) {
         if let Progress::Sending(exchange) = self.observers.progress(index) {
             layers.transport.exchanges.abandon(
-                now,
+                layers.now,
                 &mut layers.transport.peers,
                 exchange.index,
                 AbandonReason::Cancelled,
             );
-            self.close(layers, now, exchange.index);
+            self.close(layers, exchange.index);
         }
         let peer = self.observers.remove(index);
-        layers.transport.peers.let_go(now, peer);
+        layers.transport.peers.let_go(layers.now, peer);
     }
 
     /// Removes the observers of a peer that is unreachable for ever.
-    pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, now: Instant, peer: u32) {
+    pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, peer: u32) {
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
-            self.lose_observer(layers, now, observer, ObserverEnd::Failed(Failure::Unreachable));
+            self.lose_observer(layers, observer, ObserverEnd::Failed(Failure::Unreachable));
         }
     }
 
     /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
     #[inline]
-    pub(crate) fn open_peer(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        key: P,
-        group: Group,
-    ) -> Result<u32, RequestError> {
-        match layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
+    pub(crate) fn open_peer(&mut self, layers: &mut Layers<P, C>, key: P, group: Group) -> Result<u32, RequestError> {
+        match layers.transport.peers.open(layers.now, key, group, &mut layers.transport.random) {
             Ok(peer) => Ok(peer),
-            Err(PeersFull) => self.open_in_place_of_an_observer(layers, now, key, group),
+            Err(PeersFull) => self.open_in_place_of_an_observer(layers, key, group),
         }
     }
 
@@ -547,7 +504,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn open_in_place_of_an_observer(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         key: P,
         group: Group,
     ) -> Result<u32, RequestError> {
@@ -558,8 +514,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             let oldest = self.observers.made().and_then(|observers| observers.displaceable());
             let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
             let Some((observer, _)) = displaced else { return Err(full) };
-            self.lose_observer(layers, now, observer, ObserverEnd::Displaced);
-            if let Ok(peer) = layers.transport.peers.open(now, key, group, &mut layers.transport.random) {
+            self.lose_observer(layers, observer, ObserverEnd::Displaced);
+            if let Ok(peer) = layers.transport.peers.open(layers.now, key, group, &mut layers.transport.random) {
                 return Ok(peer);
             }
         }
@@ -568,12 +524,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Closes the exchange of a response or notification.
     #[inline]
-    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let exchange = layers.transport.exchanges.get(index);
         if let Purpose::Response(group) = exchange.purpose {
             self.incoming.give_back(group, &exchange.token);
         }
-        if let Purpose::Notification(observer) = layers.transport.close(now, index) {
+        if let Purpose::Notification(observer) = layers.transport.close(layers.now, index) {
             let observer = ObserverIndex::of(observer);
             self.observers.idle(observer);
         }

@@ -15,7 +15,6 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use core::time::Duration;
 
 use super::Server;
@@ -29,9 +28,11 @@ use crate::config::SharedConfig;
 use crate::layers::Layers;
 use crate::observe::{ObserverIndex, Place, Progress};
 use crate::shares::Group;
-use crate::transport::{ExchangeId, Kept, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Work};
+use crate::transport::{
+    ExchangeId, Kept, NextMessage, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Work,
+};
+use conche_cc::Controller;
 use conche_cc::control::AbandonReason;
-use conche_cc::{Controller, Instant};
 
 /// A kept response that is sent in sets.
 pub(crate) struct StoredResponse {
@@ -85,6 +86,24 @@ impl<P: PeerKey> QBlock<P> {
     }
 }
 
+/// The client that requests blocks of a kept response.
+pub(super) struct BurstRecipient<P> {
+    pub(super) source: Source<P>,
+    pub(super) group: Group,
+    /// The token of the request.
+    pub(super) token: Token,
+    /// The time after which the client was heard again, if known.
+    pub(super) round_trip: Option<Duration>,
+}
+
+/// The requested blocks of a kept response.
+#[derive(Clone, Copy)]
+pub(super) struct WantedBlocks<'a> {
+    pub(super) numbers: &'a [u32],
+    /// All blocks after the last number are requested, too.
+    pub(super) to_the_end: bool,
+}
+
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the Q-Block rules, if the configuration enables Q-Block.
     pub(super) fn set_rules(&self) -> Option<SetRules> {
@@ -95,7 +114,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn next_payload(
         &mut self,
         layers: &Layers<P, C>,
-        now: Instant,
         transfer: &mut Transferring,
         base: Token,
     ) -> Option<Payload> {
@@ -108,7 +126,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
         let sequence = kept.sequence.filter(|_| !again);
         let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
-        let whole = self.representations.get(now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
+        let whole = self.representations.get(layers.now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
         let limit = layers.transport.config.limits.message_bytes;
         let body = whole.block_of_set(number, sender.size, others, limit)?;
         let body = match sequence {
@@ -119,10 +137,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Ends the transmission of a response in sets.
-    pub(super) fn bursts_over(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) {
+    pub(super) fn bursts_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
         match layers.transport.exchanges.get(index).purpose {
-            Purpose::Notification(_) => self.notification_over(layers, now, index),
-            _ => self.close(layers, now, index),
+            Purpose::Notification(_) => self.notification_over(layers, index),
+            _ => self.close(layers, index),
         }
     }
 
@@ -132,66 +150,65 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn send_behind_first(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         waiting: &Waiting<P>,
         block: Block,
         observer: Option<(ObserverIndex, u32)>,
     ) {
         let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
         let Recipient { key, group, .. } = self.recipient(layers, waiting, Overhead::of(&waiting.token));
-        let Some(kept) = self.representations.get(now, key) else { return };
+        let Some(kept) = self.representations.get(layers.now, key) else { return };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
         let what = StoredResponse { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
         let source = Source { from: waiting.from, local: waiting.local };
         if let Some((observer, _)) = observer {
-            return self.notify_behind_first(layers, now, observer, &what);
+            return self.notify_behind_first(layers, observer, &what);
         }
         let blocks = u32::try_from(bytes.div_ceil(block.size.bytes())).unwrap_or(u32::MAX);
         let numbers: Vec<u32> = (1..blocks.min(max_payloads.into())).collect();
-        self.send_in_bursts(layers, now, (source, group), (waiting.token.clone(), None), &what, (&numbers, true));
+        let to = BurstRecipient { source, group, token: waiting.token.clone(), round_trip: None };
+        self.send_in_bursts(layers, to, &what, WantedBlocks { numbers: &numbers, to_the_end: true });
     }
 
-    /// Sends blocks of a kept response with this token to a client that was heard again after this
-    /// time.
+    /// Sends blocks of a kept response to a client.
     pub(super) fn send_in_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        to: (Source<P>, Group),
-        (token, round_trip): (Token, Option<Duration>),
+        to: BurstRecipient<P>,
         what: &StoredResponse,
-        (numbers, to_the_end): (&[u32], bool),
+        wanted: WantedBlocks<'_>,
     ) {
+        let WantedBlocks { numbers, to_the_end } = wanted;
         let under_way = self.q_block.as_ref().and_then(|q_block| q_block.sending(what.key));
         let under_way = under_way.filter(|&id| layers.transport.exchanges.live(id).is_some());
         if let Some(id) = under_way {
             let exchange = layers.transport.exchanges.get(id.index);
             if exchange.leaves(what.mark) {
-                return self.continue_bursts(layers, now, id, token, (numbers, to_the_end));
+                return self.continue_bursts(layers, id, to.token, wanted);
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
                 // Another body has replaced it.
                 layers.transport.exchanges.abandon(
-                    now,
+                    layers.now,
                     &mut layers.transport.peers,
                     id.index,
                     AbandonReason::Cancelled,
                 );
-                self.close(layers, now, id.index);
+                self.close(layers, id.index);
             }
         }
         let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else { return };
         let sender = if to_the_end && numbers.len() as u64 == u64::from(last - first) + 1 {
-            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, first).after(round_trip);
+            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, first).after(to.round_trip);
             sender.begin_set();
             sender
         } else {
-            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, last + 1).after(round_trip);
-            sender.send_again(now, numbers);
+            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, last + 1).after(to.round_trip);
+            sender.send_again(layers.now, numbers);
             sender
         };
-        self.open_bursts(layers, now, to, token, (sender, self.kept(what, None)));
+        let kept = self.kept(what, None);
+        self.open_bursts(layers, to, Transferring::new(Work::Kept(sender, kept)));
     }
 
     /// Returns how a response is sent in sets, with this reliability if the application specifies
@@ -204,27 +221,18 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Kept { key, mark, confirmable, sequence, asked: None, outdated: false, all }
     }
 
-    fn open_bursts(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        (source, group): (Source<P>, Group),
-        token: Token,
-        (sender, kept): (Sender, Kept),
-    ) {
+    fn open_bursts(&mut self, layers: &mut Layers<P, C>, to: BurstRecipient<P>, transfer: Transferring) {
+        let BurstRecipient { source, group, token, .. } = to;
         if !self.incoming.admits(group, token.places(), layers.transport.config.limits.incoming) {
             layers.transport.stats.overloaded += 1;
             return;
         }
-        let Ok(peer) = self.open_peer(layers, now, source.from, group) else { return };
-        let purpose = Purpose::Response(group);
-        let Some(mut opening) = self.burst_opening(layers, now, purpose, (token.clone(), source.local), (sender, kept))
-        else {
-            return;
-        };
+        let Ok(peer) = self.open_peer(layers, source.from, group) else { return };
+        let place = Place { peer, token: token.clone(), local: source.local };
+        let Some(mut opening) = self.burst_opening(layers, Purpose::Response(group), place, transfer) else { return };
         let key = opening.transfer.as_ref().and_then(|transfer| transfer.key());
         self.incoming.take_share(group, &token);
-        let Some(exchange) = layers.transport.open(now, peer, &mut opening) else {
+        let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) else {
             return self.incoming.give_back(group, &token);
         };
         if let Some(key) = key {
@@ -244,16 +252,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn burst_opening(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         purpose: Purpose,
-        (token, local): (Token, Option<IpAddr>),
-        (sender, kept): (Sender, Kept),
+        to: Place,
+        mut transfer: Transferring,
     ) -> Option<Opening> {
-        let confirmable = kept.confirmable;
-        let mut transfer = Transferring::new(Work::Kept(sender, kept));
+        let Place { token, local, .. } = to;
+        let confirmable = transfer.is_confirmable();
         let (mut code, mut body) = (Code::CONTENT, Body::EMPTY);
         if confirmable {
-            let payload = self.next_payload(layers, now, &mut transfer, token.clone())?;
+            let payload = self.next_payload(layers, &mut transfer, token.clone())?;
             (code, body, transfer.token) = (payload.code, payload.body, Some(payload.token));
         }
         let reliability = if confirmable { Reliability::Confirmable } else { Reliability::NeverConfirmable };
@@ -272,11 +279,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Continues a response in sets after one of its messages was acknowledged: with the next
     /// payload if each is acknowledged, otherwise with the blocks after the first. Returns `false`
     /// if nothing follows.
-    pub(super) fn continue_bursts_after_ack(&mut self, layers: &mut Layers<P, C>, now: Instant, index: u32) -> bool {
+    pub(super) fn continue_bursts_after_ack(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, purpose, base) = (exchange.peer, exchange.purpose, exchange.token.clone());
         let round_trip = exchange
-            .course(now)
+            .course(layers.now)
             .acknowledged_after
             .map(|time| time.max(layers.transport.config.envelope.timeout_floor));
         if exchange.successor.is_some() {
@@ -293,26 +300,31 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 true => sender.begin_behind_first(round_trip),
                 false => !sender.has_left() || kept.all && sender.begin_set(),
             };
-        let payload = if goes_on && !in_sets { self.next_payload(layers, now, &mut transfer, base) } else { None };
+        let payload = if goes_on && !in_sets { self.next_payload(layers, &mut transfer, base) } else { None };
         if !goes_on || !in_sets && payload.is_none() {
             layers.transport.exchanges.put_back(index, transfer);
             return false;
         }
         if let Purpose::Notification(observer) = purpose {
             let observer = ObserverIndex::of(observer);
-            self.observers.acknowledged(now, observer, false);
+            self.observers.acknowledged(layers.now, observer, false);
         }
         match payload {
             Some(Payload { token, body, .. }) => {
                 transfer.token = Some(token);
-                layers.transport.exchanges.go_on(now, &mut layers.transport.peers, index, (transfer, body), None);
+                layers.transport.exchanges.go_on(
+                    layers.now,
+                    &mut layers.transport.peers,
+                    index,
+                    NextMessage { transfer, body, token: None },
+                );
             }
             None => {
                 layers.transport.exchanges.put_back(index, transfer);
-                layers.transport.exchanges.go_on_with_set(now, &mut layers.transport.peers, index);
+                layers.transport.exchanges.go_on_with_set(layers.now, &mut layers.transport.peers, index);
             }
         }
-        layers.transport.admit_waiting(now, peer);
+        layers.transport.admit_waiting(layers.now, peer);
         true
     }
 
@@ -320,10 +332,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn continue_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         id: ExchangeId,
         token: Token,
-        (numbers, to_the_end): (&[u32], bool),
+        WantedBlocks { numbers, to_the_end }: WantedBlocks<'_>,
     ) {
         let index = id.index;
         let exchange = layers.transport.exchanges.get(index);
@@ -338,10 +349,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         };
         let (observed, confirmable, outdated) = (kept.sequence.is_some(), kept.confirmable, kept.outdated);
         let next = if to_the_end { numbers.first().copied() } else { None };
-        let continued = next.map_or(Follows::Nothing, |next| sender.go_on(now, next));
+        let continued = next.map_or(Follows::Nothing, |next| sender.go_on(layers.now, next));
         let missing = match continued {
-            Follows::Nothing if confirmable => sender.send_acknowledged_again(now, numbers),
-            Follows::Nothing => sender.send_again(now, numbers),
+            Follows::Nothing if confirmable => sender.send_acknowledged_again(layers.now, numbers),
+            Follows::Nothing => sender.send_again(layers.now, numbers),
             _ => Follows::Nothing,
         };
         // A notification keeps the token of the observation; the token of a retransmission must not
@@ -363,17 +374,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             exchange.token = token;
         }
         if continued == Follows::Set {
-            layers.transport.exchanges.set_answered(now, &mut layers.transport.peers, index);
+            layers.transport.exchanges.set_answered(layers.now, &mut layers.transport.peers, index);
             if outdated {
-                return self.bursts_over(layers, now, index);
+                return self.bursts_over(layers, index);
             }
-            layers.transport.exchanges.go_on_with_set(now, &mut layers.transport.peers, index);
-            return layers.transport.admit_waiting(now, layers.transport.exchanges.get(index).peer);
+            layers.transport.exchanges.go_on_with_set(layers.now, &mut layers.transport.peers, index);
+            return layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(index).peer);
         }
         match missing {
             Follows::Set => {
-                let next = layers.transport.exchanges.set_missing(now, &mut layers.transport.peers, index);
-                layers.transport.follow(now, index, &next);
+                let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
+                layers.transport.follow(layers.now, index, &next);
             }
             // A client that requests too much gets nothing more until it has been quiet for the
             // maximum time that a response may take.
@@ -396,39 +407,25 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Sends the remaining blocks after the first response to an observer, unless there is a newer
     /// state.
-    fn notify_behind_first(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        observer: ObserverIndex,
-        what: &StoredResponse,
-    ) {
+    fn notify_behind_first(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex, what: &StoredResponse) {
         if self.observers.progress(observer) != Progress::Idle {
             return;
         }
         let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
         let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 1);
         sender.begin_set();
-        let kept = self.kept(what, None);
-        let Place { peer, token, local } = self.observers.place(observer);
-        let purpose = Purpose::Notification(observer.number());
-        let Some(mut opening) = self.burst_opening(layers, now, purpose, (token, local), (sender, kept)) else {
-            return;
-        };
-        if let Some(exchange) = layers.transport.open(now, peer, &mut opening) {
+        let transfer = Transferring::new(Work::Kept(sender, self.kept(what, None)));
+        let (place, purpose) = (self.observers.place(observer), Purpose::Notification(observer.number()));
+        let peer = place.peer;
+        let Some(mut opening) = self.burst_opening(layers, purpose, place, transfer) else { return };
+        if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
             self.remember_bursts(layers, what.key, exchange);
         }
     }
 
     /// Supersedes a state that is being sent in bursts.
-    pub(super) fn supersede_set(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        observer: ObserverIndex,
-        id: ExchangeId,
-    ) {
+    pub(super) fn supersede_set(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex, id: ExchangeId) {
         if !self.observers.is_behind(observer) {
             return;
         }
@@ -439,13 +436,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Work::Kept(sender, kept) => in_sets && !kept.outdated && (waits || sender.may_restart()),
             Work::Blocks(_) | Work::Sets(_) => false,
         };
-        let next = if may_restart { self.observers.message(now, observer) } else { None };
+        let next = if may_restart { self.observers.message(layers.now, observer) } else { None };
         let restarted = next.is_some_and(|message| {
             let reliability = message.reliability;
             if reliability == Reliability::Confirmable {
                 return false;
             }
-            let (content, rest) = self.cut_notification(layers, now, message);
+            let (content, rest) = self.cut_notification(layers, message);
             let renewed = rest.and_then(|what| Some((what.key, self.whole_state(&what, reliability)?)));
             let Some((key, renewed)) = renewed else { return false };
             let (Work::Kept(sender, kept), Work::Kept(new, of)) = (&mut transfer.work, &renewed.work) else {

@@ -21,7 +21,7 @@ use crate::security::Security;
 use crate::shares::Group;
 use crate::store::Number;
 use crate::transport::{Received, Remembered, Reply, RequestId, Sender, Source};
-use conche_cc::{Controller, Instant};
+use conche_cc::Controller;
 
 /// A received request.
 #[derive(Clone, Debug)]
@@ -39,6 +39,20 @@ pub(crate) struct Arrival<P> {
     /// Protection of the request, also for its answer.
     pub(crate) security: Security,
 }
+
+/// A received request that is being processed: its arrival, and the message, unprotected.
+pub(crate) struct ReceivedRequest<'a, P> {
+    pub(crate) arrival: &'a Arrival<P>,
+    pub(crate) message: &'a Message<'a>,
+}
+
+impl<P> Clone for ReceivedRequest<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for ReceivedRequest<'_, P> {}
 
 /// Resources held by an accepted request.
 pub(crate) struct Resources {
@@ -74,29 +88,23 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Handles a request: a new one, a duplicate of a remembered one (RFC 7252 §4.5), or one to be
     /// refused. An accepted request has room for its response, without a time limit.
     #[inline]
-    pub(crate) fn receive_request(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        sender: &Sender<P>,
-        message: &Message<'_>,
-    ) {
+    pub(crate) fn receive_request(&mut self, layers: &mut Layers<P, C>, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, peer, validated } = sender;
         let limiter = layers.transport.limiters.as_mut().and_then(|limiters| limiters.requests.as_mut());
-        if limiter.is_some_and(|limiter| !limiter.admits(now, Group::of(hash))) {
+        if limiter.is_some_and(|limiter| !limiter.admits(layers.now, Group::of(hash))) {
             layers.transport.stats.limited += 1;
             return;
         }
-        let allowance = if validated { None } else { self.allowance(layers, now, &source, hash, message) };
+        let allowance = if validated { None } else { self.allowance(layers, &source, hash, message) };
         let what = layers.transport.fingerprint(source, hash, message);
         if self.is_held(layers, hash, what, allowance) {
             return;
         }
-        if let Some(remembered) = layers.transport.received.find(now, what) {
+        if let Some(remembered) = layers.transport.received.find(layers.now, what) {
             return layers.transport.receive_copy(source, message, remembered, allowance);
         }
         if message.ty() == Type::NonConfirmable
-            && peer.is_some_and(|peer| layers.transport.lacks_ids(now, peer, message))
+            && peer.is_some_and(|peer| layers.transport.lacks_ids(layers.now, peer, message))
         {
             layers.transport.stats.overloaded += 1;
             return;
@@ -106,45 +114,40 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let arrival = Arrival { source, hash, what, group, allowance, came, security };
         #[cfg(feature = "oscore")]
         if message.option(OptionNumber::OSCORE).is_some() && layers.has_contexts() {
-            return self.receive_protected(layers, now, arrival, message);
+            return self.receive_protected(layers, arrival, message);
         }
-        self.receive_arrived(layers, now, &arrival, message);
+        self.receive_arrived(layers, ReceivedRequest { arrival: &arrival, message });
     }
 
     /// Handles a request that is not a duplicate, after unprotecting it if necessary.
     #[inline]
-    pub(super) fn receive_arrived(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) {
+    pub(super) fn receive_arrived(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) {
+        let ReceivedRequest { arrival, message } = received;
         let acceptable = self.acceptable(layers, message, &arrival.security);
         let said = match &acceptable {
             Ok(said) => said,
-            Err((code, diagnostic)) => return self.refuse(layers, now, arrival, message, (*code, diagnostic)),
+            Err((code, diagnostic)) => return self.refuse(layers, received, *code, diagnostic),
         };
-        if self.challenges(layers, now, arrival, message, &said.asked) {
+        if self.challenges(layers, received, &said.asked) {
             return;
         }
         let mut whole = Delivery::AsItIs;
         if said.asked.is_in_sets() {
-            match self.receive_of_set(layers, now, arrival, message, &said.asked) {
+            match self.receive_of_set(layers, received, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
         } else if !said.asked.is_plain() {
-            if self.receive_of_stream(layers, now, arrival, message, *said) {
+            if self.receive_of_stream(layers, received, *said) {
                 return;
             }
-            match self.receive_block(layers, now, arrival, message, &said.asked) {
+            match self.receive_block(layers, received, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
         }
-        let taken_in = match self.with_place(layers, now, arrival, *said) {
-            Ok(said) => self.take_in(layers, now, arrival, message, &said),
+        let taken_in = match self.with_place(layers, arrival, *said) {
+            Ok(said) => self.take_in(layers, received, &said),
             Err(Full) => None,
         };
         let Some(id) = taken_in else {
@@ -152,10 +155,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             if let Delivery::Received(key) = whole {
                 self.drop_upload(key);
             }
-            return self.refuse(layers, now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+            return self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
         };
         if !self.observers.is_empty() {
-            self.observation_renewed(layers, now, id, message);
+            self.observation_renewed(layers, id, message);
         }
         layers.transport.stats.requests_received += 1;
         let message = match whole {
@@ -174,17 +177,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn take_in(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         said: &RequestOptions,
     ) -> Option<RequestId> {
+        let ReceivedRequest { arrival, message } = received;
         let places = Token::places_of(message.token_bytes().len());
         if !self.incoming.admits(arrival.group, places, layers.transport.config.limits.incoming) {
             return None;
         }
-        let taken = self.take_in_place(layers, now, arrival, message)?;
-        let id = self.incoming.insert(now, || arrival.waiting(message, said, taken))?;
+        let taken = self.take_in_place(layers, received)?;
+        let id = self.incoming.insert(layers.now, || arrival.waiting(message, said, taken))?;
         self.incoming.protect(id, &arrival.security);
         Some(id)
     }
@@ -195,16 +197,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn take_in_place(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
     ) -> Option<Resources> {
+        let ReceivedRequest { arrival, message } = received;
         let &Arrival { source, what, group, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
-        let peer = if confirmable { None } else { Some(self.open_peer(layers, now, source.from, group).ok()?) };
-        let remembered = layers.transport.remember(now, Received { what, confirmable, idempotent }, reply);
+        let peer = if confirmable { None } else { Some(self.open_peer(layers, source.from, group).ok()?) };
+        let remembered = layers.transport.remember(layers.now, Received { what, confirmable, idempotent }, reply);
         if remembered.is_none() && idempotent.is_err() {
             return None;
         }
@@ -220,36 +221,30 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Receives a request with an OSCORE option. The inner message is processed if the protection
     /// is valid; otherwise an unprotected error is sent, which reveals nothing of it.
     #[cfg(feature = "oscore")]
-    fn receive_protected(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: Arrival<P>,
-        message: &Message<'_>,
-    ) {
+    fn receive_protected(&mut self, layers: &mut Layers<P, C>, arrival: Arrival<P>, message: &Message<'_>) {
         if message.option(OptionNumber::EDHOC).is_some() {
-            return self.receive_combined(layers, now, arrival, message);
+            return self.receive_combined(layers, arrival, message);
         }
         let Some(protection) = layers.protection.as_deref_mut() else { return };
-        match protection.contexts.unprotect_request(now, message, &mut layers.pool) {
+        match protection.contexts.unprotect_request(layers.now, message, &mut layers.pool) {
             Ok(unprotected) => {
                 let (inner, security) = (unprotected.message, Security::by(unprotected.binding));
                 let mut arrival = Arrival { security, ..arrival };
                 if arrival.allowance.is_some() {
                     if inner.option(OptionNumber::ECHO).is_some() {
                         // The Echo option that proves the address is in the inner message.
-                        arrival.allowance = self.allowance(layers, now, &arrival.source, arrival.hash, &inner.view());
+                        arrival.allowance = self.allowance(layers, &arrival.source, arrival.hash, &inner.view());
                     }
                     arrival.allowance = arrival.allowance.map(|allowance| {
                         let beside = u16::try_from(arrival.security.response_bytes()).unwrap_or(u16::MAX);
                         NonZeroU16::new(allowance.get().saturating_sub(beside)).unwrap_or(NonZeroU16::MIN)
                     });
                 }
-                self.receive_arrived(layers, now, &arrival, &inner.view());
+                self.receive_arrived(layers, ReceivedRequest { arrival: &arrival, message: &inner.view() });
             }
             Err(refused) => {
                 protection.refused += 1;
-                let answer = protection.contexts.refusal(now, &refused);
+                let answer = protection.contexts.refusal(layers.now, &refused);
                 layers.ask_to_reserve();
                 // A Non-confirmable request is ignored, since a response would need state, unless
                 // its sender can continue only if it learns the reason.
@@ -257,7 +252,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. } | Refused::UnknownContext);
                 let asked = tells || message.ty() == Type::Confirmable;
                 if let Some((code, body)) = answer.filter(|_| asked) {
-                    self.answer_at_once(layers, now, &arrival, message, code, &body);
+                    self.answer_at_once(layers, ReceivedRequest { arrival: &arrival, message }, code, &body);
                 }
             }
         }
@@ -265,20 +260,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles a request with the options OSCORE and EDHOC.
     #[cfg(feature = "oscore")]
-    fn receive_combined(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: Arrival<P>,
-        message: &Message<'_>,
-    ) {
-        match layers.agreed(now, message) {
-            Ok(rest) => self.receive_protected(layers, now, arrival, &rest.view()),
+    fn receive_combined(&mut self, layers: &mut Layers<P, C>, arrival: Arrival<P>, message: &Message<'_>) {
+        match layers.agreed(message) {
+            Ok(rest) => self.receive_protected(layers, arrival, &rest.view()),
             Err((code, body)) => {
                 layers.count_refused();
                 // A refused Non-confirmable request is treated as lost, like other protected ones.
                 if message.ty() == Type::Confirmable {
-                    self.answer_at_once(layers, now, &arrival, message, code, &body);
+                    self.answer_at_once(layers, ReceivedRequest { arrival: &arrival, message }, code, &body);
                 }
             }
         }

@@ -6,12 +6,12 @@ use alloc::string::String;
 use super::Server;
 use super::group::Leisurely;
 use super::pending_requests::{Came, Interest, Keeping, Waiting};
-use super::receive::Arrival;
+use super::receive::{Arrival, ReceivedRequest};
 use super::validation::needs_proof;
 use crate::PeerKey;
 use crate::codec::{
-    BLOCK_BYTES, Block, Body, Code, MARKER_BYTES, Message, MessageId, NoResponse, OBSERVE_BYTES, OptionNumber,
-    Overhead, SIZE_BYTES, Type,
+    BLOCK_BYTES, Block, Body, Code, Header, MARKER_BYTES, MessageId, NoResponse, OBSERVE_BYTES, OptionNumber, Overhead,
+    SIZE_BYTES, Type,
 };
 use crate::config::SourceValidation;
 use crate::error::{RespondError, SupersedeError};
@@ -25,14 +25,27 @@ use crate::transport::{
     Content, Departure, Exchange, ExchangeId, Opening, Purpose, Received, Reliability, Reply, RequestId, Response,
     Source, allows, encode, encoded,
 };
-use conche_cc::{Controller, Instant};
+use conche_cc::Controller;
+
+/// A request that is being answered, and its protection.
+pub(super) struct AnsweredRequest<'a, P> {
+    pub(super) waiting: &'a Waiting<P>,
+    pub(super) security: &'a Security,
+}
+
+impl<P> Clone for AnsweredRequest<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for AnsweredRequest<'_, P> {}
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Answers a request.
     pub(crate) fn respond(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
         mut response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
@@ -44,39 +57,40 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let reserved = waiting.rules.keeping() == Keeping::Reserved;
         let overhead = Overhead::of(&waiting.token).with(self.incoming.security(request).response_bytes());
         if Self::is_unwanted(waiting, &response) {
-            self.ignore(layers, now, request);
+            self.ignore(layers, request);
             return Ok(None);
         }
         self.check_code(&response)?;
-        if self.parts.streams.len() > 0 && self.answered_at_once(layers, now, request, &response)? {
+        if self.parts.streams.len() > 0 && self.answered_at_once(layers, request, &response)? {
             return Ok(None);
         }
-        let observer = self.observer_with_room(layers, now, request, &response);
+        let observer = self.observer_with_room(layers, request, &response);
         // The Observe option is added to the first block only, not to further ones (RFC 7959 §2.6).
         let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
         if !plain || !layers.transport.config.goes_whole(beside, &response.body) {
             let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
             let to = self.recipient(layers, waiting, beside);
-            response = self.cut_response(layers, now, &to, response)?;
+            response = self.cut_response(layers, &to, response)?;
         } else if reserved {
             let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
             let key = self.recipient(layers, waiting, beside).key;
             self.representations.forget(key);
         }
         if let Some(observer) = observer {
-            response.body = self.first_response(now, observer, &response);
+            response.body = self.first_response(layers.now, observer, &response);
         }
         self.check(layers, &response, overhead)?;
         let rest = if plain { None } else { self.rest_in_sets(request, observer, &response) };
         let security = self.incoming.security(request).clone();
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let code = response.code;
-        let exchange = self.send_response(layers, now, (&waiting, &security), observer, response);
+        let exchange =
+            self.send_response(layers, AnsweredRequest { waiting: &waiting, security: &security }, observer, response);
         if let Some(observer) = observer {
-            self.registration_answered(layers, now, observer, code, exchange);
+            self.registration_answered(layers, observer, code, exchange);
         }
         if let Some((block, observer)) = rest {
-            self.send_behind_first(layers, now, &waiting, block, observer);
+            self.send_behind_first(layers, &waiting, block, observer);
         }
         // A Non-confirmable response that waits for a message ID is not reported further.
         Ok(exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some_and(Exchange::is_reportable)))
@@ -103,18 +117,18 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn send_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (waiting, security): (&Waiting<P>, &Security),
+        request: AnsweredRequest<'_, P>,
         observer: Option<ObserverIndex>,
         mut response: Response,
     ) -> Option<ExchangeId> {
+        let waiting = request.waiting;
         if waiting.allowance.is_some() {
             if needs_proof(waiting, &response) {
-                response = self.hold_response(layers, now, waiting, security, response)?;
+                response = self.hold_response(layers, request, response)?;
             }
             response.reliability = Some(Reliability::NeverConfirmable);
         }
-        self.send_now(layers, now, (waiting, security), observer, response)
+        self.send_now(layers, request, observer, response)
     }
 
     /// Sends the response to a message, regardless of the allowance of its source.
@@ -122,50 +136,45 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn send_now(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (waiting, security): (&Waiting<P>, &Security),
+        request: AnsweredRequest<'_, P>,
         observer: Option<ObserverIndex>,
         response: Response,
     ) -> Option<ExchangeId> {
+        let waiting = request.waiting;
         match waiting.peer.map(Number::get) {
             Some(_) if waiting.is_to_group() => {
-                self.respond_at_leisure(layers, now, waiting.clone(), response);
+                self.respond_at_leisure(layers, waiting.clone(), response);
                 None
             }
             Some(peer) if !waiting.can_piggyback() => {
-                self.respond_separately(layers, now, (waiting, security), (peer, observer), response)
+                self.respond_separately(layers, request, peer, observer, response)
             }
             _ => {
-                self.piggyback(layers, (waiting, security), &response);
+                self.piggyback(layers, request, &response);
                 None
             }
         }
     }
 
     /// Acknowledges a request with an Empty ACK now, because the response will take long.
-    pub(crate) fn acknowledge(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        request: RequestId,
-    ) -> Result<(), RespondError> {
+    pub(crate) fn acknowledge(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Result<(), RespondError> {
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         if waiting.can_piggyback() {
-            self.piggybacking_over(layers, now, request);
+            self.piggybacking_over(layers, request);
         }
         self.incoming.get(request).map(drop).ok_or(RespondError::NotPending)
     }
 
     /// Drops a request without a response: it is acknowledged if Confirmable, and forgotten after
     /// its lifetime.
-    pub(crate) fn ignore(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
-        self.unregister(layers, now, request);
+    pub(crate) fn ignore(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
+        self.unregister(layers, request);
         self.forget_stream(layers, request, None);
         let Some(waiting) = self.incoming.remove(request) else { return };
         if waiting.can_piggyback() {
             self.reply(layers, &waiting, Reply::EmptyAck);
         }
-        self.answered(layers, now, &waiting);
+        self.answered(layers, &waiting);
     }
 
     /// Replaces an outdated separate response that is outstanding or queued.
@@ -183,7 +192,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let security = found.security.clone();
         self.check_code(&response)?;
         self.check(layers, &response, overhead.with(security.response_bytes()))?;
-        let (code, body) = layers.protect(&security, overhead, (response.code, &response.body));
+        let (code, body) = layers.protect(&security, overhead, response.code, &response.body);
         let content = Content { code, body };
         layers.transport.exchanges.supersede(&mut layers.transport.peers, exchange.index, content);
         Ok(())
@@ -192,9 +201,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Handles the end of the time for a piggybacked response: sends an Empty ACK, and the response
     /// will be separate. The response then needs the peer's state; if the peer table is full, the
     /// request is refused in the ACK.
-    pub(super) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
+    pub(super) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
-        match self.open_peer(layers, now, waiting.from, waiting.group) {
+        match self.open_peer(layers, waiting.from, waiting.group) {
             Ok(peer) => {
                 layers.transport.peers.hold(peer);
                 if layers.transport.config.source_validation != SourceValidation::Off && waiting.allowance.is_none() {
@@ -205,12 +214,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
             Err(_) => {
                 layers.transport.stats.overloaded += 1;
-                self.unregister(layers, now, request);
+                self.unregister(layers, request);
                 self.forget_stream(layers, request, Some(StreamEnd::Refused));
                 let body = layers.transport.config.try_later();
                 let security = self.incoming.security(request).clone();
                 self.incoming.remove(request);
-                self.piggyback(layers, (&waiting, &security), &Response::new(Code::SERVICE_UNAVAILABLE, body));
+                let refused = AnsweredRequest { waiting: &waiting, security: &security };
+                self.piggyback(layers, refused, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
     }
@@ -231,25 +241,22 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     #[inline]
-    fn piggyback(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        (waiting, security): (&Waiting<P>, &Security),
-        response: &Response,
-    ) {
+    fn piggyback(&mut self, layers: &mut Layers<P, C>, request: AnsweredRequest<'_, P>, response: &Response) {
+        let AnsweredRequest { waiting, security } = request;
         self.incoming.give_back(waiting.group, &waiting.token);
         let protected;
         let (code, body) = if security.is_plain() {
             (&response.code, &response.body)
         } else {
             let overhead = Overhead::of(&waiting.token);
-            protected = layers.protect(security, overhead, (response.code, &response.body));
+            protected = layers.protect(security, overhead, response.code, &response.body);
             (&protected.0, &protected.1)
         };
         let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
         let mut bytes = [0; Reply::SHORT];
         let short = match Overhead::of(token).fits(body, Reply::SHORT) {
-            true => encode(&mut bytes, ty, *code, id, token, body).and_then(|length| u8::try_from(length).ok()),
+            true => encode(&mut bytes, Header { ty, code: *code, id }, token, body)
+                .and_then(|length| u8::try_from(length).ok()),
             false => None,
         };
         let reply = match short {
@@ -281,16 +288,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn respond_separately(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        (waiting, security): (&Waiting<P>, &Security),
-        (peer, observer): (u32, Option<ObserverIndex>),
+        request: AnsweredRequest<'_, P>,
+        peer: u32,
+        observer: Option<ObserverIndex>,
         response: Response,
     ) -> Option<ExchangeId> {
+        let AnsweredRequest { waiting, security } = request;
         // The client of a Q-Block upload waits only for this response, and does not ask again (RFC
         // 9177 §4.3).
         let (code, body) = match security.is_plain() {
             true => (response.code, response.body),
-            false => layers.protect(security, Overhead::of(&waiting.token), (response.code, &response.body)),
+            false => layers.protect(security, Overhead::of(&waiting.token), response.code, &response.body),
         };
         let awaited = waiting.came == Came::Confirmable || waiting.asked.q_block1().is_some();
         let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
@@ -298,21 +306,21 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let confirmable = reliability == Reliability::Confirmable;
         let free_id = match confirmable {
             true => None,
-            false => layers.transport.message_id(now, peer).ok(),
+            false => layers.transport.message_id(layers.now, peer).ok(),
         };
         if let Some(id) = free_id {
             if let Some(observer) = observer {
-                self.observers.answer_left(now, observer, id);
+                self.observers.answer_left(layers.now, observer, id);
             }
             self.send_rejectable(layers, waiting, id, code, &body);
-            self.answered(layers, now, waiting);
+            self.answered(layers, waiting);
             return None;
         }
         if !confirmable
             && layers.transport.peers.get(peer).work().queued as usize >= layers.transport.config.limits.queue_per_peer
         {
             layers.transport.stats.responses_expired += 1;
-            self.answered(layers, now, waiting);
+            self.answered(layers, waiting);
             return None;
         }
         let mut opening = Opening {
@@ -325,8 +333,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             security: security.clone(),
             ..Opening::EMPTY
         };
-        let exchange = layers.transport.open(now, peer, &mut opening);
-        layers.transport.peers.let_go(now, peer);
+        let exchange = layers.transport.open(layers.now, peer, &mut opening);
+        layers.transport.peers.let_go(layers.now, peer);
         exchange
     }
 
@@ -347,13 +355,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Releases a request that no exchange answers.
-    pub(super) fn answered(&mut self, layers: &mut Layers<P, C>, now: Instant, waiting: &Waiting<P>) {
+    pub(super) fn answered(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>) {
         if waiting.is_to_group() {
             self.leisure.give_back(waiting.group);
         }
         self.incoming.give_back(waiting.group, &waiting.token);
         if let Some(peer) = waiting.peer.map(Number::get) {
-            layers.transport.peers.let_go(now, peer);
+            layers.transport.peers.let_go(layers.now, peer);
         }
     }
 
@@ -368,22 +376,22 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Stores the response to a group request for later.
-    fn respond_at_leisure(&mut self, layers: &mut Layers<P, C>, now: Instant, waiting: Waiting<P>, response: Response) {
+    fn respond_at_leisure(&mut self, layers: &mut Layers<P, C>, waiting: Waiting<P>, response: Response) {
         let by_default = layers.transport.config.transmission.default_leisure;
         let leisure = layers.transport.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
-        self.leisure.push(now, leisure, &mut layers.transport.random, (waiting, response.code, response.body));
+        self.leisure.push(layers.now, leisure, &mut layers.transport.random, waiting, response);
     }
 
     /// Sends the next due response to a group request as a Non-confirmable message from a unicast
     /// address. It is dropped if no message ID is free. Returns `false` if none is due.
-    pub(super) fn leisure_over(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        let due = self.leisure.made().and_then(|leisure| leisure.pop_due(now));
+    pub(super) fn leisure_over(&mut self, layers: &mut Layers<P, C>) -> bool {
+        let due = self.leisure.made().and_then(|leisure| leisure.pop_due(layers.now));
         let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
-        match waiting.peer.map(|peer| layers.transport.message_id(now, peer.get())) {
+        match waiting.peer.map(|peer| layers.transport.message_id(layers.now, peer.get())) {
             Some(Ok(id)) => self.send_rejectable(layers, &waiting, id, code, &body),
             _ => layers.transport.stats.responses_expired += 1,
         }
-        self.answered(layers, now, &waiting);
+        self.answered(layers, &waiting);
         true
     }
 
@@ -393,17 +401,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn refuse(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        why: (Code, &str),
+        received: ReceivedRequest<'_, P>,
+        code: Code,
+        diagnostic: &str,
     ) {
-        let (code, diagnostic) = why;
+        let ReceivedRequest { arrival, message } = received;
         if NoResponse::of(message).suppresses(code) {
             if message.ty() == Type::Confirmable {
                 match arrival.security.is_plain() {
                     true => layers.transport.push_empty(arrival.source, Type::Acknowledgement, message.id()),
-                    false => layers.transport.acknowledge_empty(now, arrival.source, arrival.what, message.id()),
+                    false => layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.what, message.id()),
                 }
             }
             return;
@@ -413,9 +420,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let body = match code {
             Code::SERVICE_UNAVAILABLE => layers.transport.config.try_later(),
-            _ => self.explanation(layers, code, diagnostic, (message, &arrival.security)),
+            _ => self.explanation(layers, received, code, diagnostic),
         };
-        self.answer_at_once(layers, now, arrival, message, code, &body);
+        self.answer_at_once(layers, received, code, &body);
     }
 
     /// Refuses a request as [`refuse`](Self::refuse) does, but remembers a Confirmable one because
@@ -423,37 +430,29 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn refuse_with_copies(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        why: (Code, &str),
+        received: ReceivedRequest<'_, P>,
+        code: Code,
+        diagnostic: &str,
     ) {
-        let (code, diagnostic) = why;
+        let message = received.message;
         if message.ty() != Type::Confirmable || NoResponse::of(message).suppresses(code) {
-            return self.refuse(layers, now, arrival, message, why);
+            return self.refuse(layers, received, code, diagnostic);
         }
-        let body = self.explanation(layers, code, diagnostic, (message, &arrival.security));
-        let (code, body) = self.as_it_may_leave(layers, now, arrival, message, (code, &body));
-        self.answer_remembered(layers, now, arrival, message, code, &body);
+        let body = self.explanation(layers, received, code, diagnostic);
+        let (code, body) = self.as_it_may_leave(layers, received, code, &body);
+        self.answer_remembered(layers, received, code, &body);
     }
 
     /// Returns the answer to a request, or a smaller one that allowance and message size permit.
     fn as_it_may_leave(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        answer: (Code, &Body),
+        received: ReceivedRequest<'_, P>,
+        code: Code,
+        body: &Body,
     ) -> (Code, Body) {
-        let (code, body) = self.within_allowance(
-            layers,
-            now,
-            &arrival.source.from,
-            arrival.allowance,
-            Overhead::of_response_to(message),
-            answer,
-        );
+        let ReceivedRequest { arrival, message } = received;
+        let (code, body) = self.within_allowance(layers, received.room(), code, body);
         // The longest tokens leave no room for a body.
         let overhead = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let fits = overhead.fits(&body, layers.transport.config.limits.message_bytes);
@@ -464,75 +463,66 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn answer_at_once(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         code: Code,
         body: &Body,
     ) {
+        let ReceivedRequest { arrival, message } = received;
         let fits = allows(arrival.allowance, Overhead::of_response_to(message).message(body));
-        if !fits && code.is_success() && self.hold_request(layers, now, arrival, message) {
+        if !fits && code.is_success() && self.hold_request(layers, received) {
             return;
         }
-        let (code, body) = self.as_it_may_leave(layers, now, arrival, message, (code, body));
+        let (code, body) = self.as_it_may_leave(layers, received, code, body);
         if arrival.security.is_plain() {
-            return self.send_at_once(layers, now, arrival, message, code, &body);
+            return self.send_at_once(layers, received, code, &body);
         }
         // A duplicate would be a replay, so it must be recognised before it is unprotected.
         if message.ty() == Type::Confirmable {
-            return self.answer_remembered(layers, now, arrival, message, code, &body);
+            return self.answer_remembered(layers, received, code, &body);
         }
-        layers.transport.remember_silence(now, arrival.what);
-        let (code, body) = layers.protect(&arrival.security, Overhead::of_response_to(message), (code, &body));
-        self.send_at_once(layers, now, arrival, message, code, &body);
+        layers.transport.remember_silence(layers.now, arrival.what);
+        let (code, body) = layers.protect(&arrival.security, Overhead::of_response_to(message), code, &body);
+        self.send_at_once(layers, received, code, &body);
     }
 
     /// Answers a request at once, and its duplicates in the same way without processing them.
     pub(super) fn answer_remembered(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         code: Code,
         body: &Body,
     ) {
+        let ReceivedRequest { arrival, message } = received;
         if message.ty() != Type::Confirmable {
             // If it cannot be remembered, a duplicate brings nothing new.
             if arrival.security.is_plain() {
-                layers.transport.remember_silence(now, arrival.what);
+                layers.transport.remember_silence(layers.now, arrival.what);
             }
-            return self.answer_at_once(layers, now, arrival, message, code, body);
+            return self.answer_at_once(layers, received, code, body);
         }
         let (id, token) = (message.id(), message.token());
-        let (code, body) = layers.protect(&arrival.security, Overhead::of(&token), (code, body));
+        let (code, body) = layers.protect(&arrival.security, Overhead::of(&token), code, body);
         let datagram = encoded(Type::Acknowledgement, code, id, &token, &body);
-        let received = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
-        match layers.transport.remember(now, received, Reply::Datagram(datagram)) {
+        let entry = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
+        match layers.transport.remember(layers.now, entry, Reply::Datagram(datagram)) {
             Some(remembered) => {
                 layers.transport.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered })
             }
-            None => self.send_at_once(layers, now, arrival, message, code, &body),
+            None => self.send_at_once(layers, received, code, &body),
         }
     }
 
     /// Sends an answer that is already protected.
-    fn send_at_once(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-        code: Code,
-        body: &Body,
-    ) {
+    fn send_at_once(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>, code: Code, body: &Body) {
+        let ReceivedRequest { arrival, message } = received;
         let &Arrival { source: to, group, .. } = arrival;
         let (ty, id) = if message.ty() == Type::Confirmable {
             (Type::Acknowledgement, message.id())
         } else {
-            let Ok(peer) = self.open_peer(layers, now, to.from, group) else { return };
-            layers.transport.peers.touch(now, peer);
-            let Ok(id) = layers.transport.message_id(now, peer) else { return };
+            let Ok(peer) = self.open_peer(layers, to.from, group) else { return };
+            layers.transport.peers.touch(layers.now, peer);
+            let Ok(id) = layers.transport.message_id(layers.now, peer) else { return };
             (Type::NonConfirmable, id)
         };
         let datagram = encoded(ty, code, id, &message.token(), body);
@@ -544,10 +534,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn explanation(
         &self,
         layers: &Layers<P, C>,
+        received: ReceivedRequest<'_, P>,
         code: Code,
         diagnostic: &str,
-        (message, security): (&Message<'_>, &Security),
     ) -> Body {
+        let (message, security) = (received.message, &received.arrival.security);
         let limits = &layers.transport.config.limits;
         let mut body = Body::builder();
         if code == Code::REQUEST_ENTITY_TOO_LARGE {

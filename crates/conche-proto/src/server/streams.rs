@@ -13,7 +13,8 @@ use core::time::Duration;
 use super::Server;
 use super::blockwise::{BEYOND, IN_ORDER, bounds};
 use super::pending_requests::{Came, Waiting};
-use super::receive::{Arrival, RequestOptions};
+use super::receive::{Arrival, ReceivedRequest, RequestOptions};
+use super::respond::AnsweredRequest;
 use crate::PeerKey;
 use crate::blockwise::{Assemblies, Bounds, Claim, Contexts, Cut, Key, Missing, NewContext, NoBlock, Representation};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage};
@@ -33,18 +34,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(in crate::server) fn receive_of_stream(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         said: RequestOptions,
     ) -> bool {
+        let arrival = received.arrival;
         if self.parts.made().is_none() {
             return false;
         }
         let key = self.key(layers, arrival.hash, arrival.source, &said.asked);
         match (said.asked.block1(), said.asked.block2().filter(|block| block.num > 0)) {
-            (Some(block), _) => self.receive_part(layers, now, arrival, message, said, (key, block)),
-            (None, Some(block)) => self.receive_ask(layers, now, arrival, message, said, (key, block)),
+            (Some(block), _) => self.receive_part(layers, received, said, key, block),
+            (None, Some(block)) => self.receive_ask(layers, received, said, key, block),
             (None, None) => false,
         }
     }
@@ -54,23 +54,21 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn answer_late(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         said: RequestOptions,
         key: Key,
     ) {
         let Some(Stream { request, phase: Phase::Answered(response) }) = self.parts.streams.contexts.remove(key) else {
             return;
         };
-        if self.reopen(layers, now, request, (arrival, message, said)) {
+        if self.reopen(layers, request, received, said) {
             self.incoming.let_place_go(request);
             self.incoming.answer_whole(request);
-            if self.respond(layers, now, request, response).is_err() {
-                let _ = self.respond(layers, now, request, Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY));
+            if self.respond(layers, request, response).is_err() {
+                let _ = self.respond(layers, request, Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY));
             }
         } else {
-            self.release_stream(layers, now, request);
+            self.release_stream(layers, request);
         }
     }
 
@@ -79,35 +77,36 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn reopen(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
-        (arrival, message, said): (&Arrival<P>, &Message<'_>, RequestOptions),
+        received: ReceivedRequest<'_, P>,
+        said: RequestOptions,
     ) -> bool {
+        let ReceivedRequest { arrival, message } = received;
         let places = layers.transport.config.limits.incoming;
         let fits = self.incoming.admits_next(request, arrival.group, &message.token(), places);
-        let taken = if fits { self.take_in_place(layers, now, arrival, message) } else { None };
+        let taken = if fits { self.take_in_place(layers, received) } else { None };
         let Some(taken) = taken else {
             layers.transport.stats.overloaded += 1;
-            self.refuse(layers, now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+            self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
             return false;
         };
         let mut waiting = arrival.waiting(message, &said, taken);
-        if let Some(before) = self.release(layers, now, request) {
+        if let Some(before) = self.release(layers, request) {
             // The fingerprint of the earlier message is kept, since a FETCH need not repeat its
             // payload.
             waiting.asked.what = before.asked.what;
         }
-        self.incoming.go_on(now, request, waiting);
+        self.incoming.go_on(layers.now, request, waiting);
         self.incoming.protect(request, &arrival.security);
         if !self.observers.is_empty() {
-            self.registration_continued(layers, now, request, message);
+            self.registration_continued(layers, request, message);
         }
         true
     }
 
     /// Closes the open message of a request, if there is one, with at most an Empty ACK. A later
     /// message will be answered in its place.
-    fn release(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) -> Option<Waiting<P>> {
+    fn release(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Waiting<P>> {
         let waiting = self.incoming.pause(request)?;
         if waiting.can_piggyback() {
             self.reply(layers, &waiting, Reply::EmptyAck);
@@ -116,39 +115,33 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.incoming.give_back(waiting.group, &waiting.token);
         }
         if let Some(peer) = waiting.peer.map(Number::get) {
-            layers.transport.peers.let_go(now, peer);
+            layers.transport.peers.let_go(layers.now, peer);
         }
         Some(waiting)
     }
 
     /// Answers the open message of a request that keeps its place.
-    fn answer_part(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        request: RequestId,
-        response: Response,
-    ) -> Option<ExchangeId> {
+    fn answer_part(&mut self, layers: &mut Layers<P, C>, request: RequestId, response: Response) -> Option<ExchangeId> {
         let waiting = self.incoming.pause(request)?;
         let security = self.incoming.security(request).clone();
-        self.send_response(layers, now, (&waiting, &security), None, response)
+        self.send_response(layers, AnsweredRequest { waiting: &waiting, security: &security }, None, response)
     }
 
     /// Ends a body early and reports it to the application.
-    fn end_stream(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key, reason: StreamEnd) {
+    fn end_stream(&mut self, layers: &mut Layers<P, C>, key: Key, reason: StreamEnd) {
         let Some(Stream { request, phase }) = self.parts.streams.contexts.remove(key) else { return };
-        self.release_stream(layers, now, request);
+        self.release_stream(layers, request);
         if !matches!(phase, Phase::Answered(_)) {
             layers.announce(Event::StreamOver { request, reason });
         }
     }
 
     /// Drops a request that will get no response, together with the observer that it registered.
-    fn release_stream(&mut self, layers: &mut Layers<P, C>, now: Instant, request: RequestId) {
-        self.unregister(layers, now, request);
-        self.release(layers, now, request);
+    fn release_stream(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
+        self.unregister(layers, request);
+        self.release(layers, request);
         if let Some(waiting) = self.incoming.remove(request) {
-            self.answered(layers, now, &waiting);
+            self.answered(layers, &waiting);
         }
     }
 
@@ -164,13 +157,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(in crate::server) fn answered_at_once(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
         response: &Response,
     ) -> Result<bool, RespondError> {
         let Some(key) = self.stream_of(layers, request) else { return Ok(false) };
         let Some(waiting) = self.open_message(request) else {
-            let stream = self.parts.streams.find(now, key).ok_or(RespondError::NotPending)?;
+            let stream = self.parts.streams.find(layers.now, key).ok_or(RespondError::NotPending)?;
             stream.phase = Phase::Answered(response.clone());
             return Ok(true);
         };
@@ -202,13 +194,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Ends a body that the client has not continued in time. Returns `false` if there is none.
     /// While the client waits for the application, the body does not end.
-    pub(in crate::server) fn stream_expired(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(now)) else { return false };
-        let Some(stream) = self.parts.streams.find(now, key) else { return true };
+    pub(in crate::server) fn stream_expired(&mut self, layers: &mut Layers<P, C>) -> bool {
+        let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(layers.now)) else {
+            return false;
+        };
+        let Some(stream) = self.parts.streams.find(layers.now, key) else { return true };
         let request = stream.request;
         // At the end of time nothing can be postponed.
-        if self.open_message(request).is_none() || now == Instant::FAR_FUTURE {
-            self.end_stream(layers, now, key, StreamEnd::Abandoned);
+        if self.open_message(request).is_none() || layers.now == Instant::FAR_FUTURE {
+            self.end_stream(layers, key, StreamEnd::Abandoned);
         }
         true
     }
@@ -240,14 +234,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn continue_request(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
     ) -> Result<Option<ExchangeId>, RespondError> {
         let key = self.stream_of(layers, request).ok_or(RespondError::NotPending)?;
-        let comes = self.parts.streams.find(now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
+        let comes =
+            self.parts.streams.find(layers.now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
         let waiting = self.open_message(request).filter(|_| comes).ok_or(RespondError::NotPending)?;
         let block = waiting.asked.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
-        Ok(self.answer_part(layers, now, request, Response::new(Code::CONTINUE, self.continuing(layers, block))))
+        Ok(self.answer_part(layers, request, Response::new(Code::CONTINUE, self.continuing(layers, block))))
     }
 
     /// Receives a block of a request body. Returns `false` if the application does not take the
@@ -255,15 +249,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn receive_part(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         said: RequestOptions,
-        (key, block): (Key, Block),
+        key: Key,
+        block: Block,
     ) -> bool {
+        let ReceivedRequest { arrival, message } = received;
         let (code, payload) = (message.code(), message.payload());
         let digest = layers.transport.hash.digest(code.0, payload);
-        let known = self.parts.streams.find(now, key).is_some();
+        let known = self.parts.streams.find(layers.now, key).is_some();
         let begins = block.num == 0 && block.more && self.parts.streams.wants(message);
         if !known && !begins {
             return false;
@@ -272,11 +266,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let fits = if block.more { payload.len() == block.size.bytes() } else { payload.len() <= block.size.bytes() };
         if !fits {
             let why = "the payload is not as long as the block's size says";
-            self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, why));
+            self.refuse(layers, received, Code::BAD_REQUEST, why);
             return true;
         }
-        let Some(stream) = self.parts.streams.find(now, key) else {
-            self.begin_stream(layers, now, arrival, message, said, (key, digest));
+        let Some(stream) = self.parts.streams.find(layers.now, key) else {
+            self.begin_stream(layers, received, said, key, digest);
             return true;
         };
         let request = stream.request;
@@ -288,10 +282,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let answered = matches!(stream.phase, Phase::Answered(_));
         let open = self.open_message(request).is_some();
         match fit {
-            Fit::Next if answered => self.answer_late(layers, now, arrival, message, said, key),
+            Fit::Next if answered => self.answer_late(layers, received, said, key),
             Fit::Next if !open => {
-                if self.reopen(layers, now, request, (&validated(arrival), message, said)) {
-                    self.parts.streams.find(now, key).into_iter().for_each(|stream| {
+                if self.reopen(layers, request, ReceivedRequest { arrival: &validated(arrival), message }, said) {
+                    self.parts.streams.find(layers.now, key).into_iter().for_each(|stream| {
                         let next = block.offset().saturating_add(payload.len());
                         stream.phase = Phase::Coming(Coming { code, next, last: digest });
                     });
@@ -301,21 +295,21 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
             // The application still has the block; its response answers this message.
             Fit::Again if open => {
-                self.reopen(layers, now, request, (&validated(arrival), message, said));
+                self.reopen(layers, request, ReceivedRequest { arrival: &validated(arrival), message }, said);
             }
             Fit::Again => {
                 let body = self.continuing(layers, block);
-                self.answer_remembered(layers, now, arrival, message, Code::CONTINUE, &body);
+                self.answer_remembered(layers, received, Code::CONTINUE, &body);
             }
             _ if block.num == 0 => {
-                self.end_stream(layers, now, key, StreamEnd::BegunAnew);
+                self.end_stream(layers, key, StreamEnd::BegunAnew);
                 if !begins {
                     return false;
                 }
-                self.begin_stream(layers, now, arrival, message, said, (key, digest));
+                self.begin_stream(layers, received, said, key, digest);
             }
             Fit::Next | Fit::Elsewhere => {
-                self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, NOT_IN_ORDER));
+                self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, NOT_IN_ORDER);
             }
         }
         true
@@ -325,38 +319,38 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn begin_stream(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         said: RequestOptions,
-        (key, digest): (Key, u64),
+        key: Key,
+        digest: u64,
     ) {
+        let ReceivedRequest { arrival, message } = received;
         if arrival.allowance.is_some() {
             // An address validation later would have no room.
-            return self.hold_or_challenge(layers, now, arrival, message);
+            return self.hold_or_challenge(layers, received);
         }
         let places = layers.transport.config.limits.incoming;
         let admitted = self.incoming.admits_in_parts(arrival.group, &message.token(), places);
-        let taken = if admitted { self.take_in_place(layers, now, arrival, message) } else { None };
-        let insert = |taken| self.incoming.insert(now, || arrival.waiting(message, &said, taken));
+        let taken = if admitted { self.take_in_place(layers, received) } else { None };
+        let insert = |taken| self.incoming.insert(layers.now, || arrival.waiting(message, &said, taken));
         let Some(id) = taken.and_then(insert) else {
             layers.transport.stats.overloaded += 1;
-            return self.refuse(layers, now, arrival, message, (Code::SERVICE_UNAVAILABLE, ""));
+            return self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
         };
         self.incoming.protect(id, &arrival.security);
         let coming = Coming::begun(message.code(), message.payload().len(), digest);
         let stream = Stream { request: id, phase: Phase::Coming(coming) };
         let new = NewContext { key, group: arrival.group, value: stream, bytes: 0 };
-        if self.parts.streams.contexts.insert(now, new, Claim::SHARE).is_err() {
+        if self.parts.streams.contexts.insert(layers.now, new, Claim::SHARE).is_err() {
             layers.transport.stats.overloaded += 1;
             let body = layers.transport.config.try_later();
             // The request waits, and the response fits.
-            let _ = self.respond(layers, now, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
+            let _ = self.respond(layers, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
             return;
         }
         self.incoming.keep_place(id);
         if !self.observers.is_empty() {
-            self.observation_renewed(layers, now, id, message);
+            self.observation_renewed(layers, id, message);
         }
         layers.transport.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut layers.pool);
@@ -373,7 +367,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn respond_in_parts(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
         response: Response,
         rest: Rest,
@@ -384,7 +377,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Err(RespondError::ToGroup);
         }
         if Self::is_unwanted(&waiting, &response) {
-            self.ignore(layers, now, request);
+            self.ignore(layers, request);
             return Ok(false);
         }
         let refusal = match waiting.asked.block2() {
@@ -393,14 +386,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             _ => None,
         };
         if let Some(refusal) = refusal {
-            return self.respond(layers, now, request, refusal).map(|_| false);
+            return self.respond(layers, request, refusal).map(|_| false);
         }
         let mut whole = Representation::beginning(response.code, &response.body, rest.size);
         let tag = layers.transport.random.next_u64().to_be_bytes();
         whole.tag(|_| tag);
         let key = self.recipient(layers, &waiting, Overhead::of(&waiting.token)).key;
         let phase = Phase::Leaving(Box::new(Leaving::new(whole, layers.transport.config.block_size)));
-        match self.parts.streams.find(now, key) {
+        match self.parts.streams.find(layers.now, key) {
             Some(stream) if stream.request == request => stream.phase = phase,
             before => {
                 let limit = layers.transport.config.limits.transfers;
@@ -409,10 +402,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     return Err(RespondError::TooManyStreams { limit });
                 }
                 if before.is_some() {
-                    self.end_stream(layers, now, key, StreamEnd::BegunAnew);
+                    self.end_stream(layers, key, StreamEnd::BegunAnew);
                 }
                 let new = NewContext { key, group: waiting.group, value: Stream { request, phase }, bytes: 0 };
-                let entered = self.parts.streams.contexts.insert(now, new, Claim::SHARE);
+                let entered = self.parts.streams.contexts.insert(layers.now, new, Claim::SHARE);
                 entered.map_err(|_| RespondError::TooManyStreams { limit })?;
                 self.incoming.keep_place(request);
             }
@@ -420,9 +413,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if waiting.asked.block1().is_some_and(|block| block.more) {
             self.incoming.answer_whole(request);
         }
-        self.unregister(layers, now, request);
+        self.unregister(layers, request);
         self.representations.forget(key);
-        self.serve(layers, now, key);
+        self.serve(layers, key);
         Ok(true)
     }
 
@@ -431,45 +424,45 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn receive_ask(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         said: RequestOptions,
-        (key, block): (Key, Block),
+        key: Key,
+        block: Block,
     ) -> bool {
+        let ReceivedRequest { arrival, message } = received;
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
         let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let (largest, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
-        let Some(stream) = self.parts.streams.find(now, key) else { return false };
+        let Some(stream) = self.parts.streams.find(layers.now, key) else { return false };
         let request = stream.request;
         let leaving = match &mut stream.phase {
             Phase::Coming(_) => return false,
             Phase::Answered(_) => {
-                self.answer_late(layers, now, arrival, message, said, key);
+                self.answer_late(layers, received, said, key);
                 return true;
             }
             Phase::Leaving(leaving) => leaving,
         };
         let code = leaving.whole.code;
-        match leaving.cut(Some(block), None, largest, (others, limit)) {
+        match leaving.cut(Some(block), None, largest, others, limit) {
             Ok(cut) => {
                 // No reply is stored: a duplicate gets the same block.
-                self.answer_at_once(layers, now, arrival, message, code, &cut.body);
-                self.release(layers, now, request);
+                self.answer_at_once(layers, received, code, &cut.body);
+                self.release(layers, request);
                 match cut.block.is_some_and(|block| block.more) {
-                    true => self.announce_wanted_of(layers, now, key),
-                    false => self.finish(layers, now, key),
+                    true => self.announce_wanted_of(layers, key),
+                    false => self.finish(layers, key),
                 }
             }
             Err(NoBlock::Missing(Missing::Later(_))) => {
-                self.reopen(layers, now, request, (arrival, message, said));
-                self.announce_wanted_of(layers, now, key);
+                self.reopen(layers, request, received, said);
+                self.announce_wanted_of(layers, key);
             }
             Err(NoBlock::Missing(Missing::Gone)) => {
-                self.refuse(layers, now, arrival, message, (Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER));
+                self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER);
             }
-            Err(_) => self.refuse(layers, now, arrival, message, (Code::BAD_REQUEST, BEYOND)),
+            Err(_) => self.refuse(layers, received, Code::BAD_REQUEST, BEYOND),
         }
         true
     }
@@ -478,7 +471,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn supply_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         request: RequestId,
         more: Bytes,
         last: bool,
@@ -492,40 +484,40 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if !taken {
             return Err(NotWanted);
         }
-        self.serve(layers, now, key);
+        self.serve(layers, key);
         Ok(())
     }
 
     /// Sends the next block of a response, if the client waits for it and it was supplied.
-    fn serve(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key) {
+    fn serve(&mut self, layers: &mut Layers<P, C>, key: Key) {
         let (largest, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
-        let Some(stream) = self.parts.made().and_then(|parts| parts.streams.find(now, key)) else { return };
+        let Some(stream) = self.parts.made().and_then(|parts| parts.streams.find(layers.now, key)) else { return };
         let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
         let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
-        let Some(waiting) = open else { return self.announce_wanted_of(layers, now, key) };
+        let Some(waiting) = open else { return self.announce_wanted_of(layers, key) };
         let protection = self.incoming.security(request).response_bytes();
         let (asked, others) = (&waiting.asked, Overhead::of(&waiting.token).with(protection));
         let code = leaving.whole.code;
-        match leaving.cut(asked.block2(), asked.block1(), largest, (others, limit)) {
+        match leaving.cut(asked.block2(), asked.block1(), largest, others, limit) {
             Ok(cut) if cut.block.is_some_and(|block| block.more) => {
-                self.answer_part(layers, now, request, Response::new(code, cut.body));
-                self.announce_wanted_of(layers, now, key);
+                self.answer_part(layers, request, Response::new(code, cut.body));
+                self.announce_wanted_of(layers, key);
             }
             Ok(cut) => {
-                self.answer_part(layers, now, request, Response::new(code, cut.body));
-                self.finish(layers, now, key);
+                self.answer_part(layers, request, Response::new(code, cut.body));
+                self.finish(layers, key);
             }
-            Err(NoBlock::Missing(Missing::Later(_))) => self.announce_wanted_of(layers, now, key),
+            Err(NoBlock::Missing(Missing::Later(_))) => self.announce_wanted_of(layers, key),
             Err(NoBlock::NoRoom | NoBlock::Missing(_)) => {
                 let code = Code::INTERNAL_SERVER_ERROR;
-                self.answer_part(layers, now, request, Response::new(code, Body::EMPTY));
-                self.end_stream(layers, now, key, StreamEnd::TooLarge);
+                self.answer_part(layers, request, Response::new(code, Body::EMPTY));
+                self.end_stream(layers, key, StreamEnd::TooLarge);
             }
         }
     }
 
-    fn announce_wanted_of(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key) {
-        let Some(stream) = self.parts.streams.find(now, key) else { return };
+    fn announce_wanted_of(&mut self, layers: &mut Layers<P, C>, key: Key) {
+        let Some(stream) = self.parts.streams.find(layers.now, key) else { return };
         let body = Unfinished::Response(stream.request);
         if let Phase::Leaving(leaving) = &mut stream.phase
             && let Some(bytes) = leaving.wants()
@@ -536,7 +528,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles that the last block of a response was sent. It can be requested again like that of
     /// any response.
-    pub(in crate::server) fn finish(&mut self, layers: &mut Layers<P, C>, now: Instant, key: Key) {
+    pub(in crate::server) fn finish(&mut self, layers: &mut Layers<P, C>, key: Key) {
         let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
         let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
         if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
@@ -544,10 +536,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         {
             // If the table is full, a repeated request for the last block goes to the application.
             let claim = Claim::Share(self.incoming.reserved());
-            let _ = self.representations.keep(now, key, group, leaving.whole, claim);
+            let _ = self.representations.keep(layers.now, key, group, leaving.whole, claim);
             self.representations.finish(key);
         }
-        self.release_stream(layers, now, stream.request);
+        self.release_stream(layers, stream.request);
     }
 }
 
@@ -648,7 +640,8 @@ impl Leaving {
         asked: Option<Block>,
         block1: Option<Block>,
         largest: BlockSize,
-        (others, limit): (Overhead, usize),
+        others: Overhead,
+        limit: usize,
     ) -> Result<Cut, NoBlock> {
         let offset = asked.map_or(0, Block::offset);
         if offset > self.served {

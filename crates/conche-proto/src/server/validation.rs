@@ -53,7 +53,8 @@ use core::time::Duration;
 
 use super::Server;
 use super::pending_requests::{Came, EMPTY_BYTES, Waiting};
-use super::receive::Arrival;
+use super::receive::{Arrival, ReceivedRequest};
+use super::respond::AnsweredRequest;
 use crate::PeerKey;
 use crate::blockwise::Asked;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Type, encode_empty};
@@ -191,13 +192,28 @@ fn ping_id(random: &mut impl RngCore) -> MessageId {
 /// bytes.
 const FACTOR: usize = 3;
 
+/// Limits on the reply to a message.
+#[derive(Clone, Copy)]
+pub(super) struct ReplyRoom<P> {
+    /// The source of the message.
+    pub(super) to: P,
+    pub(super) allowance: Option<NonZeroU16>,
+    pub(super) overhead: Overhead,
+}
+
+impl<P: Copy> ReceivedRequest<'_, P> {
+    pub(super) fn room(&self) -> ReplyRoom<P> {
+        let &Arrival { source, allowance, .. } = self.arrival;
+        ReplyRoom { to: source.from, allowance, overhead: Overhead::of_response_to(self.message) }
+    }
+}
+
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the number of bytes that may answer this message; `None` without a limit.
     #[inline]
     pub(crate) fn allowance(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
         source: &Source<P>,
         hash: u64,
         message: &Message<'_>,
@@ -207,13 +223,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         // No source can be validated before the first one was asked for a proof.
         if let Some(validation) = &mut self.validation {
-            if validation.validated.contains(now, hash) {
+            if validation.validated.contains(layers.now, hash) {
                 return None;
             }
             if let Some(echo) = message.option(OptionNumber::ECHO)
-                && let Some(age) = validation.age(now, &source.from, echo)
+                && let Some(age) = validation.age(layers.now, &source.from, echo)
             {
-                self.validate(layers, now, hash, now + LIFETIME.saturating_sub(age));
+                self.validate(layers, hash, layers.now + LIFETIME.saturating_sub(age));
                 return None;
             }
         }
@@ -227,11 +243,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn challenges(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
+        received: ReceivedRequest<'_, P>,
         asked: &Asked,
     ) -> bool {
+        let ReceivedRequest { arrival, message } = received;
         if arrival.allowance.is_none() {
             return false;
         }
@@ -241,70 +256,47 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let repeats =
             layers.transport.config.source_validation == SourceValidation::Echo && !message.code().is_idempotent();
         if follows || repeats {
-            self.hold_or_challenge(layers, now, arrival, message);
+            self.hold_or_challenge(layers, received);
         }
         follows || repeats
     }
 
     /// Holds a request until its source is validated. If that is impossible, answers it with 4.01.
-    pub(super) fn hold_or_challenge(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) {
-        if !self.hold_request(layers, now, arrival, message) {
-            self.challenge_at_once(layers, now, arrival, message);
+    pub(super) fn hold_or_challenge(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) {
+        if !self.hold_request(layers, received) {
+            self.challenge_at_once(layers, received);
         }
     }
 
     /// Answers a request with 4.01 and an Echo value.
-    fn challenge_at_once(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) {
-        let body =
-            self.challenge(layers, now, &arrival.source.from, arrival.allowance, Overhead::of_response_to(message));
-        self.answer_at_once(layers, now, arrival, message, Code::UNAUTHORIZED, &body);
+    fn challenge_at_once(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) {
+        let body = self.challenge(layers, received.room());
+        self.answer_at_once(layers, received, Code::UNAUTHORIZED, &body);
     }
 
     /// Holds a request until its source is validated. Returns `false` if that is impossible.
-    pub(super) fn hold_request(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        arrival: &Arrival<P>,
-        message: &Message<'_>,
-    ) -> bool {
+    pub(super) fn hold_request(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> bool {
+        let ReceivedRequest { arrival, message } = received;
         let &Arrival { source, hash, group, what, .. } = arrival;
         let origin = Origin { source, hash, group, host: layers.transport.host_of(&source.from), what };
-        let held = Held::Request(Box::new((arrival.clone(), OwnedMessage::from(*message))));
-        self.hold(layers, now, &origin, held).is_ok()
+        let held =
+            Held::Request(Box::new(HeldRequest { arrival: arrival.clone(), message: OwnedMessage::from(*message) }));
+        self.hold(layers, &origin, held).is_ok()
     }
 
     /// Holds a message, and sends its source a ping unless one is unanswered.
-    pub(super) fn hold(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        origin: &Origin<P>,
-        held: Held<P>,
-    ) -> Result<(), Held<P>> {
+    pub(super) fn hold(&mut self, layers: &mut Layers<P, C>, origin: &Origin<P>, held: Held<P>) -> Result<(), Held<P>> {
         if layers.transport.config.source_validation != SourceValidation::Ping {
             return Err(held);
         }
         while !self.validation_made(layers).pings.has_room(origin.group, &held) {
-            let Some(overdue) = self.validation_made(layers).pings.make_room(now, origin.group) else {
+            let Some(overdue) = self.validation_made(layers).pings.make_room(layers.now, origin.group) else {
                 return Err(held);
             };
-            self.give_up(layers, now, overdue);
+            self.give_up(layers, overdue);
         }
         let id = ping_id(&mut layers.transport.random);
-        if let Some(id) = self.validation_made(layers).pings.hold(now, origin, id, held)? {
+        if let Some(id) = self.validation_made(layers).pings.hold(layers.now, origin, id, held)? {
             self.ping_source(layers, origin.source, id);
         }
         Ok(())
@@ -340,62 +332,58 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Handles an Empty ACK or a Reset. Returns whether it answers a ping, which validates the
     /// source or, after many wrong answers, is followed by a second ping.
     #[inline]
-    pub(crate) fn validates(&mut self, layers: &mut Layers<P, C>, now: Instant, from: &P, id: MessageId) -> bool {
+    pub(crate) fn validates(&mut self, layers: &mut Layers<P, C>, from: &P, id: MessageId) -> bool {
         let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
             return false;
         };
         let hash = layers.transport.peers.hash(from);
-        match validation.pings.answered(now, hash, id, || ping_id(&mut layers.transport.random)) {
+        match validation.pings.answered(layers.now, hash, id, || ping_id(&mut layers.transport.random)) {
             Answer::Wrong => return false,
             Answer::First(to, next) => self.ping_source(layers, to, next),
-            Answer::Proof => self.validate(layers, now, hash, now + LIFETIME),
+            Answer::Proof => self.validate(layers, hash, layers.now + LIFETIME),
         }
         true
     }
 
     /// Marks a source as validated until then, and continues with its held messages.
-    fn validate(&mut self, layers: &mut Layers<P, C>, now: Instant, hash: u64, until: Instant) {
+    fn validate(&mut self, layers: &mut Layers<P, C>, hash: u64, until: Instant) {
         let validation = self.validation_made(layers);
-        validation.validated.insert(now, hash, until);
+        validation.validated.insert(layers.now, hash, until);
         let held = validation.pings.take(hash).into_iter().flat_map(Pinged::into_held);
         for held in held {
             match held {
                 Held::Request(request) => {
-                    let (arrival, message) = *request;
-                    self.receive_arrived(layers, now, &Arrival { allowance: None, ..arrival }, &message.view());
+                    let HeldRequest { arrival, message } = *request;
+                    let arrival = Arrival { allowance: None, ..arrival };
+                    self.receive_arrived(layers, ReceivedRequest { arrival: &arrival, message: &message.view() });
                 }
                 Held::Response(response) => {
-                    let (waiting, security, response) = *response;
+                    let HeldResponse { waiting, security, response } = *response;
                     let waiting = Waiting { allowance: None, ..waiting };
-                    self.protect_body(layers, now, &waiting, true);
-                    self.send_response(layers, now, (&waiting, &security), None, response);
+                    self.protect_body(layers, &waiting, true);
+                    let request = AnsweredRequest { waiting: &waiting, security: &security };
+                    self.send_response(layers, request, None, response);
                 }
             }
         }
     }
 
     /// Validates a peer that acknowledged a Confirmable response or notification.
-    pub(crate) fn acknowledged_by(&mut self, layers: &mut Layers<P, C>, now: Instant, peer: u32) {
+    pub(crate) fn acknowledged_by(&mut self, layers: &mut Layers<P, C>, peer: u32) {
         if layers.transport.config.source_validation == SourceValidation::Off {
             return;
         }
         let peers = &mut layers.transport.peers;
         let state = peers.get_mut(peer);
-        if state.trust.is_given(now) {
+        if state.trust.is_given(layers.now) {
             let key = state.key;
             let hash = peers.hash(&key);
-            self.validate(layers, now, hash, now + LIFETIME);
+            self.validate(layers, hash, layers.now + LIFETIME);
         }
     }
 
     /// Drops the messages held for a source that its ping did not reach.
-    pub(crate) fn ping_unreachable(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        peer: &P,
-        quoted: Option<&[u8]>,
-    ) {
+    pub(crate) fn ping_unreachable(&mut self, layers: &mut Layers<P, C>, peer: &P, quoted: Option<&[u8]>) {
         let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
             return;
         };
@@ -413,19 +401,19 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Some(pinged) = validation.pings.take(hash) else { return };
         for held in pinged.into_held() {
             if let Held::Response(response) = held {
-                self.answered(layers, now, &response.0);
+                self.answered(layers, &response.waiting);
             }
         }
     }
 
     /// Sends another ping to a source, or gives the source up. Returns `false` if nothing is due.
-    pub(super) fn ping_due(&mut self, layers: &mut Layers<P, C>, now: Instant) -> bool {
-        let due = self.validation.as_mut().and_then(|validation| validation.pings.pop_due(now));
+    pub(super) fn ping_due(&mut self, layers: &mut Layers<P, C>) -> bool {
+        let due = self.validation.as_mut().and_then(|validation| validation.pings.pop_due(layers.now));
         match due {
             None => return false,
             Some(Due::Wait) => {}
             Some(Due::Ping(to, id)) => self.ping_source(layers, to, id),
-            Some(Due::Over(pinged)) => self.give_up(layers, now, pinged),
+            Some(Due::Over(pinged)) => self.give_up(layers, pinged),
         }
         true
     }
@@ -433,29 +421,32 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Answers held messages of a source that did not answer its ping, or makes room, within the
     /// allowance: with the first block of 16 bytes, which leads a client without Echo to the body,
     /// or else with 4.01.
-    fn give_up(&mut self, layers: &mut Layers<P, C>, now: Instant, pinged: Pinged<P>) {
+    fn give_up(&mut self, layers: &mut Layers<P, C>, pinged: Pinged<P>) {
         let mut credit = pinged.credit();
         for held in pinged.into_held() {
             match held {
-                Held::Request(request) => self.challenge_at_once(layers, now, &request.0, &request.1.view()),
+                Held::Request(request) => {
+                    let message = &request.message.view();
+                    self.challenge_at_once(layers, ReceivedRequest { arrival: &request.arrival, message });
+                }
                 Held::Response(response) => {
-                    let (waiting, security, response) = *response;
+                    let HeldResponse { waiting, security, response } = *response;
                     let allowance = waiting.allowance.map_or(0, |allowance| usize::from(allowance.get()));
                     let most = allowance + credit;
                     let block = match security.is_plain() {
-                        true => self.smallest_first_block(layers, now, &waiting, &response, most),
+                        true => self.smallest_first_block(layers, &waiting, &response, most),
                         false => None,
                     };
-                    self.protect_body(layers, now, &waiting, false);
+                    self.protect_body(layers, &waiting, false);
                     let response = match block {
                         Some(block) => {
                             let bytes = Overhead::of(&waiting.token).message(&block.body);
                             credit -= bytes.saturating_sub(allowance);
                             Response { reliability: Some(Reliability::NeverConfirmable), ..block }
                         }
-                        None => self.in_place_of(layers, now, &waiting, &response),
+                        None => self.in_place_of(layers, &waiting, &response),
                     };
-                    self.send_now(layers, now, (&waiting, &security), None, response);
+                    self.send_now(layers, AnsweredRequest { waiting: &waiting, security: &security }, None, response);
                 }
             }
         }
@@ -466,16 +457,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn within_allowance(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        from: &P,
-        allowance: Option<NonZeroU16>,
-        overhead: Overhead,
-        (code, body): (Code, &Body),
+        room: ReplyRoom<P>,
+        code: Code,
+        body: &Body,
     ) -> (Code, Body) {
-        if allows(allowance, overhead.message(body)) {
+        if allows(room.allowance, room.overhead.message(body)) {
             (code, body.clone())
         } else if code.is_success() {
-            (Code::UNAUTHORIZED, self.challenge(layers, now, from, allowance, overhead))
+            (Code::UNAUTHORIZED, self.challenge(layers, room))
         } else {
             (code, Body::EMPTY)
         }
@@ -486,40 +475,34 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn hold_response(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        waiting: &Waiting<P>,
-        security: &Security,
+        request: AnsweredRequest<'_, P>,
         response: Response,
     ) -> Option<Response> {
+        let AnsweredRequest { waiting, security } = request;
         let hash = layers.transport.peers.hash(&waiting.from);
         let source = Source { from: waiting.from, local: waiting.local };
-        let ty = u8::from(waiting.came == Came::Confirmable);
-        let what = layers.transport.fingerprint_of(source, hash, (ty, waiting.id, waiting.token.as_slice()));
+        let ty = if waiting.came == Came::Confirmable { Type::Confirmable } else { Type::NonConfirmable };
+        let what = layers.transport.fingerprint_of(source, hash, ty, waiting.id, waiting.token.as_slice());
         let origin = Origin { source, hash, group: waiting.group, host: layers.transport.host_of(&source.from), what };
-        let held = Held::Response(Box::new((waiting.clone(), security.clone(), response)));
-        self.protect_body(layers, now, waiting, false);
-        match self.hold(layers, now, &origin, held) {
+        let held =
+            Held::Response(Box::new(HeldResponse { waiting: waiting.clone(), security: security.clone(), response }));
+        self.protect_body(layers, waiting, false);
+        match self.hold(layers, &origin, held) {
             Ok(()) => None,
-            Err(Held::Response(response)) => Some(self.in_place_of(layers, now, waiting, &response.2)),
+            Err(Held::Response(response)) => Some(self.in_place_of(layers, waiting, &response.response)),
             Err(Held::Request(_)) => None,
         }
     }
 
     /// Returns a response that fits into the allowance: the response itself, 4.01, or only the code
     /// of the response if repeating the request would repeat its effect.
-    fn in_place_of(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        now: Instant,
-        waiting: &Waiting<P>,
-        response: &Response,
-    ) -> Response {
+    fn in_place_of(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>, response: &Response) -> Response {
         let overhead = Overhead::of(&waiting.token);
         let repeatable =
             waiting.remembered.is_none_or(|remembered| layers.transport.received.is_idempotent(remembered));
-        let answer = (response.code, &response.body);
+        let room = ReplyRoom { to: waiting.from, allowance: waiting.allowance, overhead };
         let (code, body) = match repeatable || allows(waiting.allowance, overhead.message(&response.body)) {
-            true => self.within_allowance(layers, now, &waiting.from, waiting.allowance, overhead, answer),
+            true => self.within_allowance(layers, room, response.code, &response.body),
             false => (response.code, Body::EMPTY),
         };
         Response { reliability: Some(Reliability::NeverConfirmable), ..Response::new(code, body) }
@@ -529,15 +512,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn challenge(
         &mut self,
         layers: &mut Layers<P, C>,
-        now: Instant,
-        from: &P,
-        allowance: Option<NonZeroU16>,
-        overhead: Overhead,
+        ReplyRoom { to, allowance, overhead }: ReplyRoom<P>,
     ) -> Body {
         layers.transport.stats.challenged += 1;
         let most = allowance.map_or(usize::MAX, |allowance| allowance.get().into());
         let room = overhead.room(most).unwrap_or_default();
-        let echo = self.validation_made(layers).value(now, from, room);
+        let echo = self.validation_made(layers).value(layers.now, &to, room);
         echo.and_then(|echo| Body::builder().option(OptionNumber::ECHO, &echo).build().ok()).unwrap_or_default()
     }
 }
@@ -572,28 +552,43 @@ const PING_GUESSES: usize = 64;
 /// one of them.
 const GUESSES_OF_ALL: u32 = 64;
 
+/// A request that was not passed to the application.
+#[derive(Debug)]
+pub(crate) struct HeldRequest<P> {
+    arrival: Arrival<P>,
+    message: OwnedMessage,
+}
+
+/// A response of the application, and the request that it answers.
+#[derive(Debug)]
+pub(crate) struct HeldResponse<P> {
+    waiting: Waiting<P>,
+    security: Security,
+    response: Response,
+}
+
 /// A message held until its source answers a ping.
 #[derive(Debug)]
 pub(crate) enum Held<P> {
     /// A request that was not passed to the application.
-    Request(Box<(Arrival<P>, OwnedMessage)>),
+    Request(Box<HeldRequest<P>>),
     /// The response to a request.
-    Response(Box<(Waiting<P>, Security, Response)>),
+    Response(Box<HeldResponse<P>>),
 }
 
 impl<P> Held<P> {
     fn bytes(&self) -> usize {
         OVERHEAD
             + match self {
-                Self::Request(request) => request.1.view().as_bytes().len(),
-                Self::Response(response) => response.2.body.len(),
+                Self::Request(request) => request.message.view().as_bytes().len(),
+                Self::Response(response) => response.response.body.len(),
             }
     }
 
     fn allowance(&mut self) -> &mut Option<NonZeroU16> {
         match self {
-            Self::Request(request) => &mut request.0.allowance,
-            Self::Response(response) => &mut response.0.allowance,
+            Self::Request(request) => &mut request.arrival.allowance,
+            Self::Response(response) => &mut response.waiting.allowance,
         }
     }
 

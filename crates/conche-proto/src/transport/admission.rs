@@ -95,7 +95,7 @@ impl<C: Controller> Exchanges<C> {
         }
         let turn = self.turn(now, peers, peer, index);
         if let Turn::Leave { confirmable, path } = turn {
-            return Some(self.admit(now, peers, index, (confirmable, path)));
+            return Some(self.admit(now, peers, index, confirmable, path));
         }
         self.enqueue(peers, index, true);
         self.postpone(index, &turn);
@@ -128,7 +128,7 @@ impl<C: Controller> Exchanges<C> {
             self.dequeue(peers, index);
             // The departure replaces the timer: it follows with the next poll, before any timer.
             self.timers.cancel(index);
-            return Some(self.admit(now, peers, index, (confirmable, path)));
+            return Some(self.admit(now, peers, index, confirmable, path));
         }
         self.postpone(index, &turn);
         None
@@ -217,7 +217,8 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: u32,
-        (confirmable, path): (bool, Option<Number>),
+        confirmable: bool,
+        path: Option<Number>,
     ) -> ExchangeId {
         let exchange = &mut self.slots[index];
         exchange.holds_slot = true;

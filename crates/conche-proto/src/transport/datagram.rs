@@ -7,9 +7,9 @@ use core::net::IpAddr;
 use super::Transport;
 use super::deduplication::{Deduplication, Remembered, Reply};
 use super::exchange::ExchangeId;
-use super::transfer::Left;
+use super::transfer::{Left, SentPayload};
 use crate::PeerKey;
-use crate::codec::{Body, Code, Encoder, MessageId, Token, Type, encode_empty, encode_to_vec};
+use crate::codec::{Body, Code, Encoder, Header, MessageId, Token, Type, encode_empty, encode_to_vec};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
@@ -203,7 +203,8 @@ pub(crate) fn write(datagram: &[u8], buf: &mut [u8]) -> Option<usize> {
 
 /// Encodes a message at the front of `buf`; `None` if it does not fit.
 #[inline]
-pub(crate) fn encode(buf: &mut [u8], ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<usize> {
+pub(crate) fn encode(buf: &mut [u8], header: Header, token: &Token, body: &Body) -> Option<usize> {
+    let Header { ty, code, id } = header;
     if code.is_empty() {
         return write(&encode_empty(ty, id), buf);
     }
@@ -268,7 +269,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         let token = token.unwrap_or_else(|| exchange.token_sent());
         let (ty, content) = (exchange.message_type(), &exchange.content);
         let message_id = group_id.unwrap_or(exchange.id);
-        let Some(len) = encode(buf, ty, content.code, message_id, token, &content.body) else {
+        let Some(len) = encode(buf, Header { ty, code: content.code, id: message_id }, token, &content.body) else {
             self.too_large(now, id.index);
             return None;
         };
@@ -317,12 +318,19 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
         let exchange = self.exchanges.get(id.index);
         let (to, local) = (self.peers.get(exchange.peer).key, exchange.local);
-        let Some(len) = encode(buf, Type::NonConfirmable, *code, message_id, token, body) else {
+        let Some(len) = encode(buf, Header { ty: Type::NonConfirmable, code: *code, id: message_id }, token, body)
+        else {
             self.too_large(now, id.index);
             return None;
         };
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
-        let left = self.exchanges.payload_left(now, &mut self.peers, id.index, (*first, bytes), &mut self.random);
+        let left = self.exchanges.payload_left(
+            now,
+            &mut self.peers,
+            id.index,
+            SentPayload { first: *first, bytes },
+            &mut self.random,
+        );
         let attempt = self.exchanges.get(id.index).attempt();
         match left {
             Left::Over => self.exchanges.abandon(now, &mut self.peers, id.index, AbandonReason::Cancelled),

@@ -345,6 +345,7 @@ impl Deduplication {
     }
 
     /// Returns the number of entries visited by all searches so far.
+    #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.index.steps()
     }

@@ -372,6 +372,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Returns the number of entries visited by all searches so far.
+    #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.by_id.steps() + self.by_token.steps()
     }

@@ -47,7 +47,7 @@ pub(crate) use peer::ChooseController;
 pub(crate) use peer_table::{Peers, PeersFull};
 pub(crate) use rate_limit::{Limiters, Sources};
 pub(crate) use retransmission::Next;
-pub(crate) use transfer::{Kept, Left, Transferring, Work};
+pub(crate) use transfer::{Kept, Left, NextMessage, Transferring, Work};
 
 use alloc::boxed::Box;
 
@@ -63,6 +63,15 @@ use crate::stats::Stats;
 use crate::store::OnDemand;
 use conche_cc::{Controller, Instant};
 use message_id::Rejectable;
+
+/// A Non-confirmable message that answers a received one.
+pub(crate) struct Answer<'a, P> {
+    pub(crate) to: Source<P>,
+    pub(crate) peer: u32,
+    pub(crate) token: &'a Token,
+    pub(crate) code: Code,
+    pub(crate) body: &'a Body,
+}
 
 /// The message layer of an endpoint.
 pub(crate) struct Transport<P: PeerKey, C: Controller> {
@@ -218,15 +227,9 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         found
     }
 
-    /// Sends a Non-confirmable message that answers a received one. Without a free message ID it is
-    /// dropped, as if lost.
-    pub(crate) fn send_answer(
-        &mut self,
-        now: Instant,
-        (to, peer): (Source<P>, u32),
-        token: &Token,
-        (code, body): (Code, &Body),
-    ) -> Option<MessageId> {
+    /// Sends an answer. Without a free message ID it is dropped, as if lost.
+    pub(crate) fn send_answer(&mut self, now: Instant, answer: &Answer<'_, P>) -> Option<MessageId> {
+        let &Answer { to, peer, token, code, body } = answer;
         let id = self.message_id(now, peer).ok()?;
         let datagram = encoded(Type::NonConfirmable, code, id, token, body);
         let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);

@@ -408,7 +408,7 @@ impl Trust {
     }
 }
 
-/// A search for the busiest peers, advanced by [`Endpoint::survey`](crate::Endpoint::survey).
+/// A search for the busiest peers, in steps.
 #[derive(Clone, Debug)]
 pub struct Survey {
     most: usize,

@@ -145,6 +145,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// Returns the number of entries visited by all searches so far.
+    #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.index.steps()
     }

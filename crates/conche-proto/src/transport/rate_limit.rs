@@ -138,8 +138,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// With both in the fingerprint, forged messages that use up the message IDs of a client do not
     /// turn the client's own messages into duplicates.
     pub(crate) fn fingerprint(&self, source: Source<P>, hash: u64, message: &Message<'_>) -> Fingerprint {
-        let ty = u8::from(message.ty() == Type::Confirmable);
-        self.fingerprint_of(source, hash, (ty, message.id(), message.token_bytes()))
+        self.fingerprint_of(source, hash, message.ty(), message.id(), message.token_bytes())
     }
 
     /// Returns the fingerprint of an undecoded datagram, if it looks like a request with a token of
@@ -148,18 +147,19 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         let header = Header::of(datagram).filter(|header| header.code.is_request())?;
         let length = usize::from(datagram.first()? & 0x0f);
         let token = datagram.get(4..4 + length).filter(|token| token.len() <= Token::MAX_LENGTH)?;
-        let ty = u8::from(header.ty == Type::Confirmable);
-        Some(self.fingerprint_of(source, self.peers.hash(&source.from), (ty, header.id, token)))
+        Some(self.fingerprint_of(source, self.peers.hash(&source.from), header.ty, header.id, token))
     }
 
-    /// Returns the fingerprint of a message with this type (1 for Confirmable), message ID and
-    /// token.
+    /// Returns the fingerprint of a message with this type, message ID and token.
     pub(crate) fn fingerprint_of(
         &self,
         source: Source<P>,
         hash: u64,
-        (ty, id, token): (u8, MessageId, &[u8]),
+        ty: Type,
+        id: MessageId,
+        token: &[u8],
     ) -> Fingerprint {
+        let ty = u8::from(ty == Type::Confirmable);
         let local = source.local.map_or(0, |local| self.hash.hash(&local));
         Keyed::fingerprint(hash, local ^ self.hash.digest(ty, token), id.0)
     }

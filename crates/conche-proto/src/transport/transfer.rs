@@ -293,6 +293,22 @@ impl<C: Controller> Exchange<C> {
     }
 }
 
+/// The next message of an exchange of several.
+pub(crate) struct NextMessage {
+    pub(crate) transfer: Box<Transferring>,
+    pub(crate) body: Body,
+    /// Replaces the token of the exchange.
+    pub(crate) token: Option<Token>,
+}
+
+/// A transmitted payload of a burst.
+pub(crate) struct SentPayload {
+    /// It is the first one of its burst.
+    pub(crate) first: bool,
+    /// Its bytes.
+    pub(crate) bytes: u32,
+}
+
 impl<C: Controller> Exchanges<C> {
     /// Continues a request with its next message after an answer. It joins the end of the peer's
     /// queue, so that senders take turns, and needs no room there, since it keeps its place among
@@ -303,8 +319,7 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: u32,
-        (transfer, body): (Box<Transferring>, Body),
-        token: Option<Token>,
+        NextMessage { transfer, body, token }: NextMessage,
     ) {
         self.settle(now, peers, index, transfer);
         if let Some(token) = token {
@@ -443,7 +458,7 @@ impl<C: Controller> Exchanges<C> {
         let body = self.slots[index].content.body.clone();
         self.slots[index].confirmable = false;
         self.slots[index].may_confirm = false;
-        self.go_on(now, peers, index, (transfer, body), None);
+        self.go_on(now, peers, index, NextMessage { transfer, body, token: None });
         self.count_set(index);
     }
 
@@ -473,13 +488,13 @@ impl<C: Controller> Exchanges<C> {
         exchange.bytes = bytes.unwrap_or(exchange.bytes);
     }
 
-    /// Records a transmitted payload of `bytes`; `first` for the first one of a burst.
+    /// Records a transmitted payload.
     pub(crate) fn payload_left<P: PeerKey>(
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
         index: u32,
-        (first, bytes): (bool, u32),
+        SentPayload { first, bytes }: SentPayload,
         random: &mut impl RngCore,
     ) -> Left {
         let exchange = &mut self.slots[index];

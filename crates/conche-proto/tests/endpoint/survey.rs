@@ -33,7 +33,7 @@ fn a_survey_in_parts_finds_what_one_at_once_does_the_busiest_first() {
         for places in [1, 7, 256, 1_000, usize::MAX] {
             let (mut survey, mut parts) = (Survey::of(most), 1);
             let found = loop {
-                match client.endpoint.survey(&mut survey, places) {
+                match survey.advance(&client.endpoint, places) {
                     Some(found) => break found,
                     None => parts += 1,
                 }
@@ -49,12 +49,12 @@ fn a_survey_in_parts_finds_what_one_at_once_does_the_busiest_first() {
 fn peers_that_come_and_go_during_a_survey_are_told_as_they_are_at_its_end() {
     let mut client = busy(20);
     let mut survey = Survey::of(100);
-    assert!(client.endpoint.survey(&mut survey, 10).is_none());
+    assert!(survey.advance(&client.endpoint, 10).is_none());
     client.run(std::time::Duration::from_secs(100_000));
     for peer in 100..120 {
         client.endpoint.request(client.now, peer, Request::new(Code::GET, Body::EMPTY)).expect("the idle make room");
     }
-    let found = client.endpoint.survey(&mut survey, usize::MAX).expect("the rest at once");
+    let found = survey.advance(&client.endpoint, usize::MAX).expect("the rest at once");
     assert!(!found.is_empty());
     for (peer, told) in found {
         assert!((100..120).contains(&peer) && told.outstanding == 1, "{peer}: {told:?}");

@@ -712,7 +712,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
     #[cfg(feature = "metrics")]
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
-        let Some(busiest) = self.endpoint.survey(&mut survey, AT_A_TIME) else { return Err(survey) };
+        let Some(busiest) = survey.advance(&self.endpoint, AT_A_TIME) else { return Err(survey) };
         // A closed session no longer leads to its peer.
         let leads = |peer: &Address| !peer.is_secured() || self.is_open(*peer);
         let paths = busiest.into_iter().filter(|(peer, _)| leads(peer));

@@ -509,7 +509,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 && self.socket.has_more()
             {
                 let batch = [first].into_iter().chain(self.socket.more());
-                self.endpoint.glance_at_all(batch.map(|arrival| arrival.datagram(&self.incoming)));
+                self.endpoint.prefetch(batch.map(|arrival| arrival.datagram(&self.incoming)));
             }
             if let Received::Datagram(arrival) = received
                 && self.take_record(arrival)

@@ -128,16 +128,15 @@ fn looking_at_datagrams_before_they_are_taken_in_changes_nothing() {
     for deduplication_bytes in [Limits::default().deduplication_bytes, 6_000] {
         let limits = Limits { deduplication_bytes, ..Limits::default() };
         let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
-        let seen =
-            |server: &Direct| (*server.endpoint.stats(), server.endpoint.occupancy(), server.endpoint.lookup_steps());
+        let seen = |server: &Direct| (*server.endpoint.stats(), server.endpoint.occupancy());
         let datagrams: Vec<_> = (0..300).map(|id| (id % 7, con(Code::GET, id as u16))).collect();
         for (number, (from, bytes)) in datagrams.iter().enumerate() {
             let before = seen(&server);
             for (from, bytes) in &datagrams {
                 // Also for truncated datagrams.
-                (0..=bytes.len()).for_each(|length| server.endpoint.glance_at(&Datagram::new(*from, &bytes[..length])));
+                (0..=bytes.len()).for_each(|length| server.endpoint.prefetch([Datagram::new(*from, &bytes[..length])]));
             }
-            server.endpoint.glance_at_all(datagrams.iter().map(|(from, bytes)| Datagram::new(*from, bytes)));
+            server.endpoint.prefetch(datagrams.iter().map(|(from, bytes)| Datagram::new(*from, bytes)));
             assert_eq!(seen(&server), before);
             let request = server.receive(*from, bytes).request();
             server.respond(request, content("seen, and remembered for long"));

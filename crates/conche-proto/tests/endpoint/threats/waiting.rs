@@ -230,29 +230,3 @@ fn peers_are_let_go_however_a_request_of_theirs_ends() {
         // An idle peer has the only place, and the next one evicts it.
     }
 }
-
-#[test]
-fn ten_thousand_requests_that_were_acknowledged_end_in_linear_work() {
-    const REQUESTS: u64 = 10_000;
-    let mut client = Direct::new(EndpointConfig::default());
-    let mut asked = Vec::new();
-    for _ in 0..REQUESTS {
-        let exchange = client.endpoint.request(client.now, 1, request(Code::GET, "/t")).expect("room");
-        let given = client.drain();
-        client.receive(1, &ack_of(given.message()));
-        asked.push((exchange, given.datagram().to_vec()));
-    }
-    assert_eq!(client.endpoint.occupancy().exchanges, 10_000);
-    let before = client.endpoint.lookup_steps();
-    for (n, (exchange, sent)) in asked.iter().enumerate() {
-        if n % 2 == 0 {
-            assert!(client.endpoint.cancel(client.now, *exchange));
-        } else {
-            let response = wire::separate(sent, Type::NonConfirmable, Code::CONTENT, n as u16);
-            assert!(matches!(client.receive(1, &response).events[..], [Event::Response { .. }]));
-        }
-    }
-    let steps = client.endpoint.lookup_steps() - before;
-    assert!(steps <= 4 * REQUESTS, "{steps} steps");
-    client.run_to_end();
-}
