@@ -118,7 +118,6 @@ impl Shares {
         self.held(group).saturating_sub(mean + 4 * (amount * mean).isqrt())
     }
 
-    /// Returns the amount of a group.
     #[inline]
     pub(crate) fn held(&self, group: Group) -> usize {
         let [first, second] = group.cells();

@@ -145,7 +145,6 @@ impl Seldom for GroupRequests {
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// Checks a request to a group, and allocates its message ID.
     pub(crate) fn group_message_id(
         &mut self,
         layers: &mut Layers<P, C>,

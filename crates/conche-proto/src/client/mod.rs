@@ -246,7 +246,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.deliver(layers, index, AckKind::Separate, message);
     }
 
-    /// Handles a piggybacked response.
     #[inline]
     pub(crate) fn receive_piggybacked(&mut self, layers: &mut Layers<P, C>, index: u32, message: &Message<'_>) {
         #[cfg(feature = "oscore")]

@@ -51,8 +51,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
-    /// adds Observe 0.
+    /// Requests a resource and notifications of its changes.
     pub(crate) fn subscribe(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -97,8 +96,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    /// Ends a subscription and deregisters at the server: a GET or FETCH with Observe 1 and the
-    /// same token (RFC 7641 §3.6).
+    /// Ends a subscription and deregisters at the server (RFC 7641 §3.6).
     pub(crate) fn unsubscribe(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -117,8 +115,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(exchange)
     }
 
-    /// Ends a subscription without a message to the server: its next notification is rejected with
-    /// a Reset (RFC 7641 §3.6).
+    /// Ends a subscription without a message to the server.
     pub(crate) fn forget(&mut self, layers: &mut Layers<P, C>, subscription: SubscriptionId) -> bool {
         let Some(index) = self.subscriptions.live(subscription) else { return false };
         let registering = self.subscriptions.get(index).exchange;
@@ -127,7 +124,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    /// Returns the subscription that this exchange registers.
     #[inline]
     pub(super) fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
         if self.subscriptions.is_empty() {
@@ -146,7 +142,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.registers(layers, index).is_none_or(|subscription| self.subscriptions.get(subscription).newest.is_none())
     }
 
-    /// Handles the response to a registration.
     pub(super) fn deliver_registration(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -202,9 +197,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.subscription_over(layers, subscription, SubscriptionEnd::Failed(reason));
     }
 
-    /// Returns the subscription of a response that does not answer a request: it matches no
-    /// exchange, or only a registration whose response would come with the acknowledgement or after
-    /// it.
+    /// Returns the subscription of a response that matches no exchange, or only a registration
+    /// whose response would come with the acknowledgement or after it.
     pub(super) fn notified(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -227,7 +221,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Returns `true` if a separate response with the token of a deregistration does not answer it:
-    /// the answer has no Observe option, whereas a late notification has one (RFC 7641 §3.6, §4.1).
+    /// it has an Observe option (RFC 7641 §3.6, §4.1).
     pub(super) fn is_late_notification(&self, layers: &Layers<P, C>, index: u32, message: &Message<'_>) -> bool {
         let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
         message.option(OptionNumber::OBSERVE).is_some()
@@ -258,16 +252,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.report(layers, subscription, OwnedMessage::from(*message));
     }
 
-    /// Reports a stale subscription.
     pub(super) fn subscription_due(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = layers.transport.peers.get(peer).key;
         layers.announce(Event::Stale { subscription, from });
     }
 
-    /// Ends the subscription of a registration that the application cancelled. For a repeated
-    /// registration of the endpoint, the application knows only the exchange, so an event names the
-    /// subscription.
+    /// Ends the subscription of a cancelled registration. Of a repeated one the application knows
+    /// only the exchange, so an event names the subscription.
     pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let told = self.is_reported(layers, index);
         let Some(subscription) = self.registers(layers, index) else { return };

@@ -90,7 +90,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    /// Unprotects the response to a protected request.
     fn unprotected(&mut self, layers: &mut Layers<P, C>, index: u32, message: &Message<'_>) -> Response {
         let binding = layers.transport.exchanges.get_mut(index).security.binding_mut();
         let inner = Self::open_with(layers.protection.as_deref_mut(), binding, message, &mut layers.pool);
@@ -126,7 +125,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         unprotected.map(|unprotected| unprotected.message)
     }
 
-    /// Receives a piggybacked response to a protected request.
     pub(super) fn receive_protected_piggybacked(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -1,7 +1,5 @@
 //! Q-Block (RFC 9177) in the client: requests whose request or response bodies take many messages
-//! with a single response.
-//!
-//! Reception of Q-Block notifications (RFC 9177 §4.5), until a state is complete.
+//! with a single response, and reception of Q-Block notifications (§4.5).
 //!
 //! The first state arrives as the response to its registration. Each later one has its own
 //! exchange, from its first payload until the state is complete, superseded, or cannot be
@@ -33,15 +31,14 @@ use rand_core::RngCore;
 /// The maximum number of remembered peers without Q-Block.
 const REFUSING: usize = 64;
 
-/// How long a peer is assumed not to support Q-Block. It is tried again afterwards, since an
-/// address can get another owner.
+/// How long a peer is assumed not to support Q-Block: an address can get another owner.
 const REFUSING_FOR: Duration = Duration::from_secs(1_800);
 
 /// The client's state of Q-Block in addition to its exchanges.
 #[derive(Debug)]
 pub(crate) struct QBlock {
     rules: SetRules,
-    /// The hashes of peers that refused Q-Block, and when to forget each; the most recent last.
+    /// Hashes of peers that refused Q-Block, and when to forget each; the most recent last.
     refusing: VecDeque<(u64, Instant)>,
 }
 
@@ -109,8 +106,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Some(transmit)
     }
 
-    /// Sends a request, or lets its response be sent, in sets. Returns `false`, with nothing
-    /// changed, if the request is not suitable. `named`: the application chose its token.
+    /// Sends a request, or lets its response be sent, in sets. Returns `false` if the request is
+    /// not suitable. `named`: the application chose its token.
     pub(super) fn cut_into_sets(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -193,8 +190,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Continues a request in sets whose first message was acknowledged with an Empty ACK: the
-    /// server has the first block.
+    /// Continues a request in sets whose first block was acknowledged with an Empty ACK.
     pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let round_trip = layers.transport.exchanges.get(index).course(layers.now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
@@ -204,8 +200,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Sends the next set of a request body or, if each payload is acknowledged individually, the
-    /// next payload.
+    /// Sends the next set of a request body, or its next payload if each is acknowledged.
     fn send_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
         let peer = layers.transport.exchanges.get(index).peer;
@@ -348,21 +343,20 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Returns whether the exchange belongs to an observation, whose messages are delivered as they
-    /// are: notifications, or a first block to continue from.
+    /// are.
     fn is_observed(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
         matches!(layers.transport.exchanges.get(index).purpose, Purpose::State(_))
             || self.registers(layers, index).is_some()
     }
 
-    /// Waits for the next block of a response in sets, if the exchange is receiving one.
+    /// Waits for the next block of a response in sets, if the exchange receives one.
     fn await_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
         if let Some(due) = layers.transport.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
             layers.transport.exchanges.await_set(&mut layers.transport.peers, index, due);
         }
     }
 
-    /// Sends a message of an exchange that answers a received one, as an ACK does, and so bypasses
-    /// the congestion controller.
+    /// Sends a message of an exchange that answers a received one and so bypasses the controller.
     fn say(&mut self, layers: &mut Layers<P, C>, index: u32, body: &Body) {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
@@ -389,8 +383,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Starts a request again with Block1 and Block2, since the peer does not support Q-Block. For
-    /// an observation the request is sent whole and with the same token.
+    /// Starts a request again with Block1 and Block2; for an observation, whole and with the same
+    /// token.
     fn fall_back(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let observed = self.is_observed(layers, index);
         let exchange = layers.transport.exchanges.get(index);
@@ -444,8 +438,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    /// Switches to Block2 for the response to a request in sets, which comes block by block or
-    /// whole. Requests for further blocks are Confirmable, as the request was.
+    /// Switches to Block2 for the response to a request in sets. Requests for further blocks are
+    /// Confirmable.
     fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         if let Work::Sets(sets) = &transfer.work {
@@ -484,7 +478,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Handles a notification that may be a payload of a Q-Block state; returns `false` if it is
-    /// complete by itself.
+    /// not.
     pub(super) fn receive_state_payload(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -563,7 +557,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 }
 
-/// Returns the next payload of a request body.
 fn next_payload(sets: &mut SetTransfer, base: &Token, code: Code) -> Option<Payload> {
     let sender = sets.sender.as_mut()?;
     let first = sender.begins_train();

@@ -134,7 +134,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(Chosen { token, tried: false })
     }
 
-    /// Returns `true` if a request or subscription uses this token.
     #[inline]
     pub(super) fn uses_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> bool {
         let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());

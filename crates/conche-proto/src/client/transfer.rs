@@ -214,7 +214,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         waits
     }
 
-    /// Resumes a paused transfer.
     fn resume(&mut self, layers: &mut Layers<P, C>, id: ExchangeId) {
         let exchange = layers.transport.exchanges.get(id.index);
         let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);

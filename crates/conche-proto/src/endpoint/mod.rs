@@ -99,7 +99,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// system, simulated ones from the seed of the run.
     ///
     /// # Errors
-    /// If a setting is invalid, contradicts another one or the controller, or is unsafe with it.
+    /// If a setting is invalid, contradicts another one, or is unsafe with the controller.
     pub fn new(config: impl Into<SharedConfig>, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let config = config.into();
         let transport = Transport::new(config.clone(), controller, seed)?;
@@ -110,23 +110,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Adds a controller for [`choose_controller`](Self::choose_controller).
     ///
     /// # Errors
-    /// If the transmission parameters are unsafe with this controller or contradict it, or if there
-    /// are 256 controllers already.
+    /// If the transmission parameters contradict it or are unsafe with it, or beyond 256
+    /// controllers.
     pub fn add_controller(&mut self, controller: C) -> Result<ControllerId, ConfigError> {
         self.layers.transport.config.validate_with(&controller)?;
         self.layers.transport.peers.controllers.add(controller).ok_or(ConfigError::TooManyControllers)
     }
 
     /// Sets the function that selects the controller of a destination, called when a peer's state
-    /// is created. Without it all peers have the first controller. An ID of another endpoint
-    /// selects the first one.
+    /// is created. Without it, and for an ID of another endpoint, it is the first one.
     pub fn choose_controller(&mut self, choose: ChooseController<P>) {
         self.layers.transport.peers.controllers.choose(choose);
     }
 
-    /// Shares path state between peers: a new peer, or one that returns after its own state was
-    /// dropped, starts with the state of its path (RFC 9040). `choose` returns the path to a peer,
-    /// or `None`. Without it each peer has only its own state.
+    /// Shares path state between peers (RFC 9040): a new peer, or one whose state was dropped,
+    /// starts with the state of its path. `choose` returns the path to a peer, or `None`.
     ///
     /// - Measurements of other peers raise the RTO of a peer to at most 4 s, twice `ACK_TIMEOUT`,
     ///   and all its `MAX_RETRANSMIT` retransmissions leave within `MAX_TRANSMIT_SPAN`. The peer's
@@ -135,8 +133,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// - The initial timeout of a peer is at least 1 s until it has its own RTT sample (RFC 8085
     ///   §3.1.1).
     /// - The requests and notifications to all peers of a path share one window of at least 4. Each
-    ///   counts until it is acknowledged or answered, or until its timeout, for at most 6 s. The
-    ///   only peer of a path has its NSTART instead.
+    ///   counts until it is acknowledged, answered or timed out, for at most 6 s. The only peer of
+    ///   a path has its NSTART instead.
     pub fn share_paths(&mut self, choose: ChoosePath<P>) {
         self.layers.transport.peers.share_paths(choose, self.layers.transport.config.limits.paths);
     }
@@ -166,17 +164,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.peers.forget_path(peer);
     }
 
-    /// Sets the function that groups sources: those with the same number share one part of each
-    /// limited table. A group may hold at most as much as is free, so a prefix that one attacker
-    /// controls should be one group. Without the function each peer is its own group.
+    /// Sets the function that groups sources. A group may hold at most as much of each limited
+    /// table as is free, so a prefix that one attacker controls should be one group. Without the
+    /// function each peer is its own group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.layers.transport.sources.get_or_insert_default().groups = Some(groups);
     }
 
     /// Sets the function that returns the same number for all sources of one host. A host may have
     /// [`Limits::observers_per_host`](crate::Limits::observers_per_host) observers, and may guess
-    /// the message ID of a ping 64 times in 247 s. Without the function each peer is its own host,
-    /// so that a host has these observers and guesses for each of its ports.
+    /// the message ID of a ping 64 times in 247 s. Without the function each peer is its own host.
     pub fn set_source_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.layers.transport.sources.get_or_insert_default().hosts = Some(hosts);
     }
@@ -199,8 +196,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Ok(())
     }
 
-    /// Returns the next output. A datagram to send is written to `buf`. The clock may stand still
-    /// between calls, but must not go back.
+    /// Returns the next output. A datagram to send is written to `buf`. The clock must not go back.
     ///
     /// # Panics
     /// If `buf` is shorter than [`Limits::message_bytes`](crate::Limits::message_bytes).
@@ -231,8 +227,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Performs one due action; returns `false` if there is none. Resulting datagrams leave with
-    /// the next iteration. Out of line, because most polls end before it.
+    /// Performs one due action; returns `false` if there is none. Out of line, because most polls
+    /// end before it.
     #[inline(never)]
     fn do_what_is_due(&mut self) -> bool {
         if let Some(index) = self.layers.transport.exchanges.pop_due(self.layers.now) {
@@ -256,7 +252,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         next.into_iter().flatten().chain(self.layers.transport.exchanges.next_due()).min()
     }
 
-    /// Handles the timer of an exchange.
     fn exchange_due(&mut self, index: u32) {
         match self.layers.transport.exchange_due(self.layers.now, index) {
             Next::Wait | Next::Depart | Next::Admit => {}
@@ -266,7 +261,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Ends an exchange with a failure.
     fn fail(&mut self, index: u32, reason: Failure) {
         match self.layers.transport.exchanges.get(index).purpose {
             Purpose::Request | Purpose::State(_) => self.client.fail(&mut self.layers, index, reason),
@@ -286,8 +280,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.server.open_peer(&mut self.layers, key, crate::shares::Group::NOBODY)
     }
 
-    /// Resets the congestion state of a peer to that of a new one. [Shared](Self::share_paths)
-    /// state of its path remains. Message IDs continue, and open exchanges keep their timers.
+    /// Resets the congestion state of a peer. The [shared](Self::share_paths) state of its path
+    /// remains, message IDs continue, and open exchanges keep their timers.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
         self.layers.now = now;
         if let Some(index) = self.layers.transport.peers.peek(peer) {
@@ -302,9 +296,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Returns when message IDs toward a peer beyond the current block of 1024 are free; `None` if
-    /// some are free now. More than 257 messages per second use up all IDs and then wait, because
-    /// an ID must not be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4). Another endpoint of this
-    /// host, at another port, has its own IDs.
+    /// some are free now. More than 257 messages per second use up all IDs, because an ID must not
+    /// be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4). Another port of this host has its own
+    /// IDs.
     #[must_use]
     pub fn ids_scarce_until(&self, now: Instant, peer: &P) -> Option<Instant> {
         let peer = self.layers.transport.peers.get(self.layers.transport.peers.peek(peer)?);
@@ -318,8 +312,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         Survey::of(most).advance(self, usize::MAX).unwrap_or_default()
     }
 
-    /// Reads the memory that the next poll and receiving these datagrams need, without side effects.
-    /// For drivers of many endpoints, or with several datagrams at once: the waits for memory
+    /// Reads the memory that the next poll and receiving these datagrams need, without side
+    /// effects. For drivers of many endpoints, or with several datagrams: the waits for memory
     /// overlap.
     pub fn prefetch<'a>(&self, datagrams: impl IntoIterator<Item = Datagram<'a, P>>)
     where
@@ -357,9 +351,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Starts a handshake with a peer, as an exchange. [`Event::Flight`](super::Event::Flight)
-    /// signals when the first flight may be sent, and when a flight is to be retransmitted, until
-    /// the handshake is [over](Self::handshake_over). [`Event::Failed`](super::Event::Failed) ends
-    /// it earlier, if it was never admitted or the peer is unreachable.
+    /// signals when the first flight may be sent, and when one is to be retransmitted, until the
+    /// handshake is [over](Self::handshake_over). [`Event::Failed`](super::Event::Failed) ends it
+    /// earlier, if it was never admitted or the peer is unreachable.
     ///
     /// # Errors
     /// If a needed resource is used up.
@@ -370,16 +364,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.submit(peer, &mut Opening { purpose: Purpose::Handshake, ..Opening::EMPTY })
     }
 
-    /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if
-    /// the handshake is over or waits for admission.
+    /// Reports that a flight of a handshake was sent or retransmitted. Has no effect if the
+    /// handshake is over or waits for admission.
     pub fn flight_left(&mut self, now: Instant, handshake: ExchangeId, flight: &Flight) {
         self.layers.now = now;
         self.layers.transport.flight_left(now, handshake, flight);
     }
 
     /// Reports that the answer to the last flight of a handshake starts to arrive. `copy` is the
-    /// number of the answered transmission of that flight, from 0 on, if it is known for certain
-    /// and the peer answered without delay: it is then an RTT sample.
+    /// number of the answered transmission of that flight, from 0 on, if it is certain and the peer
+    /// answered without delay: it is then an RTT sample.
     pub fn flight_answered(&mut self, now: Instant, handshake: ExchangeId, copy: Option<u8>) {
         self.layers.now = now;
         self.layers.transport.flight_answered(now, handshake, copy);
@@ -480,15 +474,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sends a request to a group, identified by its address. Each response causes an
-    /// [`Event::GroupResponse`](crate::Event::GroupResponse), and
-    /// [`Event::GroupOver`](crate::Event::GroupOver) is the end: after the request's timeout or,
-    /// without one, after that of the protocol (247 s with the default parameters). The request
-    /// fails if it was never sent.
+    /// [`Event::GroupResponse`](crate::Event::GroupResponse).
+    /// [`Event::GroupOver`](crate::Event::GroupOver) is the end, after the request's timeout or
+    /// that of the protocol (247 s with the default parameters). The request fails if it was never
+    /// sent.
     ///
-    /// The message is Non-confirmable and sent once. It is subject to congestion control for the
-    /// group: PROBING_RATE limits a sequence of requests without responses. The token is random and
-    /// has 8 bytes regardless of the configuration, because only the token distinguishes a response
-    /// from a forged one; a token in `request` is ignored.
+    /// The message is Non-confirmable and sent once. PROBING_RATE limits a sequence of requests
+    /// without responses. The token is random and has 8 bytes regardless of the configuration and
+    /// of `request`, because only the token distinguishes a response from a forged one.
     ///
     /// # Errors
     /// If the request is Confirmable (RFC 7252 §8.1) or a GET with an ETag (§8.2.1), can never be
@@ -522,8 +515,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Registers a [stale](crate::Event::Stale) subscription again, with the same token (RFC 7641
-    /// §3.3.1). The response is reported as a notification, or the subscription ends. Has no effect
-    /// while a registration is in progress.
+    /// §3.3.1). The response is a notification, or the subscription ends. Has no effect while a
+    /// registration is in progress.
     ///
     /// # Errors
     /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
@@ -532,9 +525,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.client.reregister(&mut self.layers, subscription)
     }
 
-    /// Ends a subscription and deregisters at the server: a GET or FETCH with Observe 1 and the
-    /// same token (RFC 7641 §3.6). That exchange ends like any other. No event of the
-    /// subscription follows.
+    /// Ends a subscription with a GET or FETCH with Observe 1 and the same token (RFC 7641 §3.6).
+    /// That exchange ends like any other. No event of the subscription follows.
     ///
     /// # Errors
     /// As for [`request`](Self::request), and if the subscription is over. It remains unchanged.
@@ -543,8 +535,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.client.unsubscribe(&mut self.layers, subscription)
     }
 
-    /// Ends a subscription without a message to the server: its next notification is rejected with
-    /// a Reset (RFC 7641 §3.6). Returns `false` if the subscription is over already.
+    /// Ends a subscription without a message: its next notification is rejected with a Reset (RFC
+    /// 7641 §3.6). Returns `false` if it is over already.
     pub fn forget(&mut self, now: Instant, subscription: SubscriptionId) -> bool {
         self.layers.now = now;
         self.client.forget(&mut self.layers, subscription)
@@ -565,21 +557,19 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
-    /// application has taken the last [`Event::Block`](crate::Event::Block). The request is sent as
-    /// soon as the peer's queue and controller admit it. Returns `false` if the exchange does not
-    /// wait for this call.
+    /// application has taken the last [`Event::Block`](crate::Event::Block). Returns `false` if the
+    /// exchange does not wait for this call.
     ///
-    /// The server may forget the response in the meantime; RFC 7959 §2.4 allows it. A server that
-    /// uses EXCHANGE_LIFETIME keeps it for 247 s.
+    /// The server may forget the response in the meantime (RFC 7959 §2.4), after 247 s if it uses
+    /// EXCHANGE_LIFETIME.
     pub fn fetch_next(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         self.layers.now = now;
         self.client.fetch_next(&mut self.layers, exchange)
     }
 
-    /// Supplies more of a body; with `last` all that remains, which may be empty. Data of any
-    /// length is accepted. It is sent in blocks of the size that the peer requests, and an
-    /// incomplete block waits for more data. The data may exceed what was
-    /// [wanted](crate::Event::Wanted) and is then held in memory.
+    /// Supplies more of a body, of any length; with `last` all that remains, which may be empty. It
+    /// is sent in blocks of the size that the peer requests; an incomplete block waits for more
+    /// data. Data beyond what was [wanted](crate::Event::Wanted) is held in memory.
     ///
     /// An application that cannot continue [cancels](Self::cancel) the exchange, or
     /// [answers](Self::respond) the request with an error.
@@ -605,8 +595,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.submit(peer, &mut { Opening::EMPTY })
     }
 
-    /// Ends an exchange without an event, and frees its resources. A message already sent may still
-    /// have an effect at the peer. Returns `false` if the exchange is over already.
+    /// Ends an exchange without an event. A message already sent may still have an effect at the
+    /// peer. Returns `false` if the exchange is over already.
     ///
     /// [`Transmit::exchange`](super::Transmit) also names exchanges that the endpoint opened
     /// itself. Cancelling a repeated registration ends the subscription, with
@@ -628,12 +618,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         true
     }
 
-    /// Answers a request. The response is piggybacked on the ACK if none was sent yet; otherwise it
-    /// is a separate message. If that is Confirmable, its exchange is returned, and the exchange's
-    /// end ([`Event::Acknowledged`](super::Event::Acknowledged) or
-    /// [`Event::Failed`](super::Event::Failed)) shows whether it arrived. However many responses
-    /// wait for the peer, a further one is accepted and waits behind them. A response that the
-    /// client does not want is not sent (RFC 7967).
+    /// Answers a request: piggybacked on the ACK if none was sent yet, otherwise in a separate
+    /// message. If that is Confirmable, its exchange is returned, and ends with
+    /// [`Event::Acknowledged`](super::Event::Acknowledged) or
+    /// [`Event::Failed`](super::Event::Failed). The number of responses that wait for a peer is not
+    /// limited. A response that the client does not want is not sent (RFC 7967).
     ///
     /// # Errors
     /// If the request does not await a response, or if the response is not legal; in the latter
@@ -648,8 +637,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.server.respond(&mut self.layers, request, response)
     }
 
-    /// Acknowledges a request with an Empty ACK now, because the response will take long. Otherwise
-    /// this happens after
+    /// Acknowledges a request with an Empty ACK now instead of after
     /// [`EndpointConfig::separate_after`](crate::EndpointConfig::separate_after).
     ///
     /// # Errors
@@ -667,9 +655,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Replaces an outdated separate response that is outstanding or queued. The next transmission
-    /// carries the new response with a new message ID. Timeout and number of attempts continue,
+    /// carries the new response with a new message ID; timeout and number of attempts continue,
     /// because the path is the same (RFC 7641 §4.5.2). If the old response is acknowledged first,
-    /// the new one follows at once. In both cases the exchange ends once.
+    /// the new one follows at once. The exchange ends once.
     ///
     /// # Errors
     /// If `exchange` is over or is not that of a separate response, or if the new response is not
@@ -678,9 +666,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.server.supersede(&mut self.layers, exchange, response)
     }
 
-    /// Returns `true` if the request was sent to a group. The response leaves at a random time
-    /// within the leisure, and only if it is useful. Returns `false` also if the request no longer
-    /// awaits a response.
+    /// Returns `true` if the request was sent to a group and still awaits a response. The response
+    /// leaves at a random time within the leisure, and only if it is useful.
     #[must_use]
     pub fn came_to_group(&self, request: RequestId) -> bool {
         self.server.came_to_group(request)
@@ -691,11 +678,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// or FETCH with [`OptionNumber::OBSERVE`](crate::codec::OptionNumber::OBSERVE) 0. Unless it is
     /// an error, the response then confirms the observation.
     ///
-    /// Returns `None` if the request does not await a response, was sent to a group, or comes from
-    /// a source that is not [validated](crate::EndpointConfig::source_validation), or if there is
-    /// no room within [`Limits::observers`](crate::Limits::observers) and
-    /// [`observers_per_peer`](crate::Limits::observers_per_peer): the response is then that to a
-    /// plain GET (RFC 7641 §4.1).
+    /// Returns `None`, and the response is then that to a plain GET (RFC 7641 §4.1), if the request
+    /// does not await a response, was sent to a group, or comes from a source that is not
+    /// [validated](crate::EndpointConfig::source_validation), or beyond
+    /// [`Limits::observers`](crate::Limits::observers) or
+    /// [`observers_per_peer`](crate::Limits::observers_per_peer).
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         self.layers.now = now;
         self.server.observe(&mut self.layers, request, topic)
@@ -706,22 +693,25 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// states. Returns the number of observers. The call takes constant time; the endpoint visits
     /// the observers while it is polled.
     ///
-    /// Notifications are Non-confirmable, with two exceptions. The first notification is
-    /// Confirmable if the RTT to the client is unknown. The following ones are then paced by the
-    /// measured RTT, at most one within a retransmission timeout of the controller, instead of one
-    /// in 3 s (RFC 7641 §4.5.1). Every fifth consecutive one is Confirmable, to learn whether the
-    /// client still exists (§4.5). An observer that has not acknowledged anything for long is
-    /// [checked](crate::ObserverChecks), whether or not states change. A state that has stayed for
-    /// its Max-Age, at least 5 s and at most an hour, plus 2 s, is sent again as a Confirmable
-    /// message to observers that were sent it only as a Non-confirmable one: it may have been lost,
-    /// and the last state must arrive (§1.3). [`Response::reliability`] overrides this. An error is
-    /// the last notification, Confirmable by default, and ends the observation (§4.2). If a body
-    /// exceeds a message or the block size of an observer, the observer gets the first block and
-    /// requests the others.
+    /// Notifications are Non-confirmable, unless [`Response::reliability`] says otherwise, with
+    /// these exceptions:
     ///
-    /// If the state has another Content-Format than the first response to an observer, the observer
-    /// gets 4.06 instead and is removed (§4.2): [`Event::ObserverGone`](crate::Event::ObserverGone)
-    /// with [`ObserverEnd::FormatChanged`](crate::ObserverEnd::FormatChanged).
+    /// - The first one, if the RTT to the client is unknown. The following ones are then paced by
+    ///   the measured RTT, at most one within a retransmission timeout of the controller, instead
+    ///   of one in 3 s (RFC 7641 §4.5.1).
+    /// - Every fifth consecutive one, to learn whether the client still exists (§4.5). An observer
+    ///   that has not acknowledged anything for long is [checked](crate::ObserverChecks) even if
+    ///   states do not change.
+    /// - A state that has stayed for its Max-Age, at least 5 s and at most an hour, plus 2 s, is
+    ///   sent again to observers that were sent it only in a Non-confirmable message: the last
+    ///   state must arrive (§1.3).
+    /// - An error: it is the last notification, and ends the observation (§4.2).
+    ///
+    /// If a body exceeds a message or the block size of an observer, the observer gets the first
+    /// block and requests the others. If the state has another Content-Format than the first
+    /// response to an observer, the observer gets 4.06 instead and is removed (§4.2):
+    /// [`Event::ObserverGone`](crate::Event::ObserverGone) with
+    /// [`ObserverEnd::FormatChanged`](crate::ObserverEnd::FormatChanged).
     ///
     /// # Errors
     /// If the response is not legal or too large.
@@ -749,15 +739,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Responds with a body whose payload is only the start, or empty. The blocks are sent as the
-    /// client requests them in order, and [`supply`](Self::supply) provides the rest. Returns
-    /// `false` if the client was sent another response at once, because it has no interest in this
-    /// one, requests the middle of a body that is not stored (4.08), or uses Q-Block2 (4.02: it
-    /// will use Block2, RFC 9177 §4.1).
+    /// client requests them, and [`supply`](Self::supply) provides the rest. Returns `false` if the
+    /// client was sent another response at once, because it has no interest in this one, requests
+    /// the middle of a body that is not stored (4.08), or uses Q-Block2 (4.02: it will use Block2,
+    /// RFC 9177 §4.1).
     ///
-    /// The block sent last can be requested again. A request for any other block is answered with
-    /// 4.08, since it does not come "in the order required by the server" (RFC 7959 §2.9.2). If the
-    /// application sets no ETag, the response has a unique one, so that a client does not combine
-    /// blocks of two bodies (§2.4). The response registers no observation.
+    /// Only the block sent last can be requested again; other requests get 4.08, since they do not
+    /// come "in the order required by the server" (RFC 7959 §2.9.2). Without an ETag of the
+    /// application, the response has a unique one, so that a client does not combine blocks of two
+    /// bodies (§2.4). The response registers no observation.
     ///
     /// # Errors
     /// If the request does not wait for a response or was sent to a group, if the code is not a
@@ -777,22 +767,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
     /// with the first block of each body that has several.
     /// [`Event::Request`](crate::Event::Request) then contains that block, with the M bit set in
-    /// its Block1 option, and [`Event::Part`](crate::Event::Part) contains each further one. Bodies
-    /// sent with Q-Block1 (RFC 9177) or to groups are still delivered whole.
+    /// its Block1 option, and [`Event::Part`](crate::Event::Part) each further one. Bodies sent
+    /// with Q-Block1 (RFC 9177) or to groups are still delivered whole.
     ///
     /// At most [`Limits::transfers`](crate::Limits::transfers) such requests and responses [in
-    /// parts](Self::respond_in_parts) exist; further ones are answered with 5.03.
+    /// parts](Self::respond_in_parts) exist; further ones get 5.03.
     /// [`Limits::body_bytes`](crate::Limits::body_bytes) does not apply to them.
     pub fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
         self.server.stream_requests(wanted)
     }
 
     /// Reports that the application has taken a block of a request body. The client is sent 2.31
-    /// Continue and may send the next block. An exchange is returned as by
-    /// [`respond`](Self::respond).
+    /// Continue. An exchange is returned as by [`respond`](Self::respond).
     ///
     /// The application may [respond](Self::respond) at any time instead, which ends the body (RFC
-    /// 7959 §2.9.3: 4.13). It must respond to the last block.
+    /// 7959 §2.9.3: 4.13), and must respond to the last block.
     ///
     /// # Errors
     /// If the request does not wait for this call.
@@ -804,10 +793,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Declares a peer unreachable under this key for ever, for instance after the end of its
     /// session. Its observations end with [`Event::ObserverGone`](crate::Event::ObserverGone), and
     /// all exchanges with it except handshakes fail with
-    /// [`Failure::Unreachable`](crate::Failure::Unreachable). Its state is dropped once nothing
-    /// refers to it. Its received messages stay remembered for their lifetime, so that none is
-    /// processed twice. If the key is used again, message IDs start anew, contrary to RFC 7252
-    /// §4.4.
+    /// [`Failure::Unreachable`](crate::Failure::Unreachable). Its received messages stay remembered
+    /// for their lifetime, so that none is processed twice. If the key is used again, message IDs
+    /// start anew, contrary to RFC 7252 §4.4.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
         self.layers.now = now;
         let transport = &mut self.layers.transport;
@@ -831,8 +819,7 @@ impl<P: PeerKey, C: Controller> fmt::Debug for Endpoint<P, C> {
 
 impl Survey {
     /// Visits at most `places` more places of the peer table, so that a large table blocks nothing
-    /// for long. Call it with the same endpoint until it returns the peers. Peers may come and go
-    /// in the meantime: the result has the state at the end.
+    /// for long. Returns the peers, with their state at the end, after the last place.
     pub fn advance<P: PeerKey, C: Controller>(
         &mut self,
         endpoint: &Endpoint<P, C>,

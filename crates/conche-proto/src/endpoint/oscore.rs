@@ -66,23 +66,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.add_context(context)
     }
 
-    /// Returns the context that a request was protected with, which identifies the sender. `None`
-    /// if the request was not protected or no longer waits for its response.
+    /// Returns the context that a pending request was protected with, which identifies the sender.
     #[must_use]
     pub fn security(&self, request: RequestId) -> Option<ContextId> {
         self.server.incoming.security(request).context()
     }
 
-    /// Returns the security contexts of the client's exchanges and observations. A context can
-    /// occur several times. Takes time linear in the number of exchanges and observations.
+    /// Returns the security contexts of the client's exchanges and observations, possibly several
+    /// times, in time linear in their number.
     pub fn contexts_in_use(&self) -> impl Iterator<Item = ContextId> {
         let exchanges = self.layers.transport.exchanges.securities();
         exchanges.chain(self.client.subscriptions.securities()).filter_map(Security::context)
     }
 
     /// Removes a security context, so that it can be stored: its [number](Context::next_number) and
-    /// [window](Context::window). From then on messages protected with it are refused, and nothing
-    /// can be protected with it. Observers that use it are removed at the next notification.
+    /// [window](Context::window). Observers that use it are removed at the next notification.
     pub fn remove_context(&mut self, id: ContextId) -> Option<Context> {
         self.layers.remove_context(id)
     }
@@ -112,14 +110,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Returns whether no request can be protected with this context before an
-    /// [`Event::Reserve`](crate::Event::Reserve) is answered, because all numbers that are stored
-    /// as used have been used. If they could not be stored, the event is announced again.
+    /// [`Event::Reserve`](crate::Event::Reserve) is answered. If its numbers could not be stored,
+    /// the event is announced again.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         self.layers.waits_for_numbers(context)
     }
 
-    /// Returns the number of messages that were refused because they were replayed, forged,
-    /// protected with an unknown context, or lacked the required protection.
+    /// Returns the number of refused messages: replayed, forged, unprotected, or with an unknown
+    /// context.
     #[must_use]
     pub fn refused_protection(&self) -> u64 {
         self.layers.refused_protection()

@@ -106,7 +106,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Handles a separate response, or a duplicate of one.
     fn receive_separate_response(&mut self, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, validated, .. } = sender;
         let what = self.layers.transport.fingerprint(source, hash, message);

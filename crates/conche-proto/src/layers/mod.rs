@@ -51,7 +51,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// Queues an event for the application.
     #[inline]
     pub(crate) fn announce(&mut self, event: Event<P>) {
         reserve_first(&mut self.events);
@@ -100,7 +99,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// Returns how a request is to be protected.
     #[inline]
     pub(crate) fn security_of(&self, request: &Request) -> Security {
         match request.context() {

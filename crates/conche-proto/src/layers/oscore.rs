@@ -61,7 +61,6 @@ fn divided(payload: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl<P: PeerKey, C: Controller> Layers<P, C> {
-    /// Adds a security context.
     pub(crate) fn add_context(&mut self, context: Context) -> Result<ContextId, InsertError> {
         let id = self.protection_mut().contexts.insert(context)?;
         self.ask_to_reserve();
@@ -87,13 +86,11 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         protection.contexts.remove(id)
     }
 
-    /// Returns the security context with this recipient ID and ID context.
     #[must_use]
     pub(crate) fn find_context(&self, recipient_id: EndId, id_context: Option<&[u8]>) -> Option<ContextId> {
         self.protected()?.contexts.find(recipient_id, id_context)
     }
 
-    /// Returns a security context.
     #[must_use]
     pub(crate) fn context(&self, id: ContextId) -> Option<&Context> {
         self.protected()?.contexts.get(id)
@@ -116,7 +113,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     }
 
     /// Returns whether no request can be protected with this context before an [`Event::Reserve`]
-    /// is answered, because all numbers that are stored as used have been used.
+    /// is answered.
     pub(crate) fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         let Some(protection) = self.protection.as_deref_mut() else { return false };
         let waits = protection.contexts.waits_for_numbers(context);
@@ -124,8 +121,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         waits
     }
 
-    /// Returns the number of messages that were refused because they were replayed, forged,
-    /// protected with an unknown context, or lacked the required protection.
     #[must_use]
     pub(crate) fn refused_protection(&self) -> u64 {
         self.protected().map_or(0, |protection| protection.refused)
@@ -137,7 +132,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         self.protected().is_some()
     }
 
-    /// Returns the protection state, if there is any.
     #[inline]
     pub(crate) fn protected(&self) -> Option<&Protection> {
         self.protection.as_deref()
@@ -167,7 +161,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         Security::with(id, self.context(id).map_or(0, names) + self.bytes_before(id))
     }
 
-    /// Protects the request of an exchange that is not open yet.
     pub(crate) fn protect_opening_with(
         &mut self,
         context: ContextId,
@@ -182,7 +175,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         if bytes > limit { Err(RequestError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    /// Protects the next message of an exchange.
     pub(crate) fn protect_next_with(&mut self, context: ContextId, index: u32, body: Body) -> Result<Body, Failure> {
         let exchange = self.transport.exchanges.get(index);
         let overhead = self.transport.config.longest_overhead(&exchange.token);

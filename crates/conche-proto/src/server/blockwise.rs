@@ -69,8 +69,8 @@ impl<P> Uploads<P> {
         self.timers.next()
     }
 
-    /// Removes a body whose client has rejected the message that requested missing blocks: it has
-    /// stopped sending (RFC 9177 §4.3). Returns whether there was one.
+    /// Removes a body whose client has rejected the request for missing blocks: it has stopped
+    /// sending (RFC 9177 §4.3). Returns whether there was one.
     pub(crate) fn reject(&mut self, from: u64, id: MessageId) -> bool {
         let stopped = self.contexts.of_peer_where(from, |upload| upload.asked == Some(id));
         stopped.is_some_and(|key| self.contexts.remove(key).is_some())
@@ -78,13 +78,12 @@ impl<P> Uploads<P> {
 }
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Handles a Reset, if it rejects the last message that requested missing blocks of an upload.
+    /// Handles a Reset that may reject the last request for missing blocks of an upload.
     pub(crate) fn reject_upload(&mut self, hash: u64, id: MessageId) -> bool {
         self.q_block.as_mut().is_some_and(|sets| sets.uploads.reject(hash, id))
     }
 
-    /// Receives a block of a request body. Returns `None` if it has been answered; otherwise the
-    /// body is complete.
+    /// Receives a block of an upload. Returns `None` if it has been answered.
     fn receive_upload(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -176,8 +175,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok((index, reply))
     }
 
-    /// Requests the missing blocks of a body for which nothing was received for a while. Returns
-    /// `false` if there is none.
+    /// Requests the missing blocks of a body that has stalled. Returns `false` if there is none.
     pub(super) fn upload_due(&mut self, layers: &mut Layers<P, C>) -> bool {
         let Some(sets) = &mut self.q_block else { return false };
         let most = sets.rules().non_max_retransmit;
@@ -197,7 +195,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Reports the missing blocks to a client (RFC 9177 §5), as an answer to a received message.
+    /// Reports the missing blocks to a client (RFC 9177 §5).
     fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, index: Slot<Upload<P>>) {
         let limit = layers.transport.config.limits.message_bytes;
         let Some(sets) = &mut self.q_block else { return };
@@ -233,8 +231,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let _ = self.q_block.as_mut().and_then(|sets| sets.uploads.contexts.remove(key));
     }
 
-    /// Receives a request about blocks. Returns `None` if it has been answered, otherwise how it is
-    /// passed to the application.
+    /// Receives a request about blocks. Returns `None` if it has been answered.
     pub(super) fn receive_block(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -290,9 +287,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         None
     }
 
-    /// Answers a request for a block. With the last block the response gives up its place, so that
-    /// answer is stored for duplicates; a duplicate of any other request gets the same block from
-    /// the response.
+    /// Answers a request for a block. The last block releases the response, so that answer is
+    /// stored for duplicates; other duplicates get the block from the response.
     fn answer_block(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -311,8 +307,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.answer_remembered(layers, received, code, &cut.body);
     }
 
-    /// Handles a request for a block of a response that is no longer kept: the application is asked
-    /// again if the method is safe, otherwise the request is refused.
+    /// Handles a request for a block of a response that is gone: the application is asked again if
+    /// the method is safe, otherwise the request is refused.
     fn not_kept(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> Option<Delivery> {
         let message = received.message;
         if message.code().is_safe() {
@@ -328,8 +324,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         joined.finish(message.header(), &message.token())
     }
 
-    /// Reserves a place for the body of the response to a request, if the previous response was
-    /// large.
+    /// Reserves a place for the response body, if the previous response was large.
     pub(super) fn with_place(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -344,8 +339,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(if reserves { RequestOptions { keeping: Keeping::Reserved, ..said } } else { said })
     }
 
-    /// Receives a request with Q-Block1 or Q-Block2. Returns `None` if it has been answered,
-    /// otherwise how it is passed to the application.
+    /// Receives a request with Q-Block1 or Q-Block2. Returns `None` if it has been answered.
     pub(super) fn receive_of_set(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -391,8 +385,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         None
     }
 
-    /// Keeps a response whose first block is sent, so that `to` can request the other blocks.
-    /// Returns `Err` with the response to send instead if the table is full.
+    /// Keeps a response whose first block is sent. Returns `Err` with the response to send instead
+    /// if the table is full.
     pub(super) fn keep(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -420,8 +414,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if repeats { self.representations.contexts().fetched(key) } else { key }
     }
 
-    /// Returns the block size in which a message that is too large would have fitted. `None` if the
-    /// payload is not the cause.
+    /// Returns the block size in which a message that is too large would have fitted, if any.
     pub(super) fn smaller_block(
         &self,
         layers: &Layers<P, C>,
@@ -438,8 +431,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         cut.then_some(Block { num: 0, more: false, size })
     }
 
-    /// Returns the recipient of the response to this request; `beside` is the overhead of that
-    /// response.
     pub(super) fn recipient(&self, layers: &Layers<P, C>, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
         let source = Source { from: waiting.from, local: waiting.local };
         let key = self.key(layers, layers.transport.peers.hash(&waiting.from), source, &waiting.asked);
@@ -461,7 +452,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             // The application handles blocks itself.
             return Ok(response);
         }
-        // Errors are not part of the requested body; they are cut into blocks only if they must be.
+        // Errors are cut into blocks only if they must be.
         if code.is_success() && code != Code::VALID && to.asked.response_in_sets().is_some() {
             return self.cut_response_for_sets(layers, to, response);
         }
@@ -557,8 +548,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns a notification that can be sent, with an ETag for its blocks if it has to be cut for
-    /// every observer.
+    /// Returns a notification that can be sent, with an ETag if every observer gets blocks.
     pub(super) fn notifiable(&self, layers: &Layers<P, C>, response: Response) -> Result<Response, NotifyError> {
         let longest_token = Overhead::of_token_length(layers.transport.config.longest_accepted_token());
         let beside = longest_token.with(OBSERVE_BYTES).with(layers.most_protection());
@@ -579,8 +569,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns the notification as an observer gets it: complete, or the first block in the
-    /// requested size. The rest is kept like that of any response, in place of the previous state
-    /// (RFC 7959 §2.6). If the observer uses Q-Block2, also returns the blocks that follow in sets.
+    /// requested size. The rest is kept in place of the previous state (RFC 7959 §2.6). Also
+    /// returns the blocks that follow in sets, if the observer uses Q-Block2.
     pub(super) fn cut_notification(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -612,8 +602,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Key { from, what: asked.what ^ local }
     }
 
-    /// Cuts a response to its first block for a client that supports Q-Block2, or to the block that
-    /// it requests. The rest is kept.
+    /// Cuts a response to its first or requested block for a client that supports Q-Block2, and
+    /// keeps the rest.
     fn cut_response_for_sets(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -657,8 +647,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the rest to be sent in bursts after a first block: everything after it, if whole
-    /// states were requested.
+    /// Returns the rest to be sent in bursts after a first block, if whole states were requested.
     fn behind_first(
         &mut self,
         now: Instant,
@@ -675,9 +664,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 }
 
-/// Returns the blocks that the Q-Block2 options of a request ask for, of a body with this number of
-/// blocks, and whether the last of the options asks for all blocks to the end of a set. `None` if
-/// the options are not in ascending order or there is no such block (RFC 9177 §4.4).
+/// Returns the blocks, of a body with this number of them, that the Q-Block2 options request, and
+/// whether all blocks to the end of a set are requested. `None` if the options are not in ascending
+/// order or there is no such block (RFC 9177 §4.4).
 fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
     let blocks = u32::try_from(blocks).ok()?;
     let (mut numbers, mut to_the_end) = (Vec::new(), false);
@@ -710,8 +699,8 @@ impl Seldom for Representations {
     }
 
     fn make(config: &SharedConfig) -> Self {
-        // A client asks for the second block within a round trip, and within 1.5 times ACK_TIMEOUT
-        // more if the first was lost. A peer that begins a download may give up another one for it.
+        // A client asks for the second block within a round trip, or 1.5 times ACK_TIMEOUT later if
+        // the first was lost.
         let unused_stale = config.transmission.ack_timeout.saturating_mul(2);
         Self::new(Bounds { unused_stale, own_stale: Duration::ZERO, ..bounds(config) })
     }
@@ -742,13 +731,13 @@ pub(crate) struct Recipient {
     pub(crate) asked: Asked,
     /// The overhead of the message around its body.
     pub(crate) beside: Overhead,
-    /// The claim of its body to a place; `None` for a notification and for a response to a group
-    /// request, which are never refused.
+    /// The claim of its body to a place; `None` for notifications and responses to groups, which
+    /// are never refused.
     pub(crate) keeping: Option<Keeping>,
 }
 
-/// For a body that is generated while it is fetched, RFC 7959 §2.9.2 has the closest code: blocks
-/// that did not come "in the order required by the server".
+/// RFC 7959 §2.9.2 has the closest code: blocks that did not come "in the order required by the
+/// server".
 pub(crate) const IN_ORDER: &str = "this body is served from its beginning, one block after the other";
 
 pub(crate) const BEYOND: &str = "the body ends before this block";

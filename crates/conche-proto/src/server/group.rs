@@ -31,7 +31,6 @@ use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Returns `true` if the request was sent to a group.
     #[must_use]
     pub(crate) fn came_to_group(&self, request: RequestId) -> bool {
         self.incoming.get(request).is_some_and(|waiting| waiting.is_to_group())

@@ -150,7 +150,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.close(layers, index);
     }
 
-    /// Handles the failure of a response or notification.
     pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) {
         layers.transport.count_failure(index, reason);
         let exchange = layers.transport.exchanges.get(index);

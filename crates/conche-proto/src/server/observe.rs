@@ -21,8 +21,6 @@ use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Adds the sender of a request to the observers of `topic`, a number that the application
-    /// assigns to an observable resource.
     pub(crate) fn observe(&mut self, layers: &mut Layers<P, C>, request: RequestId, topic: u64) -> Option<ObserverId> {
         let waiting =
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
@@ -67,8 +65,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(observer)
     }
 
-    /// Sends a new state of a topic to its observers: to each as soon as no other notification to
-    /// it is in progress and the controller admits it.
+    /// Sends a new state of a topic to its observers.
     pub(crate) fn notify(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -91,7 +88,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observers.changed(layers.now, topic, state, limit).ok_or(NotifyError::StatesFull { limit })
     }
 
-    /// Returns the number of observers of a topic.
     #[must_use]
     pub(crate) fn observers(&self, topic: u64) -> usize {
         self.observers.of_topic(topic).0
@@ -115,8 +111,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observers
     }
 
-    /// Ends the observation of a client that sends a request with the Observe option and the same
-    /// token (RFC 7641 §4.1).
+    /// Ends the observation of a client that sends a request with Observe and the same token (RFC
+    /// 7641 §4.1).
     pub(super) fn observation_renewed(&mut self, layers: &mut Layers<P, C>, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {
             Some(REGISTER) => ObserverEnd::Replaced,
@@ -137,9 +133,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.observers.registered_by(request)
     }
 
-    /// Handles the Observe option of the next message of a request with a streamed body. Its token
-    /// may differ from that of the previous message. An observer that the request registers gets
-    /// the new token, or is removed if this message does not register.
+    /// Handles the Observe option of the next message of a request with a streamed body. The
+    /// observer gets the token of this message, or is removed if this message does not register.
     pub(super) fn registration_continued(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -184,7 +179,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(observer)
     }
 
-    /// Records the response to a registration.
     pub(super) fn registration_answered(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -207,14 +201,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Notifies an observer. While a Confirmable notification is in progress, its next
-    /// retransmission carries the new state (RFC 7641 §4.5.2); after a Non-confirmable one, the new
-    /// state follows.
+    /// retransmission carries the new state (RFC 7641 §4.5.2).
     pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
             Progress::Idle => {
-                // If this state was sent to the observer before, only its first block is sent
-                // again, and a client that lacks the others requests them.
+                // If it was sent this state before, only the first block is sent again.
                 let behind = self.observers.is_behind(observer);
                 let Some(message) = self.observers.message(layers.now, observer) else {
                     return self.ping_observer(layers, observer);
@@ -294,7 +286,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Pings an observer that must prove its presence before the application's first notification:
-    /// the client answers with a Reset (RFC 7252 §4.3). A notification supersedes the ping.
+    /// the client answers with a Reset (RFC 7252 §4.3).
     fn ping_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         if !self.observers.is_in_question(observer) {
             return;
@@ -306,9 +298,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the protected first message of a notification, and the rest to be sent. `None` if it
-    /// cannot be protected: without a free sequence number the notification is postponed, and
-    /// without the context the observer is removed.
+    /// Returns the protected first message of a notification, and the rest. `None` if it cannot be
+    /// protected: without a free sequence number it is postponed, without the context the observer
+    /// is removed.
     fn protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -332,8 +324,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Handles the end of the time of a Non-confirmable notification, or the cancellation of any
-    /// notification. A superseding state is still sent.
+    /// Handles the end of a Non-confirmable notification, or the cancellation of any. A superseding
+    /// state is still sent.
     pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let exchange = layers.transport.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
@@ -346,8 +338,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.catch_up(layers, observer);
     }
 
-    /// Handles the acknowledgement of a Confirmable notification. A state that superseded it was
-    /// not sent yet.
     pub(super) fn notification_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32, observer: ObserverIndex) {
         let exchange = layers.transport.exchanges.get(index);
         let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
@@ -360,8 +350,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.catch_up(layers, observer);
     }
 
-    /// Handles the acknowledgement of a separate response, which may be the first one to an
-    /// observer.
+    /// Handles the acknowledgement of a separate response, which may be the first to an observer.
     pub(super) fn response_acknowledged(&mut self, layers: &mut Layers<P, C>, place: &Place, exchange: ExchangeId) {
         let trusted = layers.transport.peers.get_mut(place.peer).trust.is_given(layers.now);
         if let Some(observers) = self.observers.made()
@@ -382,16 +371,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     ) {
         self.close(layers, index);
         if reason == Failure::QueueExpired {
-            // The notification was delayed by others or by the controller, which is not the
-            // client's fault.
+            // Not the client's fault.
             self.observers.missed(observer);
             return self.catch_up(layers, observer);
         }
         self.lose_observer(layers, observer, ObserverEnd::Failed(reason));
     }
 
-    /// Handles a failed separate response, which may be the first one to an observer, or one to an
-    /// earlier request with its token.
+    /// Handles a failed separate response, which may be the first to an observer, or to an earlier
+    /// request with its token.
     pub(super) fn response_failed(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -405,8 +393,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Records the message ID of a Non-confirmable response that had to wait: if it is the first
-    /// one to an observer, the client may reject it.
+    /// Records the message ID of a Non-confirmable response that had to wait, which an observer may
+    /// reject.
     pub(super) fn first_response_sent(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
         if let Some(observers) = self.observers.made()
             && let Some(observer) = observers.first_answered_by(place, exchange)
@@ -426,7 +414,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observer.is_some()
     }
 
-    /// Returns the body of the first response to an observer.
     pub(super) fn first_response(&mut self, now: Instant, observer: ObserverIndex, response: &Response) -> Body {
         match response.code.is_success() {
             true => self.observers.first_response(now, observer, response),
@@ -498,8 +485,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Opens a peer if all peers are in use, by evicting observers that have not proven their
-    /// presence.
+    /// Opens a peer if all are in use, by evicting observers that have not proven their presence.
     #[cold]
     fn open_in_place_of_an_observer(
         &mut self,

@@ -34,12 +34,11 @@ pub(crate) struct Waiting<P> {
     pub(crate) local: Option<IpAddr>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
-    /// Request counter, assigned on insertion. It belongs to the slot and is stored here to avoid
-    /// padding.
+    /// Request counter, assigned on insertion; here to avoid padding.
     pub(crate) generation: u32,
     pub(crate) came: Came,
-    /// Peer state needed by a separate or Non-confirmable response: held from the arrival of a
-    /// Non-confirmable request, or from the Empty ACK of a Confirmable one.
+    /// Peer state for a separate or Non-confirmable response: held from the arrival of a
+    /// Non-confirmable request, or from the Empty ACK.
     pub(crate) peer: Option<Number>,
     /// Deduplication entry that stores the reply for duplicates.
     pub(crate) remembered: Option<Remembered>,
@@ -50,7 +49,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) allowance: Option<NonZeroU16>,
 }
 
-/// The responses that the client does not want, and the storage of the response body, in one byte.
+/// The unwanted responses, and the storage of the response body, in one byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseRules(u8);
 
@@ -93,8 +92,7 @@ impl ResponseRules {
 /// The claim of a response body to a place in the table of block-wise responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// Stored if there is room. Otherwise the response is refused and the client repeats the request
-    /// later: its method is safe.
+    /// Stored if there is room. Otherwise the client repeats the request later: its method is safe.
     IfRoom,
     /// A place is reserved.
     Reserved,
@@ -108,8 +106,7 @@ pub(crate) enum Came {
     NonConfirmable,
     /// Sent to a group that this endpoint is a member of.
     ToGroup(Interest),
-    /// The last message was answered, and the next one, with or for another block, has not arrived:
-    /// no response can be sent until then.
+    /// The last message was answered, and the next one, with or for another block, has not arrived.
     Between,
 }
 
@@ -122,7 +119,7 @@ pub(crate) enum Interest {
 }
 
 impl<P> Waiting<P> {
-    /// Returns `true` if nothing was sent for the request, so that its response can be piggybacked.
+    /// Returns `true` if nothing was sent for the request.
     pub(crate) fn can_piggyback(&self) -> bool {
         self.came == Came::Confirmable && self.peer.is_none()
     }
@@ -158,8 +155,7 @@ pub(crate) struct Incoming<P> {
     slots: Arena<Slot<P>>,
     generation: u32,
     separate_after: Duration,
-    /// Requests that need an Empty ACK in time. The delay is the same for all, so that the order of
-    /// arrival is the order of deadlines.
+    /// Requests that need an Empty ACK in time, in order of arrival and of deadlines.
     unacknowledged: List<InOrder>,
     timers: usize,
     /// Requests and separate responses per source.
@@ -206,15 +202,15 @@ impl<P: Copy> Incoming<P> {
     /// Memory per request in bytes.
     pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
 
-    /// Returns `true` if a group may hold a further request whose token counts as `places`,
-    /// including its response, with a limit of `capacity` for all groups.
+    /// Returns `true` if a group may hold a further request whose token counts as `places`, of
+    /// `capacity` for all groups.
     #[inline]
     pub(crate) fn admits(&self, group: Group, places: usize, capacity: usize) -> bool {
         self.shares.admits(group, places, capacity)
     }
 
-    /// Returns `true` if the message of a request can be answered in addition to the place that the
-    /// request keeps.
+    /// Returns `true` if there is room for a message in addition to the lasting place of its
+    /// request.
     pub(crate) fn admits_in_parts(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, 2 * token.places(), capacity)
     }
@@ -226,8 +222,7 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// Releases the lasting place of a request, which then holds only the share of its current
-    /// message.
+    /// Releases the lasting place of a request; the share of its current message remains.
     pub(crate) fn let_place_go(&mut self, id: RequestId) {
         if let Some((group, places)) = self
             .get(id)
@@ -271,7 +266,6 @@ impl<P: Copy> Incoming<P> {
         &self.reserved
     }
 
-    /// Releases a reserved place, if any.
     fn release(&mut self, keeping: Keeping, group: Group) {
         if keeping == Keeping::Reserved {
             self.reserved.give_back(group, 1);
@@ -284,8 +278,8 @@ impl<P: Copy> Incoming<P> {
         Some(&slot.request)
     }
 
-    /// Records that a request was acknowledged with an Empty ACK; its separate response needs the
-    /// state of this peer.
+    /// Records that a request was acknowledged with an Empty ACK; its separate response needs this
+    /// peer.
     pub(crate) fn acknowledged(&mut self, id: RequestId, peer: u32) {
         if self.get(id).is_some_and(Waiting::can_piggyback) {
             self.disarm(id.index);
@@ -296,9 +290,8 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// Pauses a request whose last message is being answered and which will have another one. The
-    /// request keeps its place; the share of the message goes with its response or must be given
-    /// back. Returns the request as it was.
+    /// Pauses a request that will have another message. It keeps its place; the share of the
+    /// message goes with its response or must be given back. Returns the request as it was.
     pub(crate) fn pause(&mut self, id: RequestId) -> Option<Waiting<P>> {
         let request = self.get(id)?.clone();
         if request.is_timed() {
@@ -339,8 +332,7 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// Removes a request that was answered or will not be. Its share goes with the response or must
-    /// be given back.
+    /// Removes a request. Its share goes with the response or must be given back.
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
         if self.get(id)?.is_timed() {
@@ -366,7 +358,6 @@ impl<P: Copy> Incoming<P> {
         let _ = (self, id, security);
     }
 
-    /// Returns the protection for the response to a request.
     #[inline]
     pub(crate) fn security(&self, id: RequestId) -> &Security {
         #[cfg(feature = "oscore")]
@@ -381,8 +372,7 @@ impl<P: Copy> Incoming<P> {
         &Security::PLAIN
     }
 
-    /// Takes a share for a Q-Block response whose request is not in the table. It is given back with
-    /// the exchange.
+    /// Takes a share for a Q-Block response whose request is not in the table.
     pub(crate) fn take_share(&mut self, group: Group, token: &Token) {
         self.shares.take(group, token.places());
     }

@@ -110,7 +110,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.q_block.as_ref().map(|q_block| q_block.rules)
     }
 
-    /// Returns the next payload of a kept response.
     pub(super) fn next_payload(
         &mut self,
         layers: &Layers<P, C>,

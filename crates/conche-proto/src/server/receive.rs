@@ -85,7 +85,7 @@ impl<P: PeerKey> Arrival<P> {
 }
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Handles a request: a new one, a duplicate of a remembered one (RFC 7252 §4.5), or one to be
+    /// Handles a new request, a duplicate of a remembered one (RFC 7252 §4.5), or one to be
     /// refused. An accepted request has room for its response, without a time limit.
     #[inline]
     pub(crate) fn receive_request(&mut self, layers: &mut Layers<P, C>, sender: &Sender<P>, message: &Message<'_>) {
@@ -170,8 +170,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.announce(Event::Request { id, from: arrival.source.from, message });
     }
 
-    /// Accepts a request: checks the room for its response, holds the peer's state if the response
-    /// needs it, and remembers the request. Only idempotent requests may be accepted without being
+    /// Accepts a request: checks the room for its response, holds the peer's state if necessary,
+    /// and remembers the request. Only idempotent requests may be accepted without being
     /// remembered.
     #[inline]
     pub(super) fn take_in(
@@ -218,8 +218,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(Resources { peer: peer.and_then(Number::of), remembered })
     }
 
-    /// Receives a request with an OSCORE option. The inner message is processed if the protection
-    /// is valid; otherwise an unprotected error is sent, which reveals nothing of it.
+    /// Receives a request with an OSCORE option. If the protection is invalid, an unprotected error
+    /// is sent, which reveals nothing.
     #[cfg(feature = "oscore")]
     fn receive_protected(&mut self, layers: &mut Layers<P, C>, arrival: Arrival<P>, message: &Message<'_>) {
         if message.option(OptionNumber::EDHOC).is_some() {
@@ -247,7 +247,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 let answer = protection.contexts.refusal(layers.now, &refused);
                 layers.ask_to_reserve();
                 // A Non-confirmable request is ignored, since a response would need state, unless
-                // its sender can continue only if it learns the reason.
+                // its sender needs the reason to continue.
                 let tells =
                     matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. } | Refused::UnknownContext);
                 let asked = tells || message.ty() == Type::Confirmable;

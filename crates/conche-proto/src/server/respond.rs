@@ -42,7 +42,6 @@ impl<P> Clone for AnsweredRequest<'_, P> {
 impl<P> Copy for AnsweredRequest<'_, P> {}
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Answers a request.
     pub(crate) fn respond(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -111,8 +110,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
     }
 
-    /// Sends the response to a message, charged to the share of its request, or holds it until its
-    /// source is validated.
+    /// Sends the response to a message, or holds it until its source is validated.
     #[inline]
     pub(super) fn send_response(
         &mut self,
@@ -199,8 +197,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Handles the end of the time for a piggybacked response: sends an Empty ACK, and the response
-    /// will be separate. The response then needs the peer's state; if the peer table is full, the
-    /// request is refused in the ACK.
+    /// will be separate. If the peer table is full, the request is refused in the ACK.
     pub(super) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
         match self.open_peer(layers, waiting.from, waiting.group) {
@@ -282,9 +279,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Sends a separate response. A Non-confirmable one is sent at once: the peer's requests set
-    /// the pace, and each of them shows that the peer is alive. It waits only if all message IDs
-    /// are in use, and is dropped if [`Limits::queue_per_peer`](crate::Limits::queue_per_peer)
-    /// messages wait for the peer already.
+    /// the pace. It waits only if all message IDs are in use, and is dropped if
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) messages wait for the peer
+    /// already.
     fn respond_separately(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -294,8 +291,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         response: Response,
     ) -> Option<ExchangeId> {
         let AnsweredRequest { waiting, security } = request;
-        // The client of a Q-Block upload waits only for this response, and does not ask again (RFC
-        // 9177 §4.3).
+        // The client of a Q-Block upload does not ask again (RFC 9177 §4.3).
         let (code, body) = match security.is_plain() {
             true => (response.code, response.body),
             false => layers.protect(security, Overhead::of(&waiting.token), response.code, &response.body),
@@ -366,7 +362,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns `true` if the client does not want this response: according to No-Response (RFC
-    /// 7967), or because it is useless as a response to a group request.
+    /// 7967), or because it is useless to a group request.
     pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
         match waiting.came {
             Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
@@ -382,8 +378,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.leisure.push(layers.now, leisure, &mut layers.transport.random, waiting, response);
     }
 
-    /// Sends the next due response to a group request as a Non-confirmable message from a unicast
-    /// address. It is dropped if no message ID is free. Returns `false` if none is due.
+    /// Sends the next due response to a group request, as a Non-confirmable message, unless no
+    /// message ID is free. Returns `false` if none is due.
     pub(super) fn leisure_over(&mut self, layers: &mut Layers<P, C>) -> bool {
         let due = self.leisure.made().and_then(|leisure| leisure.pop_due(layers.now));
         let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
@@ -395,9 +391,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Refuses a request without remembering it; a duplicate will get the same answer. A
-    /// Non-confirmable request with a bad option is rejected silently (RFC 7252 §5.4.1), and one
-    /// without room is treated as lost.
+    /// Refuses a request without remembering it. A Non-confirmable request with a bad option is
+    /// rejected silently (RFC 7252 §5.4.1), and one without room is treated as lost.
     pub(super) fn refuse(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -425,8 +420,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.answer_at_once(layers, received, code, &body);
     }
 
-    /// Refuses a request as [`refuse`](Self::refuse) does, but remembers a Confirmable one because
-    /// the reason no longer exists for a duplicate, which must get the same answer (RFC 7252 §4.5).
+    /// Refuses a request, and remembers it if it is Confirmable: a duplicate must get the same
+    /// answer (RFC 7252 §4.5) although the reason is gone.
     pub(super) fn refuse_with_copies(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -29,8 +29,8 @@ use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Receives a request for a block of a body that is transferred in parts. Returns `false` if it
-    /// is not one.
+    /// Receives a block of a body that is transferred in parts, or a request for one. Returns
+    /// `false` if it is not one.
     pub(in crate::server) fn receive_of_stream(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -49,8 +49,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Answers this message with the response that the application gave in advance, which ends the
-    /// body.
+    /// Answers this message with the response that the application gave in advance.
     fn answer_late(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -92,8 +91,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         };
         let mut waiting = arrival.waiting(message, &said, taken);
         if let Some(before) = self.release(layers, request) {
-            // The fingerprint of the earlier message is kept, since a FETCH need not repeat its
-            // payload.
+            // A FETCH need not repeat its payload.
             waiting.asked.what = before.asked.what;
         }
         self.incoming.go_on(layers.now, request, waiting);
@@ -104,8 +102,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Closes the open message of a request, if there is one, with at most an Empty ACK. A later
-    /// message will be answered in its place.
+    /// Closes the open message of a request, if there is one, with at most an Empty ACK.
     fn release(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Waiting<P>> {
         let waiting = self.incoming.pause(request)?;
         if waiting.can_piggyback() {
@@ -145,15 +142,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns whether the application has answered this request in advance; the client gets the
-    /// response with its next message.
+    /// Returns whether the application has answered this request in advance.
     pub(in crate::server) fn is_answered(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> bool {
         let Some(key) = self.stream_of(layers, request) else { return false };
         self.parts.streams.contexts.peek_mut(key).is_some_and(|stream| matches!(stream.phase, Phase::Answered(_)))
     }
 
-    /// Ends a body in parts because the application answers the request with a complete response.
-    /// Returns whether the client will get the response only with its next message.
+    /// Ends a body in parts because the application answers with a complete response. Returns
+    /// whether the client will get the response only with its next message.
     pub(in crate::server) fn answered_at_once(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -175,8 +171,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(false)
     }
 
-    /// Removes the body of a request that gets no response or not the application's. The end is
-    /// reported to the application if a reason is given.
+    /// Removes the body of a request that gets no response or not the application's. Reports the
+    /// end if a reason is given.
     pub(in crate::server) fn forget_stream(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -192,8 +188,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Ends a body that the client has not continued in time. Returns `false` if there is none.
-    /// While the client waits for the application, the body does not end.
+    /// Ends a body that the client has not continued in time, unless it waits for the application.
+    /// Returns `false` if there is none.
     pub(in crate::server) fn stream_expired(&mut self, layers: &mut Layers<P, C>) -> bool {
         let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(layers.now)) else {
             return false;
@@ -217,15 +213,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.parts.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
     }
 
-    /// Returns the message of a request that waits for its response.
     fn open_message(&self, request: RequestId) -> Option<Waiting<P>> {
         self.incoming.get(request).cloned().filter(|waiting| waiting.came != Came::Between)
     }
 
-    /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
-    /// with the first block of each body that has several. [`Event::Request`] then contains that
-    /// block, with the M bit set in its Block1 option, and [`Event::Part`] contains each further
-    /// one.
+    /// Sets which requests deliver their body block by block (RFC 7959 §2.5).
     pub(crate) fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
         self.parts.streams.wanted = Some(wanted);
     }
@@ -467,7 +459,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Supplies more of the body of a response.
     pub(crate) fn supply_response(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -526,8 +517,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Handles that the last block of a response was sent. It can be requested again like that of
-    /// any response.
+    /// Handles that the last block of a response was sent. It can be requested again.
     pub(in crate::server) fn finish(&mut self, layers: &mut Layers<P, C>, key: Key) {
         let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
         let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
@@ -545,8 +535,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
 const NOT_IN_ORDER: &str = "this block is not the next one of the body: begin anew";
 
-/// Returns an arrival without the limit for unvalidated sources, since the source was validated
-/// when the body began.
+/// Returns an arrival without limit: the source was validated when the body began.
 fn validated<P: Clone>(arrival: &Arrival<P>) -> Arrival<P> {
     Arrival { allowance: None, ..arrival.clone() }
 }
@@ -564,8 +553,7 @@ pub(crate) struct Streams {
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// A request with a body to be continued. It keeps its place among the requests that wait for a
-/// response.
+/// A request with a body to be continued, which keeps its place among the pending requests.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) request: RequestId,
@@ -633,8 +621,7 @@ impl Leaving {
     }
 
     /// Returns the requested block, which must be the one sent last or the next one, and forgets
-    /// the body before it, which has arrived. `largest`, `others` and `limit` are as for any
-    /// [`Representation`].
+    /// the body before it.
     pub(in crate::server) fn cut(
         &mut self,
         asked: Option<Block>,
@@ -658,8 +645,7 @@ impl Leaving {
         Ok(cut)
     }
 
-    /// Returns the number of bytes needed to continue, if this is to be reported to the
-    /// application.
+    /// Returns the number of bytes needed to continue, if it is to be reported.
     pub(crate) fn wants(&mut self) -> Option<usize> {
         let (served, size) = (self.served, self.size);
         self.whole.outflow().wants(served, size)
@@ -681,8 +667,8 @@ impl Streams {
         self.wanted.as_ref().is_some_and(|wanted| wanted(message))
     }
 
-    /// Purges expired bodies and returns the time of the next expiry. The expired ones must have
-    /// been [taken out](Contexts::expired) before.
+    /// Purges expired bodies, which must have been [taken out](Contexts::expired). Returns the time
+    /// of the next expiry.
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()

@@ -71,13 +71,13 @@ use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 use smallvec::SmallVec;
 
-/// The bytes of an Echo option with a value of 16 bytes (with one more byte for the length), and
-/// with a brief one.
+/// Bytes of an Echo option with a value of 16 bytes (one more for the length), and with a brief
+/// one.
 const ECHO_BYTES: usize = 3 + Freshness::LENGTH;
 const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
 
-/// How long an Echo value is valid, and a source after it was validated: as long as a
-/// retransmission of its request can arrive (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
+/// How long an Echo value and a validation are valid: as long as a retransmission can arrive
+/// (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
 pub(crate) const LIFETIME: Duration = Duration::from_secs(247);
 
 /// The maximum number of wrong brief Echo values that are checked in each [`LIFETIME`].
@@ -122,8 +122,8 @@ impl<P> Validation<P> {
         self.pings.held()
     }
 
-    /// Returns the age of the Echo value that this source returned. `None` if it is not one of its
-    /// values or is too old.
+    /// Returns the age of an Echo value of this source. `None` if it is too old or not one of its
+    /// values.
     pub(in crate::server) fn age(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration>
     where
         P: PeerKey,
@@ -170,8 +170,8 @@ impl<P> Validation<P> {
     }
 }
 
-/// Returns whether a response may only be sent to a validated source: it is larger than the
-/// allowance, or must be sent in a Confirmable message.
+/// Returns whether a response may only be sent to a validated source: it exceeds the allowance, or
+/// must be Confirmable.
 #[inline]
 pub(crate) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool {
     let confirmable = match response.reliability {
@@ -237,9 +237,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(NonZeroU16::new(bytes).unwrap_or(NonZeroU16::MIN))
     }
 
-    /// Holds a request or answers it with 4.01 if its source must be validated first, because
-    /// notifications or a burst of payloads would follow, or because repeating the request with an
-    /// Echo value would repeat its effect. Returns whether it did.
+    /// Holds a request or answers it with 4.01 if its source must be validated first: notifications
+    /// or a burst of payloads would follow, or repeating the request with an Echo value would
+    /// repeat its effect. Returns whether it did.
     pub(super) fn challenges(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -420,7 +420,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Answers held messages of a source that did not answer its ping, or makes room, within the
     /// allowance: with the first block of 16 bytes, which leads a client without Echo to the body,
-    /// or else with 4.01.
+    /// or with 4.01.
     fn give_up(&mut self, layers: &mut Layers<P, C>, pinged: Pinged<P>) {
         let mut credit = pinged.credit();
         for held in pinged.into_held() {
@@ -452,8 +452,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns an answer that fits into the allowance: the answer itself, 4.01 in place of a
-    /// success, or only the code of an error.
+    /// Returns an answer that fits into the allowance: itself, 4.01 in place of a success, or only
+    /// the code of an error.
     pub(super) fn within_allowance(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -494,8 +494,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns a response that fits into the allowance: the response itself, 4.01, or only the code
-    /// of the response if repeating the request would repeat its effect.
+    /// Returns a response that fits into the allowance: itself, 4.01, or only its code if repeating
+    /// the request would repeat its effect.
     fn in_place_of(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>, response: &Response) -> Response {
         let overhead = Overhead::of(&waiting.token);
         let repeatable =
@@ -528,8 +528,7 @@ const MOST_PINGS: u8 = 3;
 /// The number of intervals in which a source can answer.
 const INTERVALS: u8 = 6;
 
-/// Bytes kept of a request's allowance when it pays for another ping: a 4.01 with an Echo value and
-/// a token of 8 bytes.
+/// Bytes kept of a request's allowance for a 4.01 with an Echo value and a token of 8 bytes.
 const RESERVE: u16 = 35;
 
 /// Maximum number of messages held for one source.
@@ -541,10 +540,9 @@ const HELD_BYTES: usize = 1 << 20;
 /// Bytes of a held message beside its own.
 const OVERHEAD: usize = 256;
 
-/// Maximum number of wrong answers from one host in each [`LIFETIME`]. After that the host's
-/// answers prove nothing until the next period. A forger guesses one of the 2^16 message IDs of a
-/// host in three days. Other hosts of its network keep their proofs: anybody can send wrong
-/// answers.
+/// Maximum number of wrong answers from one host in each [`LIFETIME`]; then its answers prove
+/// nothing until the next period. A forger guesses one of the 2^16 message IDs of a host in three
+/// days. Other hosts of its network keep their proofs: anybody can send wrong answers.
 const PING_GUESSES: usize = 64;
 
 /// Maximum number of wrong answers from all hosts in each [`LIFETIME`]. After that a source must
@@ -725,7 +723,6 @@ impl<P> Pings<P> {
         self.pinged.len() == 0
     }
 
-    /// Returns the number of sources.
     pub(crate) fn len(&self) -> usize {
         self.pinged.len()
     }
@@ -753,9 +750,7 @@ impl<P> Pings<P> {
     }
 
     /// Holds a message until its source answers a ping. Returns the message ID of the ping to send,
-    /// or `None` if one is unanswered already.
-    ///
-    /// The group must [have room](Self::has_room) for it.
+    /// or `None` if one is unanswered already. The group must [have room](Self::has_room).
     ///
     /// # Errors
     /// Returns the message if its source holds too many, if its bytes do not pay for a ping, or if
@@ -901,8 +896,8 @@ impl<P> Pings<P> {
         Some(due)
     }
 
-    /// Returns whether answers of this host are accepted. Guesses of other hosts, [`PING_GUESSES`] each,
-    /// that fall into its cells do not count.
+    /// Returns whether answers of this host are accepted. [`PING_GUESSES`] of each other host that
+    /// fall into its cells do not count.
     fn believes(&mut self, now: Instant, host: Group) -> bool {
         if now >= self.guesses_until {
             (self.guesses, self.guesses_of_all, self.guesses_until) = (Shares::new(), 0, now + LIFETIME);

@@ -79,8 +79,7 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// Admits an exchange that was just opened. It may leave at once if the queue is empty,
-    /// otherwise it joins the end of the queue.
+    /// Admits an exchange that was just opened, or queues it.
     pub(crate) fn admit_new<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -134,9 +133,8 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// Reports an idle period to the controller before a new message is considered. Only the
-    /// arrival of the next message shows whether an empty queue was a pause of the application: a
-    /// closed loop sends its next message at once.
+    /// Reports an idle period to the controller. Only the next message shows whether an empty queue
+    /// was a pause of the application: a closed loop sends at once.
     #[inline]
     pub(crate) fn report_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32) {
         let (state, controller) = peers.controlled(peer);
@@ -179,7 +177,7 @@ impl<C: Controller> Exchanges<C> {
             Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // The controller waits for an event that cannot occur, or for a time that has passed.
-            // Send, because it would wait forever; NSTART and the envelope's timeouts still apply.
+            // NSTART and the envelope's timeouts still apply.
             Admission::Send | Admission::At(_) | Admission::OnEvent => exchange.confirmable,
         };
         // PROBING_RATE applies to messages submitted as Non-confirmable, converted or not.
@@ -191,8 +189,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Asks the path about a message that its peer admits. Responses do not wait for the path, nor
-    /// do messages to a peer that did not answer the last one: forged requests and unreachable
-    /// peers would delay all others.
+    /// do messages to a peer that did not answer the last one: they would delay all others.
     #[inline]
     fn on_path<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, index: u32, confirmable: bool) -> Turn {
         let exchange = &self.slots[index];
@@ -243,8 +240,7 @@ impl<C: Controller> Exchanges<C> {
         name
     }
 
-    /// Sets the time of the next admission attempt for the first message of a queue. The pause is
-    /// limited, even if the controller asks for a longer one.
+    /// Sets the time of the next admission attempt, within the limit of a pause.
     fn postpone(&mut self, index: u32, turn: &Turn) {
         let exchange = &mut self.slots[index];
         let longest = exchange.pause_ends(self.config.times());
@@ -262,8 +258,8 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// Returns the time when a notification to a silent peer need not wait any longer: it is sent as a
-/// Confirmable message, to learn whether the client still exists (RFC 7641 §4.5).
+/// Returns when a notification to a silent peer is sent as a Confirmable message, to learn whether
+/// the client still exists (RFC 7641 §4.5).
 fn asks_at(non: &NonHistory) -> Option<Instant> {
     non.unanswered_since.and(non.last).map(|last| last + BETWEEN_NOTIFICATIONS)
 }

@@ -21,16 +21,16 @@ pub struct Datagram<'a, P> {
     pub from: P,
     /// The UDP payload.
     pub bytes: &'a [u8],
-    /// Local destination address, from which answers are sent (RFC 7252 §5.3.2). `None` if there is
-    /// only one, or if the operating system chooses.
+    /// Local destination address, from which answers are sent (RFC 7252 §5.3.2). `None`: the
+    /// operating system chooses.
     pub local: Option<IpAddr>,
     /// The datagram was sent to a group of which this endpoint is a member, or broadcast (RFC 7252
     /// §8).
     pub multicast: bool,
     /// The ECN codepoint of the IP header.
     pub ecn: Ecn,
-    /// The transport has validated the source address, as a DTLS handshake does. The endpoint then
-    /// requires no [proof](crate::SourceValidation) of its own.
+    /// The layer below has validated the source address, as a DTLS handshake does: no
+    /// [proof](crate::SourceValidation) is required.
     pub validated: bool,
 }
 
@@ -81,13 +81,12 @@ pub struct Transmit<P> {
     pub ecn: Ecn,
     /// Length of the datagram in the buffer, in bytes.
     pub len: usize,
-    /// The exchange that this datagram starts or continues: a request, ping, separate response or
-    /// notification of this endpoint, including registrations that the endpoint repeats, and
-    /// payloads of a Q-Block burst (RFC 9177). `None` for mere answers to a message of the peer:
-    /// ACK, RST, piggybacked responses, reports about a burst.
+    /// The exchange that this datagram starts or continues, including registrations that the
+    /// endpoint repeats, and payloads of a Q-Block burst (RFC 9177). `None` for answers to a
+    /// message of the peer: ACK, RST, piggybacked responses, reports about a burst.
     pub exchange: Option<ExchangeId>,
-    /// 0 for an original transmission, n for the n-th retransmission. In a Q-Block burst, n for
-    /// payloads sent after the n-th report of missing ones.
+    /// 0 for an original transmission, n for the n-th retransmission, or for payloads sent after
+    /// the n-th report of missing ones.
     pub attempt: u8,
 }
 
@@ -110,7 +109,7 @@ pub(crate) struct Sender<P> {
     pub(crate) validated: bool,
 }
 
-/// The source of a datagram and the local address it came to: the return path of its answer.
+/// The source of a datagram and the local address it came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<P> {
     pub(crate) from: P,
@@ -185,8 +184,8 @@ impl<P: Copy> Outbox<P> {
     }
 }
 
-/// Reserves exactly one place in an empty queue. A queue that is drained in time needs no more, and
-/// the usual four places would be a fifth of the memory of an endpoint with one peer.
+/// Reserves exactly one place in an empty queue: the usual four would be a fifth of the memory of
+/// an endpoint with one peer.
 #[inline]
 pub(crate) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
     if outputs.capacity() == 0 {
@@ -254,8 +253,8 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
     }
 
-    /// Writes the message of an exchange to `buf`, with this message ID if it is that of a group
-    /// request. `None` if it does not fit: the exchange has failed.
+    /// Writes the message of an exchange to `buf`, with this message ID if it is a group request.
+    /// `None` if it does not fit: the exchange has failed.
     #[inline]
     pub(crate) fn write_exchange(
         &mut self,
@@ -277,8 +276,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some(Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
     }
 
-    /// Reports to the controller that the message of an exchange was sent. Returns the number of the
-    /// transmission.
+    /// Reports a transmission to the controller. Returns its number.
     #[inline]
     pub(crate) fn sent(&mut self, now: Instant, index: u32) -> u8 {
         let attempt = self.exchanges.sent(now, &mut self.peers, index, &mut self.random);
@@ -286,8 +284,8 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         attempt
     }
 
-    /// Returns the message ID of the next payload of a burst. `None` if the exchange is over or no
-    /// message ID is free; the payload then leaves later.
+    /// Returns the message ID of the next payload of a burst. `None` if the exchange is over, or if
+    /// no message ID is free yet.
     pub(crate) fn payload_id(&mut self, now: Instant, id: ExchangeId) -> Option<MessageId> {
         let exchange = self.exchanges.live(id)?;
         if exchange.sent.is_empty() {

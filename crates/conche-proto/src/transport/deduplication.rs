@@ -1,15 +1,11 @@
 //! The deduplication table (RFC 7252 §4.5): recently received messages and the replies to them.
 //!
-//! It is independent of the peer table: a request from an unknown address costs one entry here and
-//! no congestion state. Entries do not store the address but a [`Fingerprint`] of (peer, local
-//! address, message ID).
+//! It is independent of the peer table: a request from an unknown address costs one entry and no
+//! congestion state. An entry has a [`Fingerprint`] of (peer, local address, message ID).
 //!
-//! Memory is bounded. When the table is full, the oldest entry of an idempotent request is evicted,
-//! answered or not: processing a duplicate again does no harm. A non-idempotent request is never
-//! evicted; instead, each group of sources gets a [share](crate::shares) of the table, beyond which
-//! its requests are refused.
-//!
-//! At the end: Acknowledgements, Resets, and replies to duplicates (RFC 7252 §4.2 to §4.5).
+//! When the table is full, the oldest entry of an idempotent request is evicted, answered or not:
+//! processing a duplicate again does no harm. A non-idempotent request is never evicted; each group
+//! of sources gets a [share](crate::shares) of the table, beyond which its requests are refused.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -65,7 +61,6 @@ impl Reply {
     /// Maximum length of a datagram stored inline.
     pub(crate) const SHORT: usize = 14;
 
-    /// Returns the length of the datagram.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Pending | Self::Silence => 0,
@@ -98,8 +93,7 @@ pub(crate) struct Remembered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableFull;
 
-/// The two queues of each lifetime. Entries of a queue live equally long, so that the oldest
-/// expires first.
+/// The two queues of each lifetime, in order of expiry.
 #[derive(Clone, Copy)]
 enum Queue {
     /// Never evicted.
@@ -205,8 +199,7 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.message })
     }
 
-    /// Prefetches the memory for finding and inserting these messages, and for evicting as many
-    /// entries if the table is full.
+    /// Prefetches the memory for finding and inserting these messages, and for evicting as many.
     #[inline]
     pub(crate) fn glance(&self, messages: &[Fingerprint]) {
         messages.iter().for_each(|what| self.index.glance(what.short()));
@@ -275,8 +268,8 @@ impl Deduplication {
     }
 
     /// Replaces the reply of an entry; returns it if the entry no longer exists. For a
-    /// [`Pending`](Reply::Pending) entry, room was reserved. Inlined, like its callers, so that the
-    /// reply is constructed in place.
+    /// [`Pending`](Reply::Pending) entry, room was reserved. Inlined, so that the reply is
+    /// constructed in place.
     #[inline(always)]
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
@@ -300,8 +293,7 @@ impl Deduplication {
     /// found, removed or not.
     #[inline]
     pub(crate) fn purge(&mut self, now: Instant) {
-        // Ticks are ambiguous beyond two of these spans, and nothing was inserted since the last
-        // purge.
+        // Ticks are ambiguous beyond two of these spans.
         let all = now - self.purged > 2 * Tick::LONGEST;
         self.purged = now;
         if now >= self.first_expiry + Self::LAG {
@@ -332,8 +324,7 @@ impl Deduplication {
         self.first_expiry = expiries.min().unwrap_or(Instant::FAR_FUTURE);
     }
 
-    /// Returns the time of the next purge; coarse, so that a loaded server does not wake up per
-    /// entry.
+    /// Returns the time of the next purge, coarse: a loaded server does not wake up per entry.
     pub(crate) fn next_purge(&self, now: Instant) -> Option<Instant> {
         const COARSE: Duration = Duration::from_secs(16);
         let at = self.first_expiry + COARSE;
@@ -373,9 +364,8 @@ impl Deduplication {
 
     /// Evicts the oldest idempotent requests until an entry with `reply_bytes` fits.
     ///
-    /// Places are freed only when the table is empty, so a flood of short entries could turn the
-    /// whole capacity into places and leave none for replies. Places therefore use the last quarter
-    /// only if nothing is left to evict.
+    /// Places are freed only when the table is empty, so a flood of short entries could leave no
+    /// room for replies. Places use the last quarter only if nothing is left to evict.
     fn make_room(&mut self, reply_bytes: usize, idempotent: bool) -> Result<(), TableFull> {
         let places = self.entries.places() * Self::ENTRY_BYTES;
         if places + self.reply_bytes - self.evictable_bytes + reply_bytes > self.capacity {
@@ -497,8 +487,7 @@ pub(crate) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// Inserts a message into the deduplication table, if there is room. Pending replies of entries
-    /// that are evicted for it are still sent.
+    /// Inserts a message, if there is room. Pending replies of evicted entries are still sent.
     #[inline]
     pub(crate) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
         self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()
@@ -532,8 +521,8 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Rejects a response with a Reset, or by ignoring it (RFC 7252 §4.2, §4.3) if its sender
-    /// exceeds [`RESETS`]. A peer that answers a Reset with another response would do so forever.
+    /// Rejects a response with a Reset, or ignores it (RFC 7252 §4.2, §4.3) if its sender exceeds
+    /// [`RESETS`]: a peer that answers a Reset with another response would do so forever.
     pub(crate) fn reject_response(&mut self, now: Instant, source: Source<P>, hash: u64, id: MessageId) {
         let limiters = self.limiters.get_or_insert_default();
         let resets = limiters.resets.get_or_insert_with(|| Limiter::small(RESETS));

@@ -42,13 +42,12 @@ use smallvec::SmallVec;
 pub(crate) enum Purpose {
     Request,
     Ping,
-    /// A separate response to a request of this group. A Non-confirmable response opens an exchange
-    /// only if it must wait.
+    /// A separate response to a request of this group. A Non-confirmable one opens an exchange only
+    /// if it must wait.
     Response(Group),
     /// A notification for this observer (RFC 7641 §4.2).
     Notification(u32),
-    /// Reception of a Q-Block notification for this subscription (RFC 9177 §4.5): sends only
-    /// requests for missing blocks.
+    /// Reception of a Q-Block notification for this subscription (RFC 9177 §4.5).
     State(u32),
     /// A handshake of the layer below: its flights are created elsewhere.
     Handshake,
@@ -68,7 +67,7 @@ pub(crate) enum State {
     Paused,
 }
 
-/// The content of a message without its token; it differs between the messages of a sender.
+/// The content of a message, without its token.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) code: Code,
@@ -83,9 +82,8 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) state: State,
     /// When the timer of the state fires.
     pub(crate) state_until: Instant,
-    /// At the head of the queue: when to ask for admission again. While the exchange counts on its
-    /// path: when to leave the path, if the exchange's own timer is longer. Otherwise the far
-    /// future.
+    /// When to ask for admission again, or when to leave the path, if the exchange's own timer is
+    /// longer. Otherwise the far future.
     pub(crate) ask_again: Instant,
     pub(crate) deadline: Instant,
     pub(crate) content: Content,
@@ -114,8 +112,7 @@ pub(crate) struct Exchange<C: Controller> {
     /// UDP payload and counted overhead, in bytes.
     pub(crate) bytes: u32,
     pub(crate) holds_slot: bool,
-    /// The path that the exchange counts on, until its first transmission is acknowledged or times
-    /// out.
+    /// The path that it counts on, until its first transmission is acknowledged or times out.
     pub(crate) path: Option<Number>,
     /// An Empty ACK arrived that was not trusted.
     pub(crate) doubtful_ack: bool,
@@ -127,8 +124,7 @@ pub(crate) struct Exchange<C: Controller> {
     /// The transmission of a handshake flight that the peer answered, counted from 1, if known.
     pub(crate) told_copy: Option<NonZeroU8>,
     pub(crate) flight: C::Flight,
-    /// Links in the peer's queue during admission, otherwise in the list of the peer's other
-    /// exchanges.
+    /// Links in the peer's queue, or in the list of the peer's other exchanges.
     pub(super) of_peer: Links,
 }
 
@@ -147,8 +143,8 @@ impl<C: Controller> Exchange<C> {
         if self.confirmable { Type::Confirmable } else { Type::NonConfirmable }
     }
 
-    /// Returns the acknowledged transmission: exact if only one was sent, or if a handshake's
-    /// answer identifies it. The number of a transmission not yet sent is ignored.
+    /// Returns the acknowledged transmission, if only one was sent or a handshake's answer
+    /// identifies it.
     pub(crate) fn acked_copy(&self) -> AckedCopy {
         let told = self.told_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
         match told {
@@ -183,7 +179,6 @@ impl<C: Controller> Exchange<C> {
         self.leave_path(peers, Fate::Unknown);
     }
 
-    /// Removes the exchange from its path.
     #[inline]
     pub(super) fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: Fate) {
         if let Some(path) = self.path.take() {
@@ -209,21 +204,19 @@ impl<C: Controller> Exchange<C> {
         NoResponse::of_value(value.filter(|_| self.purpose == Purpose::Request))
     }
 
-    /// Returns `true` if the request wants no response.
     pub(crate) fn wants_no_response(&self) -> bool {
         self.unwanted().suppresses_all()
     }
 
     /// Returns `true` if the missing response is not a failure: the request suppresses some
-    /// responses, and it reached the peer or cannot be known to have.
+    /// responses, and may have reached the peer.
     pub(crate) fn stays_unanswered_by(&self, reason: Failure) -> bool {
         let silent = matches!(reason, Failure::NoResponse | Failure::TimedOut | Failure::Deadline);
         let arrived = self.acknowledged.is_some() || !self.confirmable && !self.sent.is_empty();
         silent && arrived && self.unwanted() != NoResponse::NOTHING
     }
 
-    /// Returns `true` if the end of the exchange is reported, since its [`ExchangeId`] was handed
-    /// out.
+    /// Returns `true` if the end of the exchange is reported.
     pub(crate) fn is_reportable(&self) -> bool {
         match self.purpose {
             Purpose::Response(_) => self.confirmable && self.transfer.is_none(),
@@ -246,9 +239,8 @@ impl<C: Controller> Exchange<C> {
         matches!(self.purpose, Purpose::Notification(_))
     }
 
-    /// Returns when the controller has delayed a queued message for too long. An expired
-    /// notification would be reopened at once with the same state, so it waits at least
-    /// EXCHANGE_LIFETIME.
+    /// Returns when the controller has delayed a queued message for too long. A notification waits
+    /// at least EXCHANGE_LIFETIME, because an expired one would be reopened at once.
     pub(super) fn pause_ends(&self, times: &Times) -> Instant {
         let longest = match self.notifies() {
             true => times.longest_pause.max(times.exchange_lifetime),
@@ -272,8 +264,7 @@ impl<C: Controller> Exchange<C> {
         self.ask_again < Instant::FAR_FUTURE
     }
 
-    /// Returns when its timer fires. A queued exchange with a time for its next admission attempt
-    /// waits for that instead of its queue lifetime.
+    /// Returns when its timer fires.
     #[inline]
     pub(crate) fn wake(&self) -> Instant {
         let waits_for_turn = self.state == State::Queued && self.asks_again();
@@ -289,7 +280,6 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// Returns the statistics of the last message.
     #[inline]
     pub(super) fn course_of_message(&self, now: Instant) -> Course {
         let first = self.first_sent();
@@ -307,8 +297,7 @@ impl<C: Controller> Exchange<C> {
 /// Statistics of an exchange, over all its messages (RFC 7959).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
-    /// Messages sent, without retransmissions: 0 if none left the queue, more than 1 for a
-    /// block-wise body.
+    /// Messages sent, without retransmissions: more than 1 for a block-wise body.
     pub messages: u32,
     /// Transmissions of all messages, including retransmissions.
     pub transmissions: u32,
@@ -334,7 +323,7 @@ pub enum Failure {
     NoResponse,
     /// The request's own deadline passed before a response arrived.
     Deadline,
-    /// The request exceeded the queue lifetime and was never sent: it had no effect at the peer.
+    /// The request exceeded the queue lifetime and was never sent.
     QueueExpired,
     /// The peer responded with a Reset: it does not process such messages.
     Reset,
@@ -347,15 +336,14 @@ pub enum Failure {
     /// could have another effect (RFC 7959 §2.4).
     BodyChanged,
     /// The response body exceeds [`Limits::body_bytes`](crate::Limits::body_bytes) or the rest of
-    /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or its blocks exceed the message
+    /// [`Limits::assembly_bytes`](crate::Limits::assembly_bytes), or a block exceeds the message
     /// size.
     BodyTooLarge,
     /// The message exceeds [`Limits::message_bytes`](crate::Limits::message_bytes) and cannot be
     /// sent block-wise.
     MessageTooLarge,
-    /// A protected request (OSCORE, RFC 8613) got an unprotected error. Its sender is unknown: a
-    /// server that lost the security context, or an attacker on the path, who may have forwarded
-    /// the request before.
+    /// A protected request (OSCORE, RFC 8613) got an unprotected error, from a server that lost the
+    /// security context or an attacker on the path, who may have forwarded the request before.
     #[cfg(feature = "oscore")]
     NotAuthenticated(Code),
     /// The next message of the exchange could not be protected.
@@ -403,10 +391,9 @@ impl ExchangeId {
         (self.generation as u64) << 32 | self.index as u64
     }
 
-    /// Returns the exchange's place, for drivers that store data per exchange. It is below
-    /// [`Limits::exchanges`](crate::Limits::exchanges) plus the other exchanges that the endpoint
-    /// has open. The place is reused after the end of the exchange, possibly before its final event
-    /// is polled.
+    /// Returns the exchange's place, for drivers that store data per exchange: below
+    /// [`Limits::exchanges`](crate::Limits::exchanges) plus the endpoint's own exchanges. It is
+    /// reused after the end of the exchange, possibly before its final event is polled.
     #[must_use]
     pub const fn place(self) -> u32 {
         self.index

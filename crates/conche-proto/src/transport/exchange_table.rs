@@ -71,8 +71,7 @@ pub(crate) struct Exchanges<C: Controller> {
     /// Requests, pings and handshakes, and how many of them wait for admission.
     requests: usize,
     queued_requests: usize,
-    /// Separate responses: bounded by the requests that they answer. The rest are notifications, at
-    /// most one per observer.
+    /// Separate responses. The rest are notifications, at most one per observer.
     responses: usize,
     queued: usize,
     /// Memory of all transfers, in bytes.
@@ -100,9 +99,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Opens an exchange with a peer, which it holds. Its first message is [to be
-    /// admitted](Self::admit_new); it has no timer before [`wait`](Self::wait). Takes the stored
-    /// parts out of `opening`.
+    /// Opens an exchange with a peer, which it holds. It has no timer before [`wait`](Self::wait).
+    /// Takes the stored parts out of `opening`.
     #[inline]
     pub(crate) fn open<P: PeerKey>(
         &mut self,
@@ -167,11 +165,11 @@ impl<C: Controller> Exchanges<C> {
         Some(ExchangeId { index, generation: self.generation })
     }
 
-    /// Returns the maximum queueing time of a message with this purpose.
+    /// Returns the maximum queueing time of a message.
     ///
     /// A response waits until its request would be given up, since only the client knows its own
-    /// limit. An expired notification would be reopened at once with the same state, so it waits at
-    /// least EXCHANGE_LIFETIME.
+    /// limit. An expired notification would be reopened at once, so it waits at least
+    /// EXCHANGE_LIFETIME.
     pub(super) fn patience(&self, purpose: Purpose) -> Duration {
         let times = self.config.times();
         match purpose {
@@ -249,7 +247,6 @@ impl<C: Controller> Exchanges<C> {
         self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)
     }
 
-    /// Returns `true` if a request to this peer uses this token.
     pub(crate) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
         self.find_token(peer, token).is_some()
     }
@@ -260,8 +257,7 @@ impl<C: Controller> Exchanges<C> {
         self.find_token(peer, token).filter(|&index| may_be_answered(&self.slots[index]))
     }
 
-    /// Returns a random token of this length that is unused toward this peer (RFC 7252 §5.3.1) and
-    /// elsewhere.
+    /// Returns an unused random token of this length (RFC 7252 §5.3.1).
     #[inline]
     pub(crate) fn unused_token(
         &mut self,
@@ -270,15 +266,13 @@ impl<C: Controller> Exchanges<C> {
         random: &mut impl RngCore,
         mut used_elsewhere: impl FnMut(&Token) -> bool,
     ) -> Option<Token> {
-        // With at least 4 bytes the first draw is almost certainly free; with fewer, all may be in
-        // use.
+        // With at least 4 bytes the first draw is almost certainly free.
         (0..64).find_map(|_| {
             let token = random_token(length, random)?;
             (!self.uses_token(peer, &token) && !used_elsewhere(&token)).then_some(token)
         })
     }
 
-    /// Returns the exchanges with a peer that await an acknowledgement.
     pub(crate) fn outstanding<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,
@@ -377,8 +371,7 @@ impl<C: Controller> Exchanges<C> {
         self.by_id.steps() + self.by_token.steps()
     }
 
-    /// Queues a sender for admission: at the end of the peer's queue, or at its head if it
-    /// continues.
+    /// Queues a sender at the end of the peer's queue, or at its head if it continues.
     #[inline]
     pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
         let exchange = &self.slots[index];
@@ -412,8 +405,8 @@ impl<C: Controller> Exchanges<C> {
         self.identify(index, id);
     }
 
-    /// Registers the message ID of an exchange. An older exchange with the same ID, which waits
-    /// longer for its response than IDs are reserved, is then found only by its token.
+    /// Registers the message ID of an exchange. An older exchange with the same ID is then found
+    /// only by its token.
     #[inline]
     pub(super) fn identify(&mut self, index: u32, id: MessageId) {
         let exchange = &mut self.slots[index];
@@ -461,8 +454,8 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// Hashes a token that this endpoint chose, toward a peer. An application's tokens may share a
-/// prefix: of long tokens all bytes are hashed.
+/// Hashes a token toward a peer. An application's tokens may share a prefix: of long tokens all
+/// bytes are hashed.
 #[inline]
 pub(crate) fn token_hash(hash: &Keyed, peer: u32, token: &Token) -> u64 {
     let bytes = if token.is_extended() { hash.digest(0, token.as_slice()) } else { token.as_u64() };

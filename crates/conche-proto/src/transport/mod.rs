@@ -146,8 +146,8 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some(exchange)
     }
 
-    /// Closes an exchange, the single end of all exchanges, and admits queued messages of its peer.
-    /// Returns the purpose of the exchange.
+    /// Closes an exchange, and admits queued messages of its peer. Returns the purpose of the
+    /// exchange.
     #[inline]
     pub(crate) fn close(&mut self, now: Instant, index: u32) -> Purpose {
         let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
@@ -171,7 +171,6 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Counts a failed exchange.
     pub(crate) fn count_failure(&mut self, index: u32, reason: Failure) {
         let timed_out = reason == Failure::TimedOut && self.exchanges.get(index).confirmable;
         self.stats.timeouts += u64::from(timed_out);
@@ -185,8 +184,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Allocates a message ID that no recent message to this peer has used; `Err`: when the next
-    /// one is free.
+    /// Allocates a message ID toward a peer; `Err`: when the next one is free.
     #[inline]
     pub(crate) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
         self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
@@ -241,9 +239,9 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// Returns `true` if message IDs toward a peer run out, and this Non-confirmable request needs
     /// one for its response.
     ///
-    /// Such a request is dropped on arrival. Otherwise its response would wait for a message ID for
-    /// up to EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are
-    /// left for separate responses, notifications and pings.
+    /// Such a request is dropped on arrival. Its response could wait for a message ID for
+    /// EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are left
+    /// for separate responses, notifications and pings.
     pub(crate) fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
         let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
         scarce && !NoResponse::of(message).suppresses(Code::CONTENT)

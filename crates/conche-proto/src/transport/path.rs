@@ -76,12 +76,12 @@ impl PathKey {
 /// Returns the path to a peer; `None` if the peer shares none.
 pub(crate) type ChoosePath<P> = Box<dyn Fn(&P) -> Option<PathKey> + Send + Sync>;
 
-/// Minimum initial timeout of a peer without an RTT sample of its own, regardless of its path's
-/// state (RFC 8085 §3.1.1; RFC 8961 §4 (1)).
+/// Minimum initial timeout of a peer without an RTT sample of its own (RFC 8085 §3.1.1; RFC 8961 §4
+/// (1)).
 pub(crate) const LEAST_UNMEASURED: Duration = Duration::from_secs(1);
 
-/// The paths with shared state. Bounded: the path without news for longest is evicted, but none
-/// with exchanges in progress.
+/// The paths with shared state. Beyond the limit, the path without news for longest is evicted, but
+/// none with exchanges in progress.
 pub(crate) struct Paths<P> {
     pub(super) choose: ChoosePath<P>,
     slots: Arena<Path>,
@@ -117,8 +117,7 @@ pub(crate) enum Fate {
     Unknown,
 }
 
-/// The kind of the list of idle paths: first those without state, then by the time of their last
-/// news, oldest first.
+/// The kind of the list of idle paths: first those without state, then by last news, oldest first.
 struct Oldest;
 
 struct Path {
@@ -159,7 +158,6 @@ impl<P> Paths<P> {
         found
     }
 
-    /// Returns the state of the path to a peer.
     pub(crate) fn to(&self, peer: &P) -> Option<&PathHistory> {
         let key = (self.choose)(peer)?;
         let index = self.index.peek(&self.slots, self.hash.hash(&key), |path: &Path| path.key == key)?;
@@ -214,14 +212,13 @@ impl<P> Paths<P> {
         Some(index)
     }
 
-    /// Asks whether an exchange with a peer may start. If not, the peer [waits](Self::next) for its
-    /// turn.
+    /// Asks whether an exchange with a peer may start. If not, the peer [waits](Self::next).
     pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, marks: &mut Marks) -> Entry {
         let Some(path) = (self.choose)(key) else { return Entry::Free };
         let Some(index) = self.renew(path, || PathHistory::new(now)) else { return Entry::Free };
         let Path { gate, group, .. } = &mut self.slots[index];
-        // A window that was unused for minutes does not describe the current path (RFC 7661 §4.4.3
-        // has another rule).
+        // A window unused for minutes does not describe the path (RFC 7661 §4.4.3 has another
+        // rule).
         if gate.is_idle() && now - group.heard() > PathHistory::FRESH {
             *gate = Gate::new();
         }
@@ -274,8 +271,7 @@ impl<P> Paths<P> {
         self.turn
     }
 
-    /// Changes a gate, then updates whether its path can be evicted and whether a peer may ask
-    /// again.
+    /// Changes a gate, then updates whether its path can be evicted and a peer may ask again.
     fn change<T>(&mut self, index: u32, what: impl FnOnce(&mut Gate) -> T) -> T {
         let gate = &mut self.slots[index].gate;
         let was_idle = gate.is_idle();
@@ -285,8 +281,7 @@ impl<P> Paths<P> {
             self.oldest.remove(&mut self.slots, index);
         }
         if !was_idle && is_idle {
-            // Paths without state are evicted first: requests to peers in ever new networks must
-            // not evict others.
+            // Requests to peers in ever new networks must not evict paths with state.
             match self.slots[index].group.learnt() {
                 Some(_) => self.oldest.push_back(&mut self.slots, index),
                 None => self.oldest.push_front(&mut self.slots, index),
@@ -329,8 +324,8 @@ impl<P> fmt::Debug for Paths<P> {
     }
 }
 
-/// The minimum window, also used for a path without state: NSTART of an adaptive CoAP
-/// (draft-ietf-core-cocoa-03 §4.3) \[assumption\].
+/// The minimum and initial window: NSTART of an adaptive CoAP (draft-ietf-core-cocoa-03 §4.3)
+/// \[assumption\].
 const LEAST: u32 = 4;
 /// The maximum window: the number of message IDs of a single peer.
 const MOST: u32 = 1 << 16;
@@ -348,8 +343,8 @@ pub(super) struct Gate {
     outstanding: u32,
     /// The peer of all these exchanges, if there is only one.
     only: Option<u32>,
-    /// Peers with a message to send, in order of arrival: first the queue of peers that have
-    /// answered before, then the queue of the others. Peers without a message are skipped.
+    /// Peers with a message to send, in order of arrival: those that have answered before, and the
+    /// others. Peers without a message are skipped.
     waiting: [VecDeque<u32>; 2],
     /// The queue with the next turn.
     next: usize,
@@ -476,15 +471,14 @@ impl Gate {
             self.window = wanted.clamp(LEAST, MOST);
         }
         let stale = if self.window < before { self.outstanding } else { 0 };
-        // Few peers that answer in bursts give too few samples in one round: keep them for the
-        // next.
+        // Few peers that answer in bursts give too few samples in one round.
         let (rtts, sampled) = if view.is_none() { (self.round.rtts, self.round.sampled) } else { Default::default() };
         self.round = Round { last_peer: self.round.last_peer, stale, rtts, sampled, ..Round::default() };
     }
 
     fn sized_for(&mut self, rtt: u32) -> u32 {
-        // At the minimum window, the observed RTT is the path without our queue: another route, or
-        // other traffic.
+        // At the minimum window, the RTT is the path without our queue: another route, or other
+        // traffic.
         if self.base == 0 || rtt < self.base || self.window == LEAST {
             self.base = rtt;
         }

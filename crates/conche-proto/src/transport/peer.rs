@@ -75,8 +75,7 @@ impl<P, C: Controller> Peer<P, C> {
         self.used_ids.scarce_until(self.next_id, now, lifetime)
     }
 
-    /// Returns `true` if the peer was created by its own message and has not proven that it
-    /// receives at its address.
+    /// Returns `true` if its own message created it and it has not proven its address.
     pub(super) fn is_unproven(&self) -> bool {
         self.group != Group::NOBODY && !self.marks.has(Mark::Answered) && !self.marks.has(Mark::Validated)
     }
@@ -246,7 +245,7 @@ impl Marks {
     }
 }
 
-/// The kind of the lists of a peer's exchanges: those that wait for admission, and the others.
+/// The kind of the lists of a peer's exchanges.
 #[derive(Debug)]
 pub(crate) struct Queue;
 
@@ -267,8 +266,7 @@ pub(super) enum Usage {
 /// Outstanding and queued messages of a peer. Only holders of the peer contribute to it.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// Senders with a message that waits for admission, in FIFO order. Each keeps its place while
-    /// it has more.
+    /// Senders with a message that waits for admission, in FIFO order.
     pub(crate) queue: List<Queue>,
     pub(crate) queued: u32,
     /// Exchanges with an NSTART slot (RFC 7252 §4.7), and their bytes.
@@ -300,16 +298,15 @@ impl<P, C: Controller> Linked<Idle> for Peer<P, C> {
     }
 }
 
-/// Number of unanswered Non-confirmable messages before the limit applies. By then a measuring
-/// controller's Confirmable probes (2 of 16, draft-ietf-core-cocoa-03 §5) must have been answered.
+/// Number of unanswered Non-confirmable messages before the limit applies: a measuring controller's
+/// Confirmable probes (2 of 16, draft-ietf-core-cocoa-03 §5) must have been answered.
 const UNANSWERED_BEFORE_SILENT: u8 = 16;
 
 /// Number of unanswered bytes before the limit applies: eight messages of the maximum size for an
-/// unknown path MTU (RFC 7252 §4.6) with UDP and IPv4 headers, the last of them such a probe.
+/// unknown path MTU (RFC 7252 §4.6) with UDP and IPv4 headers.
 const UNANSWERED_BYTES_BEFORE_SILENT: u32 = 8 * (1152 + 28);
 
-/// [`NonHistory`] without the space for `Option`s: missing times are [`Instant::FAR_FUTURE`].
-/// Packed to fill the padding of other fields.
+/// [`NonHistory`] without `Option`s: missing times are [`Instant::FAR_FUTURE`]. Packed.
 #[derive(Clone, Copy, Debug)]
 #[repr(Rust, packed)]
 pub(crate) struct NonSent {
@@ -346,8 +343,7 @@ impl NonSent {
         self.unanswered_bytes = 0;
     }
 
-    /// Records the response to the outstanding Non-confirmable request sent at `sent`: it no longer
-    /// delays the next message.
+    /// Records the response to the Non-confirmable request sent at `sent`.
     pub(crate) fn answered(&mut self, sent: Instant) {
         if { self.last } == sent {
             self.last = Instant::FAR_FUTURE;
@@ -360,8 +356,8 @@ impl NonSent {
     }
 }
 
-/// Number of wrong guesses that ends the trust: an attacker is guessing IDs. Retransmission then
-/// continues until a response with the right token arrives.
+/// Number of wrong guesses that ends the trust. Retransmission then continues until a response with
+/// the right token arrives.
 const DISTRUST: u8 = 16;
 
 /// Interval after which one wrong guess is forgiven, in milliseconds.
@@ -380,8 +376,7 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Counts an Empty ACK or Reset that matches no outstanding message. A recent ID may be a late
-    /// duplicate and does not count.
+    /// Counts an Empty ACK or Reset that matches nothing. A recent ID may be a late duplicate.
     pub(crate) fn guessed(&mut self, now: Instant, id: MessageId, next: NextId) {
         if next.is_recent(id) {
             return;

@@ -1,12 +1,11 @@
-//! The peer table, bounded: when full, the peer that has been idle longest is evicted, but not
-//! within the idle lifetime: its message IDs could be reused too early, and its RTO would be lost.
+//! The peer table. When it is full, the peer that has been idle longest is evicted, but not within
+//! the idle lifetime: its message IDs could be reused too early, and its RTO would be lost.
 //!
-//! Any datagram with a forged source can create a peer. Peers created by their own messages
-//! therefore count against the [share](crate::shares) of their group. Until such a peer has
-//! answered a message of this endpoint, or its source is validated, it is *unproven*: when the
-//! table is full it is evicted for others, even if used recently. A forged source is not affected,
-//! and no RTO is lost. A genuine one may take a new message for a duplicate of an old one, with a
-//! probability of 2^-16 for each message that it received within EXCHANGE_LIFETIME.
+//! A datagram with a forged source can create a peer. Peers created by their own messages count
+//! against the [share](crate::shares) of their group. Until such a peer has answered a message or
+//! its source is validated, it is *unproven*: when the table is full it is evicted for others, even
+//! if used recently. A genuine one may then take a new message for a duplicate, with a probability
+//! of 2^-16 for each message that it received within EXCHANGE_LIFETIME.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -92,13 +91,13 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         found
     }
 
-    /// Returns the peer with this key; computes its hash only if another peer was found last.
+    /// Returns the peer with this key, without a hash if it was found last.
     #[inline]
     pub(crate) fn find_unhashed(&mut self, key: &P) -> Option<u32> {
         self.recent(key).or_else(|| self.find(key, self.hash(key)))
     }
 
-    /// Returns the peer found last if it has this key: traffic often concerns a single peer.
+    /// Returns the peer found last if it has this key.
     #[inline]
     fn recent(&self, key: &P) -> Option<u32> {
         self.slots.get(self.recent).filter(|peer| peer.key == *key).map(|_| self.recent)
@@ -150,10 +149,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.index.steps()
     }
 
-    /// Returns the peer `key`, creating it if necessary with a random first message ID. State older
-    /// than the idle lifetime is reset. The caller must [`hold`](Self::hold) or
-    /// [`touch`](Self::touch) the peer. A new peer is charged to `group`; [`Group::NOBODY`] if this
-    /// endpoint starts the communication.
+    /// Returns the peer `key`, creating it if necessary. State older than the idle lifetime is
+    /// reset. The caller must [`hold`](Self::hold) or [`touch`](Self::touch) the peer. A new peer
+    /// is charged to `group`; [`Group::NOBODY`] if this endpoint starts the communication.
     #[inline]
     pub(crate) fn open(
         &mut self,
@@ -205,7 +203,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         Ok(index)
     }
 
-    /// Enables shared path state, for at most `most` paths.
     pub(crate) fn share_paths(&mut self, choose: ChoosePath<P>, most: usize) {
         match &mut self.paths {
             // Exchanges in progress continue.
@@ -214,12 +211,10 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Returns the state of all paths.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
         self.paths.iter().flat_map(|paths| paths.iter())
     }
 
-    /// Restores the state of a path.
     pub(crate) fn remember_path(&mut self, key: PathKey, group: PathHistory) {
         if let Some(paths) = &mut self.paths {
             paths.remember(key, group);
@@ -248,7 +243,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Returns a peer that has waited for its turn on its path and may ask again.
+    /// Returns a peer whose turn on its path has come.
     #[inline]
     pub(crate) fn next_on_path(&mut self) -> Option<u32> {
         loop {
@@ -276,8 +271,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Creates the congestion state of a destination. Returns its controller, the state, and `true`
-    /// if the state was seeded by the path.
+    /// Creates the congestion state of a destination: its controller, the state, and whether the
+    /// path seeded it.
     fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
         let id = self.controllers.of(key);
         let controller = self.controllers.get(id);
@@ -403,8 +398,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Forgets unheld lost peers. Deferred, because the caller that released a peer may still refer
-    /// to it.
+    /// Forgets unheld lost peers. Deferred, because a caller may still refer to them.
     #[inline]
     pub(crate) fn forget_lost(&mut self) {
         if core::mem::take(&mut self.may_forget) {
@@ -432,7 +426,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// Evicts an unheld peer to make room for one of `group`: a lost one, or one past its
-    /// retention; otherwise an unproven one, among the oldest one of the group that holds most.
+    /// retention; otherwise an unproven one, the oldest of the group that holds most.
     fn evict(&mut self, now: Instant, group: Group) -> Result<(), PeersFull> {
         let may_go = |&index: &u32| {
             let peer = self.get(index);
@@ -469,7 +463,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.slots.len() >= self.capacity
     }
 
-    /// Returns `true` if the peer has acknowledged or answered a message.
     pub(crate) fn has_answered(&self, index: u32) -> bool {
         self.get(index).marks.has(Mark::Answered)
     }

@@ -1,14 +1,12 @@
 //! [`Limiter`]: a rate limit per source, as for a server's responses (RFC 7252 §4.7), in constant
-//! memory.
+//! memory; and the groups and hosts of sources.
 //!
-//! Each source has a bucket, stored as a virtual scheduling time (generic cell rate algorithm): the
-//! time until which its requests would take at the average rate. A bucket is needed only while this
+//! A bucket is stored as a virtual scheduling time (generic cell rate algorithm): the time until
+//! which the source's requests would take at the average rate. A bucket is needed only while this
 //! time is in the future, so the table holds recent sources only, in sets of [`WAYS`] places. If a
-//! set is full, its emptiest bucket is replaced. Sources below their rate are thus never refused
-//! because of others, and a source above its rate keeps its bucket. Two sources share a bucket if
-//! their [`Group`]s are equal: one pair in 2^20.
-//!
-//! Sources of messages: their groups, hosts and rate limits, and the fingerprints of their messages.
+//! set is full, its emptiest bucket is replaced. Sources below their rate are never refused because
+//! of others, and a source above its rate keeps its bucket. Two sources share a bucket if their
+//! [`Group`]s are equal: one pair in 2^20.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -134,8 +132,7 @@ impl Limiters {
 impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// Returns the fingerprint of a message: sender, local address, message ID, type and token.
     ///
-    /// A retransmission is the same message, hence has the same type and token as the original.
-    /// With both in the fingerprint, forged messages that use up the message IDs of a client do not
+    /// With type and token in it, forged messages that use up the message IDs of a client do not
     /// turn the client's own messages into duplicates.
     pub(crate) fn fingerprint(&self, source: Source<P>, hash: u64, message: &Message<'_>) -> Fingerprint {
         self.fingerprint_of(source, hash, message.ty(), message.id(), message.token_bytes())
@@ -164,13 +161,11 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Keyed::fingerprint(hash, local ^ self.hash.digest(ty, token), id.0)
     }
 
-    /// Returns the host of a source.
     pub(crate) fn host_of(&self, from: &P) -> Group {
         let hosts = self.sources.as_ref().and_then(|sources| sources.hosts.as_ref());
         Group::of(hosts.map_or_else(|| self.peers.hash(from), |hosts| self.hash.hash(&hosts(from))))
     }
 
-    /// Returns the group of a source.
     pub(crate) fn group_of(&self, from: &P, hash: u64) -> Group {
         let groups = self.sources.as_ref().and_then(|sources| sources.groups.as_ref());
         Group::of(groups.map_or(hash, |groups| self.hash.hash(&groups(from))))

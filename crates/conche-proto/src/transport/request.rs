@@ -20,26 +20,23 @@ pub struct Request {
     /// §5.3.1).
     pub token: Option<Token>,
     /// Transfer whole bodies; `true` by default: a request body that exceeds a message is sent
-    /// block-wise, and the remaining blocks of a block-wise response are fetched (RFC 7959). With
-    /// `false` the application requests and receives single blocks. A request for a block in the
-    /// middle always gets only that block.
+    /// block-wise, and the remaining blocks of a response are fetched (RFC 7959). With `false`, and
+    /// for a request for a block in the middle, the application handles single blocks.
     pub whole: bool,
-    /// Stream the response body; `false` by default: each block but the last is an
+    /// Stream the response body, of any size; `false` by default: each block but the last is an
     /// [`Event::Block`](crate::Event::Block), and
-    /// [`Endpoint::fetch_next`](crate::Endpoint::fetch_next) requests the next one. The last block,
-    /// or an unblocked response, is the [`Event::Response`](crate::Event::Response). The body's
-    /// size is not limited then.
+    /// [`Endpoint::fetch_next`](crate::Endpoint::fetch_next) requests the next one. The last block
+    /// is the [`Event::Response`](crate::Event::Response).
     pub streamed: bool,
     /// The payload is only the start of the body; [`Endpoint::supply`](crate::Endpoint::supply)
-    /// provides the rest. The body is sent block-wise: the payload must have the first block and
-    /// one more byte, with blocks of at most
-    /// [`EndpointConfig::block_size`](crate::EndpointConfig::block_size). `None`, the default: the
-    /// payload is complete.
+    /// provides the rest. The payload must have the first block and one more byte, with blocks of
+    /// at most [`EndpointConfig::block_size`](crate::EndpointConfig::block_size). `None`, the
+    /// default: the payload is complete.
     pub rest: Option<Rest>,
     /// Add a Request-Tag (RFC 9175 §3) to a block-wise body, which separates its blocks from those
     /// of other bodies; `false` by default. Set it for peers behind DTLS, where an attacker on the
-    /// path cannot modify messages but can delay them and thus mix blocks of two bodies. Requests
-    /// with a security context always have one.
+    /// path can delay messages and thus mix blocks of two bodies. Protected requests always have
+    /// one.
     pub tagged: bool,
     /// The security context for the request and its response (OSCORE, RFC 8613). `None`: no
     /// protection.

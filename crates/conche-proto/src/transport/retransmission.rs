@@ -23,8 +23,8 @@ use rand_core::RngCore;
 /// §4.5.1).
 pub(super) const BETWEEN_NOTIFICATIONS: Duration = Duration::from_secs(3);
 
-/// Maximum time that an exchange counts on its path, even if its own timer is longer: a few peers
-/// that acknowledge late would delay all others. Twice the longest initial timeout of RFC 7252.
+/// Maximum time that an exchange counts on its path: a few peers that acknowledge late would delay
+/// all others. Twice the longest initial timeout of RFC 7252.
 pub(super) const LONGEST_ON_PATH: Duration = Duration::from_secs(6);
 
 /// The next step of an exchange.
@@ -45,8 +45,8 @@ pub(crate) enum Next {
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// Records a transmission: the controller arms its timer, within the envelope. Returns the
-    /// number of the transmission.
+    /// Records a transmission: the controller arms its timer. Returns the number of the
+    /// transmission.
     #[inline]
     pub(crate) fn sent<P: PeerKey>(
         &mut self,
@@ -98,7 +98,6 @@ impl<C: Controller> Exchanges<C> {
         attempt
     }
 
-    /// Handles the timer of an exchange.
     pub(crate) fn expired<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         if now >= exchange.deadline {
@@ -141,8 +140,8 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Handles the first acknowledgement of an exchange: reports it to the controller and frees the
-    /// slot. A Non-confirmable request is acknowledged by its response and outstanding until then
-    /// (RFC 7252 §4.7). This gives no RTT sample, as the peer may answer late.
+    /// slot. A Non-confirmable request is acknowledged by its response (RFC 7252 §4.7), without an
+    /// RTT sample, as the peer may answer late.
     #[inline]
     pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
@@ -194,9 +193,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Replaces the content of this exchange with a newer one: the next transmission has a new
-    /// message ID, while timeout and number of attempts continue because the path is the same
-    /// (RFC 7641 §4.5.2).
+    /// Replaces the content with a newer one: the next transmission has a new message ID, while
+    /// timeout and number of attempts continue (RFC 7641 §4.5.2).
     pub(crate) fn supersede<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, content: Content) {
         self.slots[index].successor = Some(content);
         if self.slots[index].sent.is_empty() {
@@ -204,8 +202,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Continues a sender with its next message after an acknowledgement, if it has one. It keeps
-    /// its place at the head of the peer's queue.
+    /// Continues a sender with its next message after an acknowledgement, if it has one, at the
+    /// head of the peer's queue.
     pub(crate) fn yield_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> bool {
         if self.slots[index].successor.is_none() {
             return false;
@@ -279,7 +277,7 @@ impl<C: Controller> Exchanges<C> {
     pub(super) fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         self.abandon(now, peers, index, AbandonReason::GaveUp);
         let exchange = &mut self.slots[index];
-        // An untrusted ACK arrived. If the peer sent it after all, the response is still to come.
+        // The peer may have sent the untrusted ACK after all: the response is still to come.
         if exchange.doubtful_ack && exchange.purpose == Purpose::Request {
             exchange.free_slot(peers);
             self.await_response(now, index);
@@ -288,8 +286,7 @@ impl<C: Controller> Exchanges<C> {
         Next::Fail(Failure::TimedOut)
     }
 
-    /// Ends the wait for a prompt response to a Non-confirmable request: its slot is free, but the
-    /// response may still arrive.
+    /// Ends the wait for a prompt response to a Non-confirmable request: frees its slot.
     fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         if exchange.wants_no_response() {
@@ -302,9 +299,8 @@ impl<C: Controller> Exchanges<C> {
         Next::Admit
     }
 
-    /// Records a transmitted flight: the controller arms its timer if it has an RTT. Each
-    /// retransmission waits at least twice as long as the previous one. The next flight waits no
-    /// shorter until an RTT is measured (RFC 6347 §4.2.4.1).
+    /// Records a transmitted flight. Each retransmission waits at least twice as long as the
+    /// previous one; the next flight waits no shorter until an RTT is measured (RFC 6347 §4.2.4.1).
     pub(crate) fn flight_left<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -413,8 +409,7 @@ pub struct Flight {
     pub bytes: usize,
     /// This is a retransmission of the previous flight.
     pub repeated: bool,
-    /// Minimum timeout: the peer may need long to compute its answer, and the handshake may have
-    /// measured the RTT itself.
+    /// Minimum timeout: the peer may compute long, and the handshake may have measured the RTT.
     pub least_timeout: Duration,
 }
 
@@ -425,8 +420,6 @@ fn knows_path<P: PeerKey, C: Controller>(peers: &mut Peers<P, C>, peer: u32) -> 
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// Reports that a flight of a handshake was sent, for the first time or again. Has no effect if
-    /// the handshake is over or waits for admission.
     pub(crate) fn flight_left(&mut self, now: Instant, handshake: ExchangeId, flight: &Flight) {
         if self.has_begun(handshake) {
             self.exchanges.flight_left(now, &mut self.peers, handshake.index, flight, &mut self.random);
@@ -434,9 +427,6 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Reports that the answer to the last flight of a handshake starts to arrive. `copy` is the
-    /// number of the answered transmission of that flight, from 0 on, if it is known for certain
-    /// and the peer answered without delay: it is then an RTT sample.
     pub(crate) fn flight_answered(&mut self, now: Instant, handshake: ExchangeId, copy: Option<u8>) {
         if self.has_begun(handshake) {
             self.exchanges.flight_answered(now, &mut self.peers, handshake.index, copy);

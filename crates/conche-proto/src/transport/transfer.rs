@@ -1,14 +1,11 @@
-//! Requests of more than one message (RFC 7959): each message is admitted like any other.
+//! Exchanges of more than one message (RFC 7959, RFC 9177). Each message is admitted like any
+//! other.
 //!
-//! MAX_PAYLOADS bursts (RFC 9177 §7.2) with a single answer: to the controller, each burst is one
-//! message.
-//!
-//! A burst is admitted as one message and occupies one slot. It counts as sent with its first
-//! payload, and as acknowledged when the receiver reports all of it; the RTT is measured from the
-//! last payload, which the receiver answers. If payloads are missing, the burst expires, and its
-//! retransmission consists of these. In the peer's queue each payload nevertheless takes a turn:
-//! after a burst of ten, its sender yields nine turns before the next burst. The payloads of a
-//! burst are spaced by [`Train`](conche_cc::train::Train).
+//! To the controller, a MAX_PAYLOADS burst (RFC 9177 §7.2) is one message, with one slot. It is
+//! sent with its first payload, and acknowledged when the receiver reports all of it; the RTT is
+//! measured from the last payload. If payloads are missing, the burst expires, and its
+//! retransmission consists of these. In the peer's queue each payload takes a turn: after a burst
+//! of ten, its sender yields nine turns. [`Train`](conche_cc::train::Train) spaces the payloads.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -28,11 +25,9 @@ use rand_core::RngCore;
 #[derive(Debug)]
 pub(crate) struct Transferring {
     pub(crate) work: Work,
-    /// Time of the first transmission, and statistics of the answered messages; `None` before the
-    /// first answer.
+    /// First transmission, and statistics of the answered messages; `None` before the first answer.
     before: Option<(Instant, Course)>,
-    /// Messages sent in bursts, or to request missing payloads, since the last single message;
-    /// `None` if the last message was a single one.
+    /// Messages sent in bursts since the last single message; `None` if that was the last.
     in_sets: Option<u32>,
     /// Turns to yield for payloads sent earlier.
     owed: u32,
@@ -49,8 +44,7 @@ pub(crate) struct Transferring {
 pub(super) enum SenderTurn {
     /// Its next message leaves.
     Leaves,
-    /// The next sender leaves instead, in return for a payload sent earlier. A sender that was just
-    /// answered queues behind, as if the payload left now.
+    /// The next sender leaves instead, in return for a payload sent earlier.
     Passes,
     /// A yielded turn ended: the transfer moves to the end of the queue.
     Over,
@@ -76,15 +70,14 @@ pub(crate) struct Kept {
     pub(crate) mark: Mark,
     /// Sent as Confirmable messages.
     pub(crate) confirmable: bool,
-    /// Observe sequence number of a notification: included in each payload except retransmitted
-    /// ones (RFC 9177 §4.5).
+    /// Observe sequence number of a notification, for all payloads but retransmitted ones (RFC 9177
+    /// §4.5).
     pub(crate) sequence: Option<u32>,
     /// For a notification: the token of the last request for missing payloads.
     pub(crate) asked: Option<Token>,
     /// A newer state exists: no further burst of this one is sent.
     pub(crate) outdated: bool,
-    /// The whole body was requested, so that the next burst follows even without an acknowledgement
-    /// of the last.
+    /// The whole body was requested: the next burst does not wait for an acknowledgement.
     pub(crate) all: bool,
 }
 
@@ -175,7 +168,7 @@ impl Transferring {
         *in_sets = in_sets.saturating_add(1);
     }
 
-    /// Adds a turn to yield: each payload takes a turn, all but the first after they were sent.
+    /// Adds a turn to yield.
     pub(super) fn take_turn_later(&mut self) {
         self.owed = self.owed.saturating_add(1);
     }
@@ -185,7 +178,7 @@ impl Transferring {
         self.owed > 1
     }
 
-    /// Decides how to use a turn at the head of the queue; `alone` if no other sender waits.
+    /// Decides how to use a turn; `alone` if no other sender waits.
     pub(super) fn take_turn(&mut self, alone: bool) -> SenderTurn {
         let passed = core::mem::take(&mut self.passed);
         if alone || !passed && !self.owes() {
@@ -212,8 +205,7 @@ impl Transferring {
 
 impl<C: Controller> Exchange<C> {
     /// Returns `true` if a separate response answers an earlier message of this request with the
-    /// same token ([`Transfer::is_late`]). Protected responses are bound to one message and need no
-    /// such check.
+    /// same token ([`Transfer::is_late`]). Protected responses are bound to one message.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
         transfer.is_some_and(|transfer| match &transfer.work {
@@ -222,8 +214,7 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// Returns the failure of an exchange that waited too long: it had no effect at the peer unless
-    /// an earlier message was sent.
+    /// Returns the failure of an exchange that waited too long.
     pub(super) fn expired(&self) -> Failure {
         let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun());
         if begun { Failure::TimedOut } else { Failure::QueueExpired }
@@ -266,13 +257,12 @@ impl<C: Controller> Exchange<C> {
         self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)))
     }
 
-    /// Returns `true` for a Q-Block request with an answered message. While its next burst is
-    /// queued, an answer to an earlier one may arrive.
+    /// Returns `true` for a Q-Block request with an answered message.
     pub(crate) fn has_begun_in_sets(&self) -> bool {
         self.is_in_sets() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
     }
 
-    /// Returns `true` for an ordinary request so far, with a response that may arrive in bursts.
+    /// Returns `true` for a request of one message so far whose response may arrive in bursts.
     pub(crate) fn asks_for_first_block(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Sets(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
@@ -286,8 +276,8 @@ impl<C: Controller> Exchange<C> {
         self.confirmable || self.sends_sets()
     }
 
-    /// Returns `true` if it needs admission by the controller: everything but Non-confirmable
-    /// responses of one message.
+    /// Returns `true` if the controller admits it: all but Non-confirmable responses of one
+    /// message.
     pub(crate) fn is_controlled(&self) -> bool {
         !self.is_over_when_left() || self.sends_sets()
     }
@@ -311,9 +301,8 @@ pub(crate) struct SentPayload {
 
 impl<C: Controller> Exchanges<C> {
     /// Continues a request with its next message after an answer. It joins the end of the peer's
-    /// queue, so that senders take turns, and needs no room there, since it keeps its place among
-    /// the exchanges. A new token replaces the previous one; without it the token is kept, because
-    /// servers match the blocks of a body by it.
+    /// queue, so that senders take turns. Without a new token the token is kept, because servers
+    /// match the blocks of a body by it.
     pub(crate) fn go_on<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -328,8 +317,7 @@ impl<C: Controller> Exchanges<C> {
         self.send_next(now, peers, index, body);
     }
 
-    /// Sends a message again with another token, because the peer does not support the previous
-    /// one.
+    /// Sends a message again with another token.
     pub(crate) fn send_anew<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, token: Token) {
         self.release(peers, index);
         self.take_token(index, token);
@@ -352,8 +340,7 @@ impl<C: Controller> Exchanges<C> {
         self.enqueue(peers, index, true);
     }
 
-    /// Pauses a request after an answer, until the next message is known. It holds no slot or queue
-    /// place, up to its deadline.
+    /// Pauses a request until its next message is known. It holds no slot or queue place.
     pub(crate) fn pause<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -402,7 +389,6 @@ impl<C: Controller> Exchanges<C> {
         exchange.told_copy = None;
     }
 
-    /// Updates the counted memory of a transfer.
     pub(super) fn count_transfer(&mut self, transfer: &mut Transferring) {
         let bytes = transfer.held();
         self.transfer_bytes = self.transfer_bytes - transfer.bytes + bytes;
@@ -540,9 +526,8 @@ impl<C: Controller> Exchanges<C> {
             let [shortest, longest] = self.config.times().non_timeout;
             let spread = u32::try_from((longest - shortest).as_micros()).unwrap_or(u32::MAX);
             let non_timeout = shortest + Duration::from_micros(u64::from(random.next_u32() % spread.max(1)));
-            // Payloads in a queue on the path arrive later, by a fraction of the time over which
-            // they were sent. By then a receiver that must request each burst has repeated a lost
-            // request.
+            // Payloads in a queue on the path arrive later. By then a receiver that must request
+            // each burst has repeated a lost request.
             let non_timeout = non_timeout + sender.span() / 2;
             let is_asked = exchange.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
                 Work::Kept(_, kept) => !kept.all && !kept.confirmable,
@@ -634,15 +619,14 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Receives a response that arrives in bursts without a request, as if it had been requested.
+    /// Receives a response in bursts without a request, as if it had been requested.
     pub(crate) fn listen(&mut self, now: Instant, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.sent.push(now);
         exchange.state = State::AwaitingResponse;
     }
 
-    /// Records a request for missing blocks. It ends the exchange's own message, which can no
-    /// longer be acknowledged or rejected.
+    /// Records a request for missing blocks, which ends the exchange's own message.
     pub(crate) fn said(&mut self, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.confirmable = false;
