@@ -285,7 +285,7 @@ impl<'a> Content<'a> {
     /// Returns the first unrecognised critical option, for which the message is rejected or
     /// answered with 4.02 (RFC 7252 §5.4.1). An option is unrecognised if
     ///
-    /// - it is neither [recognised](super::OptionSpec::recognised) by the endpoint nor
+    /// - it is neither [recognised](field@super::OptionSpec::recognised) by the endpoint nor
     ///   `also_known`,
     /// - it is not defined for this code (§5.4),
     /// - its length is out of range (§5.4.3),

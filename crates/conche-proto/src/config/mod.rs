@@ -73,7 +73,7 @@ pub struct EndpointConfig {
     /// dropped earlier.
     pub transfer_lifetime: Duration,
     /// Critical options that the application handles, in addition to those that the endpoint
-    /// [recognises](crate::codec::OptionSpec::recognised).
+    /// [recognises](field@crate::codec::OptionSpec::recognised).
     pub known_options: Vec<OptionNumber>,
     /// Rate limit for the requests of one source (RFC 7252 §4.7). Default: none.
     pub response_limit: Option<ResponseLimit>,
