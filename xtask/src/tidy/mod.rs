@@ -2,7 +2,7 @@
 //!
 //! | module | rejects |
 //! |---|---|
-//! | [`shape`] | a Rust file without `//!` |
+//! | [`header`] | a Rust file without `//!` |
 //! | [`invariants`] | floating point, `std`, clocks and random sources where forbidden |
 //! | [`hash_order`] | iteration over a hash map with observable order |
 //! | [`layers`] | a dependency between crates that ARCHITECTURE.md does not allow |
@@ -18,11 +18,11 @@ mod data;
 mod docs;
 mod guide;
 mod hash_order;
+mod header;
 mod invariants;
 mod layers;
 mod licences;
 mod modules;
-mod shape;
 mod tour;
 
 use anyhow::Result;
@@ -33,11 +33,7 @@ use crate::project::{self, Project, files};
 /// Runs every check, prints all findings, and fails if there are any.
 pub fn run(project: &Project) -> Result<()> {
     let files = files(project)?;
-    for note in shape::notes(&files) {
-        println!("note: {note}");
-    }
-    let mut findings = Vec::new();
-    findings.extend(shape::check(&files));
+    let mut findings = header::check(&files);
     findings.extend(invariants::check(&files));
     findings.extend(hash_order::check(&files));
     findings.extend(docs::check(&files));
