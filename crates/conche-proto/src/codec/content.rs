@@ -142,7 +142,9 @@ impl<'a> Content<'a> {
         self.values(number).next()
     }
 
-    /// Returns an option as a number; `None` if absent or longer than 32 bits.
+    /// Returns an option as a number; `None` if absent or longer than 32 bits. As for all
+    /// [`values`](Self::values), an elective option of a length that its definition does not allow
+    /// counts as absent.
     #[must_use]
     #[inline]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {

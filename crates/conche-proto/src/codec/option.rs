@@ -32,9 +32,9 @@ impl OptionNumber {
 
     /// Returns `true` if requests for blocks of the same body may differ in this option.
     #[inline]
-    pub(crate) const fn is_per_request(self) -> bool {
+    pub(crate) const fn may_differ_between_blocks(self) -> bool {
         match self.spec() {
-            Some(spec) => spec.per_request,
+            Some(spec) => spec.may_differ_between_blocks,
             None => self.is_no_cache_key(),
         }
     }
@@ -82,8 +82,8 @@ impl fmt::Debug for OptionNumber {
 pub struct OptionSpec {
     /// The option number.
     pub number: OptionNumber,
-    /// The number of the RFC that defines the option.
-    pub rfc: u16,
+    /// The number of the RFC that defines the option, if one does.
+    pub rfc: Option<u16>,
     /// The name: `Uri-Path`.
     pub name: &'static str,
     /// The messages that may have the option.
@@ -103,7 +103,7 @@ pub struct OptionSpec {
     pub oscore: OscoreClass,
     /// Requests for blocks of the same body may differ in this option: it is not part of the
     /// cache key, or describes the blocks (RFC 7959 §2.4).
-    pub per_request: bool,
+    pub may_differ_between_blocks: bool,
     /// The option describes the blocks and not the body (RFC 7959, RFC 9177).
     pub describes_blocks: bool,
     /// The option concerns one client, its path or its cache, and does not select the
@@ -138,12 +138,12 @@ impl OptionSpec {
         Self { oscore, ..self }
     }
 
-    const fn per_request(self) -> Self {
-        Self { per_request: true, ..self }
+    const fn may_differ_between_blocks(self) -> Self {
+        Self { may_differ_between_blocks: true, ..self }
     }
 
     const fn describes_blocks(self) -> Self {
-        Self { describes_blocks: true, ..self.per_request().of_one_client() }
+        Self { describes_blocks: true, ..self.may_differ_between_blocks().of_one_client() }
     }
 
     const fn of_one_client(self) -> Self {
@@ -221,11 +221,11 @@ pub enum OscoreClass {
 }
 
 macro_rules! options {
-    ($($constant:ident = $number:literal, RFC $rfc:literal,
+    ($($constant:ident = $number:literal, $(RFC $rfc:literal,)?
         $name:literal, $used_in:ident, $format:ident $length:expr $(, $attribute:ident $(($argument:expr))?)*;)*) => {
         impl OptionNumber {
             $(
-                #[doc = concat!($name, " (RFC ", $rfc, ").")]
+                #[doc = concat!($name, $(" (RFC ", $rfc, ")",)? ".")]
                 pub const $constant: Self = Self($number);
             )*
 
@@ -237,7 +237,7 @@ macro_rules! options {
                     $(Self::$constant => {
                         const SPEC: &OptionSpec = &OptionSpec {
                             number: OptionNumber::$constant,
-                            rfc: $rfc,
+                            rfc: [$(Some($rfc),)? None][0],
                             name: $name,
                             used_in: OptionUse::$used_in,
                             format: OptionFormat::$format,
@@ -246,7 +246,7 @@ macro_rules! options {
                             default: OptionDefault::None,
                             recognised: false,
                             oscore: OscoreClass::Encrypted,
-                            per_request: OptionNumber::$constant.is_no_cache_key(),
+                            may_differ_between_blocks: OptionNumber::$constant.is_no_cache_key(),
                             describes_blocks: false,
                             of_one_client: false,
                         }$(.$attribute($($argument)?))*;
@@ -259,10 +259,18 @@ macro_rules! options {
     };
 }
 
-// Number, RFC, name, use, format and length; then the attributes in which the option differs from
-// most: those are not repeatable and have no default, are encrypted by OSCORE, identify the body
-// unless the number says NoCacheKey, and, if critical, are refused unless the application knows
-// them.
+// A row: number, RFC if one defines the option, name, use, format, length in bytes. Critical, unsafe
+// and NoCacheKey follow from the number (RFC 7252 §5.4.6). Then, if it applies:
+//
+// - repeatable: may occur more than once.
+// - default(…): the value that applies if the option is absent.
+// - recognised: critical, and handled by the endpoint or by all servers. Servers refuse other
+//   critical options, unless `EndpointConfig::known_options` lists them.
+// - oscore(…): the class of protection, if not Encrypted.
+// - may_differ_between_blocks: does not identify the body; implied by NoCacheKey.
+// - describes_blocks: removed from the reassembled body.
+// - of_one_client: does not select the representation, so observers with different values share
+//   notifications.
 options! {
     IF_MATCH = 1, RFC 7252, "If-Match", Requests, Opaque 0..=8, repeatable, recognised, of_one_client;
     URI_HOST = 3, RFC 7252, "Uri-Host", Requests, String 1..=255, default(OptionDefault::Destination), recognised,
@@ -270,7 +278,7 @@ options! {
     ETAG = 4, RFC 7252, "ETag", Both, Opaque 1..=8, repeatable, of_one_client;
     IF_NONE_MATCH = 5, RFC 7252, "If-None-Match", Requests, Empty 0..=0, recognised, of_one_client;
     // The blocks of an observed state are requested without Observe (RFC 7959 §2.6).
-    OBSERVE = 6, RFC 7641, "Observe", Both, Uint 0..=3, oscore(OscoreClass::Both), per_request, of_one_client;
+    OBSERVE = 6, RFC 7641, "Observe", Both, Uint 0..=3, oscore(OscoreClass::Both), may_differ_between_blocks, of_one_client;
     URI_PORT = 7, RFC 7252, "Uri-Port", Requests, Uint 0..=2, default(OptionDefault::Destination), recognised,
         oscore(OscoreClass::Visible);
     LOCATION_PATH = 8, RFC 7252, "Location-Path", Responses, String 0..=255, repeatable;
@@ -340,18 +348,24 @@ mod tests {
     #[test]
     fn the_critical_options_of_rfc_7252_and_rfc_7959_are_recognised_everywhere() {
         for spec in all() {
-            let expected = spec.number.is_critical() && matches!(spec.rfc, 7252 | 7959);
+            let expected = spec.number.is_critical() && matches!(spec.rfc, Some(7252 | 7959));
             assert_eq!(spec.recognised, expected, "{}", spec.name);
         }
     }
 
     #[test]
     fn requests_for_blocks_of_a_body_differ_in_block_options_observe_and_options_outside_of_the_cache_key() {
-        let per_request = [N::OBSERVE, N::Q_BLOCK1, N::BLOCK2, N::BLOCK1, N::SIZE2, N::Q_BLOCK2, N::SIZE1, N::ECHO];
-        assert!(all().filter(|spec| spec.per_request).map(|spec| spec.number).eq(per_request));
+        let may_differ_between_blocks =
+            [N::OBSERVE, N::Q_BLOCK1, N::BLOCK2, N::BLOCK1, N::SIZE2, N::Q_BLOCK2, N::SIZE1, N::ECHO];
+        assert!(
+            all().filter(|spec| spec.may_differ_between_blocks).map(|spec| spec.number).eq(may_differ_between_blocks)
+        );
         let of_blocks = [N::Q_BLOCK1, N::BLOCK2, N::BLOCK1, N::SIZE2, N::Q_BLOCK2, N::SIZE1];
         assert!(all().filter(|spec| spec.describes_blocks).map(|spec| spec.number).eq(of_blocks));
-        assert!(N(65_052).is_per_request() && !N(65_004).is_per_request(), "unknown options go by their number");
+        assert!(
+            N(65_052).may_differ_between_blocks() && !N(65_004).may_differ_between_blocks(),
+            "unknown options go by their number"
+        );
     }
 
     // RFC 8613 §4.1 (figure 5)

@@ -350,9 +350,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &self.layers.transport.config.transmission
     }
 
-    /// Starts a handshake with a peer, as an exchange. [`Event::Flight`](super::Event::Flight)
+    /// Starts a handshake with a peer, as an exchange. [`Event::Flight`]
     /// signals when the first flight may be sent, and when one is to be retransmitted, until the
-    /// handshake is [over](Self::handshake_over). [`Event::Failed`](super::Event::Failed) ends it
+    /// handshake is [over](Self::handshake_over). [`Event::Failed`] ends it
     /// earlier, if it was never admitted or the peer is unreachable.
     ///
     /// # Errors
@@ -474,8 +474,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sends a request to a group, identified by its address. Each response causes an
-    /// [`Event::GroupResponse`](crate::Event::GroupResponse).
-    /// [`Event::GroupOver`](crate::Event::GroupOver) is the end, after the request's timeout or
+    /// [`Event::GroupResponse`].
+    /// [`Event::GroupOver`] is the end, after the request's timeout or
     /// that of the protocol (247 s with the default parameters). The request fails if it was never
     /// sent.
     ///
@@ -495,8 +495,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
     /// adds Observe 0. The exchange ends like that of any [`request`](Self::request).
-    /// [`Event::Notification`](crate::Event::Notification)s follow, each newer than the previous
-    /// one, and finally [`Event::SubscriptionOver`](crate::Event::SubscriptionOver), even if the
+    /// [`Event::Notification`]s follow, each newer than the previous
+    /// one, and finally [`Event::SubscriptionOver`], even if the
     /// server does not accept the registration.
     ///
     /// # Errors
@@ -557,7 +557,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
-    /// application has taken the last [`Event::Block`](crate::Event::Block). Returns `false` if the
+    /// application has taken the last [`Event::Block`]. Returns `false` if the
     /// exchange does not wait for this call.
     ///
     /// The server may forget the response in the meantime (RFC 7959 §2.4), after 247 s if it uses
@@ -585,7 +585,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Pings a peer (RFC 7252 §4.3): its Reset causes
-    /// [`Event::Acknowledged`](crate::Event::Acknowledged).
+    /// [`Event::Acknowledged`].
     ///
     /// # Errors
     /// If a needed resource is used up.
@@ -600,7 +600,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// [`Transmit::exchange`](super::Transmit) also names exchanges that the endpoint opened
     /// itself. Cancelling a repeated registration ends the subscription, with
-    /// [`Event::SubscriptionOver`](crate::Event::SubscriptionOver). Cancelling a notification ends
+    /// [`Event::SubscriptionOver`]. Cancelling a notification ends
     /// its retransmission; the observer stays.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         self.layers.now = now;
@@ -620,8 +620,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Answers a request: piggybacked on the ACK if none was sent yet, otherwise in a separate
     /// message. If that is Confirmable, its exchange is returned, and ends with
-    /// [`Event::Acknowledged`](super::Event::Acknowledged) or
-    /// [`Event::Failed`](super::Event::Failed). The number of responses that wait for a peer is not
+    /// [`Event::Acknowledged`] or
+    /// [`Event::Failed`]. The number of responses that wait for a peer is not
     /// limited. A response that the client does not want is not sent (RFC 7967).
     ///
     /// # Errors
@@ -680,9 +680,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// Returns `None`, and the response is then that to a plain GET (RFC 7641 §4.1), if the request
     /// does not await a response, was sent to a group, or comes from a source that is not
-    /// [validated](crate::EndpointConfig::source_validation), or beyond
-    /// [`Limits::observers`](crate::Limits::observers) or
-    /// [`observers_per_peer`](crate::Limits::observers_per_peer).
+    /// [validated](crate::EndpointConfig::source_validation), or if a limit of observers or topics in
+    /// [`Limits`](crate::Limits) is reached.
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         self.layers.now = now;
         self.server.observe(&mut self.layers, request, topic)
@@ -710,7 +709,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// If a body exceeds a message or the block size of an observer, the observer gets the first
     /// block and requests the others. If the state has another Content-Format than the first
     /// response to an observer, the observer gets 4.06 instead and is removed (§4.2):
-    /// [`Event::ObserverGone`](crate::Event::ObserverGone) with
+    /// [`Event::ObserverGone`] with
     /// [`ObserverEnd::FormatChanged`](crate::ObserverEnd::FormatChanged).
     ///
     /// # Errors
@@ -766,8 +765,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
     /// with the first block of each body that has several.
-    /// [`Event::Request`](crate::Event::Request) then contains that block, with the M bit set in
-    /// its Block1 option, and [`Event::Part`](crate::Event::Part) each further one. Bodies sent
+    /// [`Event::Request`] then contains that block, with the M bit set in
+    /// its Block1 option, and [`Event::Part`] each further one. Bodies sent
     /// with Q-Block1 (RFC 9177) or to groups are still delivered whole.
     ///
     /// At most [`Limits::transfers`](crate::Limits::transfers) such requests and responses [in
@@ -791,9 +790,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Declares a peer unreachable under this key for ever, for instance after the end of its
-    /// session. Its observations end with [`Event::ObserverGone`](crate::Event::ObserverGone), and
+    /// session. Its observations end with [`Event::ObserverGone`], and
     /// all exchanges with it except handshakes fail with
-    /// [`Failure::Unreachable`](crate::Failure::Unreachable). Its received messages stay remembered
+    /// [`Failure::Unreachable`]. Its received messages stay remembered
     /// for their lifetime, so that none is processed twice. If the key is used again, message IDs
     /// start anew, contrary to RFC 7252 §4.4.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {

@@ -231,12 +231,12 @@ impl Observers {
     }
 
     /// Returns `true` if the group may have another observer with this token.
-    pub(crate) fn admits(&self, group: Group, token: &Token, capacity: usize) -> bool {
+    pub(crate) fn group_has_room(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, token.places(), capacity)
     }
 
-    /// Returns `true` if peer, host and topic have room.
-    pub(crate) fn admits_of(&mut self, registration: &Registration, limits: &Limits) -> bool {
+    /// Returns `true` if the limits of peer, host and topics allow the registration.
+    pub(crate) fn peer_host_and_topic_have_room(&mut self, registration: &Registration, limits: &Limits) -> bool {
         let &Registration { ref place, group, host, topic, .. } = registration;
         let of_peer = self.watcher(place.peer).map_or(0, |watcher| self.watchers[watcher].len as usize);
         of_peer < limits.observers_per_peer
@@ -244,8 +244,8 @@ impl Observers {
             && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
     }
 
-    /// Returns `true` if there would be room without unproven observers.
-    pub(crate) fn could_admit(&self, group: Group, token: &Token, capacity: usize) -> bool {
+    /// Returns `true` if the group would have room after eviction of all unproven observers.
+    pub(crate) fn would_have_room_without_unproven(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.could_admit(group, token.places(), capacity, &self.unproven_shares)
     }
 

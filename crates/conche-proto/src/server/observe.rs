@@ -34,11 +34,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let (token, security) = (waiting.token, self.incoming.security(request).clone());
         let capacity = layers.transport.config.limits.observers;
-        while !self.observers.admits(group, &token, capacity) {
+        while !self.observers.group_has_room(group, &token, capacity) {
             let observers = self.observers.made()?;
             let (oldest, other) = observers.displaceable()?;
-            let could_admit = observers.could_admit(group, &token, capacity);
-            if !could_admit || !observers.may_displace(group, 0, other) {
+            let would_have_room = observers.would_have_room_without_unproven(group, &token, capacity);
+            if !would_have_room || !observers.may_displace(group, 0, other) {
                 return None;
             }
             self.lose_observer(layers, oldest, ObserverEnd::Displaced);
@@ -56,7 +56,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             (validated || layers.transport.peers.has_answered(peer), layers.transport.peers.is_measured(peer));
         let asked = asked.for_states();
         let registration = Registration { place, group, host, topic, proven, measured, request, asked, security };
-        if taken || !self.observers.admits_of(&registration, &layers.transport.config.limits) {
+        if taken || !self.observers.peer_host_and_topic_have_room(&registration, &layers.transport.config.limits) {
             layers.transport.peers.touch(layers.now, peer);
             return None;
         }

@@ -324,9 +324,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn what(&self, layers: &Layers<P, C>, message: &Message<'_>, has_apart: bool) -> u64 {
         match has_apart {
             false => layers.transport.hash.digest(message.code().0, message.encoded_options()),
-            true => {
-                layers.transport.hash.digest(message.code().0, &message.options_without(OptionNumber::is_per_request))
-            }
+            true => layers
+                .transport
+                .hash
+                .digest(message.code().0, &message.options_without(OptionNumber::may_differ_between_blocks)),
         }
     }
 }
@@ -358,7 +359,7 @@ struct OptionsPass {
 impl OptionsPass {
     #[inline]
     fn pass(&mut self, option: RawOption<'_>) {
-        self.apart |= option.number.is_per_request();
+        self.apart |= option.number.may_differ_between_blocks();
         match option.number {
             OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
                 self.refusal = self.refusal.or(Some((Code::PROXYING_NOT_SUPPORTED, "this is no proxy")));

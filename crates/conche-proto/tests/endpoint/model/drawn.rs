@@ -47,6 +47,7 @@ impl Drawn {
             max_retransmit: bytes.choose(&[4, 0, 1, 9, 255]),
             ..TransmissionParameters::default()
         };
+        #[expect(clippy::needless_update, reason = "a limit added later keeps its default here")]
         let limits = Limits {
             peers: 4,
             queue_per_peer: 3,
@@ -69,6 +70,7 @@ impl Drawn {
             group_requests: 2,
             group_responses: 3,
             paths: 2,
+            ..Limits::default()
         };
         let config = EndpointConfig {
             response_timeout: bytes.choose(&[None, Some(Duration::from_secs(9))]),
