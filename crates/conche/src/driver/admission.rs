@@ -1,11 +1,9 @@
 //! [`Admission`]: admits requests to the endpoint, and bounds how many wait for it.
 //!
-//! Each destination has its own FIFO queue. Only the first few of a queue are handed to the
-//! endpoint, so a slow or dead destination occupies little of the endpoint's queue and blocks no
-//! other.
+//! Each destination has a FIFO queue, of which only the first few requests are in the endpoint's
+//! queue: a slow or dead destination blocks no other.
 //!
-//! A request holds a [`Permit`] from the moment it joins a queue until its first datagram is sent
-//! or it ends.
+//! A request holds a [`Permit`] from joining a queue until its first datagram is sent or it ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,15 +17,15 @@ use tokio::time::Instant;
 
 use super::Address;
 
-/// Requests per destination in the endpoint's queue, so that the next one is sent without waiting
-/// for a task to wake up.
+/// Requests per destination in the endpoint's queue, so that the next one need not wait for a task
+/// to wake up.
 const AHEAD: usize = 4;
 
 const SPARE: usize = 64;
 
-/// Limits of waiting requests. Those beyond fail with [`Busy`].
+/// Limits of waiting requests, beyond which requests fail with [`Busy`].
 ///
-/// The memory of a waiting request is its caller's future; the client keeps only a counter.
+/// A waiting request occupies its caller's future; the client keeps only a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Per destination.
@@ -78,8 +76,7 @@ pub enum Full {
     Peers,
     /// Observations.
     Subscriptions,
-    /// Destinations with OSCORE keys from EDHOC, all of which have outstanding requests or
-    /// observations.
+    /// Destinations with OSCORE keys from EDHOC, if all have outstanding requests or observations.
     EdhocDestinations,
 }
 
@@ -148,7 +145,7 @@ pub(crate) struct Admission {
 struct Queues {
     by_destination: HashMap<Address, Queue>,
     total: usize,
-    /// Semaphores of removed queues, for reuse; at most [`SPARE`].
+    /// Semaphores for reuse; at most [`SPARE`].
     spare: Vec<Arc<Semaphore>>,
 }
 
@@ -212,8 +209,7 @@ impl Admission {
     }
 }
 
-/// A request's place in the queue of a destination, and its share of the endpoint's queue once it
-/// is admitted.
+/// A request's place in a destination's queue and, once admitted, in the endpoint's queue.
 #[derive(Debug)]
 pub(crate) struct Permit {
     admission: Arc<Admission>,
@@ -236,7 +232,7 @@ impl Permit {
     }
 
     pub(crate) async fn acquire(&mut self) {
-        // The semaphores are never closed.
+        // The semaphores never close.
         let Ok(own) = Arc::clone(&self.permits).acquire_owned().await else { return };
         let Ok(shared) = Arc::clone(&self.admission.endpoint_queue).acquire_owned().await else { return };
         self.held = Some([own, shared]);
@@ -245,7 +241,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        // Before the semaphore is kept for reuse, which requires all its permits.
+        // First, since a semaphore kept for reuse needs all its permits.
         self.held = None;
         let mut queues = self.admission.lock();
         queues.total -= 1;
@@ -265,9 +261,8 @@ impl Drop for Permit {
     }
 }
 
-/// Destinations with few message IDs left, and until when, so that a client with several sockets
-/// can switch. Each has received tens of thousands of messages within EXCHANGE_LIFETIME, so there
-/// are few.
+/// Destinations short of message IDs, and until when, so that a client with several sockets can
+/// switch. Few: each has received tens of thousands of messages within EXCHANGE_LIFETIME.
 ///
 /// [EXCHANGE_LIFETIME]: conche_proto::TransmissionParameters::exchange_lifetime
 #[derive(Debug, Default)]

@@ -1,5 +1,4 @@
-//! Commands to a driver: a [`Handle`] sends them, bounded and cancelled on drop, and the driver
-//! handles them.
+//! Commands to a driver: sent by a [`Handle`], bounded, and cancelled on drop.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -68,7 +67,7 @@ pub(super) enum Command {
     Stats {
         answer: oneshot::Sender<Stats>,
     },
-    /// Continue a survey of the busiest peers; at its end return their state and all metrics.
+    /// Continue a survey of the busiest peers; its end returns their state and all metrics.
     #[cfg(feature = "metrics")]
     Report {
         survey: Survey,
@@ -85,7 +84,7 @@ pub(super) enum Command {
     KeepPaths {
         done: oneshot::Sender<()>,
     },
-    /// Refuse new requests, finish running ones within the time, and end.
+    /// Refuse new requests, finish running ones within this time, then end.
     Shutdown {
         within: Duration,
     },
@@ -193,7 +192,7 @@ pub(crate) enum ExchangeError {
     SessionOver {
         course: Course,
     },
-    /// The operating system refused its datagram, after this number of transmissions.
+    /// The operating system refused the datagram, after this number of transmissions.
     Send {
         source: io::Error,
         transmissions: u16,
@@ -205,10 +204,10 @@ pub(crate) enum ExchangeError {
     Stopped,
 }
 
-/// A handle to a driver, which ends when the last handle is dropped.
+/// A handle to a driver, which ends with its last handle.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    /// Unbounded: each command has a waiting caller or a permit of the endpoint's queue.
+    /// Unbounded: each command has a waiting caller or a permit.
     commands: mpsc::UnboundedSender<Command>,
     shared: Arc<Shared>,
 }
@@ -221,7 +220,6 @@ pub(super) struct Shared {
     #[cfg_attr(not(feature = "edhoc"), expect(dead_code, reason = "EDHOC alone runs outside the driver"))]
     pub(super) fence: Fence,
     pub(super) local: SocketAddr,
-    /// Whether the socket reaches IPv4, directly or by mapped addresses.
     pub(super) reaches_v4: bool,
     pub(super) tickets: AtomicU64,
     pub(super) channels: OutcomeChannels,
@@ -300,12 +298,12 @@ impl Handle {
     fn begin(self, command: impl FnOnce(u64, OutcomeSender) -> Command) -> Exchange {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (outcome, receiver) = self.shared.channels.open();
-        // A stopped driver has dropped the sender of the outcome.
+        // A stopped driver has dropped the outcome's sender.
         let _ = self.commands.send(command(ticket, outcome));
         Exchange { ticket, receiver, over: false, handle: self }
     }
 
-    /// After a handshake if necessary; `None` if the driver has stopped.
+    /// Runs a handshake if necessary. `None` if the driver has stopped.
     #[cfg(feature = "dtls")]
     pub(crate) async fn open_session(
         &self,
@@ -326,7 +324,7 @@ impl Handle {
         Some(Err(HandshakeError::none().into()))
     }
 
-    /// `Ok(None)` reserves room for a context. `None` means that the driver has stopped.
+    /// `Ok(None)` reserves room for a context. `None` if the driver has stopped.
     #[cfg(feature = "edhoc")]
     pub(crate) async fn hold_context(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
         self.ask(|answer| Command::HoldContext { to, answer }).await
@@ -346,7 +344,7 @@ impl Handle {
         self.ask(|answer| Command::Stats { answer }).await
     }
 
-    /// With up to `peers` of the busiest peers; `None` if the driver has stopped.
+    /// Includes up to `peers` of the busiest peers. `None` if the driver has stopped.
     #[cfg(feature = "metrics")]
     pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
         let mut survey = Survey::of(peers);
@@ -371,7 +369,7 @@ impl Handle {
     }
 
     pub(crate) async fn keep_paths(&self) {
-        // A driver that has ended has written it.
+        // A stopped driver has written it.
         let _ = self.ask(|done| Command::KeepPaths { done }).await;
     }
 
@@ -386,7 +384,7 @@ impl Handle {
     }
 
     pub(crate) fn shutdown(&self, within: Duration) {
-        // An error means that the driver has already ended.
+        // An error means that the driver has ended.
         let _ = self.commands.send(Command::Shutdown { within });
     }
 
@@ -433,7 +431,7 @@ impl Future for Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.over {
-            // In this order: a driver that handles the ticket before it opens the exchange sees a
+            // In this order: a driver that sees the ticket before opening the exchange finds a
             // closed receiver.
             self.receiver.close();
             self.handle.shared.cancelled.add(self.ticket, CancelMode::Deregister);
@@ -476,7 +474,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // An ended observation's ticket is unknown to the driver, which is harmless.
+        // A driver ignores the ticket of an ended observation.
         if let Some(mode) = self.cancel {
             self.handle.shared.cancelled.add(self.ticket, mode);
         }
@@ -491,8 +489,7 @@ pub(super) enum CancelMode {
     Silent,
 }
 
-/// Each adds itself once, so their number is bounded, and adding neither waits nor needs room in a
-/// channel.
+/// Each ticket is added once, so the number is bounded, and adding never waits.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<(u64, CancelMode)>>,
@@ -518,8 +515,8 @@ impl Cancelled {
 const AT_A_TIME: usize = 2048;
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Yields after a batch: in a burst of requests, peers and receivers of responses may run on
-    /// this thread, and the buffers of their sockets overflow if they wait.
+    /// Yields after a batch: peers and receivers of responses may share this thread, and their
+    /// socket buffers would overflow.
     pub(super) async fn handle_commands(&mut self, first: Command) {
         self.now = self.clock.now();
         self.handle_command(first);
@@ -534,8 +531,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.now = self.clock.now();
     }
 
-    /// Lets the callers of ended exchanges run and handles the commands that they issue, which
-    /// costs less than waiting for all inputs. Returns `true` if there were commands.
+    /// Lets the callers of ended exchanges run and handles their new commands, which costs less
+    /// than waiting for all inputs. Returns `true` if there were commands.
     pub(super) async fn handle_follow_ups(&mut self) -> bool {
         if !self.exchanges.take_ended() {
             return false;
@@ -552,7 +549,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     fn handle_command(&mut self, command: Command) {
-        // A receiver that was dropped is not an error.
+        // Dropped receivers are not errors.
         match command {
             // Cancelled before it began.
             Command::Open(command) if command.outcome.is_closed() => {}
@@ -598,7 +595,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Requests through a session are tagged, so that their blocks are not mixed into other bodies.
+    /// Requests in a session are tagged, so that their blocks are not mixed into other bodies.
     fn opened<T>(
         &mut self,
         to: Address,
@@ -713,7 +710,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     #[cfg(feature = "metrics")]
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
         let Some(busiest) = survey.advance(&self.endpoint, AT_A_TIME) else { return Err(survey) };
-        // A closed session no longer leads to its peer.
+        // A closed session no longer reaches its peer.
         let leads = |peer: &Address| !peer.is_secured() || self.is_open(*peer);
         let paths = busiest.into_iter().filter(|(peer, _)| leads(peer));
         let paths = paths.map(|(peer, path)| (peer.canonical(), path)).collect();
@@ -739,7 +736,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Unlike [`yield_now`](tokio::task::yield_now), it does not poll the operating system.
+/// Unlike [`yield_now`](tokio::task::yield_now), does not poll the operating system.
 async fn yield_local() {
     let mut given = false;
     poll_fn(|context| {

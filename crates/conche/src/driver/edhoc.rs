@@ -1,5 +1,4 @@
-//! EDHOC (RFC 9528) on one socket: exchanges with clients, and the resulting contexts in both
-//! roles.
+//! EDHOC (RFC 9528) on one socket: its exchanges, and the resulting contexts in both roles.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -38,7 +37,7 @@ struct CombinedRequest {
     to: Address,
     context: ContextId,
     peer: edhoc::Identity,
-    /// Further requests wait: one that overtook this would be rejected.
+    /// Further requests wait: the server would reject one that overtook this.
     _turn: Turn,
     has_left: bool,
 }
@@ -49,10 +48,10 @@ pub(super) struct EdhocContexts {
     wanted: Prefixes<Party>,
     toward: HashMap<Address, DestinationContext>,
     uses: u64,
-    /// Replaced contexts that may still protect outstanding exchanges.
+    /// Replaced contexts that may still protect exchanges.
     former: Vec<ContextId>,
     opening: Option<CombinedRequest>,
-    /// Combined requests without proof yet that the server has the keys, which protect nothing else
+    /// Combined requests until the server proves that it has the keys, which protect nothing else
     /// until then.
     combined: HashMap<ExchangeId, CombinedRequest>,
     most: usize,
@@ -62,7 +61,6 @@ pub(super) struct EdhocContexts {
 struct DestinationContext {
     context: ContextId,
     peer: edhoc::Identity,
-    /// Number of its last use.
     used: u64,
     hold: Hold,
 }
@@ -72,7 +70,7 @@ impl EdhocContexts {
         Self { responder, wanted, most, ..Self::default() }
     }
 
-    /// Whether its destination's keys were dropped since the request was built.
+    /// Whether the destination's keys were dropped since the request was built.
     pub(super) fn withholds(&self, to: Address, request: &Request) -> bool {
         let is_for_keys = || {
             let path = request.body.options().filter(|option| option.number == OptionNumber::URI_PATH);
@@ -119,7 +117,7 @@ impl EdhocContexts {
 impl<C: SharedController, S: Service> Driver<C, S> {
     pub(super) fn answer_edhoc(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
         let responder = self.oscore.edhoc.responder.as_ref()?;
-        // A protected request needs no other keys.
+        // A protected request already has keys.
         if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
             return None;
         }
@@ -220,7 +218,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// A second message, other than a retransmission, proves that the first was answered.
+    /// A second message that is not a retransmission proves that the first was answered.
     pub(super) fn on_combined_sent(&mut self, exchange: ExchangeId, attempt: u8) {
         let Some(combined) = self.oscore.edhoc.combined.get_mut(&exchange).filter(|_| attempt == 0) else {
             return;
@@ -230,7 +228,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// The server has the keys: they now protect all requests.
+    /// The server has the keys, which now protect all requests.
     fn on_combined_accepted(&mut self, exchange: ExchangeId) {
         if let Some(CombinedRequest { to, context, peer, .. }) = self.oscore.edhoc.combined.remove(&exchange) {
             self.set_context(to, context, peer);
@@ -244,7 +242,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// If there is no context, makes room for one.
+    /// Makes room for a context if there is none.
     pub(super) fn hold_context(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
         if let Some(hold) = self.oscore.edhoc.touch(to) {
             return Ok(Some(Arc::clone(hold)));
@@ -255,7 +253,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
     pub(super) fn on_edhoc_event(&mut self, event: &Event<Address>) {
         match *event {
-            // An acknowledgement is unprotected: forging one makes the following requests fail, as
+            // Acknowledgements are unprotected. Forging one makes the next requests fail, as
             // forging their responses would.
             Event::Acknowledged { exchange, .. }
             | Event::Response { exchange, .. }
@@ -272,13 +270,13 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Drops a destination's keys because the server lacks them, unless newer keys exist, as when
-    /// the response to an earlier request is late.
+    /// Drops a destination's keys because the server lacks them, unless newer ones exist, as with a
+    /// late response to an earlier request.
     fn on_unauthenticated(&mut self, to: Address, failure: Failure, context: Option<ContextId>) {
         let is_used = context.is_some() && self.oscore.edhoc.context(to) == context;
         if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
             self.replace_context(to);
-            // Without keys the server sends no notifications, so observations cannot wait for their
+            // A server without keys sends no notifications, so observations cannot wait for
             // Max-Age.
             self.refresh_from(to);
         }

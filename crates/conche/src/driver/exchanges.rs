@@ -33,7 +33,7 @@ pub(super) struct Caller {
     pub(super) outcome: OutcomeSender,
     /// Held until the first datagram is sent.
     pub(super) permit: Option<Permit>,
-    /// The peer, as its response authenticates it.
+    /// The peer, as authenticated by its response.
     pub(super) peer: Sender,
     pub(super) span: Span,
 }
@@ -82,11 +82,11 @@ impl Exchanges {
         drop(caller.responses);
         drop(caller.events);
         self.ended = true;
-        // A missing receiver means that a cancellation arrives too late.
+        // The receiver is missing if a cancellation arrives too late.
         caller.outcome.send(outcome(caller.peer));
     }
 
-    /// Without reporting its course.
+    /// Does not report its course.
     pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Caller> {
         let caller = self.callers.remove(&exchange)?;
         self.tickets.remove(&caller.ticket);
@@ -97,7 +97,7 @@ impl Exchanges {
         let Some(caller) = self.callers.get(&exchange) else { return };
         caller.span.in_scope(|| debug!(%from, code = ?message.code(), "a response"));
         if let Some(responses) = &caller.responses {
-            // A missing receiver means that a cancellation is queued.
+            // The receiver is missing if a cancellation is queued.
             let _ = responses.send((from.canonical(), message));
         }
     }
@@ -110,7 +110,7 @@ impl Exchanges {
         if let Some(caller) = self.callers.get(&exchange)
             && let Some(events) = &caller.events
         {
-            // A missing receiver means that a cancellation is queued.
+            // The receiver is missing if a cancellation is queued.
             let _ = events.send(event(caller.peer.clone()));
         }
     }
@@ -122,7 +122,7 @@ impl Exchanges {
         }
     }
 
-    /// A datagram is about to be sent: the exchange leaves the queue.
+    /// A datagram is about to be sent, so the exchange leaves the queue.
     pub(super) fn on_departure(
         &mut self,
         exchange: ExchangeId,
@@ -158,14 +158,14 @@ impl From<SocketAddr> for Sender {
     }
 }
 
-/// Keys are numbers that this program assigns: peers cannot make them collide, so they need no
+/// No keyed hash: this program assigns the keys, so peers cannot make them collide.
 /// keyed hash.
 pub(super) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
 /// Odd, and without a pattern: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Spreads every input bit to the highest and lowest bits of the hash, which the map uses.
+/// Spreads all input bits to the highest and lowest bits, which the map uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spread(u64);
 

@@ -1,7 +1,7 @@
 //! [`Driver`]: the task that drives one [`Endpoint`] on one socket, for clients and servers.
 //!
-//! It waits for datagrams, commands, cancellations, ended handlers, or the endpoint's timer, and
-//! then polls the endpoint until that has nothing more to do. It makes no protocol decisions.
+//! The task waits for datagrams, commands, cancellations, ended handlers or the endpoint's timer,
+//! then polls the endpoint until it is idle. The driver makes no protocol decisions.
 
 mod admission;
 mod channels;
@@ -77,7 +77,7 @@ use sessions::SessionDriver;
 pub(crate) use streams::Inlet;
 use streams::Streams;
 
-/// A [`Controller`] that can be shared among threads. Implemented automatically.
+/// A [`Controller`] that threads can share. Implemented automatically.
 pub trait SharedController: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static {}
 
 impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> SharedController for C {}
@@ -86,17 +86,16 @@ impl<C: Controller<Peer: Send, Flight: Send> + Clone + Send + Sync + 'static> Sh
 /// [`Limits::outputs`](conche_proto::Limits::outputs).
 const BATCH: usize = 64;
 
-/// Maximum time a datagram waits for others of its batch, apart from running handlers.
+/// Maximum time a datagram waits for the rest of its batch, apart from handler time.
 const LINGER: Duration = Duration::from_millis(1);
 
-/// Maximum time the endpoint is polled without receiving while it has only notifications left.
+/// Maximum time of polling without receiving while only notifications are left.
 const POLL_FOR: Duration = Duration::from_millis(5);
 
 /// Outputs of the endpoint between two reads of the clock.
 const OUTPUTS_AT_ONCE: usize = 32;
 
-/// Pause after a socket error that does not concern a peer, so that a lasting error does not occupy
-/// a core.
+/// Pause after a socket error that does not concern a peer: a lasting error must not occupy a core.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Driver<C: SharedController, S: Service> {
@@ -128,7 +127,7 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     barrier: ShutdownBarrier,
     incoming: Box<[u8]>,
     outgoing: Outbox,
-    /// Memory for responses that are sent at once.
+    /// Memory for responses sent at once.
     pool: MessagePool,
     receive_errors: Throttle,
     response_errors: Throttle,
@@ -158,7 +157,7 @@ pub(crate) struct Start<S> {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// The task ends when the last handle is dropped.
+    /// The task ends with the last handle.
     pub(crate) fn start(start: Start<S>, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
         let socket = start.socket;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
@@ -280,7 +279,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 command = self.commands.recv() => match command {
                     Some(command) => self.handle_commands(command).await,
                     None => {
-                        // The last handle may have belonged to an observation that must be
+                        // The last handle may have been an observation's, which must be
                         // deregistered.
                         self.cancel_all();
                         self.drain().await;
@@ -316,7 +315,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Polls until the endpoint has nothing more to do, and returns its next deadline.
+    /// Polls until the endpoint is idle, and returns its next deadline.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
             if let Polled::Waits(due) = self.poll_for_a_while().await {
@@ -437,7 +436,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
             #[cfg(feature = "oscore")]
             Event::Reserve(reserve) => self.oscore.store(reserve),
-            // The other events concern nothing that the driver requested.
+            // The driver requested none of the other events.
             _ => {}
         }
     }
@@ -452,7 +451,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if identity.is_none() && self.secured_only { Err(refusal::unauthenticated()) } else { Ok(identity) }
     }
 
-    /// By OSCORE keys, and by the session.
+    /// By OSCORE keys, and by session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
         #[cfg(feature = "oscore")]
         let of_keys = self.oscore.identity_toward(to);
@@ -472,7 +471,6 @@ enum Polled {
 
 impl<C: SharedController, S: Service> Driver<C, S> {
     async fn receive(&mut self, ready: io::Result<()>) {
-        // Yields if this task has used up its budget.
         consume_budget().await;
         self.now = self.clock.now();
         let taken = match ready {
@@ -488,8 +486,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Each datagram counts against the task's budget, so that endless arrivals cannot starve other
-    /// tasks of the thread.
+    /// Each datagram counts against the task's budget, so arrivals cannot starve other tasks.
     async fn take_batch(&mut self) -> io::Result<()> {
         for _ in 0..BATCH {
             if !coop::has_budget_remaining() {
@@ -500,7 +497,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             let received = match self.socket.receive(&mut self.incoming) {
                 Ok(Received::Nothing) => break,
                 Ok(received) => received,
-                // An error of an earlier datagram, which the error queue also reports.
+                // An earlier datagram's error, which the error queue also reports.
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
@@ -561,7 +558,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Passes a datagram to the endpoint, and reports the result to watchers.
+/// Passes a datagram to the endpoint and reports the result to watchers.
 #[inline]
 fn handle_datagram<C: SharedController>(
     endpoint: &mut Endpoint<Address, C>,
@@ -595,7 +592,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// A datagram that cannot be sent does not hold up the others.
+    /// A datagram that cannot be sent does not delay the others.
     async fn send_all(&mut self) -> bool {
         let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
@@ -639,7 +636,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// The operating system permanently refuses the datagram.
+    /// The operating system permanently refused the datagram.
     fn on_send_refused(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
         #[cfg(feature = "edhoc")]
@@ -669,7 +666,7 @@ impl BusyPoll {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Polls after a request left, if the path's RTT is short enough.
+    /// Polls after a request left if the path's RTT is short enough.
     fn expect_answer(&mut self, from: &Address) {
         let max = self.busy_poll.max;
         if max.is_zero() {
@@ -681,7 +678,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// The end of polling, if exchanges are outstanding.
     fn looks_until(&mut self) -> Option<std::time::Instant> {
         let until = self.busy_poll.until?;
         if self.exchanges.is_empty() || until <= std::time::Instant::now() {
@@ -691,10 +687,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Fraction of the shutdown time that is reserved for answering unfinished requests.
+/// Fraction of the shutdown time reserved for answering unfinished requests.
 const ANSWER_PART: u32 = 4;
 
-/// Upper bound of that time, in which a response is retransmitted once.
+/// Maximum of that time, in which a response is retransmitted once.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// A year, which cannot overflow.
@@ -719,7 +715,7 @@ impl Shutdown {
 
 impl<C: SharedController, S: Service> Driver<C, S> {
     /// Near the end of the shutdown, drops unfinished handlers and answers their requests with
-    /// 5.03. Returns `true` if this happened now.
+    /// 5.03. Returns `true` if it did so now.
     fn answer_unfinished(&mut self) -> bool {
         let Some(shutdown) = self.shutdown.as_mut() else { return false };
         let now = tokio::time::Instant::now();
@@ -733,8 +729,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         true
     }
 
-    /// Whether the shutdown is complete, for this driver and its barrier, or its time has expired.
-    /// Until then the driver answers requests, at least with 5.03.
+    /// Whether the shutdown is complete, for this driver and its barrier, or has timed out. Until
+    /// then the driver answers requests, at least with 5.03.
     fn is_done(&mut self) -> bool {
         let late = self.shutdown.as_ref().is_some_and(|shutdown| shutdown.end <= tokio::time::Instant::now());
         // A queued request will open an exchange, or its command is already sent.
@@ -753,10 +749,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 /// Shutdown barrier of drivers that end together. Clones share it; a single driver has its own.
 ///
 /// Closing one socket of a shared address makes the kernel redistribute clients, and with them
-/// datagrams meant for this driver, such as the acknowledgement of a response.
+/// datagrams for this driver, such as the acknowledgement of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct ShutdownBarrier {
-    /// Held by each driver with work left; nothing is ever sent. A driver that fails drops it, too.
+    /// Held by each driver with work left; a driver that fails drops it, too. Nothing is ever sent.
     busy: Option<Arc<watch::Sender<()>>>,
     others: watch::Receiver<()>,
 }

@@ -1,5 +1,5 @@
-//! Observations of remote resources (RFC 7641 §3): registration, renewal and end. A [`Feed`] passes
-//! the newest state to the observation; a slow reader skips outdated states.
+//! Observations of remote resources (RFC 7641 §3). A [`Feed`] passes the newest state to the
+//! observation; a slow reader skips outdated ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::commands::{CancelMode, ExchangeError};
 use super::exchanges::Caller;
 use super::{Address, Driver, Sender, Service, SharedController};
 
-/// The receiving end of a feed, which holds only the newest state.
+/// The receiving end of a feed; holds only the newest state.
 #[derive(Debug, Default)]
 pub(crate) struct Feed(Arc<Mutex<Inner>>);
 
@@ -75,7 +75,7 @@ impl Feed {
 }
 
 impl FeedSender {
-    /// Replaces a state that was not read yet.
+    /// Replaces an unread state.
     pub(super) fn send(&self, from: Sender, message: OwnedMessage) {
         let state = State { from, message, received: tokio::time::Instant::now() };
         self.change(|inner| inner.newest = Some(state));
@@ -118,7 +118,7 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Delay before a registration is retried for which the endpoint had no room.
+/// Delay before retrying a registration for which the endpoint had no room.
 const REGISTRATION_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -126,7 +126,7 @@ pub(super) struct Observations {
     observed: HashMap<SubscriptionId, Observed>,
     /// Subscriptions by the ticket of their observer.
     tickets: HashMap<u64, SubscriptionId>,
-    /// Stale observations that had no room, and the time of the next attempt.
+    /// Stale observations that found no room, and the time of the next attempt.
     stale: Vec<SubscriptionId>,
     again: Option<Instant>,
 }
@@ -211,8 +211,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// The server is notified (RFC 7641 §3.6); if that is not wanted or there is no room, its next
-    /// notification is rejected.
+    /// Notifies the server (RFC 7641 §3.6). If unwanted, or without room, rejects its next
+    /// notification instead.
     pub(super) fn end_observation(&mut self, ticket: u64, mode: CancelMode) {
         if let Some((subscription, _)) = self.observations.remove(ticket)
             && (mode == CancelMode::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())

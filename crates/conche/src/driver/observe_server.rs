@@ -1,8 +1,8 @@
-//! Observations of local resources (RFC 7641 §4). An [`Observable`] passes changes to the drivers
-//! that serve it, and a driver groups its observers into [`Topics`].
+//! Observations of local resources (RFC 7641 §4). An [`Observable`] passes changes to its drivers,
+//! which group their observers into [`Topics`].
 //!
-//! A topic groups requests that differ only in the client: one call of the service serves all of
-//! them, and at most one call per topic is active.
+//! A topic groups requests that differ only in the client: one service call answers all of them,
+//! and at most one call per topic is active.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::refusal;
 pub(crate) struct Observable<R> {
     id: u64,
     observers: AtomicUsize,
-    /// Mailboxes of the drivers that serve the resource.
+    /// Mailboxes of the drivers that serve it.
     mailboxes: Mutex<Vec<Weak<Mailbox<R>>>>,
 }
 
@@ -67,7 +67,7 @@ impl<R> Observable<R> {
     }
 }
 
-/// Changes that a driver has not processed yet, merged per resource.
+/// Unprocessed changes of a driver, merged per resource.
 #[derive(Debug)]
 pub(crate) struct Mailbox<R> {
     changes: Mutex<HashMap<u64, Changes<R>>>,
@@ -106,7 +106,7 @@ pub(crate) enum Calls {
     All,
 }
 
-/// Bounds the memory of rapid changes; beyond it the service is called for all.
+/// Bounds the memory of rapid changes; beyond it the service is called for all paths.
 pub(crate) const MAX_PATHS: usize = 1024;
 
 impl<R> Default for Changes<R> {
@@ -116,7 +116,7 @@ impl<R> Default for Changes<R> {
 }
 
 impl<R> Changes<R> {
-    /// The service's responses supersede the one to be sent.
+    /// The service's responses supersede the response to be sent.
     pub(crate) fn call_for_all(&mut self) {
         self.send = None;
         self.call = Calls::All;
@@ -131,7 +131,7 @@ impl<R> Changes<R> {
         }
     }
 
-    /// The response supersedes earlier ones, and the service's.
+    /// The response supersedes earlier ones and the service's.
     pub(crate) fn send(&mut self, response: R) {
         *self = Self { dismiss: self.dismiss, send: Some(response), call: Calls::None };
     }
@@ -154,10 +154,10 @@ pub(super) struct Topics<R> {
     by_key: HashMap<Key, u64>,
     topics: HashMap<u64, Topic<R>>,
     by_observable: HashMap<u64, BTreeSet<u64>>,
-    /// Registrations without a response yet.
+    /// Registrations without a response.
     registering: HashMap<RequestId, u64>,
     next: u64,
-    /// Topics whose handlers are to run.
+    /// Topics with handlers to run.
     queued: VecDeque<u64>,
 }
 
@@ -172,7 +172,7 @@ struct Key {
 struct Topic<R> {
     observable: Arc<Observable<R>>,
     key: Key,
-    /// The first observer, and its request without options of one client.
+    /// The first observer, and its request without client-specific options.
     peer: SocketAddr,
     message: OwnedMessage,
     observers: usize,
@@ -196,7 +196,7 @@ enum Progress {
     Called {
         /// Whether it runs once more afterwards.
         again: bool,
-        /// Whether a newer state was sent meanwhile, so that its response is discarded.
+        /// Whether a newer state was sent meanwhile, which discards the response.
         outdated: bool,
     },
 }
@@ -251,7 +251,7 @@ impl<R> Topics<R> {
         }
     }
 
-    /// Without notifying its observers.
+    /// Does not notify the observers.
     fn close(&mut self, topic: u64) {
         let Some(Topic { observable, key, observers, .. }) = self.topics.remove(&topic) else { return };
         observable.count(observers, 0);
@@ -276,7 +276,7 @@ impl<R> Topics<R> {
         };
     }
 
-    /// The program sent a state, so results of pending and running handlers are discarded.
+    /// Discards the results of pending and running handlers, since the program sent a newer state.
     fn supersede(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
@@ -296,7 +296,6 @@ impl<R> Topics<R> {
     }
 }
 
-/// Resets the observer counts when the server is gone.
 impl<R> Drop for Topics<R> {
     fn drop(&mut self) {
         self.topics.values().for_each(|topic| topic.observable.count(topic.observers, 0));
@@ -367,7 +366,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Runs queued handlers for about [`LINGER`]; requests are served in between.
+    /// Runs queued handlers for about [`LINGER`], then lets requests be served.
     pub(super) fn call_for_topics(&mut self) {
         self.now = self.clock.now();
         let begun = self.now;
@@ -399,8 +398,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.topics.on_response(topic);
     }
 
-    /// Ends all observations with an error notification, because resources will not change any more
-    /// (RFC 7641 §4.2).
+    /// Ends all observations with an error notification: the resources will not change again (RFC
+    /// 7641 §4.2).
     pub(super) fn dismiss_observers(&mut self) {
         let mut topics: Vec<u64> = self.topics.topics.keys().copied().collect();
         topics.sort_unstable();

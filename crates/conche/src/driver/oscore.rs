@@ -1,5 +1,4 @@
-//! [`OscoreContexts`]: the OSCORE keys (RFC 8613) of one socket, and the requests that wait for
-//! them.
+//! [`OscoreContexts`]: the OSCORE keys (RFC 8613) of a socket, and the requests waiting for them.
 
 use std::io;
 use std::time::Duration;
@@ -18,8 +17,7 @@ use crate::oscore::{self, Keys, KeysError, Lease};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
 
-/// Maximum wait for keys that another socket holds, which may have ended and be about to return
-/// them.
+/// Maximum wait for keys of another socket, which may have ended and be about to return them.
 const MAX_WAIT_FOR_KEYS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
@@ -32,14 +30,14 @@ pub(crate) struct OscoreContexts {
     pub(in crate::driver) edhoc: crate::driver::edhoc::EdhocContexts,
 }
 
-/// Its keys are held by another socket, or its sequence number is not stored yet. Each has a permit
-/// in the queue, so their number is bounded.
+/// Another socket holds its keys, or its sequence number is not stored yet. Each has a permit,
+/// which bounds their number.
 #[derive(Debug)]
 pub(in crate::driver) struct WaitingForKeys {
     command: OpenCommand,
     keys: Keys,
     since: Instant,
-    /// The error of the store, if the number was not stored.
+    /// The store's error, if the number was not stored.
     failed: Option<io::Error>,
 }
 
@@ -55,7 +53,7 @@ type Kept = Option<(io::ErrorKind, String)>;
 pub(in crate::driver) enum KeyEvent {
     /// The result of storing reserved sequence numbers.
     Stored(Reserve, io::Result<()>),
-    /// The other socket returned the keys, the store answered, or the wait timed out.
+    /// The keys were returned, the store answered, or the wait timed out.
     Waited(Box<WaitingForKeys>),
 }
 
@@ -122,7 +120,7 @@ impl OscoreContexts {
     fn wait(&mut self, waiting: WaitingForKeys, until: Instant) {
         let given_back = waiting.keys.given_back();
         self.tasks.spawn(async move {
-            // After a timeout the keys are tried again, too.
+            // Tries the keys again even after a timeout.
             let _ = timeout_at(until, given_back).await;
             KeyEvent::Waited(Box::new(waiting))
         });
@@ -178,7 +176,7 @@ impl OscoreContexts {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Ensures that the socket holds the keys for a request and a sequence number. Otherwise the
+    /// Ensures that the socket holds the keys and a sequence number for a request. Otherwise the
     /// request waits for another socket or the store, or fails.
     pub(in crate::driver) fn with_keys(&mut self, command: OpenCommand) -> Option<OpenCommand> {
         let to = command.permit.destination();

@@ -68,12 +68,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         let kept = self.keep_paths();
         tokio::spawn(async move {
             kept.await;
-            // A receiver that was dropped is not an error.
+            // A dropped receiver is not an error.
             let _ = done.send(());
         });
     }
 
-    /// Discards the state of a peer and of its path, which the peer would otherwise start with.
+    /// Discards the state of a peer and of its path, with which the peer would start again.
     pub(super) fn reset_path(&mut self, peer: &Address) {
         if let (Some(keeper), Some(path)) = (&self.path_keeper, self.sharing.path(peer)) {
             keeper.store.forget(path);
@@ -82,7 +82,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.endpoint.reset_path(self.now, peer);
     }
 
-    /// Logs the shared state that a peer without its own state starts with.
+    /// Logs the shared state with which a peer starts.
     pub(super) fn log_path(&self, peer: &Address) {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) || self.endpoint.snapshot(peer).is_some() {
             return;

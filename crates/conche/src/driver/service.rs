@@ -1,5 +1,5 @@
-//! [`Service`]: answers the requests that a driver receives. [`ServiceCalls`] bounds its calls in number
-//! and per source, and answers every request even if the service panics.
+//! [`Service`]: answers the requests of a driver. [`ServiceCalls`] bounds its calls, also per
+//! source, and answers every request even if the service panics.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,18 +25,18 @@ use crate::fence::{Fence, Throttle};
 use crate::refusal;
 use crate::security::Identity;
 
-/// Answers the requests that a driver receives, such as a server's router.
+/// Answers the requests of a driver, such as a server's router.
 pub(crate) trait Service: Send + Sync + 'static {
     type Response: ServiceResponse;
     type Future: Future<Output = Self::Response> + Send + Unpin + 'static;
 
-    /// A panic, here or in the future, ends this request only.
+    /// A panic, here or in the future, ends only this request.
     fn call(&self, request: ServiceRequest) -> Called<Self>;
 
-    /// `None` if clients may not observe it.
+    /// `None` if it is not observable.
     fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Self::Response>>>;
 
-    /// One may occur repeatedly.
+    /// May repeat an item.
     fn observables(&self) -> impl Iterator<Item = &Arc<Observable<Self::Response>>>;
 
     /// Whether any request may be answered before its payload is complete.
@@ -63,14 +63,14 @@ pub(crate) enum Called<S: Service + ?Sized> {
 pub(crate) trait ServiceResponse: fmt::Debug + Clone + Send + 'static {
     fn code(&self) -> Code;
 
-    /// Need not be kept until it is acknowledged or its blocks are requested.
+    /// Whether it need not be kept until acknowledged or fetched block by block.
     fn is_brief(&self) -> bool;
 
     fn is_stream(&self) -> bool;
 
     fn take_stream(&mut self) -> Option<SizedSource>;
 
-    /// In memory of its own or, if it will not be kept, in the pool's.
+    /// Uses its own memory or, if the response will not be kept, the pool's.
     fn build(self, pool: Option<&mut MessagePool>) -> Result<conche_proto::Response, BuildError>;
 }
 
@@ -128,7 +128,7 @@ impl ServiceResponse for conche_proto::Response {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
     pub(crate) max: usize,
-    /// Whether each is a task from the start; otherwise only once it waits.
+    /// Whether each is a task from the start, not only once it waits.
     pub(crate) spawn: bool,
 }
 
@@ -170,8 +170,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         #[cfg(feature = "edhoc")]
         {
             let response = self.answer_edhoc(id, from, &message);
-            // Before the identity is looked up, since this request may have brought its own
-            // context.
+            // Before the identity lookup: this request may have brought its own context.
             self.remove_retired_contexts();
             if let Some(response) = response {
                 return self.respond_at_once(id, Answer::Driver(response));
@@ -223,8 +222,7 @@ impl<S: Service> ServiceCalls<S> {
         self.running.is_empty()
     }
 
-    /// Returns 5.03 for all requests of running handlers. Handlers that have ended keep their
-    /// responses.
+    /// Returns 5.03 for the requests of running handlers. Ended handlers keep their responses.
     pub(super) fn give_up(&mut self) -> Vec<(RequestId, Answer<S::Response>)> {
         let mut answers = Vec::new();
         while let Some(ended) = self.running.try_join_next_with_id() {
@@ -244,7 +242,7 @@ impl<S: Service> ServiceCalls<S> {
         answers
     }
 
-    /// Most handlers do not wait: their response is returned without a task.
+    /// Most handlers do not wait, and return their response without a task.
     pub(super) fn start(
         &mut self,
         id: RequestId,
@@ -264,8 +262,7 @@ impl<S: Service> ServiceCalls<S> {
             self.spawn(id, source, span, request);
             return None;
         }
-        // The handler could be dropped halfway, at its first wait, and the client would repeat the
-        // request.
+        // The handler could be dropped at its first wait, and the client would repeat the request.
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
@@ -273,7 +270,6 @@ impl<S: Service> ServiceCalls<S> {
         self.first(calling, span, request)
     }
 
-    /// Without running handlers no lookup is needed.
     fn is_full_for(&self, from: Address) -> bool {
         match self.running.is_empty() {
             true => self.handlers.max == 0,
@@ -324,12 +320,12 @@ impl<S: Service> ServiceCalls<S> {
     fn first(&mut self, calling: Calling, span: Span, request: ServiceRequest) -> Option<Answer<S::Response>> {
         let Calling { trigger, source, full } = calling;
         let entered = span.enter();
-        // A panic leaves no state behind: the service is unchanged, and the handler's future is
+        // A panic leaves no state behind: the service is unchanged and the handler's future is
         // dropped.
         let first = self.fence.run(HANDLER, || match self.service.call(request) {
             Called::Ready(response) => Ok(response),
-            // `unconstrained`, because this single poll must not return pending for tokio's
-            // cooperative budget. The answer is dropped inside the fence, since that may panic too.
+            // `unconstrained`: this single poll must not return pending for tokio's budget. The
+            // answer is dropped inside the fence, since its drop may panic, too.
             Called::Pending(answer) if full => match poll_once(pin!(unconstrained(answer))) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(None),
@@ -415,7 +411,7 @@ fn unavailable<R>() -> Answer<R> {
     Answer::Driver(refusal::unavailable())
 }
 
-/// The caller must poll the future again.
+/// The caller must poll again.
 fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -423,7 +419,7 @@ fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T>
 #[derive(Debug)]
 pub(super) enum Answer<R> {
     Service(R),
-    /// The driver's own, without the service.
+    /// The driver's own.
     Driver(conche_proto::Response),
 }
 
@@ -457,11 +453,11 @@ impl<R: ServiceResponse> Answer<R> {
     }
 }
 
-/// Memory that holds an encoded response.
+/// Memory of an encoded response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Own,
-    /// Lent by a pool, to be returned soon.
+    /// Lent by a pool for a short time.
     Lent,
 }
 
@@ -472,9 +468,9 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.registration_answered(request);
     }
 
-    /// Answers a request that has just arrived. A response that is not kept, because it is sent
-    /// with the acknowledgement or is not Confirmable, may use pooled memory. One that may be kept
-    /// for long would retain the memory of others.
+    /// Answers a request that has just arrived. Only a response that is not kept, because it is
+    /// sent with the acknowledgement or is not Confirmable, may use pooled memory: a kept one would
+    /// retain the memory of others.
     pub(super) fn respond_at_once(&mut self, request: RequestId, response: Answer<S::Response>) {
         if self.has_registrations() || !response.is_brief() {
             return self.respond(request, response);

@@ -17,18 +17,17 @@ use crate::security::HandshakeError;
 use crate::security::Identity;
 use crate::socket::Arrival;
 
-/// The default functions are those of a driver without sessions, and of every driver without the
-/// feature `dtls`.
+/// The default functions serve drivers without sessions, or without the feature `dtls`.
 pub(super) trait SessionDriver {
-    /// Takes a record, or a datagram where only records are accepted. Returns `false` for one that
-    /// the endpoint handles.
+    /// Takes a record, or any datagram where only records are accepted. Returns `false` for one
+    /// that the endpoint handles.
     fn take_record(&mut self, _arrival: Arrival) -> bool {
         false
     }
 
     fn poll_sessions(&mut self) {}
 
-    /// The message lies where the next datagram will be written.
+    /// The message is where the next datagram will be written.
     fn seal(&mut self, _transmit: Transmit<Address>) {}
 
     /// Returns `false` for other events.
@@ -36,8 +35,8 @@ pub(super) trait SessionDriver {
         false
     }
 
-    /// A message in this session was not acknowledged, so new requests use another. Its exchanges
-    /// go on.
+    /// New requests use another session, because a message in this one was not acknowledged. Its
+    /// exchanges go on.
     fn suspect_session(&mut self, _session: Address) {}
 
     fn is_open(&self, _session: Address) -> bool {
@@ -101,7 +100,6 @@ impl<C: SharedController, S: Service> SessionDriver for Driver<C, S> {
                         self.endpoint.handshake_over(self.now, exchange, Some(AbandonReason::Cancelled));
                     }
                     let mut datagram = Datagram::new(from, sessions.buffer(len));
-                    // The handshake has verified the address.
                     (datagram.local, datagram.validated) = (local, true);
                     self.telemetry.arrived(self.now, &datagram);
                     if super::handle_datagram(&mut self.endpoint, &self.telemetry, self.now, datagram).is_err() {

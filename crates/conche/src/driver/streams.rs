@@ -18,7 +18,7 @@ use crate::refusal;
 pub(super) struct Streams {
     requests: HashMap<RequestId, mpsc::UnboundedSender<Part>>,
     responses: HashMap<RequestId, Outlet>,
-    /// Weak, so that it does not keep the driver alive.
+    /// Weak, to not keep the driver alive.
     commands: mpsc::WeakUnboundedSender<Command>,
 }
 
@@ -36,7 +36,7 @@ impl Drop for Outlet {
     }
 }
 
-/// The rest of a request's body, which arrives while the handler runs.
+/// The rest of a request's body, received while the handler runs.
 #[derive(Debug)]
 pub(crate) struct Inlet {
     request: RequestId,
@@ -74,7 +74,7 @@ impl Streams {
 
     pub(super) fn on_request_block(&mut self, request: RequestId, message: &OwnedMessage, last: bool) {
         if let Some(sender) = self.requests.get(&request) {
-            // A missing receiver means that the handler's response is on its way.
+            // The receiver is missing if the handler's response is on its way.
             let _ = sender.send(Ok(Piece { bytes: message.payload_bytes(), last }));
         }
     }
@@ -122,7 +122,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Unfinished::Request(exchange) => self.exchanges.send_event(exchange, |_| StreamEvent::Wanted(bytes)),
             Unfinished::Response(request) => {
                 if let Some(outlet) = self.streams.responses.get(&request) {
-                    // The task ends with the last piece, which ends the demand.
+                    // The task ends with the last piece and takes no further demand.
                     let _ = outlet.wanted.send(bytes);
                 }
             }

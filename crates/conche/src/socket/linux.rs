@@ -30,7 +30,7 @@ use tokio::io::unix::AsyncFd;
 use super::{Arrival, Departure};
 use crate::address::Address;
 
-/// RFC 792. All codes but "fragmentation needed" mean that the datagram is lost for good.
+/// RFC 792. Only "fragmentation needed" does not mean that the datagram is lost for good.
 const DESTINATION_UNREACHABLE: u8 = 3;
 const FRAGMENTATION_NEEDED: u8 = 4;
 /// RFC 4443 §3.1.
@@ -40,21 +40,21 @@ const ECN_MASK: u8 = 0b11;
 
 pub(super) const MAX_BATCH: usize = 32;
 
-/// Room for the control messages of a datagram or an error: those requested below, and those that
-/// the user of a given socket requested, such as timestamps. If they do not fit, none can be read.
+/// Room for the control messages requested below, and those that the user of a given socket
+/// requested, such as timestamps. If they do not fit, none can be read.
 const CONTROL_BYTES: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) of_one: Vec<u8>,
-    /// Bytes per datagram of a batch; all of it is cleared for each batch.
+    /// Bytes per datagram of a batch, all cleared for each batch.
     of_each: usize,
     v6: bool,
 }
 
 impl Control {
-    /// The local address is requested only if `many` are possible, multicast addresses included;
-    /// otherwise it is known.
+    /// Requests the local address only if `many` are possible, multicast included; otherwise it is
+    /// known.
     pub(super) fn of(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<Self> {
         set_receive_options(socket, v6, many, ours)?;
         let of_v4 = cmsg_space::<u8>() + if many { cmsg_space::<libc::in_pktinfo>() } else { 0 };
@@ -65,16 +65,15 @@ impl Control {
     }
 }
 
-/// UDP_GRO is set only on our own sockets: other readers of a user's socket would not expect merged
+/// Sets UDP_GRO only on our own sockets: other readers of a user's socket do not expect merged
 /// datagrams.
 fn set_receive_options(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<()> {
     if ours {
         let _ = setsockopt(socket, sockopt::UdpGroSegment, &true);
     }
     setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
-    // Otherwise any program on this host that joins a group adds all sockets to it (ip(7)). Not all
-    // kernels support this or ECN; both are optional, since multicast datagrams are recognized
-    // below.
+    // Otherwise any program on this host that joins a group adds all sockets to it (ip(7)). Kernels
+    // may lack this or ECN; both are optional, since multicast is recognized below.
     let _ = socket.set_multicast_all_v4(false);
     let _ = setsockopt(socket, sockopt::IpRecvTos, &true);
     if many {
@@ -91,7 +90,7 @@ fn set_receive_options(socket: &socket2::Socket, v6: bool, many: bool, ours: boo
     Ok(())
 }
 
-/// Receives to the front of the buffer a datagram, or several that the kernel merged.
+/// Receives one datagram, or several that the kernel merged, to the front of the buffer.
 pub(super) fn receive(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
@@ -107,7 +106,7 @@ pub(super) fn receive(
 }
 
 /// One message per part of the buffer, given with its start. Returns the number of parts used. An
-/// error belongs to one message; the others have been received.
+/// error concerns one message; the others were received.
 pub(super) fn receive_several<'a>(
     socket: &impl AsRawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -120,7 +119,7 @@ pub(super) fn receive_several<'a>(
     }
 }
 
-/// `S` is the type of sender addresses, which is the same for all of a socket.
+/// `S` is the address family of the socket's peers.
 fn receive_several_from<'a, S: SockaddrLike + Copy + Into<SocketAddr>>(
     socket: RawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -178,7 +177,7 @@ fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
     Ok(())
 }
 
-/// Reads the next queued error: the destination of our datagram, and how many of its bytes are at
+/// Reads the next queued error: the datagram's destination and the length of its quoted bytes at
 /// the front of the buffer. `None` for errors that must not end an exchange (RFC 7252 §4.2).
 pub(super) fn receive_error(
     socket: &impl AsRawFd,
@@ -197,8 +196,7 @@ pub(super) fn receive_error(
 }
 
 /// Errors that the kernel derives only from ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`).
-/// The next socket operation fails with them, so a forged ICMP error must not count as that
-/// operation's.
+/// They fail the next socket operation, so a forged ICMP error must not count as that operation's.
 pub(super) fn is_of_icmp(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let protocol = [Errno::ENOPROTOOPT, Errno::EOPNOTSUPP, Errno::EPROTO, Errno::EACCES];
@@ -235,13 +233,13 @@ fn ecn(traffic_class: u8) -> Ecn {
     }
 }
 
-/// Maximum size of segments, which cannot be fragmented: any IPv6 path carries them (minimum MTU of
-/// 1280 bytes, RFC 8200 §5), and [`MAX_BATCH`] of them fit one message.
+/// Maximum segment size. Segments cannot be fragmented: any IPv6 path carries this size (minimum
+/// MTU of 1280 bytes, RFC 8200 §5), and [`MAX_BATCH`] of them fit one message.
 const LARGEST_SEGMENT: usize = 1280 - 40 - 8;
 
 thread_local! {
-    /// By the bytes of control messages per message, which take few values. Thread-local, since
-    /// they cannot move between threads.
+    /// By the bytes of control messages per message, which take few values. Thread-local, because
+    /// they are not `Send`.
     static HEADERS: RefCell<BTreeMap<usize, MultiHeaders<SockaddrStorage>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -253,10 +251,10 @@ type Messages = SmallVec<[usize; MAX_BATCH]>;
 /// Sends many datagrams per system call (sendmmsg), and those to one peer as one segmented message
 /// (UDP_SEGMENT).
 ///
-/// The kernel splits a message into datagrams of one size (the last may be shorter) late in the
-/// stack: one route lookup and one pass through filters and queues for all of them. All messages of
-/// a call share the segment size. Some devices, tunnels and kernels do not support this: a refused
-/// message is sent again datagram by datagram.
+/// The kernel splits a message into datagrams of one size (the last may be shorter) after one route
+/// lookup and one pass through filters and queues. All messages of a call share the segment size.
+/// Some devices, tunnels and kernels lack support: a refused message is sent again datagram by
+/// datagram.
 #[derive(Debug)]
 pub(in crate::socket) struct Sender {
     /// Whether segmentation has never been refused.
@@ -264,14 +262,13 @@ pub(in crate::socket) struct Sender {
 }
 
 impl Sender {
-    /// A kernel without UDP_SEGMENT would ignore the control message and send the whole message as
-    /// one datagram.
+    /// Without UDP_SEGMENT a kernel would ignore the control message and send one large datagram.
     pub(in crate::socket) fn new(socket: &socket2::Socket) -> Self {
         Self { segments: getsockopt(socket, sockopt::UdpGsoSegment).is_ok() }
     }
 
-    /// All share one local address and ECN codepoint. Returns how many were sent. An error belongs
-    /// to the first datagram, or to one sent before.
+    /// All share one local address and ECN codepoint. Returns the number sent. An error concerns
+    /// the first datagram or an earlier one.
     pub(in crate::socket) fn send_several<'a>(
         &mut self,
         socket: &impl AsRawFd,
@@ -290,8 +287,8 @@ impl Sender {
             }
         }
         let sent = send_messages(socket, &batch, &[1; MAX_BATCH][..batch.len()], None, departure)?;
-        // The unsegmented send succeeded, so segmentation is not supported. Other errors mean a
-        // smaller path MTU, or belong to earlier datagrams.
+        // The unsegmented send succeeded, so segmentation is unsupported. Other errors mean a
+        // smaller path MTU, or concern earlier datagrams.
         if matches!(refused, Some(Errno::EIO | Errno::EINVAL)) {
             self.segments = false;
         }
@@ -299,14 +296,13 @@ impl Sender {
     }
 }
 
-/// The segment size and the messages for the first of these datagrams, or `None` if that saves no
-/// message.
+/// The segment size and messages for the first of these datagrams. `None` if that saves no message.
 fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     let few = batch.iter().take_while(|(datagram, _)| datagram.len() <= LARGEST_SEGMENT).count();
     let batch = &batch[..few];
     let size = batch.iter().map(|(datagram, _)| datagram.len()).max()?;
     let mut messages = Messages::new();
-    // Destination of the last message, if more datagrams can be added to it.
+    // Destination of the last message, if it can take more datagrams.
     let mut open = None;
     for &(datagram, to) in batch {
         match messages.last_mut() {
@@ -319,7 +315,7 @@ fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     (messages.len() < few).then_some((u16::try_from(size).ok()?, messages))
 }
 
-/// `messages` holds numbers of datagrams. Returns how many messages were sent.
+/// `messages` holds datagram counts. Returns the number of messages sent.
 fn send_messages(
     socket: &impl AsRawFd,
     batch: &[(&[u8], SocketAddr)],
@@ -405,8 +401,8 @@ fn space(control: &ControlMessage<'_>) -> usize {
 
 /// A non-blocking UDP socket that tokio polls for reading only.
 ///
-/// tokio's own sockets also report writability, again after each datagram sent, so a task that sends
-/// and then sleeps would be woken once for nothing.
+/// tokio's own sockets also report writability after each datagram sent, which would wake a
+/// sleeping task once for nothing.
 #[derive(Debug)]
 pub(in crate::socket) struct Descriptor(AsyncFd<UdpSocket>);
 
@@ -432,7 +428,7 @@ impl Descriptor {
         self.0.get_ref().send_to(datagram, to)
     }
 
-    /// This is rare, so a duplicate of the descriptor is registered with tokio only for this wait.
+    /// Rare, so a duplicate descriptor is registered with tokio only for this wait.
     pub(in crate::socket) async fn writable(&self) -> io::Result<()> {
         let socket = register(self.0.get_ref().try_clone()?, Interest::WRITABLE)?;
         socket.ready(Interest::WRITABLE).await.map(drop)

@@ -1,5 +1,4 @@
-//! [`Socket`]: a UDP socket with the metadata of its datagrams and its ICMP errors, and the
-//! [`Outbox`] of datagrams that it sends together.
+//! [`Socket`]: a UDP socket with datagram metadata and ICMP errors, and its [`Outbox`].
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -29,26 +28,25 @@ use crate::address::Address;
 #[cfg(target_os = "linux")]
 use linux::Descriptor;
 
-/// Requested for bursts, as far as the operating system grants it. Its usual 208 KiB hold only
-/// about 300 small datagrams, since each is charged with the kernel's overhead.
+/// Requested for bursts. The usual 208 KiB hold only about 300 small datagrams, because each is
+/// charged with the kernel's overhead.
 const BUFFER: usize = 4 << 20;
 
-/// More datagrams than such a buffer holds: the kernel doubles the buffer, and charges each
-/// datagram with more than this.
+/// More datagrams than the buffer holds: the kernel doubles it, but charges each datagram more than
+/// this.
 const MAX_ARRIVED: usize = 2 * BUFFER / 256;
 
-/// Attempts to send a datagram when the operating system reports errors of earlier ones instead.
+/// Attempts to send while the operating system reports errors of earlier datagrams.
 const SEND_ATTEMPTS: usize = 4;
 
-/// Maximum wait for room in the operating system's buffer, unless the wait of the previous datagram
-/// timed out.
+/// Maximum wait for room in the operating system's buffer, unless the previous wait timed out.
 const MAX_WAIT_FOR_ROOM: Duration = Duration::from_millis(10);
 
 const LARGEST_DATAGRAM: usize = 65_535;
 
-/// Buffer bytes per datagram of a batch. Truncated bytes would be lost, so each datagram may have
-/// any size. Most of this is address space only. The extra bytes start the places at different
-/// cache lines; otherwise they would evict each other.
+/// Buffer bytes per datagram of a batch: datagrams of any size fit, since truncated bytes would be
+/// lost. Most is address space only. The extra bytes start the places at different cache lines,
+/// which would otherwise evict each other.
 const PLACE: usize = LARGEST_DATAGRAM + 1 + 3 * 64;
 
 /// Larger batches gain nothing.
@@ -57,7 +55,7 @@ const SERVER_BATCH: usize = 32;
 /// A program may have many clients.
 const CLIENT_BATCH: usize = 8;
 
-/// Successive datagrams after which receives are batched.
+/// Successive datagrams before receives are batched.
 #[cfg(target_os = "linux")]
 const BATCH_AFTER: usize = 2;
 
@@ -70,7 +68,7 @@ pub(crate) const fn at_once(role: Role) -> usize {
 
 /// At most 2.1 MB for a server, of which small datagrams touch 132 KiB.
 pub(crate) fn buffer(role: Role) -> Box<[u8]> {
-    // Without batched receives, more than one place is useless.
+    // Only batched receives use more than one place.
     let places = if cfg!(target_os = "linux") { at_once(role) } else { 1 };
     vec![0; places * PLACE].into()
 }
@@ -85,8 +83,8 @@ pub(crate) enum Role {
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
     Address(SocketAddr),
-    /// One of several with this local address, among which the kernel distributes peers. Linux
-    /// only.
+    /// One of several sockets with this local address, among which the kernel distributes peers.
+    /// Linux only.
     OneOfSeveral(SocketAddr),
     Socket(Arc<std::net::UdpSocket>),
 }
@@ -105,9 +103,9 @@ pub(crate) struct Socket {
     /// The operating system's buffer stayed full for the last datagram.
     is_stuck: bool,
     has_waited: bool,
-    /// Received datagrams that were not returned yet.
+    /// Received datagrams not returned yet.
     arrived: VecDeque<Arrival>,
-    /// Number of datagrams received since the socket was last empty.
+    /// Datagrams received since the socket was last empty.
     in_a_row: usize,
     #[cfg(target_os = "linux")]
     control: linux::Control,
@@ -216,7 +214,7 @@ impl Socket {
         })
     }
 
-    /// Bounded, so that further arrivals, which may also be discarded, cannot prolong it.
+    /// Bounded, so that further arrivals, which may be discarded, too, cannot prolong it.
     pub(crate) fn forget_arrived(&self) {
         let socket = SockRef::from(&self.io);
         let mut lost = 0;
@@ -225,7 +223,7 @@ impl Socket {
         }
     }
 
-    /// `interface` 0 is the operating system's choice.
+    /// For `interface` 0 the operating system chooses.
     pub(crate) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         if !cfg!(target_os = "linux") {
             let what = "only Linux tells what came to a group from what came to this host alone";
@@ -248,13 +246,13 @@ impl Socket {
         self.reaches_v4
     }
 
-    /// Since the last call, so that time has passed.
+    /// Whether time has passed since the last call.
     pub(crate) fn has_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
     }
 
-    /// Until `looks_until`, polls the socket each time other tasks have run, instead of sleeping,
-    /// and receives into the buffer. Polling is Linux only.
+    /// Until `looks_until`, polls the socket after each run of other tasks instead of sleeping, and
+    /// receives into the buffer. Polling is Linux only.
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "it sleeps there"))]
     pub(crate) async fn ready(&mut self, buffer: &mut [u8], looks_until: Option<std::time::Instant>) -> io::Result<()> {
         if !self.arrived.is_empty() {
@@ -286,8 +284,8 @@ impl Socket {
         self.io.ready(interest).await.map(drop)
     }
 
-    /// Does not wait. A call may receive several datagrams into the buffer, which the next calls
-    /// return: the buffer must stay unchanged until [`Received::Nothing`].
+    /// Does not wait. The buffer must stay unchanged until [`Received::Nothing`], because a call
+    /// may receive several datagrams into it, which the next calls return.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         if let Some(arrival) = self.arrived.pop_front() {
             return Ok(Received::Datagram(arrival));
@@ -335,7 +333,7 @@ impl Socket {
         Ok(None)
     }
 
-    /// A batch if they arrive fast enough for that to pay.
+    /// Receives a batch if datagrams arrive fast enough for that to pay.
     #[cfg(target_os = "linux")]
     fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let Self { io, control, arrived, in_a_row, .. } = self;
@@ -346,7 +344,7 @@ impl Socket {
         let parts = buffer.chunks_mut(PLACE).enumerate().map(|(index, part)| (index * PLACE, part));
         io.try_io(Interest::READABLE, || {
             let needed = linux::receive_several(io, parts, control, arrived)?;
-            // A partial batch means that the socket is empty, so tokio need not check again.
+            // After a partial batch the socket is empty; tokio need not check.
             if needed < places { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         })
     }
@@ -358,17 +356,16 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends datagrams from index `first` on, and returns how many were sent, at least one, or why
-    /// the first was not.
+    /// Sends datagrams from index `first` on. Returns the number sent, at least one, or the error
+    /// of the first.
     ///
-    /// If the operating system's buffer is full, it waits briefly for room. The buffer can stay
-    /// full, for example when datagrams to nonexistent hosts of the local network block it until
-    /// address resolution fails. Other datagrams must not wait for that, so the datagram is then
-    /// lost with `WouldBlock`.
+    /// If the operating system's buffer is full, waits briefly for room, then loses the datagram
+    /// with `WouldBlock`. Datagrams to nonexistent hosts of the local network can fill the buffer
+    /// until address resolution fails, and other datagrams must not wait for that.
     ///
-    /// An error that an earlier datagram caused is reported by the next socket operation and then
-    /// cleared, so another attempt shows whether this datagram is at fault. Genuine or forged ICMP
-    /// errors may arrive in quick succession.
+    /// The next socket operation reports and clears the error of an earlier datagram, so another
+    /// attempt shows whether this datagram is at fault. ICMP errors, genuine or forged, may follow
+    /// each other closely.
     pub(crate) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         for _ in 1..SEND_ATTEMPTS {
             match self.send_once(outbox, first).await {
@@ -425,15 +422,15 @@ pub(crate) fn could_have_alone(address: SocketAddr, interface: Option<&str>) -> 
     socket.bind(&address.into())
 }
 
-/// Whether only unicast datagrams to this one address are received.
+/// Whether only unicast datagrams to this address are received.
 #[cfg(target_os = "linux")]
 fn is_of_one_host(local: SocketAddr, interface: Option<&str>) -> bool {
     let address = local.ip().to_canonical();
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast((address, local.port()).into(), interface)
 }
 
-/// Of all networks or of a subnet, which only the kernel knows: it refuses to connect a socket to
-/// one unless SO_BROADCAST is set. Nothing is sent. Unclear cases count as broadcast.
+/// Of all networks or of a subnet. Only the kernel knows: without SO_BROADCAST it refuses to
+/// connect to one. Sends nothing. Unclear cases count as broadcast.
 #[cfg(target_os = "linux")]
 fn is_broadcast(address: SocketAddr, interface: Option<&str>) -> bool {
     let connected = socket2::Socket::new(Domain::for_address(address), socket2::Type::DGRAM, None).and_then(|probe| {
@@ -466,8 +463,8 @@ fn bind_to_interface(_: &socket2::Socket, interface: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, told))
 }
 
-/// Lets other sockets that set the option share this address. The kernel then selects a socket by
-/// the addresses and ports of both sides.
+/// Lets other sockets with this option share the address. The kernel selects one by the addresses
+/// and ports of both sides.
 #[cfg(target_os = "linux")]
 fn share_address(socket: &socket2::Socket) -> io::Result<()> {
     socket.set_reuse_port(true)
@@ -480,7 +477,7 @@ fn share_address(_: &socket2::Socket) -> io::Result<()> {
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// Places for the datagrams, one after the other.
+    /// Consecutive places for datagrams.
     memory: Box<[u8]>,
     /// Bytes per place.
     place: usize,
@@ -496,7 +493,7 @@ impl Outbox {
         Self { memory: vec![0; places.saturating_mul(place)].into(), place, transmits, since: Instant::ZERO }
     }
 
-    /// The place of the next datagram, which [`push`](Self::push) then adds. The outbox must not be
+    /// The place of the next datagram, which [`push`](Self::push) adds. The outbox must not be
     /// full.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         let start = self.transmits.len() * self.place;
@@ -538,7 +535,7 @@ impl Outbox {
         Departure::of(&self.transmits[index])
     }
 
-    /// Datagrams from `first` on with the same local address and codepoint need one system call.
+    /// Datagrams from `first` on with one local address and codepoint share a system call.
     pub(crate) fn alike(&self, first: usize) -> usize {
         let Transmit { local, ecn, .. } = self.transmits[first];
         self.transmits[first..].iter().take_while(|other| other.local == local && other.ecn == ecn).count()
@@ -549,7 +546,7 @@ impl Outbox {
     }
 }
 
-/// The network has no route to the peer; the datagram and the socket are not at fault.
+/// No route to the peer; neither datagram nor socket is at fault.
 pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(
@@ -558,7 +555,7 @@ pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     )
 }
 
-/// The error concerns an earlier datagram to some peer, not the socket.
+/// The error concerns an earlier datagram, not the socket.
 pub(crate) fn is_about_a_peer(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     if linux::is_of_icmp(error) {
