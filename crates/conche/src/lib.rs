@@ -23,9 +23,9 @@
 //!
 //! # Guarantees
 //!
-//! - One task per socket drives one sans-I/O [`Endpoint`](conche_proto::Endpoint), the same code
-//!   that the simulator runs. A server may run [several workers](server::ServerBuilder::workers),
-//!   each with its own thread, task and endpoint.
+//! - One task per socket drives one sans-I/O [`Endpoint`](conche_proto::Endpoint), which the
+//!   simulator also runs. [Several workers](server::ServerBuilder::workers) of a server each have a
+//!   thread, task and endpoint.
 //! - Dropping a request's future cancels the request. A slow handler's response is sent as a
 //!   separate response; a handler that panics returns 5.00.
 //! - A request's [`timeout`](client::RequestBuilder::timeout) bounds the whole request.
@@ -33,44 +33,42 @@
 //! - A send that the operating system refuses fails at once with [`Error::Send`]. On Linux, which
 //!   reports ICMP errors, a request to a closed port also fails at once, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) is set.
-//! - Payloads that do not fit into a message are transferred block-wise (RFC 7959); each block is
-//!   subject to congestion control and takes turns with other requests.
+//! - Payloads larger than a message are transferred block-wise (RFC 7959); each block is subject to
+//!   congestion control and takes turns with other requests.
 //! - A server with several addresses answers from the address that the request was sent to. After
 //!   [`join_group`](server::ServerBuilder::join_group), it answers multicast requests after a
-//!   random leisure; a client sends them with [`multicast`](Client::multicast).
+//!   random leisure; [`multicast`](Client::multicast) sends them.
 //!
 //! # Waiting and limits
 //!
-//! Requests queue per destination; [`Client`] documents the order and the maximum time. All state
-//! that a peer or a program can fill is bounded, and reaching a limit is reported:
+//! Requests queue per destination; [`Client`] documents order and maximum time. All state that a
+//! peer or a program can fill is bounded, and reaching a limit is reported:
 //!
-//! - Waiting requests: [`Error::Busy`]. Setting: [`Waiting`](client::Waiting).
-//! - Waiting requests, for [`try_send`](client::RequestBuilder::try_send): [`Error::Busy`].
-//!   Settings: `queue_per_peer` and `queue` of [`Limits`].
+//! - Waiting requests: [`Error::Busy`]. Setting: [`Waiting`](client::Waiting); for
+//!   [`try_send`](client::RequestBuilder::try_send): `queue_per_peer` and `queue` of [`Limits`].
 //! - Payload of a request or its response, at the client: [`Error::RequestTooLarge`] or
 //!   [`Error::ResponseTooLarge`]. Setting: [`body_limit`](client::ClientBuilder::body_limit).
-//! - Payload of a request, at the server: the client receives 4.13. Setting:
+//! - Payload of a request, at the server: 4.13. Setting:
 //!   [`body_limit`](server::ServerBuilder::body_limit).
 //! - Exchanges, recently used destinations, or observations: [`Error::Busy`]. Settings:
 //!   `exchanges`, `peers` and `subscriptions` of [`Limits`].
-//! - Observers of a server: the client receives a response without Observe. Settings: `observers`
-//!   and `observers_per_peer` of [`Limits`].
-//! - Waiting handlers: the client receives 5.03 with Max-Age. Setting:
+//! - Observers of a server: a response without Observe. Settings: `observers` and
+//!   `observers_per_peer` of [`Limits`].
+//! - Waiting handlers: 5.03 with Max-Age. Setting:
 //!   [`concurrency`](server::ServerBuilder::concurrency).
-//! - Deduplication state: the client receives 5.03. Setting: `deduplication_bytes` of [`Limits`].
+//! - Deduplication state: 5.03. Setting: `deduplication_bytes` of [`Limits`].
 //!
 //! # Congestion control
 //!
 //! A client or server has one controller for all peers, or one per
-//! [prefix](client::ClientBuilder::controller_for). [`AnyController`] is one of this crate's
-//! controllers, selected by name at run time. Implement [`cc::Controller`] for your own and pass it
-//! to [`own_controller`](client::ClientBuilder::own_controller); the endpoint applies its
-//! [`Envelope`] to every controller. [`Client::snapshot`] returns the state of a path, and
+//! [prefix](client::ClientBuilder::controller_for). [`AnyController`] selects one of this crate's
+//! by name. Implement [`cc::Controller`] for your own and pass it to
+//! [`own_controller`](client::ClientBuilder::own_controller); the endpoint applies its [`Envelope`]
+//! to every controller. [`Client::snapshot`] returns the state of a path, and
 //! [`Client::reset_path`] discards it.
 //!
-//! A new peer starts with path state [shared](client::ClientBuilder::share_paths) by peers on the
-//! same host or network. A [file](client::ClientBuilder::path_store) keeps path state across
-//! restarts.
+//! A new peer starts with path state [shared](client::ClientBuilder::share_paths) on its host or
+//! network. A [file](client::ClientBuilder::path_store) keeps path state across restarts.
 //!
 //! # Observing
 //!
@@ -79,15 +77,15 @@
 //!
 //! # Caching
 //!
-//! A client with a [`cache`](client::ClientBuilder::cache) reuses a response until its Max-Age
-//! expires, then validates it by its ETag (RFC 7252 §5.6). Caching is off by default.
+//! A client with a [`cache`](client::ClientBuilder::cache) (off by default) reuses a response until
+//! its Max-Age expires, then validates it by its ETag (RFC 7252 §5.6).
 //!
 //! # Security
 //!
-//! `coap` is unprotected. With the feature `dtls`, a client can request `coaps` URIs and a server
-//! can accept only DTLS, with pre-shared keys or certificates. The features `oscore` and `edhoc`
-//! protect requests and responses end to end. Handlers and layers read the authenticated client
-//! from [`security::Identity`].
+//! `coap` is unprotected. The feature `dtls` adds `coaps` with pre-shared keys or certificates; a
+//! server with it can accept only DTLS. The features `oscore` and `edhoc` protect requests and
+//! responses end to end. Handlers and layers read the authenticated client from
+//! [`security::Identity`].
 //!
 //! # Both roles on one socket
 //!
@@ -106,10 +104,9 @@
 //! - DEBUG: a span per exchange, with its transmissions, RTO and queueing time; a span per handled
 //!   request, in which the handler runs.
 //! - DEBUG, target `conche::path`: shared path state (`srtt`, `rttvar`, `copies`: retransmissions,
-//!   `age_s` in seconds), before the first request to a peer without state of its own.
-//! - TRACE, target `conche::message`: each datagram sent or received, as bytes (`datagram`) and
-//!   decoded (`decoded`), with its `peer` and, if sent, its `attempt`: 0 for the first
-//!   transmission.
+//!   `age_s` in seconds), before the first request to a peer without its own.
+//! - TRACE, target `conche::message`: each datagram as bytes (`datagram`) and decoded (`decoded`),
+//!   with its `peer` and, if sent, its `attempt`: 0 for the first transmission.
 //! - WARN: legal but unwise settings, refused requests, and responses that cannot be sent.
 //! - ERROR: a panic in code that serves one peer, such as a handler. Messages that a peer can cause
 //!   are limited to one per second, with the number of suppressed ones.
@@ -120,18 +117,18 @@
 //!
 //! - `json`, `cbor`: `Json` and `Cbor` as handler arguments and results.
 //! - `serde`: [`Query`](server::Query) into a struct; implied by the two above.
-//! - `event-log`: [`watch::EventLog`](watch), the events of a socket as qlog.
+//! - `event-log`: [`watch::EventLog`](watch), a socket's events as qlog.
 //! - `pcapng`: [`watch::Capture`](watch), its datagrams for Wireshark.
-//! - `dtls`: `coaps` URIs and servers: DTLS with pre-shared keys or certificates ([`security`]).
-//! - `oscore`: module `oscore`, end-to-end protection (RFC 8613) with credentials in files.
-//! - `edhoc`: module `edhoc`, EDHOC key exchange for OSCORE (RFC 9528).
+//! - `dtls`: `coaps` for clients and servers ([`security`]).
+//! - `oscore`: end-to-end protection (RFC 8613) with credentials in files.
+//! - `edhoc`: EDHOC key exchange for OSCORE (RFC 9528).
 //! - `metrics`: [`Client::metrics`](Client) and [`Server::metrics`](Server), OpenMetrics text for
 //!   Prometheus.
 //!
 //! # Modules
 //!
 //! - [`client`]: [`Client`], requests and responses.
-//! - [`body`]: bodies that are streamed block-wise.
+//! - [`body`]: streamed bodies.
 //! - [`server`]: [`Server`], routing, handlers, extractors and responses.
 //! - [`security`]: credentials for DTLS, and authenticated identities.
 //! - `oscore`, `edhoc`: end-to-end protection and its key exchange.

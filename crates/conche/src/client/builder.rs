@@ -23,7 +23,7 @@ use crate::socket::Binding;
 /// Builds a [`Client`].
 pub type ClientBuilder<C = AnyController> = Builder<ClientRole, C>;
 
-/// Settings that only clients have: local addresses and a cache.
+/// Settings that only clients have.
 #[derive(Clone, Debug)]
 pub struct ClientRole {
     v4: Binding,
@@ -57,10 +57,9 @@ impl ClientRole {
 }
 
 impl<C: SharedController> Builder<ClientRole, C> {
-    /// Binds to this local address and port, for destinations of the same IP version.
+    /// Binds to this local address, for destinations of the same IP version.
     ///
-    /// By default the operating system chooses both, which keeps off-path attackers from guessing
-    /// the port.
+    /// By default the operating system chooses a port, which off-path attackers cannot guess.
     pub fn bind(mut self, local: SocketAddr) -> Self {
         *self.slot(local) = Binding::Address(local);
         self
@@ -78,13 +77,12 @@ impl<C: SharedController> Builder<ClientRole, C> {
     }
 
     /// Polls for responses for up to this long after a send, instead of sleeping. Zero, the
-    /// default, disables it. Linux only; no effect elsewhere.
+    /// default, disables it. Linux only.
     ///
-    /// As with `SO_BUSY_POLL`, this saves the time a core takes to sleep and wake up. While
-    /// polling, the core runs only other tasks of the runtime.
-    ///
-    /// It helps programs that send one request after the other to servers that respond within tens
-    /// of microseconds. Destinations whose measured RTT is longer are not polled for.
+    /// Like `SO_BUSY_POLL`, this saves the time to sleep and wake up, for programs that send one
+    /// request at a time to servers that respond within tens of microseconds. While polling, the
+    /// core runs only other tasks of the runtime. Destinations with a longer measured RTT are not
+    /// polled for.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -98,22 +96,21 @@ impl<C: SharedController> Builder<ClientRole, C> {
 
     /// Caches responses within these limits (RFC 7252 §5.6). Off by default.
     ///
-    /// - A GET or FETCH is answered from the cache if an equal request was answered before, with
-    ///   any code, and the response's Max-Age has not expired (60 s if the server sends none).
+    /// - A GET or FETCH is answered from the cache until the Max-Age of an equal request's response
+    ///   expires (60 s if the server sends none), whatever its code.
     ///   [`Response::age`](super::Response::age) identifies cached responses;
     ///   [`fresh`](super::RequestBuilder::fresh) bypasses them.
-    /// - An expired response with an ETag is validated: on 2.03 the response is the cached payload
-    ///   as a 2.05 with updated options.
-    /// - An unsafe method, such as POST or PUT, marks everything cached for its path for
-    ///   validation. Changes by others are unknown until Max-Age expires, unless the resource is
-    ///   [observed](super::RequestBuilder::observe): notifications are cached like responses (RFC
-    ///   7641 §3.3).
-    /// - Requests are equal if method, address, payload and options are, except options that are
-    ///   not part of the cache key (RFC 7252 §5.4.2). Requests with their own conditions or ETags,
-    ///   for single blocks, to a proxy or to a group bypass the cache.
+    /// - An expired response with an ETag is validated: on 2.03 the result is the cached payload as
+    ///   2.05 with updated options.
+    /// - An unsafe method, such as POST, marks everything cached for its path for validation.
+    ///   Changes by others are unknown until Max-Age expires, unless the resource is
+    ///   [observed](super::RequestBuilder::observe): notifications are cached too (RFC 7641 §3.3).
+    /// - Requests are equal if method, address, payload and options are, except NoCacheKey options
+    ///   (RFC 7252 §5.4.2). Requests with their own conditions or ETags, for single blocks, to a
+    ///   proxy or to a group bypass the cache.
     ///
-    /// Ages count on the clock of [`Instant`](std::time::Instant), which on some systems stops
-    /// while the machine sleeps.
+    /// Ages use [`Instant`](std::time::Instant), which on some systems stops while the machine
+    /// sleeps.
     ///
     /// ```
     /// use conche::client::CacheLimits;
@@ -147,8 +144,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self.open_with_psk(&everywhere(), identity, key)
     }
 
-    /// Like [`psk`](Self::psk), for servers in a prefix, such as one device. The longest matching
-    /// prefix applies.
+    /// Like [`psk`](Self::psk), for servers in a prefix. The longest matching prefix applies.
     ///
     /// ```
     /// use conche::Client;
@@ -170,32 +166,32 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and be
-    /// authenticated by one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) for
-    /// the server takes precedence.
+    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and chain
+    /// to one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) for the server
+    /// takes precedence.
     #[cfg(feature = "dtls")]
     pub fn roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
         self
     }
 
-    /// Sets the client's own certificate, presented on request to servers that
-    /// [`roots`](Self::roots) authenticate.
+    /// Sets the client certificate, presented on request to servers that [`roots`](Self::roots)
+    /// authenticate.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);
         self
     }
 
-    /// Protects all requests with these keys (OSCORE, RFC 8613) and accepts only protected
-    /// responses.
+    /// Protects all requests with these keys (OSCORE, RFC 8613), for a client of one server. Only
+    /// protected responses are accepted.
     ///
-    /// [`oscore_for`](Self::oscore_for) overrides the keys for some destinations. Such a client
-    /// uses one server. A request without usable keys is not sent, nor is one to a group.
+    /// [`oscore_for`](Self::oscore_for) overrides the keys for some destinations. Requests without
+    /// usable keys, and to groups, are not sent.
     ///
-    /// An unprotected error response ends a request with
-    /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated): a server without the keys
-    /// can send nothing else. [`oscore`](crate::oscore) has an example.
+    /// An unprotected error response, all that a server without the keys can send, ends a request
+    /// with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated).
+    /// [`oscore`](crate::oscore) has an example.
     #[cfg(feature = "oscore")]
     pub fn oscore(self, keys: crate::oscore::Keys) -> Self {
         let [v4, v6] = everywhere();
@@ -203,10 +199,10 @@ impl<C: SharedController> Builder<ClientRole, C> {
     }
 
     /// Runs an EDHOC key exchange (RFC 9528) with each server before the first request to it, and
-    /// accepts only OSCORE-protected responses.
+    /// accepts only OSCORE-protected responses. `coaps` URIs are exempt.
     ///
-    /// `coaps` URIs are exempt. [`edhoc_for`](Self::edhoc_for) does this for some destinations.
-    /// [`edhoc`](crate::edhoc) has an example.
+    /// [`edhoc_for`](Self::edhoc_for) does this for some destinations. [`edhoc`](crate::edhoc) has
+    /// an example.
     #[cfg(feature = "edhoc")]
     pub fn edhoc(self, party: crate::edhoc::Party) -> Self {
         let [v4, v6] = everywhere();

@@ -1,12 +1,12 @@
-//! Response cache (RFC 7252 §5.6). A response is reused while its Max-Age allows (§5.6.1), then
+//! Response cache (RFC 7252 §5.6). A response is reused until its Max-Age expires (§5.6.1), then
 //! validated by its ETag (§5.6.2). Notifications are cached likewise (RFC 7641 §3.3). Where the
-//! RFCs leave a choice, the cache prefers an unnecessary request to a stale response:
+//! RFCs leave a choice, an unnecessary request is preferred to a stale response:
 //!
 //! - An unsafe method makes everything stored for its path stale, regardless of query, host name
-//!   and outcome. Responses to requests sent before its end are not stored, since they may predate
-//!   the effect. A notification also invalidates outstanding requests before it is stored.
-//! - Requests with options about one representation, one block or one way of answering bypass the
-//!   cache: see [`passes_by`].
+//!   and outcome. Responses to requests sent before its end may predate the effect and are not
+//!   stored. A notification also invalidates outstanding requests before it is stored.
+//! - Requests with options about one representation, block or way of answering bypass the cache:
+//!   see [`passes_by`].
 //! - Responses with a Max-Age of 0 are not stored, even for validation. Neither is 4.08, which
 //!   concerns one transfer, nor 4.01 with Echo, which concerns one request.
 
@@ -29,8 +29,8 @@ use crate::security::Identity;
 
 /// Limits of a client's response cache, with LRU eviction.
 ///
-/// No response takes more than half of it. Destinations of one prefix (/16 for IPv4, /32 for IPv6)
-/// that hold half or more evict each other only.
+/// No response takes more than half. Destinations of one prefix (/16 for IPv4, /32 for IPv6) that
+/// hold half or more evict only each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
     /// Bytes of responses, their requests and index entries.
@@ -54,7 +54,7 @@ impl Default for CacheLimits {
 
 pub(super) struct Cache {
     store: Mutex<Store>,
-    /// Two resources that collide become stale together.
+    /// Colliding resources become stale together.
     resources: RandomState,
 }
 
@@ -91,8 +91,8 @@ impl Cache {
         }
     }
 
-    /// All options but those that are NoCacheKey (RFC 7252 §5.6), and the payload, which FETCH
-    /// requires (RFC 8132 §2.1). `None` if the request bypasses the cache.
+    /// All options except NoCacheKey ones (RFC 7252 §5.6), and the payload, as FETCH requires (RFC
+    /// 8132 §2.1). `None` if the request bypasses the cache.
     fn key(&self, to: Destination, method: Code, body: &Body) -> Option<Key> {
         if body.options().any(|option| passes_by(option.number)) {
             return None;
@@ -134,9 +134,9 @@ impl fmt::Debug for Cache {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
-    /// Canonical address. Responses through sessions are kept apart from others.
+    /// Canonical. Responses through sessions are kept apart from others.
     pub(super) address: Address,
-    /// The identity that a request names: responses of other identities do not match.
+    /// Responses of other identities do not match.
     expected: Option<Arc<Identity>>,
 }
 
@@ -171,11 +171,11 @@ fn passes_by(number: OptionNumber) -> bool {
     )
 }
 
-/// An outstanding request whose response may be stored, now or later.
+/// An outstanding request whose response may be stored.
 pub(super) struct Read {
     cache: Arc<Cache>,
     key: Arc<Key>,
-    /// The resource's number of changes when the request began.
+    /// The resource's changes when the request began.
     changes: u64,
     stored: Option<Answer>,
 }
@@ -191,7 +191,7 @@ impl Read {
         self.stored.as_ref().filter(|stored| stored.message.code() == Code::CONTENT)?.etag()
     }
 
-    /// Stores a response in place of the old one, or removes the old one if it is not cacheable.
+    /// Stores a response, or removes the old one if it is not cacheable.
     pub(super) fn keep(&self, response: &Response, received: Instant) {
         if response.is_first_block() {
             // The state is new, but incomplete.
@@ -201,8 +201,7 @@ impl Read {
         }
     }
 
-    /// Updates the stored response by a 2.03 with the same ETag (RFC 7252 §5.9.1.3). `None` if the
-    /// ETags differ.
+    /// Updates the stored response by a 2.03 (RFC 7252 §5.9.1.3). `None` if the ETags differ.
     pub(super) fn validated(&self, valid: &Response, received: Instant) -> Option<Response> {
         let stored = self.stored.as_ref().filter(|stored| valid.etag().is_some() && valid.etag() == stored.etag())?;
         let message = renewed(&stored.message, valid.message())?;
@@ -215,7 +214,7 @@ impl Read {
 
     fn replace(&self, answer: Option<Answer>) {
         let mut store = self.cache.lock();
-        // A response to a request before a change may predate the change.
+        // A response to an earlier request may predate the change.
         if store.changes(self.key.resource) != self.changes {
             return;
         }
@@ -232,7 +231,7 @@ impl Drop for Read {
     }
 }
 
-/// An outstanding unsafe request. However it ends, the resource is then stale.
+/// An outstanding unsafe request. Any outcome makes the resource stale.
 pub(super) struct Change {
     cache: Arc<Cache>,
     to: Address,
@@ -240,7 +239,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Marks a created resource as stale, too (RFC 7252 §5.9.1.1).
+    /// Marks a created resource as stale (RFC 7252 §5.9.1.1).
     pub(super) fn answered(&self, response: &Response) {
         if response.code() == Code::CREATED {
             let made = self.cache.resource(self.to, response.message().values(OptionNumber::LOCATION_PATH));
@@ -269,7 +268,7 @@ fn answer(response: &Response, received: Instant) -> Option<Answer> {
     Some(Answer { message, from: response.sender().clone(), received, max_age, changed: false })
 }
 
-/// The message without Observe (RFC 7641 §2), in memory of its own.
+/// Without Observe (RFC 7641 §2), in memory of its own.
 fn cacheable_copy(message: &OwnedMessage) -> Option<OwnedMessage> {
     if message.content().options().any(|option| option.number == OptionNumber::OBSERVE) {
         let kept = message.content().options().filter(|option| option.number != OptionNumber::OBSERVE);
@@ -279,7 +278,7 @@ fn cacheable_copy(message: &OwnedMessage) -> Option<OwnedMessage> {
     Some(if is_pooled { message.view().into() } else { message.clone() })
 }
 
-/// The stored message, with Max-Age and the safe-to-forward options of a 2.03 in place of its own.
+/// The stored message with Max-Age and the safe-to-forward options of a 2.03.
 fn renewed(stored: &OwnedMessage, valid: &OwnedMessage) -> Option<OwnedMessage> {
     let is_updated = |number: OptionNumber| number == OptionNumber::MAX_AGE || !number.is_unsafe();
     let mut updated: Vec<_> =
@@ -308,7 +307,7 @@ struct Key {
     to: Destination,
     method: Code,
     body: Body,
-    /// Hash of destination and path, which `to` and `body` hold exactly.
+    /// Hash of destination and path.
     resource: u64,
 }
 
@@ -316,10 +315,9 @@ struct Key {
 struct Answer {
     message: OwnedMessage,
     from: Sender,
-    /// Time of its arrival or last validation.
+    /// Time of arrival or last validation.
     received: Instant,
     max_age: Duration,
-    /// Whether the resource has changed since.
     changed: bool,
 }
 
@@ -343,7 +341,7 @@ struct Store {
     limits: CacheLimits,
     entries: HashMap<Arc<Key>, Entry>,
     order: BTreeMap<u64, Arc<Key>>,
-    /// The same numbers, by prefix of the destination and by resource.
+    /// The keys of `order`, by prefix of the destination and by resource.
     of_prefix: BTreeSet<(u64, u64)>,
     of_resource: BTreeSet<(u64, u64)>,
     total: Held,
@@ -418,8 +416,8 @@ impl Store {
         self.take(key);
     }
 
-    /// The entry to evict for a destination of this prefix: the prefix's own oldest if it holds
-    /// half of the cache, otherwise the oldest of all.
+    /// The entry to evict for a destination of this prefix: the prefix's oldest if it holds half of
+    /// the cache, otherwise the oldest of all.
     fn oldest(&self, prefix: u64, cost: usize) -> Option<Arc<Key>> {
         let has_its_half = !self.held.get(&prefix).copied().unwrap_or_default().admits(cost, self.limits, 2);
         let own = all_of(&self.of_prefix, prefix).next().filter(|_| has_its_half);
@@ -475,7 +473,7 @@ impl Store {
         }
     }
 
-    /// Responses to outstanding requests may be older than the newest known state.
+    /// Invalidates outstanding requests, whose responses may predate the newest state.
     fn supersede(&mut self, resource: u64) {
         if let Some(reads) = self.reads.get_mut(&resource) {
             reads.changes += 1;

@@ -17,7 +17,7 @@ use crate::security::{HandshakeError, PeerMismatch};
 use crate::socket::is_unreachable;
 use crate::uri::UriError;
 
-/// Why a request has no response. A response with an error code becomes an error only through
+/// Why a request has no response. Error codes of responses become errors only through
 /// [`Response::successful`](super::Response::successful).
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -45,7 +45,7 @@ pub enum Error {
     /// No socket could be opened.
     #[error("no socket could be opened")]
     Socket(#[source] io::Error),
-    /// The client's only socket does not reach addresses of this IP version.
+    /// The client's only socket does not reach this IP version.
     #[error("{peer} cannot be reached from a socket that is bound to {local}: the IP versions differ")]
     IpVersion {
         /// The destination.
@@ -53,7 +53,7 @@ pub enum Error {
         /// The address that the socket is bound to.
         local: SocketAddr,
     },
-    /// The address is multicast: every member of the group would respond (RFC 7252 §8).
+    /// The address is multicast: all members would respond (RFC 7252 §8).
     #[error("{peer} is a group: ask it with multicast, which tells the responses of all its members")]
     Group {
         /// The address.
@@ -65,7 +65,7 @@ pub enum Error {
         /// The address.
         peer: SocketAddr,
     },
-    /// A `coaps` URI names a group, which DTLS cannot serve (RFC 7252 §9).
+    /// A `coaps` URI names a group (RFC 7252 §9).
     #[error("a group cannot be asked over coaps: DTLS is between two")]
     SecuredGroup,
     /// The EDHOC key exchange with the server failed.
@@ -88,7 +88,7 @@ pub enum Error {
         /// The encoder's message.
         problem: String,
     },
-    /// The response's payload cannot be decoded as the requested value.
+    /// The response's payload cannot be decoded.
     #[error("the payload cannot be read as {format}: {}", Escaped(problem))]
     Decode {
         /// JSON or CBOR.
@@ -102,8 +102,8 @@ pub enum Error {
     /// A limit is reached; the request was not accepted.
     #[error(transparent)]
     Busy(#[from] Busy),
-    /// The request was refused: it does not fit into a message even with the smallest block, or its
-    /// token is in use.
+    /// The request does not fit into a message even with the smallest block, or its token is in
+    /// use.
     #[error(transparent)]
     Refused(#[from] RequestError),
     /// The request's payload exceeds the client's limit. Nothing was sent.
@@ -116,8 +116,7 @@ pub enum Error {
         /// The limit in bytes: [`body_limit`](super::ClientBuilder::body_limit).
         limit: usize,
     },
-    /// The response's payload exceeds the client's limit, or has no room beside those of other
-    /// responses.
+    /// The response's payload exceeds the client's limit, or the room beside other responses.
     #[error(
         "{peer}: the payload of the response has more than the limit of {limit} bytes, or finds no room beside others: \
          the client's body_limit raises both"
@@ -130,7 +129,7 @@ pub enum Error {
         /// The exchange's transmissions and timing.
         course: Course,
     },
-    /// The operating system refuses to send the request, permanently: no route, a firewall, or an
+    /// The operating system permanently refuses to send the request: no route, a firewall, or an
     /// address that cannot be sent to.
     #[error("{peer}: the operating system does not send the request{}", again(*transmissions))]
     Send {
@@ -141,7 +140,7 @@ pub enum Error {
         /// Transmissions before the error.
         transmissions: u16,
     },
-    /// No session with the server, which its `coaps` resources require. The request was not sent.
+    /// No session for a `coaps` request, which was not sent.
     #[error("{peer}: there is no session with the server")]
     Handshake {
         /// The server.
@@ -149,7 +148,7 @@ pub enum Error {
         /// The cause.
         source: HandshakeError,
     },
-    /// The peer is not the one that the request expects. Nothing was sent. See
+    /// The peer is not the expected one. Nothing was sent. See
     /// [`expect_peer`](super::RequestBuilder::expect_peer).
     #[error("{peer}: {mismatch}")]
     UnexpectedPeer {
@@ -174,21 +173,21 @@ pub enum Error {
         peer: SocketAddr,
         /// The cause.
         failure: Failure,
-        /// Transmissions and timing. With no transmission, the request certainly was not received.
+        /// Transmissions and timing. Without a transmission, the request was certainly not
+        /// received.
         course: Course,
     },
-    /// The DTLS session ended before the response, and the server may have executed the request.
-    /// Servers recognize duplicates only within a session. See [`security`](crate::security).
+    /// The DTLS session ended before the response. The server may have executed the request, and
+    /// recognizes duplicates only within a session. See [`security`](crate::security).
     #[error("{peer}: the session ended before the response{}", maybe_executed(course))]
     SessionOver {
         /// The server.
         peer: SocketAddr,
-        /// Transmissions and timing. With no transmission, the server has not executed the request.
+        /// As for [`Failed`](Self::Failed).
         course: Course,
     },
-    /// The request has a No-Response option (RFC 7967), and no response arrived.
-    /// [`send_without_response`](super::RequestBuilder::send_without_response) treats this as
-    /// success.
+    /// No response to a request with No-Response (RFC 7967), a success for
+    /// [`send_without_response`](super::RequestBuilder::send_without_response).
     #[error("{peer}: no response came, as the request asked with No-Response")]
     Unanswered {
         /// The server.
@@ -196,7 +195,7 @@ pub enum Error {
         /// Transmissions and timing; acknowledged if the request was Confirmable.
         course: Course,
     },
-    /// The task that drives the socket has ended, with its server or runtime.
+    /// The task that drives the socket ended, with its server or runtime.
     #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
     /// A response with an error code, converted by
@@ -205,8 +204,8 @@ pub enum Error {
     Response {
         /// Its code.
         code: Code,
-        /// Its diagnostic payload (RFC 7252 §5.5.2) unescaped, or its problem details (RFC 9290).
-        /// Only the error's `Display` output is safe for logs and terminals.
+        /// Its diagnostic payload (RFC 7252 §5.5.2) unescaped, or problem details (RFC 9290). For
+        /// logs and terminals, use the error's `Display`.
         diagnostic: Option<String>,
     },
 }
@@ -266,7 +265,7 @@ impl Error {
         }
     }
 
-    /// Whether the request may have reached the server and had an effect. If not, repeating it is
+    /// Whether the request may have reached the server and had an effect. Otherwise repeating it is
     /// safe.
     #[must_use]
     pub fn was_sent(&self) -> bool {
@@ -302,8 +301,8 @@ impl Error {
         }
     }
 
-    /// Whether the request certainly had no effect at this address, so that the host's next one may
-    /// be tried. After a retransmission, an earlier transmission may have had an effect.
+    /// Whether the request certainly had no effect at this address, so the host's next one may be
+    /// tried. After a retransmission, an earlier transmission may have had an effect.
     pub(super) fn is_worth_another_address(&self) -> bool {
         match self {
             Self::Failed { failure: Failure::Unreachable, course, .. } => course.transmissions <= 1,

@@ -45,8 +45,8 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// It opens one socket for IPv4 and one for IPv6 on first use, each driven by its own task, which
 /// ends with the last clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4),
-/// so for a destination that receives more than 64 512 messages within four minutes the client
-/// opens further ports. With a fixed port or a given socket, requests wait for free IDs.
+/// so beyond 64 512 messages to one destination in four minutes the client opens further ports.
+/// With a fixed port or a given socket, requests wait for free IDs.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,13 +64,13 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Waiting
 ///
 /// Congestion control limits the requests outstanding to one destination; with NSTART = 1, the
-/// default of RFC 7252 §4.7, to one unacknowledged request. Further requests queue behind those for
-/// the same destination. A request waits at most for its [`timeout`](RequestBuilder::timeout).
-/// Without one it waits at most [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the
-/// queue and as long again near its head; raise that setting for destinations with long queues.
+/// default of RFC 7252 §4.7, to one unacknowledged request. Further ones queue per destination, for
+/// at most their [`timeout`](RequestBuilder::timeout). Without one, a request waits at most
+/// [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the queue and as long again near
+/// its head; raise that setting for long queues.
 ///
 /// [`Waiting`] bounds the queued requests. Beyond it, requests fail with [`Error::Busy`], which
-/// names the full queue and its setting. [`try_send`](RequestBuilder::try_send) fails at a lower
+/// names the full queue and its setting; [`try_send`](RequestBuilder::try_send) fails at a lower
 /// bound.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -140,8 +140,8 @@ impl Client {
         RequestBuilder::new(self.clone(), method, uri.try_into().map_err(Into::into))
     }
 
-    /// Reads a resource from all members of a group (RFC 7252 §8): a GET with
-    /// [`RequestBuilder::multicast`] and a timeout of 10 s, twice the default leisure of members.
+    /// Reads a resource from all members of a group (RFC 7252 §8): [`RequestBuilder::multicast`] of
+    /// a GET with a timeout of 10 s, twice the default leisure of members.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -161,8 +161,7 @@ impl Client {
         self.get(uri).timeout(GROUP_TIMEOUT).multicast().await
     }
 
-    /// Pings the host of a URI (RFC 7252 §4.3), to check that its endpoint is alive and measure the
-    /// RTT.
+    /// Pings the host of a URI (RFC 7252 §4.3), to check that it is alive and measure the RTT.
     ///
     /// # Errors
     /// As for a request.
@@ -204,11 +203,10 @@ impl Client {
         sum
     }
 
-    /// Returns OpenMetrics text: counters, gauges, and the path state of up to `destinations`
-    /// destinations, the busiest first.
+    /// Returns OpenMetrics text: counters, gauges, and the path state of the `destinations` busiest
+    /// destinations. See [`metrics`](crate::metrics).
     ///
-    /// All destinations with state are scanned in batches, which do not hold up traffic; with 0,
-    /// none are scanned. See [`metrics`](crate::metrics).
+    /// All destinations are scanned in batches between traffic; with 0, none are.
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::driver::metrics(self.sockets.open(), destinations).await
@@ -219,10 +217,10 @@ impl Client {
         self.sockets.known(peer)?.snapshot(peer).await
     }
 
-    /// Writes path state to the [`path_store`](ClientBuilder::path_store), if one is set, and waits
-    /// for the write.
+    /// Writes path state to the [`path_store`](ClientBuilder::path_store), if set, and waits for
+    /// the write.
     ///
-    /// The store is written at most a minute late, so only a program that ends right after its last
+    /// The store is written at most a minute late, so only a program that ends after its last
     /// request needs this. Failures are logged.
     pub async fn keep_paths(&self) {
         for handle in self.sockets.open() {
@@ -231,8 +229,8 @@ impl Client {
     }
 
     /// Discards the path state of a destination, including state
-    /// [shared](ClientBuilder::share_paths) by its neighbours, such as after a change of the
-    /// network. Outstanding requests keep their timers.
+    /// [shared](ClientBuilder::share_paths) with neighbours, as after a change of the network.
+    /// Outstanding requests keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.sockets.open() {
             handle.reset_path(peer).await;
@@ -297,12 +295,10 @@ impl Client {
 struct Target<'a> {
     to: SocketAddr,
     name: Option<&'a Arc<str>>,
-    /// The only identity that may receive the request, if it names one.
     expected: Option<&'a Arc<Identity>>,
     deadline: Option<Instant>,
     policy: QueuePolicy,
-    /// The request may carry EDHOC message_3: it is acknowledged, and leaves without waiting for a
-    /// body.
+    /// EDHOC message_3 requires a request that is acknowledged and that does not wait for a body.
     may_carry_message_3: bool,
 }
 
@@ -361,7 +357,7 @@ impl Default for Client {
     }
 }
 
-/// A boxed future that few requests need: all other requests' futures are smaller.
+/// Boxed, so that the futures of all other requests are smaller.
 type Rare<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 fn wait_for_permit(

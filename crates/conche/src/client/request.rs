@@ -1,5 +1,4 @@
-//! [`RequestBuilder`] builds a request; [`PreparedRequest`] sends it through cache, session and Echo
-//! challenges.
+//! [`RequestBuilder`] builds a request; [`PreparedRequest`] sends it.
 
 use std::future::{Future, IntoFuture};
 use std::io;
@@ -19,9 +18,7 @@ use crate::driver::{End, ExchangeKind, Feed, Outcome, QueuePolicy, Subscription}
 use crate::security::{Identity, PeerMismatch};
 use crate::uri::{Uri, UriError};
 
-/// A request under construction; awaiting it sends it.
-///
-/// Dropping the future cancels the request.
+/// A request under construction; awaiting it sends it, and dropping the future cancels it.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -76,7 +73,7 @@ impl RequestBuilder {
         }
     }
 
-    /// Sets the payload and its Content-Format. Payloads larger than one message are transferred
+    /// Sets the payload and its Content-Format. Payloads of more than one message are transferred
     /// block-wise, up to [`body_limit`](super::ClientBuilder::body_limit) bytes.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
         self.content_format(format).bytes(payload)
@@ -88,7 +85,7 @@ impl RequestBuilder {
         Self { body: self.body.payload(payload), ..self }
     }
 
-    /// Sets a value as JSON payload (RFC 8259). An encoding error is reported on send.
+    /// Sets a JSON payload (RFC 8259). Encoding errors are reported on send.
     #[cfg(feature = "json")]
     pub fn json(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
         match serde_json::to_vec(value) {
@@ -97,7 +94,7 @@ impl RequestBuilder {
         }
     }
 
-    /// Sets a value as CBOR payload (RFC 8949). An encoding error is reported on send.
+    /// Sets a CBOR payload (RFC 8949). Encoding errors are reported on send.
     #[cfg(feature = "cbor")]
     pub fn cbor(self, value: &(impl serde::Serialize + ?Sized)) -> Self {
         let mut payload = Vec::new();
@@ -117,7 +114,7 @@ impl RequestBuilder {
         Self { body: self.body.content_format(format), ..self }
     }
 
-    /// Sets the Accept option: the wanted Content-Format of the response (RFC 7252 §5.10.4).
+    /// Sets the Accept option: the wanted Content-Format (RFC 7252 §5.10.4).
     pub fn accept(self, format: ContentFormat) -> Self {
         self.uint(OptionNumber::ACCEPT, format.0.into())
     }
@@ -139,9 +136,8 @@ impl RequestBuilder {
 
     /// Sends the request as Non-confirmable: once, without an acknowledgement.
     ///
-    /// Congestion control may still turn an occasional one into a Confirmable, to check that the
-    /// peer is alive, unless [`reliability`](Self::reliability) is
-    /// [`Reliability::NeverConfirmable`].
+    /// Congestion control may turn an occasional one into a Confirmable, to check that the peer is
+    /// alive, unless [`reliability`](Self::reliability) is [`Reliability::NeverConfirmable`].
     pub fn non(self) -> Self {
         self.reliability(Reliability::NonConfirmable)
     }
@@ -151,29 +147,27 @@ impl RequestBuilder {
         Self { reliability, ..self }
     }
 
-    /// Bounds the time to the response, including name resolution, queueing and all
-    /// retransmissions. The protocol's own timeouts add up to minutes.
+    /// Bounds the time to the response, including name resolution, queueing and retransmissions.
+    /// The protocol's own timeouts add up to minutes.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Sets the token, instead of a random one that off-path attackers cannot guess. Tokens of more
-    /// than eight bytes ([`Token::extended`]) require a server with RFC 8974; others reject the
-    /// request with a Reset.
+    /// Sets the token; by default a random one that off-path attackers cannot guess. Tokens of more
+    /// than eight bytes ([`Token::extended`]) require a server with RFC 8974; others send a Reset.
     pub fn token(self, token: Token) -> Self {
         Self { token: Some(token), ..self }
     }
 
     /// Sends the request only to this peer, authenticated by a DTLS session or by OSCORE keys.
     ///
-    /// If the keys authenticate another peer at the address, nothing is sent and the error is
-    /// [`Error::UnexpectedPeer`] with both identities. Notifications of an observation must come
-    /// from the same peer.
+    /// If another peer is authenticated at the address, nothing is sent and the error is
+    /// [`Error::UnexpectedPeer`]. Notifications of an observation must come from the same peer.
     ///
-    /// Without it, `coaps` requests use sessions that this program opened, with a certificate for
-    /// the URI's host or the pre-shared key for its address. A request of
-    /// [`Server::client`](crate::Server::client) through a session that the peer opened therefore
-    /// needs `expect_peer`, since any client may open a session from that address.
+    /// Without it, `coaps` requests use only sessions that this program opened, with a certificate
+    /// for the URI's host or the pre-shared key for its address. A session that the peer opened to
+    /// [`Server::client`](crate::Server::client)'s server requires `expect_peer`, since any client
+    /// may open one from that address.
     ///
     /// ```no_run
     /// use conche::Server;
@@ -191,14 +185,14 @@ impl RequestBuilder {
         Self { expected: Some(Arc::new(identity)), ..self }
     }
 
-    /// Sends the request even if the [cache](super::ClientBuilder::cache) has a fresh response. It
-    /// returns the cached response if the server validates it with 2.03.
+    /// Bypasses fresh responses in the [cache](super::ClientBuilder::cache). A cached response is
+    /// still returned if the server validates it with 2.03.
     pub fn fresh(self) -> Self {
         Self { fresh: true, ..self }
     }
 
-    /// Requests one block of the response's body (RFC 7959 §2.4) and returns only that block.
-    /// [`Response::block`] has its number and whether more follow.
+    /// Requests and returns one block of the response's body (RFC 7959 §2.4). [`Response::block`]
+    /// has its number and whether more follow.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -215,9 +209,8 @@ impl RequestBuilder {
         Self { whole: false, ..self.option(OptionNumber::BLOCK2, block.encode().as_slice()) }
     }
 
-    /// Sends the request and waits for the response, as awaiting the builder does. If the server
-    /// challenges the request with Echo in a 4.01, it is repeated with that value (RFC 9175 §2.3),
-    /// at most twice.
+    /// Sends the request and waits for the response, as awaiting the builder does. A 4.01 challenge
+    /// with Echo repeats the request with that value (RFC 9175 §2.3), at most twice.
     ///
     /// # Errors
     /// If no response arrives. A response with an error code is a response.
@@ -225,9 +218,9 @@ impl RequestBuilder {
         self.send_with(QueuePolicy::Wait)
     }
 
-    /// Like [`send`](Self::send), but only if few requests are queued: fewer than
-    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) for its destination and
-    /// [`Limits::queue`](crate::Limits::queue) in total.
+    /// Like [`send`](Self::send), but only if fewer than
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) requests are queued for its
+    /// destination and [`Limits::queue`](crate::Limits::queue) in total.
     ///
     /// # Errors
     /// [`Error::Busy`] at once if that many are queued; otherwise as for [`send`](Self::send).
@@ -235,12 +228,11 @@ impl RequestBuilder {
         self.send_with(QueuePolicy::Try)
     }
 
-    /// Sends the request to the multicast group of the URI (RFC 7252 §8), once, as a
-    /// Non-confirmable message.
+    /// Sends the request once, as a Non-confirmable, to the multicast group of the URI (RFC 7252
+    /// §8).
     ///
     /// Members respond after a random delay of some seconds, or not at all. Responses are collected
-    /// until the [`timeout`](Self::timeout) or, without one, for the protocol's lifetime, which is
-    /// minutes.
+    /// until the [`timeout`](Self::timeout), or for the protocol's lifetime of minutes.
     ///
     /// The operating system chooses the network interface, unless the client has an
     /// [`interface`](super::ClientBuilder::interface) or the URI's IPv6 address a zone.
@@ -266,11 +258,11 @@ impl RequestBuilder {
     }
 
     /// Like [`send`](Self::send), but asks the server to suppress responses of these classes (RFC
-    /// 7967), such as for frequent measurements.
+    /// 7967).
     ///
-    /// Returns `None` without a response: for a Confirmable request that wants no response at all
-    /// once the server acknowledges it, otherwise when the response timeout expires, which
-    /// [`timeout`](Self::timeout) can shorten.
+    /// Returns `None` without a response: once a Confirmable request that wants no response at all
+    /// is acknowledged, otherwise after the response timeout, which [`timeout`](Self::timeout) can
+    /// shorten.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -293,8 +285,8 @@ impl RequestBuilder {
         }
     }
 
-    /// Observes the resource (RFC 7641): a GET or FETCH with Observe. Nothing is sent before the
-    /// stream is polled. The [`timeout`](Self::timeout) applies to the first response.
+    /// Observes the resource (RFC 7641) with GET or FETCH. Nothing is sent before the stream is
+    /// polled. The [`timeout`](Self::timeout) applies to the first response.
     pub fn observe(self) -> Observation {
         Observation::new(self)
     }
@@ -357,7 +349,7 @@ fn end_of(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
-/// Tries a host's addresses in order, while the request certainly had no effect.
+/// Tries a host's addresses in order, as long as the request certainly had no effect.
 pub(super) async fn try_addresses<T, F: Future<Output = Result<T, Error>>>(
     prepared: &PreparedRequest,
     uri: &Uri,
@@ -391,14 +383,14 @@ pub(super) struct Registered {
     pub(super) address: SocketAddr,
 }
 
-/// First and last delay before a new attempt to open a session for an observation. It doubles each
-/// time, so a restarting server has about a minute.
+/// First and last delay before another attempt to open a session for an observation. Doubling gives
+/// a restarting server about a minute.
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
 impl Registered {
-    /// Through a new session if the old one is over or its server is silent, as a server without
-    /// the session is; or with new keys if the server lost those of EDHOC.
+    /// With a new session if the old one is over or its server silent, as one that lost the session
+    /// is; or with new keys if the server lost those of EDHOC.
     pub(super) fn can_reregister(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
@@ -485,15 +477,14 @@ pub(super) struct PreparedRequest {
     pub(super) deadline: Option<Instant>,
     pub(super) policy: QueuePolicy,
     pub(super) name: Option<Arc<str>>,
-    /// The only identity that may receive the request, if it names one.
+    /// The only peer that may receive the request, if it names one.
     pub(super) expected: Option<Arc<Identity>>,
 }
 
-/// Sessions that may end before a request is answered; it fails with the next.
+/// Sessions that may end before a response; the request fails with the next.
 const SESSIONS: usize = 2;
 
-/// Repetitions with an Echo value: different parts of a server ask whether the address is genuine
-/// and whether the request is fresh.
+/// Repetitions with an Echo value: a server may challenge both address and freshness.
 pub(super) const CHALLENGES: usize = 2;
 
 impl PreparedRequest {
@@ -604,15 +595,14 @@ impl PreparedRequest {
         response(to, self.client.open(&self.target(to), request).await?)
     }
 
-    /// Sends a request again through the next session if one ends before the response. A server
-    /// deduplicates within a session only, so a request that may have been executed is sent again
-    /// only if its method is idempotent.
+    /// Repeats a request in the next session if one ends before the response. Servers deduplicate
+    /// within a session only, so a request that may have been executed is repeated only if
+    /// idempotent.
     async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         for _ in 0..SESSIONS {
             let request = |timeout| ExchangeKind::Request(self.request(body.clone(), timeout));
             match self.client.begin(&self.target(to), request).await?.end_in_session().await {
                 Err(InSession::Over(course)) if self.is_resendable(&course) => {}
-                // The request was not sent.
                 Err(InSession::Failed(Error::Failed { failure: Failure::Unreachable, course, .. }))
                     if course.transmissions == 0 => {}
                 Err(InSession::Failed(error)) => return Err(error),
@@ -647,7 +637,7 @@ impl PreparedRequest {
     }
 }
 
-/// The request with the Echo value of a 4.01 challenge, unless it already carried one.
+/// The request with the Echo value of a 4.01, unless it already carried one.
 pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
     let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
     let echo = response.option(OptionNumber::ECHO).filter(|_| !told);

@@ -1,4 +1,4 @@
-//! Builds servers: resources, handlers, credentials and workers.
+//! Builds servers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -28,7 +28,7 @@ use crate::socket::Binding;
 /// Builds a [`Server`].
 pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
 
-/// Settings that only servers have: resources, handlers, workers, and the client's cache.
+/// Settings that only servers have.
 #[derive(Clone, Debug, Default)]
 pub struct ServerRole {
     router: Router,
@@ -52,7 +52,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Joins a multicast group (RFC 7252 §8), such as 224.0.1.187, `ff02::fd` or `ff05::fd` for All
-    /// CoAP Nodes (§12.8).
+    /// CoAP Nodes (§12.8). Linux only: elsewhere starting the server fails, as no other system
+    /// reports whether a datagram was sent to a group.
     ///
     /// `interface` is the index of a network interface, or 0 for the operating system's choice. The
     /// server must be bound to an unspecified address or to the group's, at the port that clients
@@ -61,25 +62,22 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Responses are delayed at random by up to some seconds
     /// ([`EndpointConfig::multicast`](crate::EndpointConfig::multicast)); errors and responses
     /// without a payload are not sent.
-    ///
-    /// Only Linux reports whether a datagram was sent to a group. Elsewhere responses could not be
-    /// delayed, so starting the server fails.
     pub fn join_group(mut self, group: IpAddr, interface: u32) -> Self {
         self.settings.groups.push((group, interface));
         self
     }
 
-    /// Sets how a client over UDP proves that its address is not forged. Without proof it is sent
+    /// Sets how a client over UDP proves that its address is not forged. Without proof, it is sent
     /// at most three times the bytes received from it.
     ///
-    /// By default the client answers a ping or returns an Echo value (RFC 9175 §2.4), which takes
-    /// one more round trip before a large response or an observation, once in 247 s. Clients over
-    /// DTLS proved their address in the handshake.
+    /// By default the client answers a ping or returns an Echo value (RFC 9175 §2.4): one more
+    /// round trip before a large response or an observation, once in 247 s. Clients over DTLS
+    /// proved their address in the handshake.
     ///
-    /// Use [`SourceValidation::Off`] in networks without forged addresses. See
-    /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation).
-    ///
-    /// [`config`](Self::config) overwrites this setting, so call it first.
+    /// Use [`SourceValidation::Off`] in networks without forged addresses. [`config`](Self::config)
+    /// overwrites this setting,
+    /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation), so call it
+    /// first.
     ///
     /// ```
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -98,12 +96,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Sets the maximum number of waiting handlers, 1024 by default. Clients of one prefix (/16 for
-    /// IPv4, /32 for IPv6) may use no more than the remaining slots, so half of all if no other
-    /// client waits.
+    /// IPv4, /32 for IPv6) may use no more than the remaining slots, so at most half.
     ///
-    /// Handlers that complete without waiting always run. Beyond the limit, the request of a
-    /// handler that would wait is answered with 5.03 and Max-Age; one that is not idempotent, such
-    /// as POST, is refused before its handler starts.
+    /// Handlers that complete without waiting always run. Beyond the limit, a request whose handler
+    /// would wait is answered with 5.03 and Max-Age; one that is not idempotent, such as POST, is
+    /// refused before its handler starts.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.role.handlers.max = handlers;
         self
@@ -111,37 +108,37 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
     /// Runs each handler as its own task from the start.
     ///
-    /// By default a handler becomes a task only where it first waits; most handlers never wait.
-    /// Until then it delays all others, so a handler that computes for long or blocks its thread
-    /// stalls the server: move such work to [`tokio::task::spawn_blocking`], or spawn handlers on a
-    /// runtime with several threads. [`concurrency`](Self::concurrency) then counts all handlers,
-    /// and refuses those beyond it before they start.
+    /// By default a handler becomes a task only where it first waits; most never wait. Until then
+    /// it delays all others, so a handler that computes for long or blocks its thread stalls the
+    /// server: move such work to [`tokio::task::spawn_blocking`], or spawn handlers on a runtime
+    /// with several threads. [`concurrency`](Self::concurrency) then counts all handlers, and
+    /// refuses those beyond it before they start.
     pub fn spawn_handlers(mut self) -> Self {
         self.role.handlers.spawn = true;
         self
     }
 
-    /// Serves with this number of threads, each with its own socket at the same address
-    /// (SO_REUSEPORT), endpoint and runtime.
+    /// Serves with this number of threads, each with its own runtime, endpoint and socket at the
+    /// same address (SO_REUSEPORT).
     ///
     /// The default is 1 worker, a task on the caller's runtime. More require Linux.
     ///
     /// Use several if one core is not enough. The kernel distributes clients by the addresses and
     /// ports of both sides. A client whose address or port changes, as behind a NAT, may reach
-    /// another worker, without its state. Consequences:
+    /// another worker, without its state.
     ///
     /// - Handlers run concurrently and share the router's state. A [`Notifier`](super::Notifier)
     ///   reaches the observers of all workers: each runs the handler once per change. Tasks that a
     ///   handler spawns end with the server.
     /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are divided evenly among
-    ///   workers; clients may not be. Limits per peer stay whole, and each worker measures paths
-    ///   itself, up to [`Limits::paths`](crate::Limits::paths); a [`path_store`](Self::path_store)
+    ///   workers; clients may not be. Limits per peer stay whole. Each worker measures up to
+    ///   [`Limits::paths`](crate::Limits::paths) paths itself; a [`path_store`](Self::path_store)
     ///   merges these for the next start.
-    /// - [`Server::client`] has its own sockets, which serve no resources. A program that needs
-    ///   both roles at one address, as LwM2M does, has one worker.
+    /// - [`Server::client`] has its own sockets, which serve no resources. Both roles at one
+    ///   address, as for LwM2M, require one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would respond.
-    /// - Any program of the same user with SO_REUSEPORT could also bind the address and receive
-    ///   part of the clients. A server whose address is in use fails to start.
+    /// - Other programs of the same user could bind the address with SO_REUSEPORT and receive part
+    ///   of the clients. A server whose address is in use fails to start.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")]
@@ -167,8 +164,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Serves clients in DTLS sessions with pre-shared keys (RFC 7252 §9.1.3.1), and nothing
     /// unprotected: the server answers `coaps`, at port 5684 by default.
     ///
-    /// The function returns the key of an identity. It runs on the task that drives the socket, for
-    /// any bytes that an unauthenticated client sends; a panic counts as `None`. See
+    /// `keys` returns the key of an identity. It runs on the task that drives the socket, for any
+    /// bytes that an unauthenticated client sends; a panic counts as `None`. See
     /// [`security`](crate::security).
     ///
     /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
@@ -186,7 +183,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Requires a client certificate that these roots authenticate, in handshakes with the server's
+    /// Requires client certificates that these roots authenticate, in handshakes with the server's
     /// [`certificate`](Self::certificate).
     #[cfg(feature = "dtls")]
     pub fn client_roots(mut self, roots: Roots) -> Self {
@@ -195,12 +192,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Sets the maximum number of open DTLS sessions: 10 000 by default, divided among
-    /// [workers](Self::workers).
+    /// [workers](Self::workers). [`bind`](Self::bind) rejects 0.
     ///
     /// An idle session takes about 8 kB with a pre-shared key and 10 kB with a certificate. Beyond
-    /// the limit, a new session closes the idlest session of the host (IPv4 address, IPv6 /64) with
-    /// most sessions, in the network (IPv4 /16, IPv6 /32) with most sessions. [`bind`](Self::bind)
-    /// rejects 0.
+    /// the limit, a new session closes the idlest session of the busiest host (IPv4 address, IPv6
+    /// /64) in the busiest network (IPv4 /16, IPv6 /32), by sessions.
     #[cfg(feature = "dtls")]
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.settings.security.max_sessions = Some(sessions);
@@ -208,25 +204,24 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Sets the maximum number of open DTLS sessions per pre-shared key identity and
-    /// [worker](Self::workers): unlimited by default. Beyond the limit, a new session closes the
-    /// idlest one of the identity. [`bind`](Self::bind) rejects 0.
+    /// [worker](Self::workers): unlimited by default. Beyond it, a new session closes the
+    /// identity's idlest one. [`bind`](Self::bind) rejects 0.
     #[cfg(feature = "dtls")]
     pub fn max_sessions_per_identity(mut self, sessions: usize) -> Self {
         self.settings.security.max_sessions_per_identity = Some(sessions);
         self
     }
 
-    /// Opens DTLS sessions with a pre-shared key for `coaps` requests of the server's
-    /// [`client`](Server::client), as [`ClientBuilder::psk`](crate::client::ClientBuilder::psk)
-    /// does for other clients. The identity has 1 to 1024 bytes.
+    /// Sets a pre-shared key for DTLS sessions that the server's [`client`](Server::client) opens
+    /// for `coaps` requests. The identity has 1 to 1024 bytes.
     ///
-    /// The server's routes answer requests of the peer through such a session: an LwM2M device
-    /// registers at its server and is then managed through the same session. Their
-    /// [`Identity`](crate::security::Identity) is the one given here.
+    /// The peer's requests in such a session reach the server's routes, with this
+    /// [`Identity`](crate::security::Identity): an LwM2M device registers at its server and is then
+    /// managed through the same session.
     ///
-    /// This does not accept sessions: clients open sessions only with the credentials of
-    /// [`psk`](Self::psk) and [`certificate`](Self::certificate). Without these two the server also
-    /// answers `coap`, unless [`secured_only`](Self::secured_only) is set.
+    /// Clients open sessions only with the credentials of [`psk`](Self::psk) and
+    /// [`certificate`](Self::certificate). Without these two the server also answers `coap`, unless
+    /// [`secured_only`](Self::secured_only) is set.
     ///
     /// ```
     /// use conche::Server;
@@ -254,9 +249,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self.open_with_psk(&everywhere(), identity, key)
     }
 
-    /// Like [`outgoing_psk`](Self::outgoing_psk), for the servers of a prefix. The longest matching
-    /// prefix applies. Use a different identity per peer, since requests and responses name their
-    /// sender by identity alone.
+    /// Like [`outgoing_psk`](Self::outgoing_psk), for servers in a prefix. The longest matching
+    /// prefix applies. Use one identity per peer: requests and responses name their sender by
+    /// identity alone.
     ///
     /// # Errors
     /// As for [`outgoing_psk`](Self::outgoing_psk).
@@ -270,13 +265,11 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Opens DTLS sessions with servers that present a certificate, for `coaps` requests of the
-    /// server's [`client`](Server::client), as
-    /// [`ClientBuilder::roots`](crate::client::ClientBuilder::roots) does for other clients.
+    /// Sets the roots that authenticate servers by certificate, for DTLS sessions that the server's
+    /// [`client`](Server::client) opens for `coaps` requests.
     ///
-    /// These roots must authenticate the certificate, and it must contain the host of the URI. An
-    /// [`outgoing_psk`](Self::outgoing_psk) for the same server takes precedence. Requests from the
-    /// peer are served as described there.
+    /// The certificate must contain the host of the URI. An [`outgoing_psk`](Self::outgoing_psk)
+    /// for the same server takes precedence. The peer's requests are served as described there.
     #[cfg(feature = "dtls")]
     pub fn outgoing_roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
@@ -291,8 +284,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Serves a client with these keys, whose requests and responses are protected (OSCORE, RFC
-    /// 8613). Call it once per client; their IDs or ID contexts must differ.
+    /// Serves a client with these keys (OSCORE, RFC 8613). Call it once per client; their IDs or ID
+    /// contexts must differ.
     ///
     /// Handlers read the client's [`Identity`](crate::oscore::Identity). Unprotected requests are
     /// served as well, except behind [`RequireSecured`](super::RequireSecured) or with
@@ -306,8 +299,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Accepts EDHOC key exchanges (RFC 9528) from clients that this party knows, at
     /// `/.well-known/edhoc` or combined with their first request (RFC 9668).
     ///
-    /// Unprotected requests are served as well, as with [`oscore`](Self::oscore).
-    /// [`edhoc`](crate::edhoc) has an example.
+    /// Unprotected requests are served as with [`oscore`](Self::oscore). [`edhoc`](crate::edhoc)
+    /// has an example.
     #[cfg(feature = "edhoc")]
     pub fn edhoc(mut self, party: crate::edhoc::Party) -> Self {
         self.settings.edhoc.served = Some(party);
@@ -315,24 +308,22 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Answers a request with 4.01 unless OSCORE keys or a DTLS session authenticate its sender.
-    /// Without credentials that authenticate clients the server fails to start, with a
-    /// [`ConfigError`].
+    /// Starting without such credentials is a [`ConfigError`].
     #[cfg(any(feature = "dtls", feature = "oscore"))]
     pub fn secured_only(mut self) -> Self {
         self.settings.secured_only = true;
         self
     }
 
-    /// Caches responses to the server's [`client`](Server::client) within these limits, as
-    /// [`cache`](crate::client::ClientBuilder::cache) does for other clients. Off by default.
+    /// Caches responses to the server's [`client`](Server::client), as
+    /// [`cache`](crate::client::ClientBuilder::cache) does. Off by default.
     pub fn client_cache(mut self, limits: CacheLimits) -> Self {
         self.role.client_cache = Some(limits);
         self
     }
 
     /// Starts the server on a UDP address, such as `"[::]:5683"` for all addresses of both IP
-    /// versions. Port 0 selects a free port. Of several addresses, the first that can be bound is
-    /// used.
+    /// versions. Port 0 selects a free port. The first address that can be bound is used.
     ///
     /// # Errors
     /// If a route or a setting is invalid, or the address cannot be bound.

@@ -1,9 +1,9 @@
 //! CoAP server: a tour.
 //!
 //! A [`Server`] is a socket with a [`Router`], which maps each request by path to a [`Resource`]
-//! and by method to a [`Handler`], an async function. Its arguments are extracted from the request,
-//! and its result becomes the response. The API follows axum, except that a handler receives a
-//! complete request and returns a complete response.
+//! and by method to a [`Handler`]: an async function with arguments extracted from the request,
+//! whose result becomes the response. The API follows axum, except that requests and responses are
+//! complete.
 //!
 //! # Routing
 //!
@@ -30,14 +30,14 @@
 //! ```
 //!
 //! The server provides `/.well-known/core`, which lists routes without captures. Contradictory
-//! routes are an error of [`ServerBuilder::bind`], as is a handler whose number of captures differs
-//! from its route's.
+//! routes, and a handler whose number of captures differs from its route's, are errors of
+//! [`ServerBuilder::bind`].
 //!
 //! # Extracting
 //!
-//! Arguments are extracted from the request; if one cannot be, its error response is sent and the
-//! handler does not run. [`extract`] lists them with their codes, and shows how to write one.
-//! Arguments that consume the request come last.
+//! If an argument cannot be extracted, its error response is sent and the handler does not run.
+//! [`extract`] lists the arguments with their codes, and shows how to write one. Arguments that
+//! consume the request come last.
 //!
 //! ```
 //! use conche::server::{Conditions, Path, Peer, Query, Rejection, Router, Text, put};
@@ -59,11 +59,11 @@
 //! ```
 //!
 //! A request with If-Match or If-None-Match reaches only handlers that take [`Conditions`]; others
-//! do not recognise these critical options, so the response is 4.02.
+//! answer these critical options with 4.02.
 //!
 //! # Answering
 //!
-//! A handler returns a type that implements [`IntoResponse`]: a text, bytes, a pair of
+//! A handler returns a type that implements [`IntoResponse`]: text, bytes, a pair of
 //! [`ContentFormat`](crate::ContentFormat) and bytes, a [`Code`](crate::Code) alone or with one of
 //! these, `()`, an [`Option`] (4.04), a [`Result`], or a [`Response`] with any options. Without an
 //! explicit code, it follows from the method. A representation in a format that the client does not
@@ -86,9 +86,8 @@
 //!
 //! # State
 //!
-//! Handlers share the state of their router; [`State`] is a clone of it, or of a part that
-//! [`FromRef`] returns. A `Router<S>` lacks its state; only a `Router`, which lacks none, can be
-//! served.
+//! Handlers share their router's state; [`State`] is a clone of it, or of a part that [`FromRef`]
+//! returns. A `Router<S>` lacks its state; only a `Router` can be served.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -110,9 +109,8 @@
 //!
 //! # Observing
 //!
-//! Clients may observe a resource with a [`Notifier`] (RFC 7641). On a change, the handler runs
-//! once for all equal observations, and its response is sent to each observer when the path to it
-//! has room.
+//! A [`Notifier`] makes a resource observable (RFC 7641). On a change, the handler runs once for
+//! all equal observations, and its response is sent to each observer when the path to it has room.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -139,8 +137,8 @@
 //!
 //! # JSON and CBOR
 //!
-//! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. The feature
-//! `serde`, which both include, allows structs in [`Query`].
+//! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. Both include
+//! the feature `serde`, which allows structs in [`Query`].
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -164,9 +162,9 @@
 //! # Layers
 //!
 //! [`Router::layer`] and [`Resource::layer`] wrap handlers in [`tower`](https://docs.rs/tower)
-//! layers, `tower`'s or your own. [`from_fn`] makes a layer from an async function, and
-//! [`handle_error`] turns the errors of services such as `tower`'s timeout into responses. For
-//! tests without a socket, use [`Router::into_service`].
+//! layers. [`from_fn`] makes a layer from an async function, and [`handle_error`] turns the errors
+//! of services such as `tower`'s timeout into responses. [`Router::into_service`] allows tests
+//! without a socket.
 //!
 //! ```
 //! use conche::server::{Next, Request, Response, Router, from_fn, get};
@@ -185,8 +183,8 @@
 //!
 //! # Errors
 //!
-//! An error is a response. [`Rejection`] carries a text for humans; custom error types implement
-//! [`IntoResponse`], so that handlers can use `?`:
+//! [`Rejection`] carries a code and a text for humans; custom error types implement
+//! [`IntoResponse`]:
 //!
 //! ```
 //! use conche::Code;
@@ -229,20 +227,21 @@
 //!
 //! # Limits
 //!
-//! Payloads larger than a message are transferred block-wise (RFC 7959): the handler receives the
-//! whole payload and returns the whole response. Both may have 64 KiB, which
-//! [`ServerBuilder::body_limit`] changes; [`Router::max_payload`] sets a lower limit for payloads,
-//! beyond which the response is 4.13. [`ServerBuilder::concurrency`] bounds the waiting handlers;
-//! beyond it the response is 5.03. Stream bodies that are larger than memory: [`BodyStream`]
-//! receives a payload of any size, and [`Response::stream`] sends one. A handler that computes for
-//! long delays all others, so move such work to `tokio::task::spawn_blocking`.
+//! Payloads larger than a message are transferred block-wise (RFC 7959). Payload and response may
+//! each have 64 KiB, which [`ServerBuilder::body_limit`] changes; [`Router::max_payload`] sets a
+//! lower limit for payloads, beyond which the response is 4.13. [`BodyStream`] receives a payload
+//! of any size, and [`Response::stream`] sends one.
+//!
+//! [`ServerBuilder::concurrency`] bounds the waiting handlers; beyond it the response is 5.03. A
+//! handler that computes for long delays all others, so move such work to
+//! `tokio::task::spawn_blocking`.
 //!
 //! # Congestion control
 //!
-//! Congestion control governs separate responses and notifications, which a server retransmits as a
-//! client does its requests. [`ServerBuilder::controller`] selects a controller for all clients,
-//! and [`ServerBuilder::controller_for`] one for a prefix. [`cc`](crate::cc) lists them; your own
-//! implements its trait [`Controller`](crate::cc::Controller).
+//! A server retransmits separate responses and notifications under congestion control, as a client
+//! does its requests. [`ServerBuilder::controller`] selects a controller for all clients, and
+//! [`ServerBuilder::controller_for`] one for a prefix. [`cc`](crate::cc) lists them and defines the
+//! trait [`Controller`](crate::cc::Controller).
 
 mod builder;
 mod workers;
@@ -298,7 +297,7 @@ impl Server {
         self.workers.first().local()
     }
 
-    /// Returns the counters of its endpoint, summed over all [workers](ServerBuilder::workers).
+    /// Returns the counters of its endpoints, summed over all [workers](ServerBuilder::workers).
     pub async fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for handle in self.workers.handles() {
@@ -307,11 +306,10 @@ impl Server {
         sum
     }
 
-    /// Returns OpenMetrics text: counters, gauges, and the path state of up to `destinations`
-    /// destinations, the busiest first.
+    /// Returns OpenMetrics text: counters, gauges, and the path state of the `destinations` busiest
+    /// destinations. See [`metrics`](crate::metrics).
     ///
-    /// All destinations with state are scanned in batches, which do not hold up traffic; with 0,
-    /// none are scanned. See [`metrics`](crate::metrics).
+    /// All destinations are scanned in batches between traffic; with 0, none are.
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::driver::metrics(self.workers.handles(), destinations).await
@@ -327,27 +325,26 @@ impl Server {
         None
     }
 
-    /// Discards the path state of a client, including state shared by its neighbours. Outstanding
-    /// separate responses keep their timers.
+    /// Discards the path state of a client, including state that it shares with neighbours.
+    /// Outstanding separate responses keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.workers.handles() {
             handle.reset_path(peer).await;
         }
     }
 
-    /// Returns a client that sends from this server's socket, so that both roles have one address,
-    /// as LwM2M requires. It has the server's settings, and ends with the server. Each call returns
-    /// a clone of the same client.
+    /// Returns a client that sends from this server's socket, for protocols such as LwM2M that need
+    /// both roles at one address. It has the server's settings and ends with the server. Each call
+    /// returns a clone of the same client.
     ///
     /// Over `coaps` it opens sessions with the credentials of
     /// [`outgoing_psk`](ServerBuilder::outgoing_psk) and
-    /// [`outgoing_roots`](ServerBuilder::outgoing_roots). A session that a client of the server
-    /// opened carries only requests that name that client's identity with
+    /// [`outgoing_roots`](ServerBuilder::outgoing_roots). Sessions that clients of the server
+    /// opened carry only requests with their identity in
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer).
     ///
     /// With several [workers](ServerBuilder::workers) the client has its own sockets and outlives
-    /// the server, because a response to the server's address could arrive at a worker that did not
-    /// send the request.
+    /// the server: a response to the server's address could arrive at another worker.
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
@@ -364,7 +361,7 @@ impl Server {
         self.workers.all_ended().await;
     }
 
-    /// Waits until the server ends, which is forever unless its task fails.
+    /// Waits until the server ends, which is forever unless its task fails. Cancel safe.
     ///
     /// ```no_run
     /// # async fn example(mut server: conche::Server) -> Result<(), Box<dyn std::error::Error>> {
@@ -378,11 +375,11 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// Why the server ended, unless it was shut down. Later calls return the same. Cancel safe.
-    /// With several [workers](ServerBuilder::workers), the first that ends is reported at once; the
-    /// others continue, but the kernel redistributes half or more of their clients, which then
-    /// reach a worker without their deduplication state and observations. If that is not
-    /// acceptable, shut the server down.
+    /// Why the server ended, unless it was shut down; the same on later calls. With several
+    /// [workers](ServerBuilder::workers), the first that ends is reported at once. The others
+    /// continue, but the kernel redistributes half or more of their clients, which then reach a
+    /// worker without their deduplication state and observations. To avoid that, shut the server
+    /// down.
     pub async fn wait(&mut self) -> Result<(), Stopped> {
         if self.ended.is_none() {
             self.ended = Some(self.workers.ended().await);
@@ -398,7 +395,7 @@ pub enum Stopped {
     /// The task that drives its socket panicked, which is a bug in this crate.
     #[error("the task that drives the server's socket panicked: {0}")]
     Panicked(String),
-    /// The runtime that it was started on has ended.
+    /// The runtime that it was started on ended.
     #[error("the runtime that the server was started on has ended")]
     Runtime,
 }

@@ -1,5 +1,5 @@
-//! The drivers of a server: one on the caller's runtime, or several, each with its own thread,
-//! runtime, socket and endpoint, which share only the address.
+//! The drivers of a server: one on the caller's runtime, or several that share only the address,
+//! each with its own thread, runtime, socket and endpoint.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,7 +18,6 @@ use crate::driver::{Handle, ShutdownBarrier};
 use crate::error::StartError;
 use crate::socket::{Binding, Role, Socket, could_have_alone};
 
-/// Dropping them stops them at once.
 #[derive(Debug)]
 pub(super) struct Workers {
     first: Handle,
@@ -26,7 +25,7 @@ pub(super) struct Workers {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// A client on the server's socket may live longer.
+/// A client on the server's socket may outlive the server.
 impl Drop for Workers {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
@@ -54,9 +53,9 @@ impl Workers {
         served.handlers.max = served.handlers.max.div_ceil(count);
         // Another server that shares the address would silently receive part of the clients.
         could_have_alone(address, setup.settings.interface.as_deref())?;
-        // Each socket that is opened makes the kernel redistribute clients, so a duplicate could
-        // arrive at another socket than its original. Nothing is served before all are open;
-        // datagrams received before are discarded.
+        // Opening a socket makes the kernel redistribute clients, so a duplicate could arrive at
+        // another socket than its original. All are therefore open before any serves; datagrams
+        // received until then are discarded.
         let first = WorkerSlot::open(&setup, address)?;
         let address = first.socket.local();
         let others = (1..count).map(|_| WorkerSlot::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
@@ -105,7 +104,6 @@ impl Workers {
 
     pub(super) async fn all_ended(&mut self) {
         while !self.tasks.is_empty() {
-            // A panicked task has ended, too.
             let _ = self.ended().await;
         }
     }
@@ -127,8 +125,8 @@ impl WorkerSlot {
     }
 }
 
-/// A runtime that can be dropped anywhere, also on a thread of another runtime, where dropping a
-/// [`Runtime`] panics.
+/// A runtime that can be dropped on a thread of another runtime, where dropping a [`Runtime`]
+/// panics.
 struct WorkerRuntime(Option<Runtime>);
 
 impl WorkerRuntime {
@@ -136,7 +134,6 @@ impl WorkerRuntime {
         self.0.as_ref().map(Runtime::enter)
     }
 
-    /// The thread ends with the driver.
     fn start(
         self,
         setup: &Setup,
@@ -169,14 +166,13 @@ impl Drop for WorkerRuntime {
     }
 }
 
-/// Divides valid limits among `count` endpoints. A share that would be too small to work with is
-/// larger.
+/// Divides valid limits among `count` endpoints, except for shares too small to work with.
 ///
-/// These stay whole: limits of one peer or one request, as a peer is served by one endpoint; paths,
-/// which each endpoint measures by itself; requests to groups, which arrive at one socket; and
-/// outputs, which wait only until the driver polls.
+/// Not divided: limits of one peer or request, since one endpoint serves each peer; paths, which
+/// each endpoint measures; requests to groups, which arrive at one socket; and outputs, which wait
+/// only until the driver polls.
 fn divide(limits: &Limits, count: usize) -> Limits {
-    // Without `..`, so that a new limit does not compile until it is handled here.
+    // No `..`: a new limit does not compile until it is handled here.
     let &Limits {
         peers,
         queue_per_peer,
@@ -201,11 +197,10 @@ fn divide(limits: &Limits, count: usize) -> Limits {
         outputs,
     } = limits;
     let part = |whole: usize| whole.div_ceil(count);
-    // At least a few replies or bodies; otherwise none could be kept or reassembled.
+    // Room for at least a few replies or bodies.
     let replies = deduplication_bytes.min(4 * (message_bytes + 128));
     let bodies = assembly_bytes.min(body_bytes.saturating_mul(4));
-    // At least a few block-wise requests with the longest token; otherwise none of these would ever
-    // be served.
+    // Room for at least a few block-wise requests with the longest token.
     let requests = incoming.min(8 * (1 + message_bytes.div_ceil(128)));
     Limits {
         peers: part(peers),

@@ -1,4 +1,4 @@
-//! Layers: [`from_fn`] and [`handle_error`], [`RequireFresh`] (RFC 9175) and [`RequireSecured`]. Also
+//! Layers: [`from_fn`], [`handle_error`], [`RequireFresh`] (RFC 9175) and [`RequireSecured`]. Also
 //! [`Identity`] as a handler argument.
 
 use std::fmt;
@@ -18,7 +18,7 @@ use super::{HandlerFuture, IntoResponse, Request, Response};
 use crate::refusal;
 use crate::security::Identity;
 
-/// Makes a layer from an async function of a request and [`Next`], which calls the inner handler.
+/// Makes a layer from an async function of a request and [`Next`].
 ///
 /// ```
 /// use conche::server::{Extension, Next, Request, Response, Router, from_fn, get};
@@ -42,9 +42,9 @@ use crate::security::Identity;
 /// let router: Router = Router::new().route("/floor", get(floor)).layer(from_fn(locate));
 /// ```
 ///
-/// An authorizing layer must pass requests that [run for observers](Request::is_for_observers):
-/// each observer's [`Identity`](crate::security::Identity) was checked at registration. Refusing
-/// them ends the observations.
+/// Authorizing layers must pass requests that [run for observers](Request::is_for_observers): each
+/// observer's [`Identity`](crate::security::Identity) was checked at registration. Refusing them
+/// ends the observations.
 ///
 /// ```
 /// # #[cfg(feature = "dtls")] {
@@ -103,8 +103,8 @@ where
     }
 }
 
-/// Makes a layer that turns the errors of inner services into responses. Services that may fail,
-/// such as `tower`'s timeout, require it.
+/// Makes a layer that turns errors of inner services into responses. Services that may fail, such
+/// as `tower`'s timeout, require it. In a `tower::ServiceBuilder` it precedes their layers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -118,8 +118,6 @@ where
 /// let in_time = ServiceBuilder::new().layer(late).layer(TimeoutLayer::new(Duration::from_secs(5)));
 /// let router: Router = Router::new().route("/", get(async || "at once")).layer(in_time);
 /// ```
-///
-/// In a `tower::ServiceBuilder` it precedes the layers whose errors it handles.
 pub fn handle_error<F>(function: F) -> HandleError<F> {
     HandleError(function)
 }
@@ -153,12 +151,12 @@ impl<F> fmt::Debug for HandleError<F> {
     }
 }
 
-/// A layer that passes only fresh requests: those with an Echo option (RFC 9175 §2) whose value the
-/// server recently sent to this client. Others are answered with 4.01 and an Echo value, with which
+/// A layer that passes only fresh requests: those with an Echo value (RFC 9175 §2) that the server
+/// recently sent to this client. Others are answered with 4.01 and an Echo value, with which
 /// [`Client`](crate::Client) repeats them.
 ///
-/// Recorded or delayed requests then have no effect after that time; neither have requests from
-/// forged addresses. The cost is a round trip, and no memory per client.
+/// Recorded or delayed requests, and those from forged addresses, then have no effect. The cost is
+/// a round trip; no memory is kept per client.
 ///
 /// ```
 /// use std::time::Duration;
@@ -248,7 +246,7 @@ impl<S> FromRequestParts<S> for crate::oscore::Identity {
 }
 
 fn missing_identity(request: &Request) -> Rejection {
-    // Logged once, as each change of an observed resource would repeat it.
+    // Once, as each change of an observed resource would repeat it.
     static SAID: Once = Once::new();
     if request.is_for_observers() {
         SAID.call_once(|| warn!(
@@ -260,11 +258,10 @@ fn missing_identity(request: &Request) -> Rejection {
     unprotected()
 }
 
-/// A layer that passes only requests authenticated by OSCORE keys or a DTLS session. Others are
-/// answered with 4.01.
+/// A layer that answers requests with 4.01 unless OSCORE keys or a DTLS session authenticate them.
 ///
-/// Runs of a [`Notifier`](super::Notifier) pass, as the registrations did. Like any layer it does
-/// not apply to `/.well-known/core`, which is public.
+/// Runs of a [`Notifier`](super::Notifier) pass, as the registrations did. Like all layers it does
+/// not apply to the public `/.well-known/core`.
 ///
 /// ```
 /// use conche::server::{RequireSecured, Router, get, put};

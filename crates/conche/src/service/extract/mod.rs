@@ -1,28 +1,27 @@
-//! Handler arguments, extracted from the request before the handler runs.
+//! Handler arguments, extracted from requests.
 //!
-//! These implement [`FromRequestParts`], which reads the request, and can be any argument:
+//! Implementations of [`FromRequestParts`], which reads the request, can be any argument:
 //!
 //! - [`Path`]: captures of the route. Error: 4.04.
 //! - [`Query`]: query arguments, one by one or as a struct (feature `serde`). Error: 4.00.
 //! - [`State`]: the router's state, or a part of it.
 //! - [`Peer`]: the sender's address.
-//! - [`Identity`](crate::security::Identity): the sender, as authenticated (features `dtls`,
-//!   `oscore`). Error: 4.01.
-//! - [`Conditions`]: If-Match and If-None-Match. Without this argument, unsafe requests with a
-//!   condition are answered with 4.02.
+//! - [`Identity`](crate::security::Identity): the authenticated sender (features `dtls`, `oscore`).
+//!   Error: 4.01.
+//! - [`Conditions`]: If-Match and If-None-Match. Without it, unsafe requests with a condition are
+//!   answered with 4.02.
 //! - [`Extension`]: a value attached by a layer. Error: 5.00.
 //!
-//! These implement [`FromRequest`], which consumes the request, and must be the last argument:
+//! Implementations of [`FromRequest`], which consumes the request, must be the last argument:
 //!
 //! - [`Payload`], [`Bytes`]: the payload, without copying.
 //! - [`Text`], [`String`]: the payload as text. Errors: 4.15, 4.00.
-//! - `Json`, `Cbor`: the payload as a type of the program (features `json`, `cbor`). Errors: 4.15,
-//!   4.00.
+//! - `Json`, `Cbor`: the payload decoded (features `json`, `cbor`). Errors: 4.15, 4.00.
 //! - [`BodyStream`]: the payload as a stream of any size.
 //! - [`Request`]: the whole request.
 //!
-//! A [`Result`] of either kind is the argument or its error. A custom extractor implements one of
-//! the traits. It reads options with [`Request::message`], such as `request.message().uint(number)`.
+//! A [`Result`] of either kind is the argument or its error. Custom extractors implement one of the
+//! traits, and read options with [`Request::message`], such as `request.message().uint(number)`.
 //!
 //! ```
 //! use conche::Code;
@@ -44,7 +43,7 @@
 //! let router: Router = Router::new().route("/hello", get(async |Client(name): Client| format!("hello, {name}")));
 //! ```
 //!
-//! Extraction is not async: it runs when the request is complete, or for [`BodyStream`] at the
+//! Extraction is not async. It runs when the request is complete, or for [`BodyStream`] at the
 //! first block. Code that waits, as for a database, belongs in a handler or a layer.
 
 #[cfg(feature = "cbor")]
@@ -90,13 +89,13 @@ pub trait FromRequestParts<S, M = marker::Plain>: Sized {
     /// Extracts the argument.
     ///
     /// # Errors
-    /// The response to send instead of running the handler.
+    /// The response to send in place of the handler's.
     fn from_request_parts(request: &Request, state: &S) -> Result<Self, Self::Rejection>;
 }
 
 /// The last argument of a handler, which may consume the request.
 ///
-/// `M` distinguishes implementations that could apply to the same type; your own omit it.
+/// `M` is as for [`FromRequestParts`].
 pub trait FromRequest<S, M = marker::Consuming>: Sized {
     /// The response if extraction fails.
     type Rejection: IntoResponse;
@@ -107,7 +106,7 @@ pub trait FromRequest<S, M = marker::Consuming>: Sized {
     /// Extracts the argument.
     ///
     /// # Errors
-    /// The response to send instead of running the handler.
+    /// The response to send in place of the handler's.
     fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection>;
 }
 
@@ -146,7 +145,7 @@ pub mod marker {
     pub enum Several {}
 }
 
-/// An argument that reads the request may also be the last one.
+/// An argument that reads the request may also come last.
 impl<S, M, T: FromRequestParts<S, M>> FromRequest<S, (marker::Parts, M)> for T {
     type Rejection = T::Rejection;
 
@@ -188,9 +187,8 @@ impl<S> FromRequest<S> for Request {
     }
 }
 
-/// A clone of the router's state, or of a part that [`FromRef`] returns.
-///
-/// Put state that is expensive to clone, or that handlers change, in an [`Arc`](std::sync::Arc).
+/// A clone of the router's state, or of a part that [`FromRef`] returns. Wrap state that is
+/// expensive to clone, or changes, in an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use conche::server::extract::FromRef;
@@ -219,7 +217,7 @@ impl<S> FromRequest<S> for Request {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State<T>(pub T);
 
-/// A value obtained from a reference to a state `T`. Implemented for the whole by cloning.
+/// A value obtained from a state `T`. Implemented for the whole state by cloning.
 pub trait FromRef<T> {
     /// Returns the value.
     fn from_ref(whole: &T) -> Self;
@@ -265,8 +263,8 @@ impl<S> FromRequestParts<S> for Peer {
     }
 }
 
-/// A clone of a value that a layer attached with [`Request::extend`]. Without it the response is
-/// 5.00, and the log names the missing type.
+/// A clone of a value attached with [`Request::extend`]. Without it the response is 5.00, and the
+/// log names the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extension<T>(pub T);
 
@@ -289,8 +287,8 @@ impl<T> Deref for Extension<T> {
     }
 }
 
-/// Why an argument cannot be extracted: a response code and its diagnostic payload for humans (RFC
-/// 7252 §5.5.2).
+/// A response code and diagnostic payload for humans (RFC 7252 §5.5.2), if an argument cannot be
+/// extracted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", Escaped(message))]
 pub struct Rejection {
@@ -298,13 +296,12 @@ pub struct Rejection {
     message: String,
 }
 
-/// Maximum bytes of the text: most texts quote the request, and a peer must not make a response
-/// large.
+/// Maximum bytes of the text. Most texts quote the request, and must not amplify it.
 const LONGEST: usize = 256;
 
 impl Rejection {
-    /// Returns a rejection. The text, truncated to 256 bytes, should name the error, its position
-    /// and the expected value.
+    /// Returns a rejection. The text, truncated to 256 bytes, names the error, its position and the
+    /// expected value.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         const CUT: &str = "…";
         let mut message = message.into();
@@ -334,7 +331,7 @@ impl From<Rejection> for Response {
     }
 }
 
-/// Requirements of an argument on its route. A server that cannot meet them does not start.
+/// Requirements of an argument on its route. A server that cannot meet them fails to start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     conditions: bool,
@@ -346,14 +343,14 @@ impl Requirements {
     /// No requirements.
     pub const NOTHING: Self = Self { conditions: false, stream: false, captures: None };
 
-    /// The argument checks If-Match and If-None-Match. Otherwise requests with these critical
-    /// options are answered with 4.02 (RFC 7252 §5.4.1).
+    /// The argument checks If-Match and If-None-Match. Without it, these critical options are
+    /// answered with 4.02 (RFC 7252 §5.4.1).
     pub const CONDITIONS: Self = Self { conditions: true, ..Self::NOTHING };
 
-    /// The argument streams the payload. Block-wise requests are handled from their first block on.
+    /// The argument streams the payload: block-wise requests are handled from their first block on.
     pub const STREAM: Self = Self { stream: true, ..Self::NOTHING };
 
-    /// The argument takes all captures of the route, which must be `count`.
+    /// The argument takes all captures of a route with `count` of them.
     #[must_use]
     pub const fn captures(count: usize) -> Self {
         Self { captures: Some(count), ..Self::NOTHING }

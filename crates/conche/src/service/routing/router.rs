@@ -1,4 +1,4 @@
-//! [`Router`]: the resources of a server by path, and the dispatch of requests to them.
+//! [`Router`]: the resources of a server by path, and their dispatch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,18 +21,17 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// The resources of a server by path.
 ///
 /// A route is an absolute path. A segment `{name}` matches any one segment, and a last segment
-/// `{*name}` matches all remaining ones, at least one; the handler receives their values with
+/// `{*name}` all remaining ones, at least one; the handler receives their values with
 /// [`Path`](crate::server::Path). A literal segment takes precedence over `{name}`, and that over
 /// `{*name}`. An encoded slash does not separate segments, and a trailing slash is an additional,
 /// empty segment.
 ///
 /// A path without a route is answered with 4.04 or by the [`fallback`](Self::fallback), a method
-/// without a handler with 4.05, a payload beyond the limit with 4.13. Conditions of GET and FETCH
-/// are compared with the handler's response, which becomes 4.12, or 2.03 for an ETag that the
-/// client has. Handlers of other methods must check conditions
-/// ([`Conditions`](crate::server::Conditions)); otherwise the response is 4.02. GET
-/// `/.well-known/core` lists the resources (RFC 6690), filtered by query, unless there is a route
-/// for it without captures.
+/// without a handler with 4.05, a payload beyond the limit with 4.13. For GET and FETCH, the router
+/// checks conditions against the handler's response, which becomes 4.12, or 2.03 for an ETag that
+/// the client has. Handlers of other methods must check [`Conditions`](crate::server::Conditions);
+/// otherwise the response is 4.02. GET `/.well-known/core` lists the resources (RFC 6690), filtered
+/// by query, unless a route without captures is there.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
@@ -45,13 +44,13 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// ```
 ///
 /// `S` is the state that its handlers still lack; [`with_state`](Self::with_state) provides it. A
-/// `Router`, which is a `Router<()>`, lacks none.
+/// `Router<()>` lacks none.
 #[must_use]
 pub struct Router<S = ()> {
     pub(super) entries: Vec<Entry<S>>,
     pub(super) tree: Node,
     pub(super) fallbacks: Vec<Fallback<S>>,
-    /// Layered 4.04 responses by prefix, if there are layers.
+    /// Layered 4.04 responses by prefix.
     pub(super) not_found_layers: Vec<Fallback<S>>,
     pub(super) max_payload: Option<usize>,
     mistake: Option<RouteError>,
@@ -98,12 +97,12 @@ impl<S> Router<S> {
         if is_there { self } else { self.route(path, resource) }
     }
 
-    /// Adds all resources of another router below a prefix. The router's `/` becomes the prefix
-    /// itself, and captures of the prefix precede those of its routes.
+    /// Adds all resources of another router below a prefix, which replaces the router's `/`.
+    /// Captures of the prefix come first.
     ///
-    /// Unmatched paths below the prefix go to its fallback, or else to this router's, or else
-    /// become a 4.04 through its layers. The lower of both payload limits applies to its resources
-    /// and its fallback.
+    /// Unmatched paths below the prefix go to its fallback, else to this router's, else become a
+    /// 4.04 through its layers. The lower of both payload limits applies to its resources and
+    /// fallback.
     ///
     /// ```
     /// use conche::server::{Path, Router, get};
@@ -131,20 +130,19 @@ impl<S> Router<S> {
         })
     }
 
-    /// Adds all resources of another router at their own paths. Its payload limit still applies to
-    /// them.
+    /// Adds all resources of another router at their own paths, with its payload limit.
     pub fn merge(self, router: Self) -> Self {
         self.attempt(|outer| outer.absorb(router, None))
     }
 
-    /// Answers payloads larger than `bytes` with 4.13, once they are complete. Unlimited by
-    /// default; the server's [`body_limit`](crate::server::ServerBuilder::body_limit) is enforced
-    /// as soon as it is exceeded.
+    /// Answers larger complete payloads with 4.13. Unlimited by default; the server's
+    /// [`body_limit`](crate::server::ServerBuilder::body_limit) is enforced as soon as it is
+    /// exceeded.
     pub fn max_payload(self, bytes: usize) -> Self {
         Self { max_payload: Some(bytes), ..self }
     }
 
-    /// The first error is reported.
+    /// Keeps the first error.
     fn attempt(mut self, change: impl FnOnce(&mut Self) -> Result<(), RouteError>) -> Self {
         if self.mistake.is_none() {
             self.mistake = change(&mut self).err();
@@ -221,7 +219,7 @@ impl<S> Router<S> {
 }
 
 impl<S: Send + Sync + 'static> Router<S> {
-    /// Answers unmatched paths, with any method, instead of 4.04. The fallback of a nested router
+    /// Answers unmatched paths, with any method, instead of 4.04. A nested router's fallback
     /// applies below its prefix. [`Request::message`](crate::server::Request::message) has the
     /// path.
     pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
@@ -233,8 +231,8 @@ impl<S: Send + Sync + 'static> Router<S> {
     ///
     /// Each handler is wrapped separately: a concurrency limit applies to each, unless the layer
     /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does. The router's own refusals
-    /// (4.02, 4.13) and the list of resources bypass layers. A layer whose service fails needs a
-    /// [`handle_error`](crate::server::handle_error) around it.
+    /// (4.02, 4.13) and the list of resources bypass layers. Layers whose service fails require
+    /// [`handle_error`](crate::server::handle_error).
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
@@ -341,10 +339,10 @@ impl<S> fmt::Debug for Router<S> {
     }
 }
 
-/// The well-known location of RFC 6690 §4.
+/// RFC 6690 §4.
 const WELL_KNOWN: [&[u8]; 2] = [b".well-known", b"core"];
 
-/// The other way to write the path `/` (RFC 7252 §6.5).
+/// The path `/` in another form (RFC 7252 §6.5).
 const EMPTY_SEGMENT: [&[u8]; 1] = [b""];
 
 impl Router {
@@ -487,7 +485,6 @@ fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fall
     around.max_by_key(|fallback| fallback.prefix.segments.len())
 }
 
-/// Through layers if there are some.
 fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> Called<Router> {
     layers.map_or_else(|| Called::Ready(Response::new(code)), |handler| Called::Pending(handler.call(request)))
 }
@@ -496,20 +493,20 @@ enum Match<'a> {
     Entry(&'a Entry<()>),
     Fallback(&'a Fallback<()>),
     WellKnown,
-    /// No route; with the layers for the 4.04, if any.
+    /// The layers for the 4.04, if any.
     Nothing(Option<&'a ErasedHandler<()>>),
 }
 
-/// Conditions and ETags of a GET or FETCH (RFC 7252 §5.10.6.2, §5.10.8), compared with the response
-/// in one place for all handlers.
+/// Conditions and ETags of a GET or FETCH (RFC 7252 §5.10.6.2, §5.10.8), for comparison with the
+/// response.
 pub(super) struct Validation {
     conditions: Conditions,
-    /// ETags of the representations that the client has.
+    /// ETags that the client has.
     known: Vec<Vec<u8>>,
 }
 
 impl Validation {
-    /// `None` for a request without conditions or ETags, as most are. Conditions are skipped if the
+    /// `None` without conditions or ETags, as for most requests. Conditions are skipped if the
     /// handler checks them itself.
     pub(super) fn of(request: &Request, handler_looks: bool) -> Option<Self> {
         let message = request.message();
@@ -523,7 +520,7 @@ impl Validation {
         Some(Self { conditions, known })
     }
 
-    /// 4.12 if a condition does not hold, 2.03 if the client has this representation.
+    /// 4.12 if a condition fails, 2.03 if the client has this representation.
     pub(super) fn apply(self, response: Response) -> Response {
         let tag = response.option_value(OptionNumber::ETAG).unwrap_or_default();
         let current = match response.code() {
@@ -557,7 +554,7 @@ pub enum RouteError {
     Duplicate {
         /// The path that was added last.
         path: String,
-        /// The path that was added first, whose captures may have other names.
+        /// The path that was added first; its captures may have other names.
         other: String,
     },
     /// A router cannot be nested at this prefix.
@@ -568,7 +565,7 @@ pub enum RouteError {
         /// The correction.
         hint: &'static str,
     },
-    /// Two merged routers, or one router twice, have a fallback for the same paths.
+    /// Two merged routers, or one merged twice, have a fallback for the same paths.
     #[error("there are two fallbacks for what is under {prefix:?}: leave out one of them")]
     Fallbacks {
         /// The prefix of both.
