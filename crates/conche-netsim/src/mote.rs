@@ -1,4 +1,4 @@
-//! A mote: a host that forwards datagrams along its own routes and may run one bulk transfer.
+//! A mote: a host that forwards datagrams along its own routes and may run a bulk transfer.
 //!
 //! ```text
 //!     Sender or Receiver ─┐                            ┌─> MAC, one frame at a time
@@ -6,8 +6,8 @@
 //!     Aodv ──────────────────> its messages, first ────┘
 //! ```
 //!
-//! The mote owns the send queue, to update a waiting acknowledgment and hold its own datagrams
-//! without a route. Others without a route are dropped, and their origin gets a route error.
+//! The mote owns the send queue, to replace a waiting acknowledgment and to hold its own datagrams
+//! until they have a route. Others without a route are dropped, with a route error to their origin.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
@@ -27,11 +27,11 @@ use crate::{Instant, NodeId, PacketId, RadioId};
 pub struct MoteConfig {
     /// Radio network.
     pub radio: RadioId,
-    /// Octets of network and transport headers per datagram, at least 10.
+    /// Octets of network and transport headers, at least 10.
     pub header_octets: u8,
     /// Payload octets of a data segment.
     pub payload_octets: u8,
-    /// Processing time at either end per received segment.
+    /// Processing time per received segment, at both ends.
     pub processing: Duration,
 }
 
@@ -49,11 +49,11 @@ pub enum Router {
 pub enum Role<C: Controller> {
     /// None.
     Relay,
-    /// Sends a transfer to this node, which ends the run.
+    /// Sends a transfer to this node; its end stops the run.
     Source(NodeId, Sender<C>),
     /// Receives a transfer from this node.
     Sink(NodeId, Receiver),
-    /// Discovers a route to this node; success or failure ends the run.
+    /// Discovers a route to this node; the result stops the run.
     Seeker(NodeId),
 }
 
@@ -66,7 +66,7 @@ pub struct Arrived(Datagram);
 pub struct MoteStats {
     /// Datagrams passed to the MAC, per hop.
     pub handed_over: u64,
-    /// Those that the MAC gave up.
+    /// Datagrams that the MAC gave up.
     pub given_up: u64,
     /// Datagrams dropped for lack of a route.
     pub unroutable: u64,
@@ -74,7 +74,7 @@ pub struct MoteStats {
     pub routes_found: Vec<u8>,
 }
 
-/// The host. `T` is the simulation's timer type.
+/// A mote. `T` is the simulation's timer type.
 #[derive(Debug)]
 pub struct Mote<C: Controller, T = Arrived> {
     address: NodeId,
@@ -231,7 +231,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // A transit datagram is lost with its route; waiting ones without another route are
+                // A transit datagram is lost with its route. Waiting ones without another route are
                 // dropped.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self
@@ -351,7 +351,7 @@ enum Frame {
     Datagram(Datagram),
 }
 
-/// No routing message has this kind octet.
+/// Kind octet of a datagram; no routing message has it.
 const DATAGRAM: u8 = 0;
 
 impl Frame {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Sources: IEEE Std 802.15.4-2006 §7.2.2.2 (frames), RFC 4944 §5.3 (fragmentation), RFC 6282
-//! (compression), RFC 6553 (RPL option), RFC 768. Only sizes are computed. Simplification: they are
-//! equal on all hops, though the first and last elide an address equal to the frame's.
+//! (compression), RFC 6553 (RPL option), RFC 768. Simplification: sizes are equal on all hops,
+//! though the first and last elide an address equal to the frame's.
 
 use thiserror::Error;
 
@@ -25,25 +25,25 @@ use crate::radio::phy::A_MAX_PHY_PACKET_SIZE;
 pub struct Sixlowpan {
     /// Addresses in the MAC header.
     pub mac_addresses: MacAddresses,
-    /// Octets that the MAC adds to the standard's header.
+    /// Octets added to the standard's MAC header.
     pub mac_extra_octets: u8,
-    /// IPHC context identifier extension (RFC 6282 §3.1.2). Contiki sends it even for context 0.
+    /// IPHC context identifier extension (RFC 6282 §3.1.2), which Contiki sends even for context 0.
     pub context_identifier: bool,
-    /// Inline hop limit, because it is not 1, 64 or 255.
+    /// Inline hop limit: it is not 1, 64 or 255.
     pub inline_hop_limit: bool,
     /// Source address.
     pub source: Inline,
     /// Destination address.
     pub destination: Inline,
-    /// RPL option in a hop-by-hop header of 8 octets, with inline next header.
+    /// RPL option in a hop-by-hop header: 8 octets and an inline next header.
     pub rpl_option: bool,
     /// UDP header.
     pub udp: UdpHeader,
-    /// Longest unfragmented frame.
+    /// Maximum PSDU without fragmentation.
     pub max_psdu_octets: u8,
 }
 
-/// Kind of a frame's addresses, both in one PAN.
+/// Addresses of a frame, both in one PAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MacAddresses {
     /// 16 bits each.
@@ -70,7 +70,7 @@ pub enum Inline {
 pub enum UdpHeader {
     /// 8 octets, and the next header inline.
     Uncompressed,
-    /// RFC 6282 §4.3: NHC, ports and checksum.
+    /// NHC, ports and checksum (RFC 6282 §4.3).
     Compressed {
         /// Octets for both ports: 4, 3 or 1.
         port_octets: u8,
@@ -94,7 +94,7 @@ const FRAGN_OCTETS: u16 = 5;
 const MAX_DATAGRAM_OCTETS: u16 = (1 << 11) - 1;
 
 impl Default for Sixlowpan {
-    /// Between a mote and an Internet host, with Contiki and RPL, 67 octets: 64-bit MAC addresses,
+    /// 67 octets, between a mote and an Internet host with Contiki and RPL: 64-bit MAC addresses,
     /// the host's full address, the mote's identifier, RPL option, uncompressed UDP.
     fn default() -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Sixlowpan {
             + udp
     }
 
-    /// Returns an unfragmented PSDU's octets beyond the UDP payload.
+    /// Returns the octets of an unfragmented PSDU beyond the UDP payload.
     #[must_use]
     pub const fn overhead_octets(&self) -> u16 {
         self.mac_octets() + self.compressed_octets()
@@ -157,7 +157,7 @@ impl Sixlowpan {
         IPV6_OCTETS + hop_by_hop + UDP_OCTETS
     }
 
-    /// Returns in order the PSDU octets of the frames that carry a UDP payload.
+    /// Returns the PSDU octets of each frame for a UDP payload, in order.
     ///
     /// # Errors
     /// If the datagram is longer than 2047 octets before compression.
@@ -186,11 +186,11 @@ impl Sixlowpan {
         };
         let (each, before) = (self.payload_of_next(), self.mac_octets() + FRAGN_OCTETS);
         let next = (0..rest.div_ceil(each)).map(move |fragment| before + (rest - fragment * each).min(each));
-        // A frame exceeds a PSDU only if the headers leave no room.
+        // Saturates only if the headers leave no room.
         Ok(std::iter::once(first).chain(next).map(|octets| u8::try_from(octets).unwrap_or(u8::MAX)))
     }
 
-    /// Returns, with the headers, a multiple of 8 uncompressed octets.
+    /// Returns the payload that fills a multiple of 8 octets with the uncompressed headers.
     fn payload_of_first(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.overhead_octets() + FRAG1_OCTETS);
         let headers = self.uncompressed_octets();

@@ -10,24 +10,24 @@ use crate::rng::Stream;
 /// The outcome of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Acknowledged, or sent without need of it.
+    /// Acknowledged, or sent without acknowledgment.
     Sent,
     /// The channel was busy; nothing was sent.
     Busy,
-    /// Sent, but no acknowledgment arrived.
+    /// Sent, but not acknowledged.
     NoAck,
 }
 
-/// The outcome of a frame passed to [`Port::transmit`](crate::host::Port::transmit).
+/// The outcome of [`Port::transmit`](crate::host::Port::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transmitted {
-    /// Acknowledged, or sent without need of it.
+    /// Acknowledged, or sent without acknowledgment.
     Sent,
     /// Given up because the channel was busy.
     Busy,
     /// Given up without acknowledgment; the frame may have been received.
     NoAck,
-    /// Rejected by a full queue, or for lack of another neighbour's.
+    /// No room in the queue, or for another neighbour's queue.
     QueueFull,
     /// Too long for a frame.
     TooLong,
@@ -120,8 +120,7 @@ impl Access for AnyAccess {
 }
 
 impl AnyAccess {
-    /// The extra wait of a frame behind one with this outcome: in Contiki 2.7 and 3.0 a time base
-    /// (`free_packet`).
+    /// Returns the extra wait of a frame behind one with this outcome (Contiki's `free_packet`).
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match self {
             Self::TimeBase(access) => access.pause_after(outcome),

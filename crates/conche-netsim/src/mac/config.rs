@@ -26,10 +26,10 @@ pub struct RadioConfig {
     pub mac: MacConfig,
 }
 
-/// A MAC. [`MacConfig::ieee802154`] and the functions after it are presets.
+/// A MAC. Its constructors are presets.
 ///
-/// In TOML, `preset` names one of these functions in kebab case (default: the standard's), whose
-/// values all others replace, also single ones in nested tables. `contikimac` stands for
+/// In TOML, `preset` names a constructor in kebab case (default: the standard's). Other keys
+/// replace its values, in nested tables also singly. `contikimac` applies
 /// [`MacConfig::contikimac`].
 ///
 /// ```toml
@@ -50,8 +50,8 @@ pub struct MacConfig {
     pub queue: QueueConfig,
     /// Octets of the PSDU beyond the payload: MHR, compressed network headers, FCS.
     pub overhead_octets: u8,
-    /// Headers and fragmentation, in place of `overhead_octets`; ContikiMAC's header is added to
-    /// its `mac_extra_octets`. Default: none; packets too long for a frame are dropped.
+    /// Headers and fragmentation, replacing `overhead_octets`; ContikiMAC's header adds to
+    /// `mac_extra_octets`. Default: none; packets too long for a frame are dropped.
     pub sixlowpan: Option<Sixlowpan>,
     /// Control traffic. Default: none.
     pub control: Option<ControlTraffic>,
@@ -69,8 +69,7 @@ pub struct MacConfig {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptConfig {
-    /// Duration of clear channel assessment, whose result is the channel's state at its end.
-    /// `None`: no assessment.
+    /// Duration of clear channel assessment; the state at its end counts. `None`: no assessment.
     pub cca: Option<Duration>,
     /// Time from the assessment to the turnaround, with the receiver on.
     pub preparation: Duration,
@@ -97,8 +96,7 @@ pub struct Acknowledgment {
     pub turnaround: Duration,
     /// Maximum time from a frame's end to its acknowledgment's.
     pub wait: Duration,
-    /// Whether an acknowledgment with another sequence number ends the wait without success (the
-    /// standard, §7.5.6.4.3).
+    /// An acknowledgment with another sequence number fails the attempt (the standard, §7.5.6.4.3).
     pub another_ends_the_wait: bool,
 }
 
@@ -129,7 +127,7 @@ pub struct InterframeSpacing {
 pub struct QueueConfig {
     /// Maximum number of frames. `None`: unlimited.
     pub packets: Option<usize>,
-    /// Maximum neighbours with a queue, each with its own backoff. `None`: one queue for all.
+    /// Maximum neighbours with a queue, each with its own backoff. `None`: one shared queue.
     pub neighbours: Option<usize>,
 }
 
@@ -195,7 +193,7 @@ impl MacConfig {
         Self::contiki_null_rdc(AccessConfig::Contiki27(Contiki27::default()), 8)
     }
 
-    /// Returns Contiki 3.0 with NullRDC, otherwise as [`MacConfig::contiki27`].
+    /// Returns Contiki 3.0, otherwise as [`MacConfig::contiki27`].
     #[must_use]
     pub fn contiki30() -> Self {
         Self::contiki_null_rdc(AccessConfig::Contiki30(Contiki30::default()), 8)
@@ -207,7 +205,7 @@ impl MacConfig {
         Self::contiki27().contikimac(ContikiMac::contiki27())
     }
 
-    /// Returns Contiki 3.0 with ContikiMAC, otherwise as [`MacConfig::contiki27_contikimac`].
+    /// Returns Contiki 3.0, otherwise as [`MacConfig::contiki27_contikimac`].
     #[must_use]
     pub fn contiki30_contikimac() -> Self {
         Self::contiki30().contikimac(ContikiMac::contiki30())
@@ -230,8 +228,8 @@ impl MacConfig {
         Self { access, attempt, rdc: Rdc::ContikiMac(config), ..self }
     }
 
-    /// Returns Contiki 3.1 on Cooja motes: software acknowledgments, 2 ms to prepare a frame, 1 ms
-    /// an acknowledgment, 16 packet buffers, 2 neighbours.
+    /// Returns Contiki 3.1 on Cooja motes: software acknowledgments, 2 ms to prepare a frame and 1
+    /// ms an acknowledgment, 16 packet buffers, 2 neighbours.
     #[must_use]
     pub fn contiki31() -> Self {
         let ms = Duration::from_millis;
@@ -313,7 +311,7 @@ impl MacConfig {
         }
     }
 
-    /// `None` if the frame is too long.
+    /// Returns `None` if the frame is too long.
     pub(super) fn psdu_octets(&self, payload_bytes: usize) -> Option<u8> {
         let (header, shortest) = self.header_and_shortest();
         let octets = u8::try_from(payload_bytes).ok()?.checked_add(self.overhead_octets)?.checked_add(header)?;

@@ -1,8 +1,8 @@
 //! CSMA of Contiki 2.7, 3.0 and 3.1 (their `core/net/mac/csma.c`).
 //!
-//! The first attempt does not wait, but 2.7 and 3.0 delay it by a time base after a frame that was
-//! given up, and 2.7 also after one that was sent, unless duty cycling sent both in one burst. The
-//! versions differ in waits after failures, and in whether busy channels count towards the limit.
+//! A frame's first attempt does not wait, except by a time base behind a frame that was given up
+//! (2.7 and 3.0) or sent (2.7, unless both were sent in one duty-cycled burst). The versions differ
+//! in waits after failures, and in whether busy channels count towards the limit.
 //! [`QueueConfig`](super::QueueConfig) configures their queues.
 
 use std::time::Duration;
@@ -15,9 +15,8 @@ use crate::rng::Stream;
 pub struct Contiki27 {
     /// Interval of channel checks, or its substitute without duty cycling. Default: 125 ms (8 Hz).
     pub time_base: Duration,
-    /// Maximum unacknowledged transmissions, without busy channels. Default: 5, set by sicslowpan.c
-    /// on the Tmote Sky (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS in its contiki-conf.h); csma.c's
-    /// default of 3 applies only to packets without a value.
+    /// Maximum unacknowledged transmissions, without busy channels. Default: 5, the Tmote Sky's
+    /// (SICSLOWPAN_CONF_MAX_MAC_TRANSMISSIONS); csma.c's 3 applies only to packets without a value.
     pub max_transmissions: u8,
     /// Clock tick, the unit of random waits. Default: 1/128 s, the motes' `CLOCK_SECOND`.
     pub tick: Duration,
@@ -43,7 +42,7 @@ pub struct Contiki31 {
     pub min_be: u8,
     /// CSMA_MAX_BE. Default: 4.
     pub max_be: u8,
-    /// CSMA_MAX_BACKOFF: more consecutive busy channels than this are a failed transmission.
+    /// CSMA_MAX_BACKOFF: maximum consecutive busy channels; one more fails the transmission.
     /// Default: 5.
     pub max_backoff: u8,
     /// CSMA_MAX_FRAME_RETRIES. Default: 7.
@@ -72,7 +71,6 @@ impl Default for Contiki31 {
     }
 }
 
-/// One time base plus a random number of further ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeBaseAccess {
     time_base: Duration,
@@ -103,7 +101,7 @@ impl From<Contiki30> for TimeBaseAccess {
 }
 
 impl TimeBaseAccess {
-    /// `free_packet`'s pause of a frame that waited; since July 2015 it depends on the previous
+    /// Returns `free_packet`'s pause of a waiting frame; since July 2015 it depends on the previous
     /// outcome.
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match (self.growth, outcome) {

@@ -1,5 +1,4 @@
-//! Control traffic of a converged network: broadcasts without packets, which use queues, channel
-//! and receivers.
+//! Control traffic of a converged network: broadcasts that occupy queues, channel and receivers.
 
 use std::time::Duration;
 
@@ -9,13 +8,13 @@ use crate::units::nanos;
 
 /// Periodic broadcasts of all stations.
 ///
-/// Each station, from a random start, broadcasts a frame per interval at a random time in its
+/// From a random start, each station broadcasts one frame per interval, at a random time in its
 /// second half, like Trickle at its longest interval (RFC 6206 §4.2), which times RPL's DIOs (RFC
 /// 6550 §8.3).
 ///
 /// Divergence: no suppression; a longer interval models a redundancy constant.
 ///
-/// The traffic never ends: a time limit or a host must.
+/// The traffic never ends: a time limit or a host must stop the run.
 ///
 /// ```toml
 /// interval = "60s"
@@ -23,7 +22,7 @@ use crate::units::nanos;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlTraffic {
-    /// The interval.
+    /// Interval.
     pub interval: Duration,
     /// PSDU in octets.
     pub psdu_octets: u8,

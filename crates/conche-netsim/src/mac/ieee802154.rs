@@ -1,6 +1,5 @@
-//! Unslotted CSMA-CA (IEEE Std 802.15.4-2006, §7.5.1.4) and retransmission (§7.5.6.4.3).
-//!
-//! Divergence: none. The attempt itself assesses the channel.
+//! Unslotted CSMA-CA (IEEE Std 802.15.4-2006, §7.5.1.4) and retransmission (§7.5.6.4.3), without
+//! divergence.
 
 use std::time::Duration;
 

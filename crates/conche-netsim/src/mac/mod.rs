@@ -8,18 +8,16 @@
 //!
 //! A MAC has two parts, which share only [`Outcome`]:
 //!
-//! - `access` decides on backoff and retries, independently of the radio: [`Ieee802154`],
-//!   [`Contiki27`], [`Contiki30`], [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
-//! - `rdc` transmits a frame: clear channel assessment, turnaround, transmission, acknowledgment;
-//!   to sleeping receivers repeatedly ([`ContikiMac`]).
+//! - `access` decides on backoff and retries: [`Ieee802154`], [`Contiki27`], [`Contiki30`],
+//!   [`Contiki31`], [`TinyOs`], [`BinaryExponential`].
+//! - `rdc` transmits a frame, to sleeping receivers repeatedly ([`ContikiMac`]).
 //!
-//! A packet enters a station's queue when its route uses a radio hop. A host that routes packets
-//! itself passes frames to [`Port::transmit`](crate::host::Port::transmit) and receives their
-//! outcomes.
+//! A packet enters a station's queue when its route uses a radio hop. Hosts with their own routing
+//! pass frames to [`Port::transmit`](crate::host::Port::transmit) and receive their outcomes.
 //!
 //! # Example
 //!
-//! Two nodes in range; the packet needs an acknowledgment.
+//! Two nodes in range, with acknowledgments.
 //!
 //! ```
 //! use conche_netsim::mac::{MacConfig, RadioConfig};
@@ -56,14 +54,14 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `config` | all parameters, with presets |
+//! | `config` | parameters and presets |
 //! | `access`, `ieee802154`, `contiki`, `tinyos` | channel access |
-//! | `queue` | waiting frames, in one queue or one for each neighbour |
-//! | `station` | a node's interface: queue, steps of an attempt, acknowledgment, sequence numbers |
+//! | `queue` | waiting frames, in one queue or one per neighbour |
+//! | `station` | a node's interface: queues, steps of an attempt, sequence numbers |
 //! | `control`, `fragments` | control broadcasts; fragmented datagrams |
 //! | `traffic` | frames entering and leaving a station |
-//! | `network` | the stations on their channel, laid out and then running |
-//! | `rdc` | attempts and receptions, with receivers always on and with ContikiMAC |
+//! | `network` | the stations and their channel, laid out and running |
+//! | `rdc` | attempts and receptions, with receivers always on or ContikiMAC |
 
 mod access;
 mod config;

@@ -23,12 +23,12 @@ pub(crate) struct RadioNetwork {
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
     pub(super) station_map: StationMap,
-    /// Of the frame that ends now; kept for its memory.
+    /// Receivers of the frame that ends now; kept to reuse the allocation.
     pub(super) receivers: Vec<ReceptionLink>,
-    /// Of the strobe train that begins; kept for its memory.
+    /// Hearers of the strobe train that begins; likewise.
     pub(super) hearers: Vec<Station>,
     pub(super) datagrams: Datagrams,
-    /// To report to hosts, in order of events.
+    /// Outcomes to report to hosts, in order of events.
     pub(super) outcomes: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
@@ -39,11 +39,11 @@ pub(crate) struct RadioNetwork {
 /// Counters of a radio network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RadioCounters {
-    /// Frames transmitted, with retransmissions, without acknowledgments.
+    /// Frames transmitted, including retransmissions but not acknowledgments.
     pub frames: u64,
     /// Acknowledgments transmitted.
     pub acknowledgments: u64,
-    /// Frames received by their destination, with duplicates.
+    /// Frames received by their destination, including duplicates.
     pub received: u64,
     /// Received duplicates of the previous frame.
     pub duplicates: u64,
@@ -94,7 +94,7 @@ impl RadioNetwork {
         self.outcomes.pop_front()
     }
 
-    /// Handles an event. Returns a packet that arrived at a node by it.
+    /// Handles an event. Returns a packet that it brings to a node.
     pub(crate) fn handle_event(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -124,8 +124,7 @@ impl RadioNetwork {
         None
     }
 
-    /// Starts the head of a queue; `after` is the outcome of the frame it waited behind, if
-    /// relevant.
+    /// Starts the head of a queue. `after` is the outcome of the frame before it, if it waited.
     pub(super) fn start(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -232,7 +231,7 @@ impl Layout {
         self.config.medium.build(&positions, streams)
     }
 
-    /// Returns the quality in the run with these streams, for this PSDU.
+    /// Returns the link quality in the run with these streams, for this PSDU.
     pub(crate) fn quality(&self, streams: &Streams, psdu_octets: u8) -> Result<LinkQuality, RadioError> {
         let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
         let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);

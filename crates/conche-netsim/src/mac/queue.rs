@@ -1,4 +1,4 @@
-//! Waiting frames of a station, in one queue or in one per neighbour as in Contiki's CSMA.
+//! Waiting frames of a station, in one queue or, as in Contiki's CSMA, one per neighbour.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub(super) struct Frame {
     pub(super) dsn: u8,
 }
 
-/// Kept until received; a broadcast's until it leaves its queue.
+/// A frame's contents: kept until received, a broadcast's until it leaves its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameContents {
     Nothing,
@@ -79,7 +79,7 @@ impl Queues {
         if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
     }
 
-    /// Whether this many frames for a neighbour fit.
+    /// Returns `true` if this many frames for a neighbour fit.
     pub(super) fn have_room(&self, to: Station, frames: usize) -> bool {
         let room = self.config.packets.is_none_or(|limit| self.waiting + frames <= limit);
         let is_place = |queue: &Queue| queue.frames.is_empty() || queue.to == self.key(to);
@@ -90,7 +90,7 @@ impl Queues {
         self.queues[usize::from(index)].frames.front_mut().expect("an attempt has a frame")
     }
 
-    /// Takes the head; returns whether another follows.
+    /// Removes the head, and returns whether another follows.
     pub(super) fn pop(&mut self, index: QueueIndex) -> (Frame, bool) {
         let queue = &mut self.queues[usize::from(index)];
         let frame = queue.frames.pop_front().expect("an attempt has a frame");

@@ -24,7 +24,7 @@ pub(crate) struct Interface {
     duty: Option<Box<DutyCycle>>,
     /// macDSN of the next frame.
     dsn: u8,
-    /// The last sequence number from each station, in station order.
+    /// Last sequence number by sending station, sorted.
     last_dsn: Vec<(Station, u8)>,
 }
 
@@ -66,8 +66,7 @@ impl Interface {
         self.queues.head(self.attempting)
     }
 
-    /// Returns `false` for a repeated sequence number, a retransmission after a lost
-    /// acknowledgment.
+    /// Returns `false` for a repeated sequence number: a retransmission.
     pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
         match self.last_dsn.binary_search_by_key(&from, |(station, _)| *station) {
             Ok(place) => std::mem::replace(&mut self.last_dsn[place].1, dsn) != dsn,
@@ -86,7 +85,7 @@ impl Interface {
         self.duty.as_mut().expect("a station of a duty-cycled network has one")
     }
 
-    /// `None` if no acknowledgment is expected.
+    /// Returns whether this number is the awaited one; `None` if none is awaited.
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
         self.awaits_ack().then(|| self.frame().dsn == dsn)
     }
@@ -99,7 +98,7 @@ impl Interface {
 ///   receiver  │                              │ ............. │ turnaround ░░│ ACK ▓▓▓│
 /// ```
 ///
-/// A station does not receive while it switches and transmits. While an acknowledgment is due, its
+/// A station does not receive while it switches or transmits. While it owes an acknowledgment, its
 /// attempts find the channel busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Step {
@@ -113,16 +112,16 @@ pub(super) enum Step {
     Switching,
     Transmitting,
     AwaitingAck,
-    /// Duty cycling: the channel is busy after the frame; the signal is being read.
+    /// Duty cycling: a signal follows the frame and is being read.
     ReadingAck,
 }
 
-/// The acknowledgment that the station has to send.
+/// The acknowledgment that a station has to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reply {
     #[default]
     None,
-    /// Being switched to, or transmitted.
+    /// Due, or being transmitted.
     Ack {
         /// Sequence number of the acknowledged frame.
         dsn: u8,

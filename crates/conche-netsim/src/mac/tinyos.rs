@@ -12,7 +12,7 @@ use crate::rng::Stream;
 use crate::units::nanos;
 
 /// TinyOS's backoff: one range before the first assessment, a shorter one after each busy channel,
-/// without limit. PacketLink retries at once, with an initial backoff.
+/// without limit. PacketLink retries with an initial backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TinyOs {
     /// Range of the initial backoff in jiffies (1/32768 s), uniform, inclusive. Default: 11 to 320.

@@ -83,7 +83,7 @@ impl RadioNetwork {
 
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
-            // Dropped if the queue is full; the next follows in the next interval.
+            // A frame that finds a full queue is dropped.
             let _ = self.enqueue(around, at, FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
         }
         self.schedule_control(around, at);
@@ -153,7 +153,7 @@ impl RadioNetwork {
             return around.packets.remove(packet);
         }
         let reason = match (frame.origin, outcome) {
-            // Not received, or mistaken for a duplicate of another frame with its number.
+            // Not received, or rejected as a duplicate of another frame with its number.
             (Origin::Hop(link), Outcome::Sent) => DropReason::Lost(link),
             (Origin::Hop(link), Outcome::Busy) => DropReason::ChannelBusy(link),
             (Origin::Hop(link), Outcome::NoAck) => DropReason::Unacknowledged(link),
@@ -177,7 +177,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Reports in an event of its own.
     fn report_outcome(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
         self.outcomes.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), Event::Transmitted(RadioId(self.number)));

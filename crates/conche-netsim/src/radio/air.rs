@@ -19,7 +19,7 @@ pub(crate) struct Air {
     snr_db: Vec<f64>,
 }
 
-/// The link of a received frame.
+/// The receiver and link of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceptionLink {
     pub(crate) station: Station,
@@ -39,10 +39,10 @@ struct Receiver {
     level: Power,
     /// Time of its last change, and the previous value.
     changed: (Instant, Power),
-    /// The station transmits or switches until this time.
+    /// End of the time without reception: transmitting, switching or asleep.
     off_until: Instant,
     reception: Option<Reception>,
-    /// Start of the reception's part without computed success; far future if unwanted.
+    /// Start of the reception's unaccounted part; far future if unwanted.
     unsettled: Instant,
 }
 
@@ -52,7 +52,7 @@ struct Reception {
     from: Station,
     signal: Power,
     bits: f64,
-    /// Up to the last change of interference.
+    /// Probability of success up to the last change of interference.
     success: f64,
 }
 
@@ -62,7 +62,7 @@ struct Transmitter {
     heard_over: Vec<u32>,
 }
 
-/// Matches the medium's type once: `$call` is compiled for each.
+/// Compiles `$call` for each type of medium.
 macro_rules! with_medium {
     ($air:ident, |$medium:ident, $signals:ident| $call:expr) => {{
         let $signals = &mut $air.signals;
@@ -75,7 +75,7 @@ macro_rules! with_medium {
 }
 
 impl Air {
-    /// Creates a silent channel with a stream per station.
+    /// Creates a silent channel with one stream per station.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
         let streams: Vec<Stream> = streams.collect();
         let receivers = streams.iter().map(|_| Receiver::new()).collect();
@@ -86,8 +86,8 @@ impl Air {
 
     /// Assesses the channel just before `now`.
     ///
-    /// A signal that begins at this instant does not count; one that ends does. Assessments that
-    /// end together, or as another station begins to transmit, find the channel clear.
+    /// A signal that begins at this instant does not count; one that ends does. So assessments that
+    /// end together, or as another station starts, find the channel clear.
     pub(crate) fn is_busy(&self, at: Station, now: Instant) -> bool {
         let receiver = &self.signals.receivers[usize::from(at)];
         let level = if receiver.changed.0 == now { receiver.changed.1 } else { receiver.level };
@@ -117,7 +117,7 @@ impl Air {
         audible.for_each(|(_, link)| heard(link.to));
     }
 
-    /// Ends a reception.
+    /// Turns the receiver off, which ends its reception.
     pub(crate) fn receiver_off_until(&mut self, station: Station, until: Instant) {
         let receiver = &mut self.signals.receivers[usize::from(station)];
         receiver.end_reception();
@@ -126,8 +126,8 @@ impl Air {
 
     /// Begins a frame.
     ///
-    /// The receiver is off, and [`Air::finish`] follows. `wants` selects the stations that read the
-    /// frame, which occupies others too, without computing success.
+    /// The sender's receiver must be off, and [`Air::finish`] must follow. `wants` selects the
+    /// stations that read the frame; it occupies others without computing success.
     pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration, wants: impl Fn(Station) -> bool) {
         with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime, wants));
     }
@@ -137,7 +137,7 @@ impl Air {
         with_medium!(self, |medium, signals| signals.finish(medium, from, now, received));
     }
 
-    /// Returns the ratio without interference, in dB; `None` without noise.
+    /// Returns the signal-to-noise ratio in dB, `None` without noise.
     pub(crate) fn snr_db(&self, via: ReceptionLink) -> Option<f64> {
         self.snr_db.get(via.link as usize).copied()
     }
@@ -171,8 +171,7 @@ impl Signals {
                 Arrival::Replace => {
                     if let Some(lost) = receiver.reception {
                         receiver.change(now, receiver.level.minus(lost.signal));
-                        // A third station hears two transmitters, so the lost frame is not from
-                        // `from`.
+                        // Not `from`, whose list is taken: a station sends one frame at a time.
                         let lost_over = &mut self.transmitters[usize::from(lost.from)].heard_over;
                         lost_over.retain(|other| neighbours.link(*other).to != link.to);
                     }
@@ -243,7 +242,7 @@ impl Receiver {
     }
 
     fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant, wanted: bool) {
-        // An unwanted frame has probability zero, so nothing is computed or drawn.
+        // Unwanted: nothing is computed or drawn.
         let (success, unsettled) = if wanted { (1.0, now) } else { (0.0, Instant::FAR_FUTURE) };
         self.reception = Some(Reception { from, signal, bits, success });
         self.unsettled = unsettled;
@@ -254,16 +253,16 @@ impl Receiver {
         self.unsettled = Instant::FAR_FUTURE;
     }
 
-    /// Accounts for the time since the last change of interference.
+    /// Multiplies in the success since the last change of interference.
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
-        // A frame does not overlap one that ends as it starts.
+        // Frames that meet at one instant do not overlap.
         if self.unsettled < now {
             self.account(medium, now);
         }
     }
 
-    // Out of line, to keep the loop over interfered stations short.
+    // Out of line, to keep the loop over interfering links short.
     #[inline(never)]
     fn account<M: Medium>(&mut self, medium: &M, now: Instant) {
         let Some(reception) = &mut self.reception else { return };

@@ -1,13 +1,11 @@
-//! Slow fading: each link alternates between good and bad periods (Gilbert 1960, in continuous
-//! time).
+//! Slow fading: links alternate between good and bad periods (Gilbert 1960, in continuous time).
 
 use std::time::Duration;
 
 use crate::Instant;
 use crate::rng::Stream;
 
-/// A two-state chain per directed link. The bad state loses frames with probability `loss_bad`,
-/// whatever their signal.
+/// A two-state chain per directed link, which loses frames with `loss_bad` in the bad state.
 ///
 /// The share of lost frames is `loss_bad · mean_bad/(mean_good + mean_bad)`.
 ///
@@ -18,9 +16,9 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gilbert {
-    /// Mean duration of a good state, exponential.
+    /// Mean duration of the good state, exponential.
     pub mean_good: Duration,
-    /// Mean duration of a bad state, exponential.
+    /// Mean duration of the bad state, exponential.
     pub mean_bad: Duration,
     /// Loss probability in the bad state.
     pub loss_bad: f64,
@@ -31,7 +29,7 @@ pub(crate) struct Fading {
     gilbert: Gilbert,
     /// Share of time in the bad state.
     bad_share: f64,
-    /// 1/mean_good + 1/mean_bad, in 1/s.
+    /// 1/mean_good + 1/mean_bad in 1/s.
     relaxation_rate: f64,
     links: Vec<Option<(Instant, bool)>>,
 }
@@ -52,7 +50,7 @@ impl Fading {
     }
 
     pub(crate) fn passes(&mut self, link: usize, now: Instant, stream: &mut Stream) -> f64 {
-        // From the chain's closed form, without transitions in between.
+        // Closed form, without the transitions in between.
         let bad_now = match self.links[link] {
             None => self.bad_share,
             Some((then, was_bad)) => {

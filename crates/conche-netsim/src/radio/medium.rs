@@ -16,37 +16,38 @@ use crate::rng::{Stream, Streams};
 pub(crate) trait Medium {
     fn neighbours(&self) -> &Neighbours;
 
-    /// Adds the decodable links that deliver a frame if the channel is idle; over others it is
-    /// noise. Each station has its own stream.
+    /// Adds the links that deliver a frame if the channel is idle; over others it is noise. Each
+    /// station has its own stream.
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
 
     fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival;
 
-    /// Returns the probability of receiving a part under this interference.
+    /// Returns the probability of receiving a part under interference.
     fn survives(&self, signal: Power, interference: Power, part: FramePart) -> f64;
 
-    /// Returns the probability for a whole frame without interference.
+    /// Returns the remaining factor for a whole frame, such as fading.
     fn passes(&mut self, number: u32, now: Instant, stream: &mut Stream) -> f64;
 
-    /// Returns the probability for this many octets, with SHR and PHR, without interference.
+    /// Returns the probability of receiving this many octets, with SHR and PHR, without
+    /// interference.
     fn reception_ratio(&self, number: u32, link: RadioLink, octets: u32) -> f64;
 
-    /// As clear channel assessment finds it.
+    /// Returns the result of clear channel assessment.
     fn is_busy(&self, level: Power) -> bool;
 }
 
-/// A station's reception as a frame begins.
+/// State of a receiver as a frame begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverState {
-    /// Without the new signal.
+    /// Received power without the new signal.
     pub(crate) level: Power,
-    /// The signal that the receiver has synchronised with.
+    /// Signal to which the receiver is synchronised.
     pub(crate) receiving: Option<Power>,
-    /// Neither off, switching nor transmitting.
+    /// On, and neither switching nor transmitting.
     pub(crate) listening: bool,
 }
 
-/// A frame's effect at a station that hears it.
+/// A frame's effect at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// None, not even interference.
@@ -111,7 +112,7 @@ pub enum RadioError {
     },
 }
 
-/// Callers match the medium's type once per frame: calls per neighbour are static.
+/// A medium. Callers match the type once per frame: calls per neighbour are static.
 #[derive(Debug)]
 pub(crate) enum AnyMedium {
     Udgm(UdgmMedium),
@@ -130,7 +131,7 @@ impl MediumConfig {
 }
 
 impl AnyMedium {
-    /// Returns each link's ratio in dB; empty without noise.
+    /// Returns each link's signal-to-noise ratio in dB; empty without noise.
     pub(super) fn snr_db(&self) -> Vec<f64> {
         match self {
             Self::Sinr(medium) => medium.snr_db(),
@@ -138,7 +139,7 @@ impl AnyMedium {
         }
     }
 
-    /// Returns ratios without interference: per sender, the stations that hear it, in order.
+    /// Returns each sender's receivers, with ratios without interference, in order.
     pub(crate) fn reception_ratios(&self, stations: usize, octets: u32) -> Vec<Vec<(Station, f64)>> {
         match self {
             Self::Udgm(medium) => reception_ratios(medium, stations, octets),

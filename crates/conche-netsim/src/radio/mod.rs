@@ -10,17 +10,16 @@
 //! |---|---|
 //! | `phy` | times and sizes of the O-QPSK physical layer |
 //! | `power`, `stations` | integer power; positions and nodes of stations |
-//! | `neighbours` | the links above the interference floor, computed once |
+//! | `neighbours` | links above the interference floor, computed once |
 //! | `air` | frames on the channel and their reception |
-//! | `medium` | the interface of the three media |
+//! | `medium` | interface of the media |
 //! | `udgm`, `mrm31`, `sinr` | the media |
-//! | `reception` | packet reception ratio by signal-to-noise ratio, and its cache |
+//! | `reception` | packet reception ratio by signal-to-noise ratio |
 //! | `quality` | reception ratios of all links |
 //! | `fading` | slow changes of links |
 //!
-//! Propagation takes no time. A synchronised receiver keeps its frame until it ends, the station
-//! switches to transmission, or another captures it. [`mac`](crate::mac) decides when stations
-//! transmit.
+//! Propagation takes no time. A synchronised receiver keeps its frame until the frame ends, another
+//! captures the receiver, or the station switches to transmission.
 
 mod air;
 mod fading;

@@ -1,16 +1,16 @@
-//! Cooja's multi-path ray-tracer medium of Contiki 3.1, without obstacles, with its quirks.
+//! Cooja's multi-path ray-tracer medium of Contiki 3.1, without obstacles.
 //!
-//! Source: `MRM.java` and `ChannelModel.java` of Contiki 3.1, with their default capture effect.
+//! Source: `MRM.java` and `ChannelModel.java`, with their default capture effect and their quirks.
 //!
-//! - Reception is drawn when a frame begins. If it fails, the frame does not exist there: no
-//!   interference, no busy channel.
-//! - A frame not weaker than the received power by the capture threshold always captures the
+//! - Reception is drawn when a frame begins. If it fails, the frame neither interferes nor makes
+//!   the channel busy there.
+//! - A new frame not weaker than the received power by the capture threshold always captures the
 //!   receiver: the test whether the first frame's preamble has passed compares the new frame with
-//!   itself. The first frame is lost, and no longer received power.
+//!   itself. The first frame is lost, and its power removed.
 //! - A weaker frame is harmless.
 //!
-//! Divergence: a new signal is compared with the sum of received signals, not the strongest, which
-//! matters only at a station that was transmitting when several began.
+//! Divergence: a new signal is compared with the sum of received signals, not the strongest. They
+//! differ only after a transmission during which several frames began.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -35,14 +35,14 @@ pub struct Mrm31 {
     pub tx_power_dbm: f64,
     /// Carrier frequency in MHz.
     pub frequency_mhz: f64,
-    /// Signal strength with a reception ratio of one half, in dBm: the larger of sensitivity and 6
-    /// dB above noise.
+    /// Signal strength with a reception ratio of 0.5, in dBm: the larger of sensitivity and 6 dB
+    /// above noise.
     pub sensitivity_dbm: f64,
     /// Standard deviation of the gain in dB. Default: 2.
     pub gain_sigma_db: f64,
     /// Standard deviation of the background noise in dB. Default: 1.
     pub noise_sigma_db: f64,
-    /// Capture threshold in dB; a frame weaker by more is harmless. Default: 3.
+    /// Capture threshold in dB: frames weaker by more are harmless. Default: 3.
     pub capture_threshold_db: f64,
     /// Clear channel assessment threshold in dBm. Default: −95.
     pub cca_threshold_dbm: f64,
@@ -71,7 +71,7 @@ impl Mrm31 {
         self.tx_power_dbm - (32.44 + spread).max(0.0)
     }
 
-    /// Returns the probability that a frame is heard at this distance.
+    /// Returns the probability of reception at this distance.
     #[must_use]
     pub fn reception_probability(&self, distance_m: f64) -> f64 {
         let sigma = libm::hypot(self.gain_sigma_db, self.noise_sigma_db);
@@ -85,12 +85,12 @@ pub(crate) struct Mrm31Medium {
     neighbours: Neighbours,
     probability: Vec<f64>,
     chance: Vec<Chance>,
-    /// As a ratio.
+    /// Capture threshold as a ratio.
     capture: f64,
     cca: Power,
 }
 
-/// A station that hears less is no neighbour.
+/// Minimum reception probability of a neighbour.
 const NEVER: f64 = 1e-6;
 
 impl Mrm31Medium {
@@ -128,8 +128,7 @@ impl Medium for Mrm31Medium {
     }
 
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>) {
-        // Written unconditionally, to avoid an unpredictable branch, and overwritten if the draw
-        // fails.
+        // Branchless, as the draws are unpredictable: a failed one is overwritten.
         let mut end = reached.len();
         reached.resize(end + self.neighbours.decodable(from).len(), 0);
         for (number, link) in self.neighbours.from(from) {

@@ -1,4 +1,4 @@
-//! For each station, the links on which its signal exceeds the interference floor.
+//! Each station's links above the interference floor.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use crate::ids::Station;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RadioLink {
     pub(crate) to: Station,
-    /// Frames can be received; otherwise they only interfere.
+    /// Above sensitivity; other links only interfere.
     pub(crate) decodable: bool,
-    /// At the receiver.
+    /// Power at the receiver.
     pub(crate) power: Power,
 }
 
-/// A sender's decodable links precede the interfering ones, which saves a test per link and frame.
+/// Links by sender: decodable ones first, which saves a test per link and frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours {
     links: Vec<RadioLink>,
-    /// Each station's first link, and the last one's end.
+    /// Each station's first link, and the end of the last.
     starts: Vec<u32>,
     /// Each station's first interfering link.
     interfering: Vec<u32>,
@@ -71,7 +71,7 @@ impl Neighbours {
 
     fn add_station(&mut self, mut links: Vec<RadioLink>) {
         let number = |links: usize| u32::try_from(links).expect("fewer than 2^32 links fit into memory");
-        // The stable sort keeps receiver order.
+        // Stable, to keep receiver order.
         links.sort_by_key(|link| !link.decodable);
         self.interfering.push(number(self.links.len() + links.partition_point(|link| link.decodable)));
         self.links.extend(links);

@@ -23,10 +23,10 @@ pub const CCA_DURATION: Duration = Duration::from_micros(128);
 /// PSDU of an acknowledgment (§7.2.2.3): frame control 2, sequence number 1, FCS 2 octets.
 pub const ACK_PSDU_OCTETS: u8 = 5;
 
-/// Returns the time on air of a frame with this PSDU.
+/// Returns a frame's time on air.
 #[must_use]
 pub const fn airtime(psdu_octets: u8) -> Duration {
-    // At most 255 + 6 octets of 32 µs: no overflow.
+    // No overflow: at most 255 + 6 octets.
     Duration::from_micros(32 * (SHR_PHR_OCTETS as u64 + psdu_octets as u64))
 }
 

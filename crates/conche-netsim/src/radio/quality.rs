@@ -11,7 +11,7 @@ use crate::ids::Station;
 pub struct LinkQuality {
     nodes: Vec<NodeId>,
     station_map: StationMap,
-    /// Per sender, stations that receive any of its frames, in node order.
+    /// Per sender, its receivers in node order.
     ratios: Vec<Vec<(Station, f64)>>,
 }
 
@@ -30,10 +30,11 @@ pub enum QualityError {
 }
 
 impl LinkQuality {
-    /// Creates measured ratios: a row per sender, a column per receiver, in the order of `nodes`.
+    /// Creates a matrix of measured ratios: rows are senders, columns receivers, in the order of
+    /// `nodes`.
     ///
     /// # Errors
-    /// If the size is wrong, stations are too many, or an entry is not between 0 and 1.
+    /// If the size is wrong, nodes exceed 65535, or an entry is not between 0 and 1.
     pub fn new(nodes: Vec<NodeId>, ratios: Vec<Vec<f64>>) -> Result<Self, QualityError> {
         if ratios.len() != nodes.len() || ratios.iter().any(|row| row.len() != nodes.len()) {
             return Err(QualityError::Matrix(nodes.len()));
@@ -65,7 +66,7 @@ impl LinkQuality {
         &self.nodes
     }
 
-    /// Returns the ratio from one node to another, 0 without a station.
+    /// Returns the ratio from one node to another; 0 if either has no station.
     #[must_use]
     pub fn ratio(&self, from: NodeId, to: NodeId) -> f64 {
         match (self.position(from), self.position(to)) {
@@ -83,7 +84,7 @@ impl LinkQuality {
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
     }
 
-    /// Returns the stations that receive frames of a sender, with their ratios, in order.
+    /// Returns a sender's receivers with their ratios, in order.
     pub(crate) fn received_from(&self, from: Station) -> &[(Station, f64)] {
         &self.ratios[usize::from(from)]
     }

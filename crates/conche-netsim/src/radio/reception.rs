@@ -13,19 +13,18 @@ use super::power::{Power, to_db};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ReceptionCurve {
-    /// Bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE Std
-    /// 802.15.4-2006, annex E.4.1.8), independent bits: an upper bound.
+    /// Upper bound: bit error rate of O-QPSK with direct sequence spreading in white noise (IEEE
+    /// Std 802.15.4-2006, annex E.4.1.8), independent bits.
     #[default]
     Oqpsk,
     /// The CC2420 in TOSSIM (Lee, Cerpa, Levis: Improving wireless simulation through noise
-    /// modeling, IPSN 2007): a fit to measurements of whole frames, about 1 dB wide, for any
-    /// length.
+    /// modeling, IPSN 2007): a fit to whole frames, about 1 dB wide, for any length.
     Cc2420,
-    /// Noise and fading vary between frames and widen the threshold into a transitional region
-    /// (Zuniga, Krishnamachari: Analyzing the transitional region in low power wireless links,
-    /// SECON 2004). The ratio for whole frames is Φ((SNR − middle)/width).
+    /// Noise and fading between frames widen the threshold into a transitional region (Zuniga,
+    /// Krishnamachari: Analyzing the transitional region in low power wireless links, SECON 2004):
+    /// whole frames are received with probability Φ((SNR − middle)/width).
     Transitional {
-        /// Signal-to-noise ratio with a reception ratio of one half, in dB.
+        /// Signal-to-noise ratio with a reception ratio of 0.5, in dB.
         middle_db: f64,
         /// Standard deviation between frames in dB, above 0.
         width_db: f64,
@@ -40,11 +39,11 @@ pub(crate) struct FramePart {
     pub(crate) of: f64,
 }
 
-/// 23 octets: the frames of the CC2420's measurements.
+/// 23 octets, the measured frames.
 const CC2420_SYMBOLS: f64 = 46.0;
 
 impl ReceptionCurve {
-    /// Returns the probability of receiving a frame of this many octets at this ratio (not in dB).
+    /// Returns the probability of receiving a frame of this many octets at this linear ratio.
     #[must_use]
     pub fn packet_reception_ratio(self, snr: f64, octets: u32) -> f64 {
         let bits = f64::from(8 * octets);
@@ -55,8 +54,8 @@ impl ReceptionCurve {
         self.success_of(self.quality(snr), part)
     }
 
-    /// The factor that depends on the ratio alone: the logarithm of the probability of receiving a
-    /// bit or symbol, or the probability for a whole frame.
+    /// Returns the factor that depends on the ratio alone: the log probability of receiving a bit
+    /// or symbol, or the probability for a whole frame.
     pub(super) fn quality(self, snr: f64) -> f64 {
         match self {
             Self::Oqpsk if snr > OQPSK_CERTAIN => 0.0,
@@ -82,7 +81,7 @@ impl ReceptionCurve {
     }
 }
 
-/// Above 6 dB the bit error rate is below 10⁻¹⁶, negligible for a frame.
+/// Above 6 dB the bit error rate, below 10⁻¹⁶, is negligible.
 const OQPSK_CERTAIN: f64 = 4.0;
 /// Likewise above 12 dB.
 const CC2420_CERTAIN: f64 = 16.0;
@@ -100,7 +99,7 @@ pub fn oqpsk_bit_error_rate(snr: f64) -> f64 {
         let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
         sum += sign * binomial * libm::exp(20.0 * snr * (1.0 / f64::from(k) - 1.0));
     }
-    // Rounding may leave the sum slightly below zero. Without a signal, half of the bits are
+    // Rounding may leave the sum slightly below zero. Without a signal half of the bits are
     // correct.
     (8.0 / 15.0 / 16.0 * sum).clamp(0.0, 0.5)
 }
@@ -111,11 +110,11 @@ pub fn cc2420_symbol_error_rate(snr: f64) -> f64 {
     0.5 * libm::erfc(0.9794 * (to_db(snr) - 2.3851) * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// A cache of a reception curve's results, which are identical to the curve's.
+/// A cache of a reception curve's exact results.
 ///
-/// Most frames are alone on the channel, so signals, noises and lengths recur, and a result takes
-/// one or two exponentials, a logarithm and perhaps the error function. Colliding frames recur with
-/// different overlaps: the part that depends only on signal and noise has its own cache.
+/// Most frames are alone on the channel, so signals, noises and lengths recur, and computing a
+/// result takes up to two exponentials, a logarithm and the error function. Colliding frames recur
+/// with different overlaps: the part that depends only on signal and noise has its own cache.
 #[derive(Debug)]
 pub(super) struct CachedCurve {
     curve: ReceptionCurve,
@@ -125,7 +124,7 @@ pub(super) struct CachedCurve {
 }
 
 impl CachedCurve {
-    /// Creates a cache for this many links, each with its own signal.
+    /// Creates a cache for this many links.
     pub(super) fn new(curve: ReceptionCurve, links: usize) -> Self {
         let entries = links.saturating_mul(ENTRIES_PER_LINK).clamp(MIN_ENTRIES, MAX_ENTRIES).next_power_of_two();
         Self { curve, successes: ResultCache::new(entries), qualities: ResultCache::new(entries) }
@@ -135,7 +134,6 @@ impl CachedCurve {
         self.curve
     }
 
-    /// Returns the probability of receiving this part in this noise.
     pub(super) fn success(&self, signal: Power, noise: Power, part: FramePart) -> f64 {
         let strengths = [signal.as_units(), noise.as_units()];
         let key = [strengths[0], strengths[1], part.bits.to_bits(), part.of.to_bits()];
@@ -146,7 +144,7 @@ impl CachedCurve {
     }
 }
 
-/// A direct-mapped cache with keys of `WORDS` words.
+/// A direct-mapped cache.
 #[derive(Debug)]
 struct ResultCache<const WORDS: usize>(Box<[Cell<Entry<WORDS>>]>);
 
@@ -159,9 +157,9 @@ const MIN_ENTRIES: usize = 1 << 8;
 const MAX_ENTRIES: usize = 1 << 14;
 
 impl<const WORDS: usize> ResultCache<WORDS> {
-    /// `entries` is a power of two.
+    /// Creates a cache; `entries` is a power of two.
     fn new(entries: usize) -> Self {
-        // No signal is this strong: the initial entries match no key.
+        // No signal is this strong: initial entries match no key.
         Self(vec![Cell::new(([u64::MAX; WORDS], 0.0)); entries].into())
     }
 

@@ -1,10 +1,9 @@
-//! Signal, interference and noise: reception depends on a frame's strength relative to all else.
+//! Signal, interference and noise.
 //!
 //! Path loss is log-distance with log-normal shadowing (Rappaport: Wireless Communications, 2002,
 //! §4.9), drawn once per pair of stations, plus a smaller part per direction. A receiver
-//! synchronises with the first frame above a threshold; a later one captures it by exceeding the
-//! sum of all else by another. Success is computed for each part of a frame between changes of
-//! interference.
+//! synchronises with the first frame above a threshold; a later one captures it if it exceeds the
+//! sum of all else by another. Success is computed per part of a frame with constant interference.
 
 use super::fading::{Fading, Gilbert};
 use super::medium::{Arrival, Medium, RadioError, ReceiverState, check};
@@ -17,7 +16,7 @@ use crate::ids::Station;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{Instant, NodeId};
 
-/// A medium with interference.
+/// A medium with signal strengths, interference and noise.
 ///
 /// ```toml
 /// tx_power_dbm = 0
@@ -36,12 +35,12 @@ pub struct Sinr {
     pub noise_dbm: f64,
     /// Sensitivity: the weakest signal for synchronisation, in dBm. Default: −95, the CC2420's.
     pub sensitivity_dbm: f64,
-    /// Weaker signals do not even interfere, in dBm. Default: −115.
+    /// Minimum strength of interference in dBm. Default: −115.
     pub interference_floor_dbm: f64,
     /// Clear channel assessment threshold in dBm. Default: −77, the CC2420's after reset.
     pub cca_threshold_dbm: f64,
-    /// Minimum signal-to-interference-and-noise ratio for synchronisation in dB. Default: −5:
-    /// O-QPSK's bit error rate is a tenth (IEEE Std 802.15.4-2006, figure E.2).
+    /// Minimum signal-to-interference-and-noise ratio for synchronisation in dB. Default: −5, where
+    /// O-QPSK's bit error rate is 0.1 (IEEE Std 802.15.4-2006, figure E.2).
     pub synchronisation_db: f64,
     /// Capture threshold: excess of a later frame over the sum of all else, in dB. `None`: no
     /// capture.
@@ -68,11 +67,10 @@ pub enum PathLoss {
         exponent: f64,
         /// Standard deviation of the shadowing common to a pair's directions, in dB.
         shadowing_sigma_db: f64,
-        /// Standard deviation of each direction's additional shadowing, in dB.
+        /// Standard deviation of the additional shadowing per direction, in dB.
         asymmetry_sigma_db: f64,
     },
-    /// Measured losses in dB: a row per sender, a column per receiver, infinite where nothing
-    /// arrives.
+    /// Measured losses in dB: a row per sender, a column per receiver, infinite without a link.
     Matrix(Vec<Vec<f64>>),
 }
 
@@ -116,12 +114,11 @@ impl SinrMedium {
         config.check(positions.len())?;
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
-        // With a floor of zero every signal counts. Otherwise signals 10 dB below stay below
-        // however rounded, which saves computing most powers.
+        // With a floor of zero every signal counts. Otherwise signals 10 dB below it are skipped
+        // before computing their power; no rounding lifts them above.
         let faint_dbm = if floor > Power::ZERO { config.interference_floor_dbm - 10.0 } else { f64::NEG_INFINITY };
         let mut heard = vec![Vec::new(); positions.len()];
-        // In the order of their numbers: a station's earlier ones in its own pairs, later ones in
-        // theirs.
+        // Receivers come in order: lower numbers in a station's own pairs, higher ones in theirs.
         config.path_loss.for_each_pair(positions, streams, |from, to, loss_db| {
             let level_dbm = config.tx_power_dbm - loss_db;
             if level_dbm < faint_dbm {
@@ -235,8 +232,8 @@ impl Sinr {
 }
 
 impl PathLoss {
-    /// Returns the losses in dB between all stations in the run with these streams, as a
-    /// [`Matrix`](Self::Matrix) for several runs.
+    /// Returns the losses in dB between all stations in the run with these streams, to share as a
+    /// [`Matrix`](Self::Matrix) between runs.
     #[must_use]
     pub fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
         if let Self::Matrix(rows) = self {
@@ -247,7 +244,7 @@ impl PathLoss {
         losses
     }
 
-    /// Calls `with` for each ordered pair with its loss in dB, by the larger number.
+    /// Calls `with` for each ordered pair with its loss in dB, ordered by its larger number.
     fn for_each_pair(&self, positions: &[Position], streams: &Streams, mut with: impl FnMut(usize, usize, f64)) {
         let pairs = |station| (0..station).map(move |other| (station, other));
         let (reference, exponent, shadowing, asymmetry) = match self {
@@ -264,11 +261,11 @@ impl PathLoss {
         };
         let is_random = shadowing > 0.0 || asymmetry > 0.0;
         for (station, node) in (0..positions.len()).zip((0..).map(NodeId)) {
-            // For pairs with earlier stations: adding one changes no other loss.
+            // Covers pairs with earlier stations: a new station changes no other loss.
             let mut stream = streams.stream(Entity::Node(node), Purpose::named("shadowing"));
             let mut normal = || if is_random { stream.normal() } else { 0.0 };
             for (station, other) in pairs(station) {
-                // Below 1 m the model does not apply; the loss is that at 1 m.
+                // Below 1 m the model does not apply.
                 let distance = positions[station].distance_m(positions[other]).max(1.0);
                 let common = reference + 10.0 * exponent * libm::log10(distance) + shadowing * normal();
                 with(station, other, common + asymmetry * normal());

@@ -23,8 +23,7 @@ impl Position {
         Self { x_m, y_m }
     }
 
-    /// Creates a position at this distance from the origin and angle in radians, from east towards
-    /// north.
+    /// Creates a position at this distance, and angle in radians from east towards north.
     #[must_use]
     pub fn polar(distance_m: f64, angle: f64) -> Self {
         Self::metres(distance_m * libm::cos(angle), distance_m * libm::sin(angle))
@@ -41,7 +40,7 @@ impl Position {
 pub(crate) struct StationMap(Vec<(NodeId, Station)>);
 
 impl StationMap {
-    /// Assigns stations 0, 1, 2, ... to these nodes; nodes beyond the last number get none.
+    /// Numbers stations in the order of these nodes; nodes beyond the last number get none.
     pub(crate) fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
         let mut stations: Vec<(NodeId, Station)> = nodes.zip(0..Station::MAX).collect();
         stations.sort_unstable();

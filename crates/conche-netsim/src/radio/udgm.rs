@@ -1,4 +1,4 @@
-//! Unit disks: frames are received within one distance and interfere within a larger one.
+//! Unit disks: one distance of reception, a larger one of interference.
 //!
 //! Source: Cooja's UDGM (Österlind et al.: Cross-level sensor network simulation with COOJA, LCN
 //! 2006; Contiki's `UDGM.java`). Overlapping frames are lost where both are heard. Divergence:
@@ -28,8 +28,8 @@ pub struct Udgm {
     pub interference_range_m: f64,
     /// Range of clear channel assessment in metres.
     pub carrier_range_m: f64,
-    /// Probability of reception at the transmission range without interference; it falls with the
-    /// square of the distance from 1. Cooja's default: 1.
+    /// Probability of reception at the transmission range without interference, falling from 1 with
+    /// the square of the distance. Cooja's default: 1.
     pub success_ratio: f64,
 }
 
@@ -39,15 +39,14 @@ impl Default for Udgm {
     }
 }
 
-/// The medium's state; a signal's power only encodes its class.
+/// The medium's state. A signal's power only encodes its class.
 #[derive(Debug)]
 pub(crate) struct UdgmMedium {
     neighbours: Neighbours,
     success: Vec<f64>,
 }
 
-/// Detectable. 2³² undetectable signals would add up to it, but each station contributes at most
-/// one.
+/// A detectable signal. 2³² undetectable ones would equal it, but each station adds at most one.
 const CARRIER: Power = Power::units(1 << 32);
 const INTERFERENCE: Power = Power::units(1);
 

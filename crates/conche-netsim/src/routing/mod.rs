@@ -1,4 +1,4 @@
-//! Routing in radio networks: paths computed from link quality before a run, or discovered in it.
+//! Routing in radio networks: computed from link quality before a run, or discovered in it.
 //!
 //! ```text
 //!   Topology::link_quality ─┐

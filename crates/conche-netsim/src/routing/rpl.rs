@@ -1,12 +1,11 @@
 //! The tree to which RPL converges in a static network (RFC 6550, storing mode): packets go up to
-//! the first common ancestor and down from there.
+//! the first common ancestor, then down.
 //!
-//! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX, a link's
-//! expected transmissions of an acknowledged frame: 1/(forward PRR · backward PRR) (De Couto et
-//! al.: A high-throughput path metric for multi-hop wireless routing, MobiCom 2003), in units of
-//! 1/128 as in RFC 6551. Simplification: stations know their links' ratios exactly and keep their
-//! parents, so MRHOF's hysteresis has no effect. Remaining ties are broken at random, as by the
-//! order of DIO messages.
+//! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX = 1/(forward
+//! PRR · backward PRR) (De Couto et al.: A high-throughput path metric for multi-hop wireless
+//! routing, MobiCom 2003), in units of 1/128 as in RFC 6551. Simplification: stations know their
+//! ratios exactly and keep their parents, so MRHOF's hysteresis has no effect. Remaining ties are
+//! broken at random, as by the order of DIO messages.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -98,7 +97,7 @@ impl RplTree {
             nodes.iter().map(|node| Member { node: *node, parent: None, hops: None }).collect();
         let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
         let mut settled = vec![false; nodes.len()];
-        // Dijkstra's algorithm, skipping obsolete entries.
+        // Dijkstra's algorithm; obsolete entries are skipped.
         let mut reached = BinaryHeap::new();
         if let Some(place) = quality.position(root) {
             (costs[usize::from(place)], members[usize::from(place)].hops) = (Some((0, 0, 0)), Some(0));
@@ -150,10 +149,9 @@ impl RplTree {
         self.members.iter().filter(|member| member.hops.is_none()).map(|member| member.node)
     }
 
-    /// Returns the nodes beyond the root's routing table of `room` entries.
+    /// Returns the nodes without an entry in the root's routing table of `room` entries.
     ///
-    /// They join last, as a node announces itself afterwards. Ties between hop counts are broken at
-    /// random.
+    /// These are the farthest, whose announcements arrive last; ties are broken at random.
     #[must_use]
     pub fn beyond(&self, room: usize, chance: &mut Stream) -> Vec<NodeId> {
         let below = self.members.iter().filter(|member| member.parent.is_some());
@@ -162,8 +160,8 @@ impl RplTree {
         order.into_iter().skip(room).map(|(.., node)| node).collect()
     }
 
-    /// Adds the tree's hops, named `rpl child-parent` by node number. Without other hops, the
-    /// topology's routes follow the tree, also to and from wired neighbours.
+    /// Adds the tree's hops, named `rpl child-parent` by node number. Without other hops, routes
+    /// follow the tree, also to and from wired neighbours.
     pub fn install(&self, net: &mut Topology, radio: RadioId) {
         for member in &self.members {
             if let Some(parent) = member.parent {
@@ -179,7 +177,7 @@ impl RplTree {
 }
 
 impl RplConfig {
-    /// Returns the ETX in units of 1/128, if the ratios suffice.
+    /// Returns the ETX in units of 1/128, `None` if a ratio is too low.
     fn etx(&self, forward: f64, backward: f64) -> Option<u64> {
         let ratio = forward * backward;
         if forward < self.min_ratio || backward < self.min_ratio || ratio <= 0.0 {
@@ -187,13 +185,13 @@ impl RplConfig {
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 128, and it saturates")]
         let etx = (128.0 / ratio + 0.5) as u64;
-        // A value beyond RFC 6551's 16 bits means no link.
+        // Beyond RFC 6551's 16 bits: no link.
         (etx <= u64::from(u16::MAX)).then_some(etx)
     }
 }
 
 impl Objective {
-    /// Returns the cost over a link of this ETX to a path of cost `rest`.
+    /// Returns the cost over this link to a path of cost `rest`.
     const fn through(self, rest: Cost, etx: u64, chance: u64) -> Cost {
         match self {
             Self::HopCount => (rest.0 + 1, rest.1 + etx, chance),

@@ -1,6 +1,6 @@
 //! ContikiMAC (Dunkels: The ContikiMAC Radio Duty Cycling Protocol, SICS T2011:13).
 //!
-//! Receivers sleep and check the channel periodically, each at its own times. Senders repeat frames
+//! Receivers sleep and check the channel periodically, each at its own phase. Senders repeat frames
 //! until acknowledged.
 //!
 //! ```text
@@ -9,17 +9,17 @@
 //!   another                  ·····▼ CCA: busy, on ────────────────────────────── off ····
 //! ```
 //!
-//! Knowing its neighbour's phase (phase.c), a sender starts a guard time before the wake-up, and
-//! gives up soon after. Frames for the same neighbour follow in a burst: each announces the next,
-//! to keep the receiver on.
+//! A sender that knows its neighbour's phase (phase.c) starts a guard time before the wake-up and
+//! gives up soon after. Frames for one neighbour follow in a burst: each announces the next, which
+//! keeps the receiver on.
 //!
 //! Source: `contikimac.c` and `phase.c` of Contiki 2.7 and 3.0. Divergences:
 //!
 //! - Broadcasts are not sent in bursts.
-//! - Fast sleep counts periods of inactivity but not of silence, which only saves energy.
-//! - Checks cost no event on an idle channel: they are scheduled for stations that one strobe train
-//!   reaches above the assessment threshold; two trains above it only together wake none.
-//! - The phase table has room for all neighbours, and rtimers never fire late.
+//! - Fast sleep counts periods of inactivity but not of silence, which affects only energy.
+//! - Only stations that one strobe train reaches above the assessment threshold schedule checks: an
+//!   idle channel costs no events, and two trains above it only together wake none.
+//! - The phase table is unlimited, and rtimers never fire late.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(in crate::mac) struct DutyCycle {
     clock: Clock,
     phases: Phases,
     train: Train,
-    /// When the station detected energy and stayed on.
+    /// Time of the energy detection that keeps the station on.
     listening: Option<Instant>,
     check_scheduled: bool,
     /// End of the wait for the burst's next frame (`we_are_receiving_burst`).
@@ -152,7 +152,7 @@ impl RadioNetwork {
         self.stations[usize::from(at)].duty().listening = None;
     }
 
-    /// Whether a frame with this station's address is being received.
+    /// Returns `true` during the reception of a frame for this station.
     pub(super) fn is_receiving(&mut self, at: Station) -> bool {
         let Some(from) = self.air.receiving_from(at) else { return false };
         let sender = &mut self.stations[usize::from(from)];
@@ -178,7 +178,7 @@ struct Phase {
     time: Instant,
     /// Unacknowledged transmissions since then.
     noacks: u8,
-    /// A further one after this makes the phase stale.
+    /// Time from which a further one makes the phase stale.
     noacks_end: Instant,
 }
 
@@ -199,7 +199,7 @@ impl Clock {
 }
 
 impl Phases {
-    /// `guard` before the wake-up of a neighbour with known phase (`phase_wait`).
+    /// Returns the time `guard` before the next wake-up, if the phase is known (`phase_wait`).
     pub(super) fn begin(&self, neighbour: Station, now: Instant, clock: &Clock, guard: Duration) -> Option<Instant> {
         let phase = self.0.iter().find(|phase| phase.neighbour == neighbour)?;
         Some(now + (next(phase.time, clock.cycle, now + guard) - (now + guard)))
@@ -235,22 +235,22 @@ impl Phases {
     }
 }
 
-/// The first of `from`, `from` + cycle, … not before `earliest`.
+/// Returns the first of `from`, `from` + cycle, … not before `earliest`.
 fn next(from: Instant, cycle: Duration, earliest: Instant) -> Instant {
     let cycles = (earliest - from).as_nanos().div_ceil(cycle.as_nanos());
     from + Duration::from_nanos(u64::try_from(cycles * cycle.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The sender's strobes (`send_packet`): it waits for the neighbour's phase, assesses the channel, strobes.
+/// The sender's strobes (`send_packet`): wait for the phase, assess the channel, strobe.
 #[derive(Clone, Copy, Debug, Default)]
 struct Train {
     /// The neighbour's phase is known (`is_known_receiver`).
     known_receiver: bool,
-    /// The burst's previous frame has kept the neighbour awake (`is_receiver_awake`).
+    /// The burst's previous frame kept the neighbour awake (`is_receiver_awake`).
     receiver_awake: bool,
     /// Another frame for the neighbour waited at the start.
     more: bool,
-    /// It follows in a burst (`PACKETBUF_ATTR_PENDING`).
+    /// That frame follows in a burst (`PACKETBUF_ATTR_PENDING`).
     pub(super) pending: bool,
     assessments: u8,
     /// Start of the first strobe (`t0`).
@@ -261,7 +261,7 @@ struct Train {
 }
 
 impl RadioNetwork {
-    /// Begins now, or shortly before the neighbour's wake-up.
+    /// Begins now, or a guard time before the neighbour's wake-up.
     pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -336,26 +336,25 @@ impl RadioNetwork {
         arrived
     }
 
-    /// Records an acknowledgment, read later.
+    /// Records an acknowledgment, to be read later.
     pub(in crate::mac) fn acknowledge_strobe(&mut self, at: Station) {
         self.stations[usize::from(at)].duty().train.acknowledged = true;
     }
 
-    /// Whether the last acknowledged frame announced another.
+    /// Returns `true` if the last acknowledged frame announced another.
     pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
     }
 
-    /// Whether frames for a burst waited when the last frame was sent.
+    /// Returns `true` if frames for a burst waited when the last frame was sent.
     ///
-    /// Frames that arrive during its transmission do not count: a mote does nothing else meanwhile,
-    /// so they find an empty queue. Without duty cycling one burst takes all waiting frames
-    /// (`send_list`).
+    /// Frames that arrive during its transmission find an empty queue, because a mote does nothing
+    /// else meanwhile. Without duty cycling one burst takes all waiting frames (`send_list`).
     pub(in crate::mac) fn left_waiting(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
 
-    /// Sends at once: the neighbour is awake, and this station has just used the channel.
+    /// Sends at once: the neighbour is awake, and the channel was just in use.
     pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
@@ -373,7 +372,7 @@ impl RadioNetwork {
         self.end(around, at, outcome);
     }
 
-    /// Announces a train to the stations in range, whose checks will detect energy.
+    /// Schedules checks at the stations in range, which will detect energy.
     fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];

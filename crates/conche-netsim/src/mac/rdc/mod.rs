@@ -1,10 +1,10 @@
-//! Radio duty cycling: attempts, and when the receiver is on.
+//! Radio duty cycling: attempts, and when receivers are on.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `always_on` | attempts to receivers that are always on (Contiki's NullRDC, TinyOS's default) |
 //! | `contikimac` | attempts to receivers that sleep most of the time |
-//! | `reception` | received frames: duplicates, acknowledgments |
+//! | `reception` | received frames |
 
 mod always_on;
 mod contikimac;
@@ -19,7 +19,7 @@ pub enum Rdc {
     /// Always.
     #[default]
     AlwaysOn,
-    /// As ContikiMAC schedules it. Requires acknowledgments, and uses only turnarounds of
-    /// [`AttemptConfig`](super::AttemptConfig).
+    /// As scheduled by ContikiMAC. Requires acknowledgments; of
+    /// [`AttemptConfig`](super::AttemptConfig), only the turnarounds apply.
     ContikiMac(ContikiMac),
 }

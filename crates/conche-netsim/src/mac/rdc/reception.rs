@@ -1,4 +1,4 @@
-//! Received frames: duplicates are dropped, but acknowledged.
+//! Received frames; duplicates are acknowledged, then dropped.
 
 use crate::event::{Event, RadioEventKind, Surroundings};
 use crate::mac::access::Outcome;
@@ -51,7 +51,7 @@ impl RadioNetwork {
         if !self.accepts(from, via.station, dsn) {
             return None;
         }
-        // The first copy delivers the packet; retransmissions need only the frame.
+        // The first copy delivers the packet; retransmissions are empty.
         let contents =
             std::mem::replace(&mut self.stations[usize::from(from)].frame().contents, FrameContents::Nothing);
         let arrived = match contents {
@@ -62,7 +62,7 @@ impl RadioNetwork {
         arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
-    /// The sender keeps the packet for other receivers.
+    /// Receives a broadcast; the sender keeps the packet for other receivers.
     fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: ReceptionLink, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {

@@ -10,7 +10,7 @@ pub enum Message {
     Request {
         /// The requesting node.
         origin: NodeId,
-        /// The origin's sequence number, which also identifies the request.
+        /// The origin's sequence number, which identifies the request.
         sequence: u16,
         /// The destination of the route.
         destination: NodeId,
@@ -21,7 +21,7 @@ pub enum Message {
     Reply {
         /// The requesting node.
         origin: NodeId,
-        /// The node that replies.
+        /// The replying node.
         destination: NodeId,
         /// The destination's sequence number.
         sequence: u16,
@@ -30,7 +30,7 @@ pub enum Message {
     },
     /// Route error (RERR), to the origin of a packet that could not be forwarded.
     Error {
-        /// The origin of the packet.
+        /// The packet's origin.
         origin: NodeId,
         /// The unreachable destination.
         destination: NodeId,

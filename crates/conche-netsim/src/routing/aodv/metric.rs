@@ -1,8 +1,8 @@
 //! Route metrics: hop count and PATH-DR.
 //!
-//! PATH-DR (Gomez, Boix, Paradells: Impact of LQI-based routing metrics on the performance of a
-//! one-to-one routing protocol for IEEE 802.15.4 multihop networks, EURASIP JWCN 2010) maximises
-//! the product of link delivery ratios, each estimated from one received frame's LQI.
+//! PATH-DR maximises the product of link delivery ratios, each estimated from one received frame's
+//! LQI (Gomez, Boix, Paradells: Impact of LQI-based routing metrics on the performance of a
+//! one-to-one routing protocol for IEEE 802.15.4 multihop networks, EURASIP JWCN 2010).
 
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ pub enum Metric {
 /// Estimated delivery ratio of a link by a received frame's signal-to-noise ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LqiMap {
-    /// Signal-to-noise ratios in dB of the two values of `lqi`; linear in between.
+    /// Signal-to-noise ratios in dB at the two values of `lqi`; linear in between.
     pub snr_db: (f64, f64),
     /// Minimum and maximum LQI.
     pub lqi: (f64, f64),
@@ -46,7 +46,7 @@ impl Cost {
 }
 
 impl Metric {
-    /// Returns the cost extended by a link whose frame arrived with this ratio.
+    /// Returns the cost extended by a link whose frame arrived at this signal-to-noise ratio.
     #[must_use]
     pub fn extend(&self, cost: Cost, snr_db: f64) -> Cost {
         let delivery = match self {
@@ -68,7 +68,7 @@ impl Metric {
     }
 
     /// Returns `true` if a request is forwarded again when it arrives over a better route. RFC 3561
-    /// (§6.5) discards such duplicates, but the first to arrive rarely used the best links.
+    /// (§6.5) discards it, but the first copy rarely used the best links.
     #[must_use]
     pub fn forwards_better_copies(&self) -> bool {
         matches!(self, Self::PathDr(_))

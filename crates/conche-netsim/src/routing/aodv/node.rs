@@ -1,4 +1,4 @@
-//! The protocol of one node, without clock or network.
+//! The protocol of one node, without clock or I/O.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::{Instant, NodeId, units};
 pub struct AodvConfig {
     /// Route metric.
     pub metric: Metric,
-    /// How long the destination waits for better copies of a request. Zero with the hop count: the
+    /// Time that the destination waits for better copies of a request. Zero with hop count: the
     /// first decides.
     pub reply_wait: Duration,
-    /// NET_TRAVERSAL_TIME: how long the origin waits for a reply, doubled after each attempt.
+    /// NET_TRAVERSAL_TIME: time that the origin waits for a reply, doubled per attempt.
     pub net_traversal_time: Duration,
     /// RREQ_RETRIES: maximum repetitions of a request.
     pub rreq_retries: u8,
@@ -49,7 +49,7 @@ pub enum Output {
         /// The route's length in hops.
         hops: u8,
     },
-    /// A discovery failed; packets that wait for it may be dropped.
+    /// A discovery failed; packets waiting for it may be dropped.
     Unreachable(NodeId),
 }
 
@@ -60,7 +60,7 @@ pub struct Aodv {
     config: AodvConfig,
     table: Table,
     sequence: u16,
-    /// Each origin's latest request, and the best cost of its copies.
+    /// Each origin's latest request, with the best cost of its copies.
     seen: BTreeMap<NodeId, (u16, Cost)>,
     discoveries: BTreeMap<NodeId, Discovery>,
     pending: Vec<Pending>,
@@ -73,7 +73,7 @@ struct Discovery {
     until: Instant,
 }
 
-/// To be forwarded or, at its destination, answered.
+/// A request to be forwarded or, at its destination, answered.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at: Instant,
@@ -138,8 +138,8 @@ impl Aodv {
         }
     }
 
-    /// Handles a frame that the MAC could not deliver over a broken link. `lost` is its packet's
-    /// origin and destination, or `None` for a message of this protocol.
+    /// Handles a broken link: the MAC could not deliver a frame. `lost` is its packet's origin and
+    /// destination, or `None` for an AODV message.
     pub fn link_broken(&mut self, neighbour: NodeId, lost: Option<(NodeId, NodeId)>) {
         self.table.break_link(neighbour);
         if let Some((origin, destination)) = lost {
@@ -169,7 +169,7 @@ impl Aodv {
         self.outbox.pop_front()
     }
 
-    /// Returns when to poll again without input.
+    /// Returns the time of the next poll without input.
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
         let pending = self.pending.iter().map(|pending| pending.at);
@@ -309,7 +309,7 @@ impl Table {
     }
 }
 
-/// With wrap-around (RFC 3561 §6.1).
+/// Compares sequence numbers with wrap-around (RFC 3561 §6.1).
 fn newer(one: u16, other: u16) -> bool {
     (1..1 << 15).contains(&one.wrapping_sub(other))
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 /// ContikiMAC.
 ///
-/// A receiver wakes by its clear channel assessment, so a link below the medium's threshold cannot
-/// reach it even if frames could be received. Times are multiples of the rtimer tick of 1/32768 s;
-/// fields quote their default's expression in the source.
+/// Receivers wake by clear channel assessment, so a link below the medium's threshold carries
+/// nothing, even if frames could be received. Times are multiples of the rtimer tick of 1/32768 s;
+/// fields quote the source's expressions.
 ///
-/// In TOML, the cycle time is given as `check_rate_hz`.
+/// In TOML, `check_rate_hz` gives the cycle time.
 ///
 /// ```toml
 /// check_rate_hz = 16
@@ -31,8 +31,8 @@ pub struct ContikiMac {
     /// LISTEN_TIME_AFTER_PACKET_DETECTED: maximum listening time after detecting energy. Default:
     /// `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
     pub listen_time_after_packet_detected: Duration,
-    /// MAX_NONACTIVITY_PERIODS: the receiver sleeps after more periods (assessment and sleep)
-    /// without a frame. Default: 10.
+    /// MAX_NONACTIVITY_PERIODS: maximum periods (assessment and sleep) without a frame until the
+    /// receiver sleeps. Default: 10.
     pub max_nonactivity_periods: u8,
     /// INTER_PACKET_DEADLINE: maximum wait for the next frame of a burst. Default: `CLOCK_SECOND /
     /// 32`, 31 ms.
@@ -49,17 +49,16 @@ pub struct ContikiMac {
     /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
     pub with_phase_optimization: bool,
     /// Frames for one neighbour follow in a burst (`qsend_list`). Default: yes, as in every
-    /// Contiki. Otherwise each waits for the next wake-up and, in 2.7, for a time base before.
+    /// Contiki. Otherwise each waits for the next wake-up, in 2.7 after a time base.
     pub with_bursts: bool,
     /// MAX_NOACKS: unacknowledged transmissions until a phase is forgotten. Default: 16.
     pub max_noacks: u8,
-    /// MAX_NOACKS_TIME: time between two unacknowledged transmissions, without acknowledgment in
-    /// between, after which the phase is also forgotten. Default: 30 s.
+    /// MAX_NOACKS_TIME: a phase is also forgotten if transmissions this far apart, and all in
+    /// between, are unacknowledged. Default: 30 s.
     pub max_noacks_time: Duration,
     /// ContikiMAC header in octets.
     pub header_octets: u8,
-    /// SHORTEST_PACKET_SIZE: shorter frames (PSDU) are padded, so that none fits between
-    /// assessments.
+    /// SHORTEST_PACKET_SIZE: minimum PSDU after padding, so that no frame fits between assessments.
     pub shortest_packet_size: u8,
     /// Maximum clock drift in parts per million, uniform over stations. Default: 20, common for
     /// watch crystals.
@@ -99,14 +98,15 @@ impl ContikiMac {
         }
     }
 
-    /// Returns Contiki 3.0's values: as 2.7, but header and padding belong to the framer, whose
-    /// default has neither.
+    /// Returns Contiki 3.0's values: as 2.7, but without header and padding, which moved to the
+    /// framer and are off by default.
     #[must_use]
     pub const fn contiki30() -> Self {
         Self { header_octets: 0, shortest_packet_size: 0, ..Self::contiki27() }
     }
 
-    /// Returns this configuration with `hertz` channel checks per second; powers of two in Contiki.
+    /// Returns this configuration with `hertz` channel checks per second (in Contiki powers of
+    /// two).
     ///
     /// # Panics
     /// If the rate is zero.
@@ -146,7 +146,6 @@ impl ContikiMac {
 mod tests {
     use super::*;
 
-    /// Compares times to within a microsecond.
     fn assert_ms(time: Duration, expected: f64) {
         let ms = time.as_secs_f64() * 1e3;
         assert!((ms - expected).abs() < 0.001, "{ms:.4} ms instead of {expected:.4} ms");

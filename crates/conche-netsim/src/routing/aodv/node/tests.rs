@@ -1,4 +1,4 @@
-//! Small networks of the protocol alone, drawn beside their tests.
+//! Small networks of AODV nodes, drawn beside their tests.
 
 use super::super::metric::tests::path_dr;
 use super::*;
@@ -7,10 +7,10 @@ use crate::rng::{Entity, Purpose, Streams};
 const STRONG: f64 = 20.0;
 const WEAK: f64 = 4.0;
 
-/// Nodes whose messages take a millisecond over each link.
+/// Nodes with a delay of 1 ms over each link.
 struct Net {
     nodes: Vec<Aodv>,
-    /// Pairs of nodes in range, with their signal-to-noise ratios.
+    /// Pairs of nodes, with signal-to-noise ratios.
     links: Vec<(u32, u32, f64)>,
     stream: Stream,
     now: Instant,
@@ -46,7 +46,6 @@ impl Net {
         self.run();
     }
 
-    /// Runs until no events are left.
     fn run(&mut self) {
         loop {
             let mut arriving = Vec::new();
@@ -81,7 +80,6 @@ impl Net {
             .collect()
     }
 
-    /// Returns the nodes on the route.
     fn route(&self, from: u32, to: u32) -> Vec<u32> {
         let mut way = vec![from];
         while let Some(at) = way.last().copied().filter(|at| *at != to) {
