@@ -1,4 +1,4 @@
-//! Types that are validated during deserialization, so that an error has a place in the file.
+//! Types validated during deserialization, so that errors have a position.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ pub struct AtLeastOne(u32);
 #[serde(try_from = "Vec<T>")]
 pub struct NonEmpty<T>(Vec<T>);
 
-/// An inclusive range of integers of at least 1, written as `[1, 10]`.
+/// An inclusive range of integers ≥ 1, written as `[1, 10]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "[u32; 2]")]
 pub struct Range {
@@ -59,7 +59,7 @@ impl AtLeastOne {
 }
 
 impl<T> NonEmpty<T> {
-    /// Creates the list; `None` if it is empty.
+    /// Creates the list; `None` if empty.
     #[must_use]
     pub fn new(elements: Vec<T>) -> Option<Self> {
         (!elements.is_empty()).then_some(Self(elements))

@@ -1,4 +1,4 @@
-//! Changes to the network during a run, and its phases.
+//! Changes to the network during a run, and phases.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ pub enum ChangeEvent {
     Link {
         /// Name of the link.
         name: String,
-        /// Configuration; omitted values are those at the start of the run.
+        /// Configuration; omitted values are the initial ones.
         wire: Box<LinkConfig>,
     },
-    /// A link is down for a time, and its queued frames are lost.
+    /// Takes a link down for a time; its queued frames are lost.
     Fail {
         /// Name of the link.
         link: String,
@@ -39,7 +39,7 @@ pub enum ChangeEvent {
     },
     /// Nodes are disconnected for a time.
     CutOff {
-        /// A node, a group, or a part of one such as `mote[3]`.
+        /// A node, a group, or part of one (`mote[3]`).
         nodes: String,
         /// Duration.
         #[serde(rename = "for")]
@@ -47,13 +47,12 @@ pub enum ChangeEvent {
     },
     /// A node restarts without its state.
     Reboot {
-        /// A node, a group, or a part of one.
+        /// A node, a group, or part of one.
         nodes: String,
     },
 }
 
-/// A phase of the run, after the previous one. It has the values of the whole run, in rows that end
-/// with its name.
+/// A phase after the previous one, with all values of the run in rows that end with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
@@ -64,7 +63,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Returns the begin and end of each.
+    /// Returns the begin and end of each phase.
     pub fn spans(phases: &[Self]) -> impl Iterator<Item = (Duration, Duration)> {
         phases.iter().scan(Duration::ZERO, |begun, phase| {
             let from = *begun;

@@ -1,4 +1,4 @@
-//! Claims: statements of a paper as conditions on measured values.
+//! Claims: statements of a paper as conditions on values.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,27 @@ use super::{ScenarioError, Unit};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Name: a template of the labels in `each`.
+    /// Name: a template of labels in `each`.
     pub row: String,
     /// Column of the compared values.
     pub column: String,
     /// Comparison.
     pub compare: Compare,
-    /// Compared rows. The second one of a difference or ratio is the subtrahend or denominator.
-    /// Intervals are of the outcome per replication, as all schemes share random numbers.
+    /// Compared rows; the second is the subtrahend or denominator. Intervals are over the outcomes
+    /// per replication, as schemes share random numbers.
     pub of: Vec<Operand>,
     /// Name of the outcome in results.
     #[serde(rename = "as")]
     pub outcome: String,
     /// Unit of the outcome.
     pub unit: Unit,
-    /// Range of the outcome, both ends included; our interpretation if the statement has no
-    /// numbers.
+    /// Inclusive range of the outcome; our interpretation if the statement has no numbers.
     pub range: Option<(f64, f64)>,
-    /// Lower bound, in place of a range.
+    /// Lower bound, instead of a range.
     pub above: Option<f64>,
-    /// Upper bound, in place of a range.
+    /// Upper bound, instead of a range.
     pub below: Option<f64>,
-    /// Labels; the claim holds for each combination.
+    /// Labels; the claim must hold for each combination.
     #[serde(default)]
     pub each: BTreeMap<String, Vec<String>>,
 }
@@ -64,14 +63,14 @@ pub enum Compare {
     Difference,
     /// The first divided by the second.
     Ratio,
-    /// The interval of the difference lies above 0. Takes no range; the outcome is the ratio.
+    /// The interval of the difference lies above 0; the outcome is the ratio. Takes no range.
     Apart,
-    /// Ratio of the standard deviations over runs.
+    /// Ratio of the standard deviations.
     Widths,
-    /// The highest of several values minus the lowest. Rows are patterns with `*` as a wildcard.
+    /// Highest minus lowest of several values. Rows are patterns with `*`.
     Spread,
-    /// Share of the values' variance (R²) that a rising line explains; 0 if it does not rise. The
-    /// rows' only `*` is the number on the line's axis.
+    /// Share of variance (R²) that a rising line explains; 0 if it does not rise. The rows' only
+    /// `*` is the x value.
     LineFrom(f64),
 }
 

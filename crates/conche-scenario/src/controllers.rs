@@ -1,15 +1,16 @@
-//! The controllers with names: those of conche and of the program.
+//! Named controllers: those of conche and of the program.
 
 use std::sync::OnceLock;
 
 use conche_proto::cc::any::{Controllers, Named};
 
-/// A static, because parsers of scenarios and arguments take no context.
+/// A static, because parsers take no context.
 static KNOWN: OnceLock<Controllers> = OnceLock::new();
 
-/// Adds the program's own controllers. Only the first call before any name is read has an effect.
+/// Adds the program's controllers. Only the first call, before any name is read, has an effect.
 ///
 /// # Errors
+///
 /// If two controllers have the same name.
 pub fn know(own: Vec<Named>) -> Result<(), &'static str> {
     let known = Controllers::with(own.leak())?;

@@ -1,4 +1,4 @@
-//! [`Document`]: a scenario as read, with its cells.
+//! [`Document`]: a parsed scenario with its cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,14 +22,15 @@ pub struct Document {
     sections: Vec<Scenario>,
     cells: Vec<Cell>,
     effort: Effort,
-    /// Labels of all cells on the axes of [`Effort::only`].
+    /// Labels of all cells on the axes in [`Effort::only`].
     offered: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Document {
-    /// Reads and checks a scenario with all its cells; `file` returns the files it names.
+    /// Reads and checks a scenario and its cells; `file` returns the files it names.
     ///
     /// # Errors
+    ///
     /// The problem, its place, and a valid alternative.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         // Errors in a table have no span, so the text is parsed first.
@@ -49,24 +50,25 @@ impl Document {
     /// Reads a scenario without files.
     ///
     /// # Errors
-    /// The problem, its place, and a valid alternative.
+    ///
+    /// As [`Document::read`].
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         Self::read(text, &|_| Err(FileError::NotFound))
     }
 
-    /// Returns the scenario without the overrides of its parts.
+    /// Returns the scenario without its parts' overrides.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// Returns its parts as complete scenarios; without parts, the scenario itself.
+    /// Returns the parts as complete scenarios; without parts, the scenario.
     #[must_use]
     pub fn sections(&self) -> &[Scenario] {
         &self.sections
     }
 
-    /// Returns the names of its axes, except that of schemes.
+    /// Returns the names of the axes, except that of schemes.
     #[must_use]
     pub fn axes(&self) -> Vec<String> {
         let axes = self.sections.iter().flat_map(|section| &section.sweep).map(|axis| &axis.name);
@@ -76,6 +78,7 @@ impl Document {
     /// Returns a copy with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
+    ///
     /// If the path does not exist, or the value is invalid.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let mut changed = self.clone();
@@ -84,9 +87,10 @@ impl Document {
         Ok(changed)
     }
 
-    /// Changes the number of runs, and the schemes.
+    /// Applies an effort: replications, schemes, values and cells.
     ///
     /// # Errors
+    ///
     /// If a controller is unknown, a value of `set` or `quick` is invalid, or no cell is selected.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         if effort.quick {
@@ -101,8 +105,8 @@ impl Document {
         self.reread()
     }
 
-    /// Returns the cells, the last axis changing fastest, of all parts by scheme unless the axis of
-    /// schemes is listed. A mix with fewer clients than schemes has none.
+    /// Returns the cells of all parts, the last axis changing fastest; by scheme unless that axis
+    /// is listed. A mix with fewer clients than schemes has none.
     #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
@@ -111,6 +115,7 @@ impl Document {
     /// Checks that each label of [`Effort::only`] occurs in a cell of these documents.
     ///
     /// # Errors
+    ///
     /// The first unknown label, and the known ones.
     pub fn check_labels<'a>(all: impl IntoIterator<Item = &'a Self>) -> Result<(), ScenarioError> {
         let mut wanted = BTreeSet::new();
@@ -132,7 +137,6 @@ impl Document {
         Ok(())
     }
 
-    /// Reads and checks everything again after a change.
     fn reread(&mut self) -> Result<(), ScenarioError> {
         self.scenario = self.adjusted(self.table.clone())?;
         let (mut sections, mut cells) = (Vec::new(), Vec::new());
@@ -147,7 +151,7 @@ impl Document {
         self.offered = self.effort.only.iter().map(|(axis, _)| (axis.clone(), of_all(axis))).collect();
         self.cells = self.chosen(cells, &sections)?;
         self.sections = sections;
-        // Plots are checked last, because a wrong axis is no error of the plots over it.
+        // Plots are checked last: an error of an axis precedes those of plots over it.
         let (plots, items) = (&self.scenario.plots, &self.scenario.items);
         plots.iter().try_for_each(|plot| plot.validate(items, &self.sections))
     }
@@ -219,7 +223,6 @@ impl Document {
         Ok(scenario)
     }
 
-    /// Returns the scenario of a table under this effort.
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
         let mut scenario: Scenario = table.try_into()?;
@@ -227,7 +230,7 @@ impl Document {
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
         if self.effort.compares {
-            // Claims are about the scenario's schemes, not about controllers of the same names.
+            // Claims are about the scenario's schemes, not controllers with the same names.
             scenario.mixes.clear();
             scenario.claims.clear();
         }
@@ -255,7 +258,7 @@ fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {
     }
 }
 
-/// A number that is valid TOML but does not fit a [`Table`].
+/// Reports a valid TOML number that does not fit a [`Table`].
 fn out_of_range(error: toml::de::Error) -> ScenarioError {
     let limits = "numbers go from -2^63 to 2^63 - 1, and with a decimal point to 1.7e308";
     error.span().map_or_else(|| error.into(), |span| ScenarioError::in_text(span, limits))
@@ -294,37 +297,37 @@ fn of_cell(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
     }
 }
 
-/// The amount of work, and the schemes. By default, the whole scenario.
+/// Amount of work, and schemes. Default: the whole scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
-    /// Few replications, and the scenario's `quick` values.
+    /// Uses few replications, and the `quick` values.
     pub quick: bool,
-    /// Replications of each cell, in place of the scenario's.
+    /// Replications per cell, instead of the scenario's.
     pub runs: Option<u32>,
     /// Seed, in place of the scenario's.
     pub seed: Option<u64>,
-    /// Names of schemes or controllers to run. Empty: all schemes.
+    /// Schemes or controllers to run; empty for all schemes.
     pub controllers: Vec<String>,
     /// Additional schemes, if `controllers` is empty.
     pub also: Vec<String>,
     /// Values by path, in TOML or as plain text. Points of a sweep override them.
     pub set: Vec<(String, String)>,
     /// Compares controllers: each has its default configuration even if a scheme has its name, and
-    /// runs all cells. Excludes mixes, and parts with `only_schemes`.
+    /// runs in all cells. Excludes mixes and parts with `only_schemes`.
     pub compares: bool,
     /// Labels of the cells to run, by axis; `*` is a wildcard.
     pub only: Vec<(String, Vec<String>)>,
 }
 
 impl Effort {
-    /// Returns the number of replications, given the scenario's full and quick numbers.
+    /// Returns the number of replications, from the scenario's full and quick ones.
     #[must_use]
     pub fn replications(&self, full: u32, quick: u32) -> u32 {
         self.runs.unwrap_or(if self.quick { quick.min(full) } else { full })
     }
 }
 
-/// The overrides of a part, with the keys of [`Scenario`](super::Scenario).
+/// Overrides of a part, with the keys of [`Scenario`](super::Scenario).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "they are the scenario's")]
@@ -349,9 +352,10 @@ pub struct Part {
 
 const PARTS: &str = "parts";
 
-/// Returns the names and complete tables of a document's parts; without parts, the document.
+/// Returns names and complete tables of a document's parts; without parts, the document.
 ///
 /// # Errors
+///
 /// If two parts have the same name.
 fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioError> {
     let mut shared = whole.clone();
@@ -361,7 +365,7 @@ fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioEr
         let Toml::Table(mut part) = part else { continue };
         let name = part.remove("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         let mut section = shared.clone();
-        // The length of a run has two alternative keys.
+        // A run's length has two alternative keys.
         if part.contains_key("duration") || part.contains_key("time_limit") {
             section.remove("duration");
             section.remove("time_limit");

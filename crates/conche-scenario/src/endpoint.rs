@@ -1,4 +1,4 @@
-//! Parameters of endpoints, and the protection of their messages.
+//! Endpoint parameters and message protection.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{AtLeastOne, ScenarioError, Sender, Traffic, ensure};
 use crate::units::{Size, Span};
 
-/// Parameters of every CoAP endpoint, with RFC 7252's names and defaults.
+/// Parameters of every CoAP endpoint; names and defaults of RFC 7252.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
@@ -17,12 +17,11 @@ pub struct Endpoint {
     pub nstart: u16,
     /// Maximum timeout, for all schemes.
     pub timeout_cap: Span,
-    /// Token length of requests in bytes, 0 to 8.
+    /// Token length of requests, 0 to 8 bytes.
     pub token_length: u8,
-    /// Maximum queued requests of an endpoint. Default: 65 536.
+    /// Maximum queued requests per endpoint. Default: 65 536.
     pub queue: Option<AtLeastOne>,
-    /// Bytes of headers around a CoAP message, which count towards rates and goodput. Default: 28 B
-    /// for IP and UDP.
+    /// Header bytes around a CoAP message, for rates and goodput. Default: 28 (IP and UDP).
     pub datagram_overhead: Option<Size>,
     /// Protection of messages.
     #[serde(default)]
@@ -33,7 +32,7 @@ pub struct Endpoint {
 }
 
 impl Default for Endpoint {
-    /// RFC 7252 §4.8; tokens of 4 bytes.
+    /// RFC 7252 §4.8; 4-byte tokens.
     fn default() -> Self {
         let timeout_cap = Span(Duration::from_secs(60));
         Self {
@@ -50,7 +49,7 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the bytes of headers around a CoAP message.
+    /// Returns the header bytes around a CoAP message.
     pub fn overhead(&self) -> u32 {
         const IP_AND_UDP: u32 = 28;
         self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
@@ -75,8 +74,8 @@ pub enum Security {
     /// None.
     #[default]
     Plain,
-    /// DTLS 1.2 with a pre-shared key (RFC 7252 §9.1.3.1), for which a client's first request opens
-    /// a session.
+    /// DTLS 1.2 with a pre-shared key (RFC 7252 §9.1.3.1); a client's first request opens a
+    /// session.
     DtlsPsk,
 }
 
@@ -110,8 +109,8 @@ impl Security {
 pub struct Handshakes {
     /// Maximum UDP payload of handshake datagrams. Default: 1280 B.
     pub mtu: Size,
-    /// Minimum time before a flight is retransmitted, and the time for an unmeasured path; it
-    /// doubles with each retransmission. Default: 1 s (RFC 6347 §4.2.4.1).
+    /// Initial flight timeout on an unmeasured path, and minimum otherwise; doubles with each
+    /// retransmission. Default: 1 s (RFC 6347 §4.2.4.1).
     pub flight_timeout: Span,
     /// Maximum duration of a handshake. Default: 93 s (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
     pub deadline: Span,
@@ -125,7 +124,7 @@ impl Default for Handshakes {
 }
 
 impl Handshakes {
-    /// The first datagram must contain the cipher suites.
+    /// The first datagram must hold the cipher suites.
     const LEAST: u64 = 99;
     const MOST: u64 = 65_507;
 

@@ -1,12 +1,12 @@
-//! [`ScenarioError`]: a problem of a scenario, with its place.
+//! [`ScenarioError`]: a problem of a scenario and its place.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A range of bytes in the file's text.
+/// A byte range in the file.
 pub type ErrorSpan = Range<usize>;
 
-/// A problem of a scenario, formatted on one line.
+/// A problem of a scenario, on one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     place: Option<String>,
@@ -15,7 +15,7 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// Creates a problem at a path of keys, such as `server.response`.
+    /// Creates a problem at a key path such as `server.response`.
     #[must_use]
     pub fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
         Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
@@ -32,14 +32,13 @@ impl ScenarioError {
         Self { place: Some(place), ..self }
     }
 
-    /// Returns the span of the problem, if known.
+    /// Returns the span, if known.
     #[must_use]
     pub fn span(&self) -> Option<ErrorSpan> {
         self.span.clone()
     }
 }
 
-/// Returns an error unless the condition holds.
 pub(super) fn ensure(is_so: bool, place: impl fmt::Display, problem: impl fmt::Display) -> Result<(), ScenarioError> {
     if is_so { Ok(()) } else { Err(ScenarioError::new(place, problem)) }
 }
@@ -56,7 +55,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl From<toml::de::Error> for ScenarioError {
-    /// An error in a [`toml::Table`] has no span; its text names the keys instead.
+    /// An error in a [`toml::Table`] has no span; its text names the keys.
     fn from(error: toml::de::Error) -> Self {
         let span = error.span();
         let problem = match span {

@@ -1,6 +1,6 @@
-//! Numbers in files beside a scenario: the rows of the file replace `{ csv = "places.csv" }`.
+//! Numbers in files beside a scenario: their rows replace `{ csv = "places.csv" }`.
 //!
-//! The first line of a file names its columns; lines that begin with `#` name the source.
+//! The first line names the columns; lines with `#` name the source.
 
 use std::fmt;
 use std::io;
@@ -15,14 +15,14 @@ use toml::{Table, Value};
 
 use super::ScenarioError;
 
-/// Rows of numbers, written as `[[0, 1], [2, 3]]` or in a file.
+/// Rows of numbers: `[[0, 1], [2, 3]]`, or a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<T>(Vec<T>);
 
-/// Returns the text of a file that a scenario names.
+/// Returns the text of a named file.
 pub type Files<'a> = &'a dyn Fn(&str) -> Result<String, FileError>;
 
-/// Why a file that a scenario names cannot be used.
+/// Why a named file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// No file has this name.
@@ -36,7 +36,7 @@ pub enum FileError {
         /// Reason.
         error: io::Error,
     },
-    /// The file is outside the directory that results are read from.
+    /// The file is outside the directory of the results.
     #[error("{} is not below the result directory", .0.display())]
     Outside(PathBuf),
     /// A cell is no number.
@@ -51,7 +51,6 @@ pub enum FileError {
 
 const CSV: &str = "csv";
 
-/// Replaces all file names of a document with rows.
 pub(super) fn resolve(table: &mut Table, file: Files<'_>) -> Result<(), ScenarioError> {
     table.iter_mut().try_for_each(|(_, value)| resolve_value(value, file))
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A table or figure of a paper, or any group of values.
+/// A table or figure of a paper, or another group of values.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
@@ -14,7 +14,7 @@ pub struct Item {
     /// Patterns of rows, with `*` as a wildcard.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Patterns of columns. Default: none; values name the item.
+    /// Column patterns. Default: none; values name the item.
     #[serde(default)]
     pub columns: Vec<String>,
 }
@@ -34,17 +34,17 @@ pub struct Table {
     /// Patterns of columns. Default: all.
     #[serde(default = "anything")]
     pub columns: Vec<String>,
-    /// Columns of names: a heading and a template of the row's labels, `{column}`, and `{label}`,
-    /// the text in place of `{}` in a column.
+    /// Columns of names: a heading and a template of row labels, `{column}`, and `{label}` (the
+    /// text for `{}` in a column).
     pub names: Vec<Head>,
-    /// Templates that parse the labels of rows, in place of the scenario's.
+    /// Templates that parse row labels, instead of the scenario's.
     #[serde(default)]
     pub labels: Vec<String>,
     /// Template of the groups of columns.
     #[serde(default)]
     pub across: String,
-    /// Templates of the columns of each group. Without it, a line per value has its published and
-    /// measured value, deviation and interval.
+    /// Templates of the columns per group. Default: a line per value with published and measured
+    /// value, deviation and interval.
     #[serde(default)]
     pub cells: Vec<Head>,
     /// Notes below.
@@ -61,7 +61,7 @@ pub struct Head {
     pub head: String,
     /// Template.
     pub show: String,
-    /// Text for rows without the template's labels. Default: such rows are not shown.
+    /// Text for rows without the template's labels. Default: they are hidden.
     pub missing: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub struct Fitted {
     pub rows: Vec<String>,
 }
 
-/// A reason for values that differ from published ones.
+/// Why values differ from published ones.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
@@ -119,7 +119,7 @@ pub struct Features {
     pub title: String,
 }
 
-/// Returns whether a text matches a pattern with `*` as a wildcard.
+/// Returns whether a text matches a pattern; `*` is a wildcard.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == text };
@@ -127,13 +127,13 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| matches(after, &rest[at..]))
 }
 
-/// Returns whether a text matches any of these patterns.
+/// Returns whether a text matches any pattern.
 #[must_use]
 pub fn matches_any(patterns: &[String], text: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, text))
 }
 
-/// Replaces each `{name}` of a template with the value of `of`; `None` if it returns none.
+/// Replaces each `{name}` of a template by the value of `of`; `None` if it has none.
 #[must_use]
 pub fn filled<'a>(template: &str, of: impl Fn(&str) -> Option<std::borrow::Cow<'a, str>>) -> Option<String> {
     let mut text = String::new();
@@ -148,7 +148,7 @@ pub fn filled<'a>(template: &str, of: impl Fn(&str) -> Option<std::borrow::Cow<'
     Some(text)
 }
 
-/// Parses the labels from a text that [`filled`] made of a template.
+/// Parses the labels from a text that [`filled`] made.
 #[must_use]
 pub fn parsed<'a>(template: &'a str, row: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
     let mut labels = Vec::new();

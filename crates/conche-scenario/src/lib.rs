@@ -1,6 +1,6 @@
 //! Experiments on CoAP congestion control as data: TOML files that contain every parameter.
 //!
-//! Unknown keys, numbers without a unit and invalid values are refused when a file is read.
+//! Unknown keys, numbers without a unit and invalid values are errors.
 //!
 //! ```text
 //!     nodes + links + radios      the network
@@ -79,11 +79,11 @@ pub struct Scenario {
     pub replications: AtLeastOne,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Duration of a run, in virtual time; or `time_limit`.
+    /// Duration of a run in virtual time; or `time_limit`.
     pub duration: Option<Span>,
-    /// Maximum duration of a run that ends with its flows. Exceeding it is an error.
+    /// Maximum duration of a run that ends with its flows; exceeding it is an error.
     pub time_limit: Option<Span>,
-    /// Runs each flow alone, one after the other, with different random numbers.
+    /// Runs the flows alone, one after the other, with different random numbers.
     #[serde(default)]
     pub one_by_one: bool,
     /// Parameters of every CoAP endpoint.
@@ -104,12 +104,12 @@ pub struct Scenario {
     /// Changes to the network during a run.
     #[serde(default)]
     pub changes: Vec<Change>,
-    /// Phases of a run with values of their own.
+    /// Phases with values of their own.
     #[serde(default)]
     pub phases: Vec<Phase>,
     /// Congestion control schemes.
     pub schemes: NonEmpty<Scheme>,
-    /// The only schemes to run, whatever the effort selects.
+    /// The only schemes to run, whatever the effort.
     #[serde(default)]
     pub only_schemes: Vec<String>,
     /// Runs in which clients of several schemes share the network.
@@ -118,18 +118,18 @@ pub struct Scenario {
     /// Axes of the sweep.
     #[serde(default)]
     pub sweep: Vec<Axis>,
-    /// Parts of the experiment, with networks, traffic or values of their own.
+    /// Parts with their own network, traffic or values.
     #[serde(default)]
     pub parts: Vec<Part>,
     /// Overrides for a first impression.
     #[serde(default)]
     pub quick: Quick,
-    /// Template of row names. Default: all axes, as `{scheme}/{one}/{another}`.
+    /// Template of row names. Default: all axes, `{scheme}/{one}/{another}`.
     pub row: Option<String>,
     /// Measured values. Default: those that any traffic has.
     #[serde(default = "value::standard")]
     pub values: Vec<Value>,
-    /// Tables and figures of the paper that values belong to. Other values belong to `grid`.
+    /// Tables and figures of the paper. Values without one belong to `grid`.
     #[serde(default)]
     pub items: Vec<Item>,
     /// Shows static properties of the schemes.
@@ -143,8 +143,8 @@ pub struct Scenario {
     /// Claims about the results.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// Names in `each` by whose labels claims are sorted, the first name first. Labels are sorted
-    /// by first occurrence; claims without the label come last.
+    /// Names in `each` whose labels sort claims, by first occurrence; claims without the label are
+    /// last.
     #[serde(default)]
     pub claim_order: Vec<String>,
     /// CSV file of published values: row, column, value.
@@ -199,7 +199,7 @@ impl Scenario {
         self.scheme(scheme).and_then(|scheme| scheme.nstart).unwrap_or(self.endpoint.nstart)
     }
 
-    /// Returns the maximum number of nodes of a reference such as `client` or `client[0..10]`.
+    /// Returns the maximum number of nodes of a reference such as `client[0..10]`.
     pub fn most_nodes(&self, reference: &str) -> u32 {
         let group = reference.split('[').next().unwrap_or_default();
         self.nodes.iter().find(|nodes| nodes.name == group).map_or(0, Nodes::size)
@@ -259,7 +259,7 @@ impl Scenario {
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
     }
 
-    /// Returns each watched link with its waiting time, once.
+    /// Returns each watched link once, with its waiting time.
     pub fn watched_links(&self) -> impl Iterator<Item = (&str, Span)> {
         let watched = self.values.iter().filter_map(|value| match value.metric.measured() {
             Metric::StandingQueue { link, above } => Some((link.as_str(), *above)),
@@ -268,7 +268,7 @@ impl Scenario {
         watched.collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// Checks that a watched link can compute the waiting time of frames.
+    /// Checks that the link can compute waiting times.
     fn validate_watched(&self, name: &str) -> Result<(), ScenarioError> {
         let refuse = |problem: &str| Err(ScenarioError::new("values.standing-queue", problem));
         let Some(link) = self.links.iter().find(|link| link.name == name) else {
@@ -311,12 +311,12 @@ pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// Checks that names are unique, and unambiguous in rows and paths.
+/// Checks that names are unique and unambiguous in rows and paths.
 fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['/', '@', ' ', '\t', '\n'], "/, @ or white space")
 }
 
-/// The same for names in rows only, which may have several parts, as in `static/60`.
+/// The same for names in rows only, such as `static/60`.
 fn labels<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['@', ' ', '\t', '\n'], "@ or white space")
 }

@@ -1,12 +1,11 @@
-//! [`Metric`]: a measurement of a run, its unit, and its direction of improvement.
+//! [`Metric`]: a measurement of a run, its unit and direction of improvement.
 
 use serde::{Deserialize, Serialize};
 
 use super::Statistic;
 use crate::units::Span;
 
-/// A measurement of the flows of one run. A request begins an exchange, which succeeds if it is
-/// answered.
+/// A measurement of the flows of one run. An exchange, begun by a request, succeeds if answered.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Metric {
@@ -28,17 +27,17 @@ pub enum Metric {
     Loss,
     /// Successful exchanges per second of the run.
     Throughput,
-    /// Time of each successful exchange, from the first transmission to the response.
+    /// Time of each successful exchange, from first transmission to response.
     ExchangeTime,
-    /// Time of each acknowledged exchange, from the first transmission to the acknowledgement.
+    /// Time of each acknowledged exchange, from first transmission to acknowledgement.
     RoundTrip,
-    /// Round-trip time of each successful exchange that the congestion control samples.
+    /// Round-trip time of each successful exchange that congestion control samples.
     RttSample,
-    /// Retransmissions as a share of transmissions of Confirmable requests.
+    /// Retransmissions as a share of the transmissions of Confirmable requests.
     RetransmissionShare,
     /// Retransmissions per request.
     Retries,
-    /// Retransmissions as a share of transmissions of finished exchanges.
+    /// Retransmissions as a share of the transmissions of finished exchanges.
     RetransmissionIndex,
     /// Radio hops of each flow.
     Hops,
@@ -46,9 +45,9 @@ pub enum Metric {
     InitialRto,
     /// Timeout of each transmission.
     Rto,
-    /// Jain's fairness index of the flows' successes (Jain, Chiu, Hawe 1984): from 1/n to 1.
+    /// Jain's fairness index of successes per flow (Jain, Chiu, Hawe 1984): 1/n to 1.
     Jain,
-    /// Time from the start until a share of all exchanges has succeeded, or until the end.
+    /// Time until a share of all exchanges has succeeded, at most until the end.
     Settling {
         /// From 0 to 1.
         share: f64,
@@ -61,19 +60,18 @@ pub enum Metric {
     Done(Windows),
     /// Successful exchanges until the end of each window.
     DoneUntil(Windows),
-    /// Mean timeout of the transmissions in each window, by its end.
+    /// Mean timeout of transmissions per window, by its end.
     RtoOverTime(Windows),
-    /// Client time per successful exchange. Concurrent exchanges of a flow share its time.
+    /// Client time per successful exchange; concurrent exchanges of a flow share its time.
     TimePerSuccess,
     /// Successful exchanges per second of client time.
     ClientThroughput,
-    /// Share of client time spent on successful exchanges. A flow has its time once for each
-    /// exchange it may have outstanding.
+    /// Share of client time spent on successful exchanges. A flow has its time once per allowed
+    /// outstanding exchange.
     UsefulTime,
-    /// Successful exchanges as a share of the planned ones.
+    /// Successful exchanges as a share of those planned.
     Completed,
-    /// Per link and direction: the longest period in which an arriving frame would have waited
-    /// longer.
+    /// Per link and direction: longest period in which an arriving frame would have waited longer.
     StandingQueue {
         /// Name of the links.
         link: String,
@@ -142,7 +140,7 @@ impl Metric {
         }
     }
 
-    /// Returns its windows, if it has a number per window.
+    /// Returns the windows of a metric with a number per window.
     #[must_use]
     pub const fn windows(&self) -> Option<Windows> {
         match self {
@@ -181,7 +179,7 @@ impl Metric {
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
-    /// Returns whether it applies to whole runs only, and not to phases.
+    /// Returns whether it applies only to whole runs, not phases.
     #[must_use]
     pub const fn needs_the_whole(&self) -> bool {
         matches!(
@@ -197,7 +195,7 @@ impl Metric {
     }
 }
 
-/// The share of a metric's numbers in each class, in per cent.
+/// Share of a metric's numbers in each class, in per cent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Classes {
@@ -267,14 +265,14 @@ pub enum Unit {
     /// Bytes.
     #[serde(rename = "B")]
     Bytes,
-    /// A count per replication, such as hops; its mean may be fractional.
+    /// A count per replication, such as hops; means may be fractional.
     Count,
     /// A share in per cent.
     #[serde(rename = "%")]
     Percent,
-    /// A ratio of two values of the same unit.
+    /// A ratio of values of one unit.
     Ratio,
-    /// 1 if a claim holds, 0 if it is refuted, 0.5 if it is inconclusive.
+    /// 1 if a claim holds, 0 if refuted, 0.5 if inconclusive.
     Verdict,
 }
 
@@ -339,11 +337,11 @@ impl Transferred {
 }
 
 impl Unit {
-    /// Returns the floor for ratios: smaller values count as this negligible one.
+    /// Returns the floor for ratios: smaller values count as this.
     #[must_use]
     pub const fn floor(self) -> f64 {
         match self {
-            // Transmission time of a few bytes on the papers' slowest link.
+            // Time for a few bytes on the papers' slowest link.
             Self::Seconds => 1e-3,
             // A loss below 1 % is irrelevant to applications.
             Self::Percent => 1.0,
@@ -358,8 +356,8 @@ impl Unit {
     }
 }
 
-/// Metrics of requests at their servers, without duplicates. The bits of a request include the
-/// headers of `endpoint.datagram_overhead`.
+/// Metrics of requests at servers, without duplicates. Bits include the headers of
+/// `endpoint.datagram_overhead`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Received {
@@ -367,24 +365,24 @@ pub enum Received {
     Goodput,
     /// Mean goodput of the flows.
     GoodputOfFlow,
-    /// Mean goodput of the flows, by number of hops.
+    /// Mean goodput of flows, by hops.
     GoodputByHops,
     /// Goodput of each flow, for percentiles.
     GoodputOfEach,
-    /// Goodput of the first flow with these hops in each window, by its end.
+    /// Goodput of the first flow with these hops per window, by its end.
     GoodputOverTime {
         /// Length of a window.
         window: Span,
         /// Number of hops.
         hops: u16,
     },
-    /// Jain's index of the flows' goodputs, as the mean over windows with arrivals.
+    /// Jain's index of goodputs, as the mean over windows with arrivals.
     Jain {
         /// Length of a window.
         #[serde(default)]
         window: Option<Span>,
     },
-    /// Number of flows with a goodput below this share of the mean.
+    /// Flows with a goodput below this share of the mean.
     Starving {
         /// From 0 to 1.
         share: f64,
@@ -393,7 +391,7 @@ pub enum Received {
     Silent {
         /// Length of a window.
         window: Span,
-        /// Number of hops of the flows. Default: all flows.
+        /// Hops of the flows. Default: all flows.
         #[serde(default)]
         hops: Option<u16>,
     },
@@ -426,7 +424,7 @@ impl Received {
     }
 }
 
-/// Metrics of observed resources, of changes since the registration.
+/// Metrics of observed resources, over changes since registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observed {
@@ -445,7 +443,7 @@ impl Observed {
     }
 }
 
-/// Metrics of session handshakes between the nodes of flows.
+/// Metrics of session handshakes between nodes of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handshake {
@@ -453,7 +451,7 @@ pub enum Handshake {
     Time,
     /// Share of handshakes that missed their deadline.
     Failed,
-    /// Datagrams of both ends per established session, with those of failed handshakes.
+    /// Datagrams of both ends per established session, including failed handshakes.
     Datagrams,
     /// UDP payload of these datagrams.
     Bytes,
@@ -476,11 +474,11 @@ impl Handshake {
 pub enum Transferred {
     /// Goodput of each successful transfer, until its last segment arrived.
     Goodput,
-    /// Mean round-trip time of each transfer, over segments with an unambiguous sample.
+    /// Mean round-trip time of each transfer, over unambiguous samples.
     RoundTrip,
     /// Hops of each discovered route.
     RouteHops,
-    /// Share of datagrams that a MAC gave up, counted per hop, over all transfers.
+    /// Share of datagrams that a MAC gave up, per hop, over all transfers.
     GivenUp,
 }
 
@@ -495,7 +493,7 @@ impl Transferred {
     }
 }
 
-/// Maximum windows of a run: each is a column of a table.
+/// Maximum windows of a run; each is a table column.
 pub const MOST_WINDOWS: u128 = 10_000;
 
 /// Why a metric cannot be measured.
@@ -504,16 +502,16 @@ pub enum MetricError {
     /// A percentile is out of range.
     #[error("a percentile of {0}; it must be between 0 and 100")]
     Percentile(f64),
-    /// The metric gives one number a run, but the statistic needs several.
+    /// The metric has one number per run; the statistic needs several.
     #[error("it is one number a run, which has no percentiles; leave the statistic out for its mean")]
     OneNumber,
     /// A share is out of range.
     #[error("a share of {0}; it must be between 0 and 1")]
     Share(f64),
-    /// The metric of classes gives one number a run.
+    /// The metric of classes has one number per run.
     #[error("classes are of a metric of each flow or exchange, such as rto")]
     ClassesOfOneNumber,
-    /// Classes lack a name, or the list is empty.
+    /// Classes lack a name, or there are none.
     #[error("{names} names for {classes} classes; each has one, and there is at least one")]
     ClassNames {
         /// Number of names.
@@ -527,7 +525,7 @@ pub enum MetricError {
     /// The number of stretches is out of range.
     #[error("{0} stretches; they must be between 1 and {MOST_WINDOWS}")]
     Stretches(u32),
-    /// Both a window and a number of stretches are set, or neither.
+    /// Either a window or a number of stretches must be set.
     #[error("say either how long a `window` is, or how many `stretches` there are")]
     WindowsOrStretches,
     /// A window has no length.

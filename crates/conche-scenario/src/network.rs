@@ -1,4 +1,4 @@
-//! The network of a scenario: nodes, links and radio channels.
+//! Nodes, links and radio channels.
 
 use std::ops::Range;
 
@@ -17,9 +17,9 @@ use super::{AtLeastOne, Endpoint, NonEmpty, Rows, ScenarioError, Security, Traff
 pub struct Nodes {
     /// Name.
     pub name: String,
-    /// Number of nodes. Default: a single node, no group.
+    /// Number of nodes. Default: one node, no group.
     pub count: Option<AtLeastOne>,
-    /// Number of address prefixes, with equal shares of the nodes in order. Default: one.
+    /// Number of address prefixes, shared equally by the nodes in order. Default: one.
     pub prefixes: Option<AtLeastOne>,
     /// Positions of radio stations.
     pub place: Option<Placement>,
@@ -29,7 +29,7 @@ pub struct Nodes {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Placement {
-    /// x and y of each in metres: `{ at = [[0, 0], [10, 5]] }`.
+    /// x and y in metres: `{ at = [[0, 0], [10, 5]] }`.
     At(Rows<(f64, f64)>),
     /// A line along x.
     Line {
@@ -62,8 +62,8 @@ pub enum Placement {
     },
 }
 
-/// A link between two nodes. Each node of a group has a link. Between two groups, each node of the
-/// larger one has a link, and those of the smaller one equal shares of them, in order.
+/// A link between two nodes, or one per node of a group. Between groups, each node of the larger
+/// one has a link, and the smaller one's nodes get equal shares in order.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -73,7 +73,7 @@ pub struct Link {
     pub from: Option<String>,
     /// Receiving end.
     pub to: Option<String>,
-    /// Ends of a pair of links, one per direction.
+    /// Ends of two links, one per direction.
     pub between: Option<(String, String)>,
     /// Rate, delay, loss and queue.
     #[serde(default)]
@@ -92,13 +92,13 @@ pub struct Spread {
     pub draw: Draw,
 }
 
-/// Sampling of a distribution over the replications of a cell.
+/// Sampling of a distribution over a cell's replications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Draw {
     /// Each replication draws from the whole distribution.
     Independent,
-    /// Each of n replications takes the middle of another one of n equally probable parts.
+    /// Each of n replications takes the middle of a different one of n equally probable parts.
     Stratified,
 }
 
@@ -114,10 +114,11 @@ pub struct Ends<'a> {
 }
 
 impl Link {
-    /// Returns its ends.
+    /// Returns the ends.
     ///
     /// # Errors
-    /// If the ends are missing or ambiguous.
+    ///
+    /// If they are missing or ambiguous.
     pub fn ends(&self) -> Result<Ends<'_>, ScenarioError> {
         match (&self.from, &self.to, &self.between) {
             (Some(from), Some(to), None) => Ok(Ends { from, to, both_ways: false }),
@@ -179,12 +180,12 @@ impl Nodes {
     }
 }
 
-/// A reference to a group, or to a part of it: `mote`, `mote[3]`, `mote[1..4]`, `mote[0..6,7..30]`.
+/// A group or part of it: `mote`, `mote[3]`, `mote[1..4]`, `mote[0..6,7..30]`.
 #[derive(Clone, Debug)]
 pub struct Selected<'a> {
     /// Name of the group.
     pub group: &'a str,
-    /// Ranges of node numbers; `None` for the whole group.
+    /// Node numbers; `None` for the whole group.
     pub members: Option<Vec<Range<u32>>>,
 }
 
@@ -215,7 +216,7 @@ pub struct Radio {
     pub stations: NonEmpty<String>,
     /// Medium.
     pub medium: MediumConfig,
-    /// Measured links, in place of the path loss of the medium `sinr`.
+    /// Measured links, instead of the path loss of medium `sinr`.
     pub measured: Option<Measured>,
     /// All replications share places, links and tree, as on a testbed.
     #[serde(default)]
@@ -226,25 +227,24 @@ pub struct Radio {
     pub routing: Routing,
 }
 
-/// Links that agree with measured packet reception ratios: those of listed links are known, all
-/// others are below the threshold of the list. One model of path loss with log-normal shadowing
-/// draws both.
+/// Links from measured packet reception ratios; unlisted links are below the list's threshold. One
+/// model of path loss with log-normal shadowing draws both.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// Sender and receiver (indices of stations, from 0), packet reception ratio.
+    /// Sender and receiver (station indices from 0), and ratio.
     pub ratios: Rows<(u16, u16, f64)>,
     /// Threshold of the list.
     pub complete_above: f64,
-    /// Ratio from which a link counts as free of losses.
+    /// Ratio from which a link counts as lossless.
     pub perfect: f64,
     /// Octets of the measured frames on the air, with SHR, PHR and FCS.
     pub octets: u32,
-    /// Distance in metres at which half of all pairs are above `complete_above`.
+    /// Distance in metres at which half of the pairs exceed `complete_above`.
     pub median_range_m: f64,
     /// Path loss exponent.
     pub path_loss_exponent: f64,
-    /// Standard deviation of the shadowing of a pair, in dB.
+    /// Standard deviation of a pair's shadowing, in dB.
     pub shadowing_db: f64,
     /// Standard deviation of the additional shadowing per direction, in dB.
     pub asymmetry_db: f64,
@@ -267,9 +267,9 @@ pub enum Routing {
         /// dropped. Default: unlimited.
         routes: Option<u16>,
     },
-    /// AODV during the run. Stations send transfers, and have no CoAP.
+    /// AODV during the run. Stations send transfers, no CoAP.
     Aodv(AodvConfig),
-    /// A route that AODV discovers before the run. Traffic sets its number of `hops`.
+    /// A route that AODV discovers before the run. Traffic sets `hops`.
     Frozen {
         /// Parameters of the discovery.
         aodv: AodvConfig,
@@ -279,7 +279,7 @@ pub enum Routing {
 }
 
 impl Radio {
-    /// Checks that messages of its stations fit into a frame.
+    /// Checks that its stations' messages fit into a frame.
     pub(super) fn carries(&self, traffic: &[Traffic], endpoint: &Endpoint) -> Result<(), ScenarioError> {
         let is_station = |nodes: &str| {
             Selected::parse(nodes).is_some_and(|nodes| self.stations.iter().any(|station| station == nodes.group))

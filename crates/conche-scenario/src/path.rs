@@ -1,15 +1,16 @@
-//! Values of a scenario by their path, such as `links.downlink.wire.rate`.
+//! Values of a scenario by path, such as `links.downlink.wire.rate`.
 //!
-//! A step is a key of a table or, in an array of tables, the `name` of one of them.
+//! A step is a key or, in an array of tables, a table's `name`.
 
 use toml::{Table, Value};
 
 use super::ScenarioError;
 
-/// Sets the value at a path. Reading the scenario checks the last key.
+/// Sets the value at a path; reading the scenario checks the last key.
 ///
 /// # Errors
-/// If a step does not exist; the error lists the existing ones.
+///
+/// If a step does not exist; lists the existing ones.
 pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), ScenarioError> {
     let refuse = |problem: String| Err(ScenarioError::new(path, problem));
     let mut steps = path.split('.');
@@ -50,7 +51,7 @@ pub(super) fn value(text: &str) -> Value {
     alone.filter(|value| !value.is_datetime()).unwrap_or_else(|| text.into())
 }
 
-/// Completes each change of a link with the values of that link.
+/// Completes each link change with the link's values.
 pub(super) fn complete_changes(table: &mut Table) {
     let links = table.get("links").and_then(Value::as_array).cloned().unwrap_or_default();
     let changes = table.get_mut("changes").and_then(Value::as_array_mut);

@@ -5,11 +5,11 @@ use serde::Deserialize;
 use super::items::{anything, filled, matches, matches_any, parsed};
 use super::{Item, Scenario, ScenarioError, Texts, ensure, templates};
 
-/// A plot of a report: values along an axis, with a line or group of bars per series.
+/// A plot of a report: values along an axis, with a line or bar group per series.
 ///
-/// Labels are parsed from rows and columns, as for tables. `x`, `series` and `panels` take the name
-/// of a label, such as `clients`; the path of an axis, such as `nodes.client.count`; or a template,
-/// such as `{scheme}, {workload}`.
+/// Labels are parsed from rows and columns, as for tables. `x`, `series` and `panels` take a
+/// label's name (`clients`), an axis' path (`nodes.client.count`), or a template (`{scheme},
+/// {workload}`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
@@ -22,11 +22,10 @@ pub struct Plot {
     /// Label with colours and shapes. Default: schemes.
     #[serde(default = "by_scheme")]
     pub series: String,
-    /// Label of panels side by side, with the same axes.
+    /// Label of panels side by side, with equal axes.
     pub panels: Option<String>,
-    /// Drawn columns. `{name}` in a column parses a label from it. A box has five columns: a low
-    /// percentile, a quartile, the median, a quartile, a high percentile; or one, with a value per
-    /// run.
+    /// Drawn columns. `{name}` parses a label. A box has five columns (low percentile, quartile,
+    /// median, quartile, high percentile), or one with a value per run.
     pub y: Texts,
     /// Items of the values. Default: all.
     #[serde(default)]
@@ -34,7 +33,7 @@ pub struct Plot {
     /// Patterns of rows. Default: all.
     #[serde(default = "anything")]
     pub rows: Vec<String>,
-    /// Templates that parse the labels of rows, in place of the scenario's.
+    /// Templates that parse row labels, instead of the scenario's.
     #[serde(default)]
     pub labels: Vec<String>,
     /// Rows with published values to draw. Default: all.
@@ -131,7 +130,7 @@ impl Plot {
         format!("{{{}}}", axis.map_or(wanted, |axis| &axis.name))
     }
 
-    /// Returns the index of the template in `y` that a value's column matches.
+    /// Returns the index of the template in `y` that matches the column.
     #[must_use]
     pub fn place_of(&self, item: &str, row: &str, column: &str) -> Option<usize> {
         let of_items = self.items.is_empty() || self.items.iter().any(|known| known == item);
@@ -149,7 +148,7 @@ fn names(template: &str) -> impl Iterator<Item = &str> {
 fn may_be(template: &str, column: &str) -> bool {
     if column.contains("{}") {
         let pattern = column.replace("{}", "*");
-        // A column that consists of a label can have any name; so far, all such labels are numbers.
+        // A column that is only a label may have any name; so far, all such labels are numbers.
         if pattern == "*" && !template.contains('{') {
             return template.parse::<f64>().is_ok();
         }

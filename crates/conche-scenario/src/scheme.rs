@@ -27,7 +27,7 @@ pub struct Scheme {
     /// Timer that selects the variable backoff factor, for CoCoA and its full-backoff variants.
     #[serde(default, deserialize_with = "vbf")]
     pub vbf: Option<cocoa::Vbf>,
-    /// Start of an RTO's idle time, for CoCoA and its full-backoff variants.
+    /// Start of an RTO's idle time, for the same.
     #[serde(default, deserialize_with = "aging")]
     pub aging: Option<cocoa::Aging>,
     /// NSTART, in place of the endpoints'.
@@ -46,18 +46,19 @@ pub enum Paths {
     Prefixes,
 }
 
-/// The name of a controller that [`known`] lists.
+/// A controller's name, from [`known`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerName {
     name: String,
     controller: AnyController,
 }
 
-/// Returns the schemes that an effort selects: schemes of the scenario, or controllers, which have
-/// precedence in a comparison.
+/// Returns the schemes of an effort: the scenario's, or controllers, which take precedence in a
+/// comparison.
 ///
 /// # Errors
-/// If a name is unknown; the error lists the known ones.
+///
+/// If a name is unknown; lists the known ones.
 pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>>, ScenarioError> {
     if effort.controllers.is_empty() && effort.also.is_empty() {
         return Ok(None);
@@ -83,7 +84,8 @@ impl Scheme {
     /// Returns a scheme with a controller's default configuration.
     ///
     /// # Errors
-    /// If the name is unknown; the error lists the known ones.
+    ///
+    /// If the name is unknown; lists the known ones.
     pub fn of_controller(name: &str) -> Result<Self, UnknownController> {
         let controller = ControllerName::new(name)?;
         let name = controller.name.clone();
@@ -102,7 +104,8 @@ impl Scheme {
     /// Returns the configured controller.
     ///
     /// # Errors
-    /// If the algorithm lacks a configured option, or its value is invalid.
+    ///
+    /// If the algorithm lacks a configured option, or a value is invalid.
     pub fn build(&self) -> Result<AnyController, ScenarioError> {
         let mut controller = self.controller.controller.clone();
         let (timeout, factor) = match &mut controller {
@@ -165,7 +168,7 @@ impl ControllerName {
         &self.name
     }
 
-    /// Returns the controller with its default configuration.
+    /// Returns the controller in its default configuration.
     #[must_use]
     pub fn controller(&self) -> AnyController {
         self.controller.clone()

@@ -1,4 +1,4 @@
-//! The sweep: axes and their points, and the cells of their combinations.
+//! The sweep: axes, points, and the cells of their combinations.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use toml::{Table, Value};
 
 use super::{Scenario, ScenarioError, Texts, filled, matches_any, path};
 
-/// An axis of the experiment: one or more values of the scenario, and their settings.
+/// An axis of the experiment: one or more varied values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// Name in rows. The axis `scheme` always exists; it comes first unless listed.
+    /// Name in rows. The axis `scheme` always exists; it is first unless listed.
     pub name: String,
-    /// Path of the value, such as `nodes.client.count`.
+    /// Path of the value (`nodes.client.count`).
     pub path: Option<String>,
     /// Settings; each is its own label.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// Label in rows, possibly of several parts, as in `static/60`.
+    /// Label in rows, possibly in parts (`static/60`).
     pub name: String,
     /// Setting at the axis' path.
     pub value: Option<Value>,
@@ -41,7 +41,7 @@ pub struct Point {
 /// The axis of schemes and mixes.
 pub(super) const SCHEME: &str = "scheme";
 
-/// The label of a cell on an axis.
+/// A cell's label on an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The axis.
@@ -118,7 +118,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Returns the row name of one of its schemes: `scheme/…`, or `scheme@mix/…` in a mix.
+    /// Returns a scheme's row name: `scheme/…`, or `scheme@mix/…` in a mix.
     #[must_use]
     pub fn row(&self, template: Option<&str>, scheme: &str) -> String {
         let template = template.map_or_else(|| self.scenario.row_template(), Cow::from);

@@ -1,4 +1,4 @@
-//! Traffic: clients, servers, times and sizes of requests.
+//! Clients, servers, times and sizes of requests.
 
 use std::num::{NonZeroU8, NonZeroU16};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use serde::Deserialize;
 use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, ensure};
 use crate::units::{Size, Span};
 
-/// Requests from the nodes of one group to another group, with a flow per pair.
+/// Requests from nodes of one group to another group, with a flow per pair.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// Name in results.
     pub name: String,
-    /// Clients: a node, a group, or a part of one such as `client[0..10]`.
+    /// Clients: a node, a group, or part of one (`client[0..10]`).
     pub from: String,
     /// Servers.
     pub to: String,
@@ -30,16 +30,16 @@ pub struct Traffic {
     /// All replications share the order.
     #[serde(default)]
     pub fixed: bool,
-    /// Hops of a frozen route; each replication takes the next pair with such a route.
+    /// Hops of a frozen route; each replication takes the next such pair.
     pub hops: Option<u8>,
     /// Number of pairs to skip.
     #[serde(default)]
     pub skip: u32,
-    /// Number of pairs to take. Default: all.
+    /// Number of pairs. Default: all.
     pub take: Option<u32>,
     /// Start time. Default: 0.
     pub start: Option<Span>,
-    /// Time from which no new exchange begins. Default: none.
+    /// Time after which no exchange begins. Default: none.
     pub stop: Option<Span>,
     /// Trigger of exchanges. Default: the end of the previous one.
     #[serde(default)]
@@ -48,17 +48,17 @@ pub struct Traffic {
     pub outstanding: Option<Outstanding>,
     /// Exchanges per flow. Default: no limit.
     pub exchanges: Option<AtLeastOne>,
-    /// Share of its exchanges whose success ends the run before its `duration`.
+    /// Share of exchanges whose success ends the run before its `duration`.
     pub ends_run: Option<f64>,
     /// Exchanges that count towards this number.
     #[serde(default)]
     pub count: Count,
-    /// Successful exchanges after which the client resets the congestion state of the server.
+    /// Successes after which the client resets the server's congestion state.
     pub batch: Option<Range>,
     /// Method of requests.
     #[serde(default)]
     pub method: Method,
-    /// Size of a request with header and token. Default: only these.
+    /// Size of a request. Default: header and token only.
     pub request: Option<Size>,
     /// Size of a response.
     pub response: Option<Size>,
@@ -74,18 +74,18 @@ pub struct Traffic {
     pub controller: Option<ControllerName>,
 }
 
-/// Sender of the requests of a traffic.
+/// Sender of a traffic's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sender {
     /// A CoAP endpoint, with congestion control.
     #[default]
     Endpoint,
-    /// Sends Non-confirmable requests at its pace, ignores their outcome, and sends no responses.
+    /// Sends Non-confirmable requests at its pace and ignores their outcome; no responses.
     Unaware,
     /// A bulk transfer over a simplified TCP, between motes with their own routing.
     Transfer(Transfer),
-    /// A bulk transfer over TCP between wired nodes without an endpoint.
+    /// A bulk transfer over TCP between wired nodes without endpoint.
     Tcp(Tcp),
 }
 
@@ -131,22 +131,22 @@ pub enum Pairs {
     /// Client i uses server i modulo their number; with more servers than clients, the reverse.
     #[default]
     Dealt,
-    /// Each client uses each server except itself.
+    /// Each client uses each server but itself.
     All,
 }
 
-/// The trigger of exchanges of a flow.
+/// Trigger of a flow's exchanges.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pace {
     /// The end of the previous exchange: a closed loop.
     #[default]
     Closed,
-    /// A fixed interval. A due exchange waits while others are outstanding.
+    /// A fixed interval. A due exchange waits for outstanding ones.
     Every {
         /// The interval.
         interval: Span,
-        /// Each flow starts at a random time within the interval. Default: yes.
+        /// Starts each flow at a random time within the interval. Default: yes.
         #[serde(default = "yes")]
         spread: bool,
     },
@@ -162,9 +162,9 @@ pub enum Pace {
         /// Exchanges per burst.
         exchanges: AtLeastOne,
     },
-    /// A list of times since the start of the traffic.
+    /// Times since the start of the traffic.
     At(Vec<Span>),
-    /// A fixed interval during on-periods, from a random time within the interval.
+    /// A fixed interval during on-periods, from a random time within it.
     OnOff {
         /// The interval.
         interval: Span,
@@ -173,18 +173,18 @@ pub enum Pace {
         /// Duration of off-periods.
         off: Span,
     },
-    /// Intervals per phase of the scenario, each from a random time within the interval.
+    /// Intervals per phase, each from a random time within it.
     Phases(Vec<Span>),
 }
 
-/// The exchanges that count towards a flow's number of exchanges.
+/// Exchanges that count towards a flow's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Count {
     /// All exchanges.
     #[default]
     Opened,
-    /// Successful exchanges; a failed one is repeated.
+    /// Successful ones; a failed exchange is repeated.
     Succeeded,
 }
 
@@ -313,7 +313,7 @@ impl Traffic {
 
     pub(super) fn validate(&self, token_length: u8, phases: &[Phase]) -> Result<(), ScenarioError> {
         let place = |of: &str| format!("traffic.{}.{of}", self.name);
-        // Header and token; with a payload, also the marker and one byte.
+        // Header and token; with a payload, also marker and one byte.
         let header = 4 + u64::from(token_length);
         for (name, size) in [("request", self.request), ("response", self.response)] {
             let Some(size) = size else { continue };
@@ -354,7 +354,7 @@ impl Traffic {
     }
 }
 
-/// A bulk transfer over a simplified TCP, with the timers of the scheme.
+/// A bulk transfer over a simplified TCP with the scheme's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
@@ -372,12 +372,12 @@ pub struct Transfer {
     pub processing: Span,
     /// Minimum timeout.
     pub min_rto: Span,
-    /// Timeouts of a segment after which the transfer fails.
+    /// Timeouts of a segment until the transfer fails.
     pub max_timeouts: NonZeroU8,
 }
 
 /// A bulk transfer over TCP with congestion control (RFC 5681, RFC 6582), with the timers of the
-/// scheme or, preferably, of the traffic's own controller.
+/// scheme or, preferably, the traffic's own controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
@@ -385,13 +385,13 @@ pub struct Tcp {
     pub segments: AtLeastOne,
     /// Bytes per segment.
     pub payload: Size,
-    /// Bytes of headers per datagram, beyond those that links add.
+    /// Header bytes per datagram, besides those of links.
     pub header: Size,
-    /// Maximum congestion window, in segments: the receiver's window.
+    /// Maximum congestion window in segments: the receiver's window.
     pub window: NonZeroU16,
     /// Minimum timeout.
     pub min_rto: Span,
-    /// Timeouts of a segment after which the transfer fails.
+    /// Timeouts of a segment until the transfer fails.
     pub max_timeouts: NonZeroU8,
 }
 
@@ -414,7 +414,7 @@ const LEAST_HEADER: u64 = 10;
 const LONGEST_FRAME: u64 = 127;
 
 impl Transfer {
-    /// Returns the octets of a datagram with data.
+    /// Returns the octets of a data datagram.
     #[must_use]
     pub fn datagram_octets(&self) -> u64 {
         self.payload.0.saturating_add(self.header.0)

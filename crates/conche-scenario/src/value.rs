@@ -1,4 +1,4 @@
-//! [`Value`]: a metric and its statistic, for each cell.
+//! [`Value`]: a metric and its statistic, per cell.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use super::{ScenarioError, Texts, ensure};
 use crate::units::Span;
 use crate::{Better, Metric, Unit};
 
-/// A value of each cell: a metric of its flows, and a statistic over the replications.
+/// A value per cell: a metric of flows, and a statistic over replications.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// Name in results, such as `fct_median_s`. The label of each of several numbers replaces `{}`.
+    /// Name in results (`fct_median_s`). Each number's label replaces `{}`.
     pub column: String,
     /// Metric.
     pub metric: Metric,
-    /// Statistic over the replications. Default: the mean.
+    /// Statistic over replications. Default: the mean.
     #[serde(default)]
     pub statistic: Statistic,
     /// Traffic of the flows. Default: all.
     pub traffic: Option<String>,
-    /// Template of the row. Default: the scenario's.
+    /// Row template. Default: the scenario's.
     pub row: Option<String>,
-    /// Item, if `items` do not match it.
+    /// Item, if no `items` match.
     pub item: Option<String>,
-    /// Labels of the cells, with `*` as a wildcard.
+    /// Labels of the cells; `*` is a wildcard.
     #[serde(default)]
     pub only: BTreeMap<String, Texts>,
-    /// Axes over which cells are pooled, as if the flows of each replication belonged to one run.
-    /// The value is that of the last pooled cell.
+    /// Axes over which cells are pooled, as if the flows of a replication belonged to one run. The
+    /// value is that of the last pooled cell.
     #[serde(default)]
     pub over: Vec<String>,
-    /// Labels of another cell that the value is taken from.
+    /// Labels of another cell to take the value from.
     #[serde(default)]
     pub of: BTreeMap<String, Pick>,
-    /// Labels of another cell to compare with, replication by replication.
+    /// Labels of another cell to compare with, per replication.
     #[serde(default)]
     pub than: BTreeMap<String, Pick>,
     /// Comparison.
@@ -61,24 +61,24 @@ pub(super) fn standard() -> Vec<Value> {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "a label, \"first\", \"last\", \"previous\", or { gain_below_percent = 1 }")]
 pub enum Pick {
-    /// This label; or the `first`, the `last`, or the one `previous` to the cell's own.
+    /// This label; or `first`, `last`, or `previous` to the cell's own.
     At(String),
-    /// The first one after which the mean grows by less than this; otherwise the last one.
+    /// The first one after which the mean grows by less than this; else the last.
     LevelsOff {
         /// In per cent.
         gain_below_percent: f64,
     },
 }
 
-/// The comparison of two cells, replication by replication.
+/// Comparison of two cells, per replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     /// The first minus the second.
     Difference,
-    /// Excess of the first in per cent; for flows, over those with a value in both.
+    /// Excess of the first in per cent; of flows with a value in both.
     Gain,
-    /// None: the value is the numeric label that `of` selects.
+    /// None: the value is the numeric label selected by `of`.
     Label,
 }
 
@@ -132,7 +132,7 @@ impl Value {
         }
     }
 
-    /// Returns whether it needs other cells than its own.
+    /// Returns whether it needs cells besides its own.
     #[must_use]
     pub fn is_across_cells(&self) -> bool {
         !(self.over.is_empty() && self.of.is_empty() && self.than.is_empty())
@@ -159,17 +159,17 @@ impl Value {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
-    /// The mean over replications of the mean over flows or exchanges.
+    /// Mean over replications of the mean over flows or exchanges.
     #[default]
     Mean,
     /// The sum over replications.
     Sum,
     /// The sum, scaled to this number of replications.
     SumOf(u32),
-    /// The mean over replications of the (upper) median over flows or exchanges.
+    /// Mean over replications of the (upper) median over flows or exchanges.
     Median,
-    /// The mean over replications of the standard deviation over flows or exchanges.
+    /// Mean over replications of the standard deviation over flows or exchanges.
     Deviation,
-    /// A percentile, from 0 to 100, over the flows or exchanges of all replications.
+    /// Percentile (0 to 100) over flows or exchanges of all replications.
     Percentile(f64),
 }
