@@ -1,4 +1,4 @@
-//! [`Event`]: the events of the scheduler, and the state that their handlers share.
+//! Scheduled events, and the state that their handlers share.
 
 use crate::ids::{QueueIndex, Station};
 use crate::packet::{PacketRef, Packets};
@@ -9,7 +9,7 @@ use crate::{LinkId, NodeId, RadioId};
 
 /// A scheduled event.
 ///
-/// The alignment makes copying one move: a load that straddles separate stores stalls.
+/// Aligned so that a copy is one move: a load that straddles separate stores stalls.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32, align(16))]
 pub(crate) enum Event {
@@ -39,7 +39,7 @@ pub(crate) struct Arrival {
     pub(crate) at: NodeId,
 }
 
-// An entry of the scheduler is then half a cache line.
+// A scheduler entry is then half a cache line.
 const _: () = assert!(size_of::<Event>() <= 16);
 
 impl Event {
@@ -68,7 +68,7 @@ pub(crate) enum RadioEventKind {
     AckTimeout(u16),
     /// The turnaround before an acknowledgment has ended.
     Ack,
-    /// An assessment of a channel check, with the number before it.
+    /// Assesses a channel check; the number identifies it.
     Check(u8),
     EndListening,
     Control,

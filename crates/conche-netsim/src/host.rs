@@ -1,4 +1,4 @@
-//! Hosts: objects on nodes that send and receive packets and set timers.
+//! Hosts: they send and receive packets on nodes, and set timers.
 
 use std::time::Duration;
 
@@ -29,15 +29,15 @@ pub trait Host {
     /// Called at the time set with [`Port::wake_at`].
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// Prefetches the host's state into the CPU cache, shortly before a call, by reading it with
-    /// [`black_box`](std::hint::black_box).
+    /// Prefetches the host's state into the CPU cache by reading it with
+    /// [`black_box`](std::hint::black_box), shortly before a call.
     fn prefetch(&self) {}
 
     /// Like [`Host::prefetch`], for a known packet.
     #[allow(unused_variables)]
     fn prefetch_for(&self, packet: Received<'_>) {}
 
-    /// Handles the outcome of a frame passed to [`Port::transmit`].
+    /// Handles the outcome of a frame from [`Port::transmit`].
     #[allow(unused_variables)]
     fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: Transmitted) {}
 }
@@ -49,7 +49,7 @@ pub struct Received<'a> {
     pub meta: &'a PacketMeta,
     /// UDP payload.
     pub bytes: &'a [u8],
-    /// Signal-to-noise ratio of the packet's last radio frame, without interference, in dB.
+    /// Signal-to-noise ratio of the last radio frame, without interference, in dB.
     pub snr_db: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ impl<'a, T> Port<'a, T> {
         &mut self.world.streams[self.node.index()]
     }
 
-    /// Sends a datagram. `transmission` and `cause` only serve traces and metrics.
+    /// Sends a datagram. `transmission` and `cause` serve only traces and metrics.
     pub fn send(
         &mut self,
         to: NodeId,
@@ -102,12 +102,13 @@ impl<'a, T> Port<'a, T> {
         self.world.send(self.node, to, bytes, transmission, cause)
     }
 
-    /// Transmits one frame over a radio network, unrouted. The node needs a station there.
+    /// Transmits one unrouted frame over a radio network where the node has a station.
     ///
     /// `to` is a neighbour, or [`NodeId::BROADCAST`] for all stations in range, unacknowledged.
     /// [`Host::transmitted`] reports the outcome.
     ///
     /// # Panics
+    ///
     /// The run panics if the radio network is of another topology.
     pub fn transmit(&mut self, radio: RadioId, to: NodeId, bytes: &[u8]) -> PacketId {
         let (id, packet) = self.world.insert(self.node, to, bytes, None, None);
@@ -123,7 +124,7 @@ impl<'a, T> Port<'a, T> {
         id
     }
 
-    /// Cancels a timer. Returns `false` if it has fired or was already cancelled.
+    /// Cancels a timer; returns `false` if it has fired or was cancelled.
     pub fn cancel_timer(&mut self, id: TimerId) -> bool {
         let Self { world, timers, node } = self;
         let cancelled = timers.cancel(*node, id);
@@ -228,7 +229,7 @@ mod tests {
     use crate::wired::Topology;
     use crate::{Ended, Simulation};
 
-    /// Sets a timer each millisecond, cancels it in the next, and moves its wake-up earlier.
+    /// Sets a timer each millisecond, cancels it in the next, and advances its wake-up.
     struct Restless {
         fired: u32,
         woken: Vec<Instant>,

@@ -1,8 +1,8 @@
-//! Identifiers of a simulation's objects, numbered in order of creation.
+//! Identifiers of objects, numbered in order of creation.
 
 use std::fmt;
 
-/// A node of the topology, and its host's address as endpoints see it.
+/// A node, and its host's address as endpoints see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
@@ -14,7 +14,7 @@ pub struct LinkId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RadioId(pub(crate) u16);
 
-/// A packet that a host sent; unique in the run, except for duplicates.
+/// A packet sent by a host; unique in the run, except for duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(crate) u64);
 

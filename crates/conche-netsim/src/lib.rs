@@ -1,4 +1,4 @@
-//! Discrete-event network simulation in virtual time; nodes run the `conche-proto` endpoint.
+//! Discrete-event network simulation in virtual time, with the `conche-proto` endpoint.
 //!
 //! ```text
 //!              Application (yours)                     Observer (yours, or a pcapng file, or nothing)
@@ -11,26 +11,26 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`scheduler`] | virtual time: the next event, in a total order |
-//! | [`rng`] | one random stream for each seed, entity and purpose |
+//! | [`scheduler`] | virtual time and ordered events |
+//! | [`rng`] | a random stream per seed, entity and purpose |
 //! | [`packet`] | packets: bytes, origin and cause |
 //! | [`wired`] | links with rate, delay, jitter, loss and queues; the topology |
 //! | [`radio`] | IEEE 802.15.4 media: range, interference, reception |
 //! | [`mac`] | medium access: backoff, attempts, duty cycling, acknowledgments, queues |
-//! | [`sixlowpan`] | size of a datagram on a hop: header compression, fragments |
+//! | [`sixlowpan`] | header compression and fragments: datagram sizes per hop |
 //! | [`routing`] | RPL trees built from link quality; AODV |
 //! | [`host`] | senders and receivers of packets on nodes; timers |
-//! | [`node`] | the host that runs a CoAP endpoint and an application |
-//! | [`mote`], [`transport`] | the host that routes packets itself; a bulk transfer over TCP |
-//! | [`sim`] | the simulation: one network, its hosts and an observer |
+//! | [`node`] | host with a CoAP endpoint and an application |
+//! | [`mote`], [`transport`] | host that routes packets itself; bulk transfer over TCP |
+//! | [`sim`] | simulation of a network, its hosts and an observer |
 //! | [`trace`] | observers: digest |
 //! | [`pcapng`] | an observer that writes a capture file |
-//! | [`units`] | times, rates and sizes in human-readable form |
+//! | [`units`] | readable times, rates and sizes |
 //!
-//! With the feature `serde`, configurations can be deserialized; each type documents its TOML form.
+//! Feature `serde` deserializes configurations; each type documents its TOML form.
 //!
-//! A run uses one thread and reads no clock: topology, hosts and seed determine its events on every
-//! machine. Replications run in parallel as separate simulations.
+//! A run uses one thread and no clock: topology, hosts and seed determine it on every machine.
+//! Replications can run in parallel.
 //!
 //! # Example
 //!

@@ -1,5 +1,5 @@
-//! The CoAP host: the [`Endpoint`] that serves real sockets, and an application. It does not
-//! retransmit, match or queue.
+//! The CoAP host: the [`Endpoint`] of real sockets, and an application. It does not retransmit,
+//! match or queue.
 
 mod stack;
 mod underlay;
@@ -44,16 +44,16 @@ pub trait Application: Sized {
     fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {}
 }
 
-/// A host that runs a CoAP endpoint under any controller, custom ones as a
+/// A host with a CoAP endpoint under any controller, custom ones as a
 /// [`DynController`](conche_proto::cc::dynamic::DynController).
 ///
-/// The endpoint's type does not depend on the application: it is compiled once, with the simulator.
+/// The endpoint's type is independent of the application, so it is compiled once.
 pub struct Node<A: Application> {
     stack: Stack,
     application: A,
 }
 
-/// An application's access to its node. Methods return the errors of the endpoint.
+/// An application's access to its node. Methods return the endpoint's errors.
 pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
     stack: &'a mut Stack,
@@ -66,6 +66,7 @@ impl<A: Application> Node<A> {
     /// its endpoint.
     ///
     /// # Errors
+    ///
     /// If the configuration is invalid.
     pub fn new(
         config: impl Into<SharedConfig>,
@@ -178,12 +179,12 @@ impl<A: Application> Context<'_, A> {
         self.port.node()
     }
 
-    /// Returns the application's random stream, separate from the endpoint's.
+    /// Returns the application's random stream; the endpoint has its own.
     pub fn rng(&mut self) -> &mut Stream {
         self.port.rng()
     }
 
-    /// Returns `true` if the connection to a peer is open; always so without an [`Underlay`].
+    /// Returns `true` if the connection to a peer is open; always without an [`Underlay`].
     /// Otherwise opens it when congestion control permits, and calls [`Application::connected`].
     pub fn connect(&mut self, to: NodeId) -> bool {
         let is_open = self.stack.connect(self.port.now(), to);
@@ -209,7 +210,7 @@ impl<A: Application> Context<'_, A> {
         self.touch().cancel(now, exchange)
     }
 
-    /// Responds to the request of the current event: [`Endpoint::respond`].
+    /// Responds to the current event's request: [`Endpoint::respond`].
     pub fn respond(&mut self, request: RequestId, response: Response) -> Result<Option<ExchangeId>, RespondError> {
         self.respond_to(self.cause(), request, response)
     }
@@ -290,7 +291,7 @@ impl<A: Application> Context<'_, A> {
         self.port.set_timer(after, timer)
     }
 
-    /// Cancels a timer. Returns `false` if it has fired or was already cancelled.
+    /// Cancels a timer; returns `false` if it has fired or was cancelled.
     pub fn cancel_timer(&mut self, id: TimerId) -> bool {
         self.port.cancel_timer(id)
     }

@@ -1,5 +1,4 @@
-//! Packets in the network, and their slab: a freed slot keeps its buffer, so a run in steady state
-//! does not allocate.
+//! Packets and their slab: a freed slot keeps its buffer, so a steady state does not allocate.
 
 use std::hint::black_box;
 
@@ -15,22 +14,22 @@ pub struct Packet {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Metadata for traces and metrics, invisible to the receiving endpoint.
+/// Metadata for traces and metrics, invisible to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketMeta {
     /// Number in the run.
     pub id: PacketId,
     /// Sender.
     pub from: NodeId,
-    /// Destination: [`NodeId::BROADCAST`], or the receiver of a delivered copy.
+    /// Destination: [`NodeId::BROADCAST`], or the receiver of a copy.
     pub to: NodeId,
-    /// Time at which the sender passed it to the network.
+    /// Time at which the sender passed it on.
     pub sent_at: Instant,
-    /// Its transmission, if it opens an exchange: a request, ping or separate response.
+    /// Transmission, if it opens an exchange: a request, ping or separate response.
     pub transmission: Option<Transmission>,
-    /// The packet that this ACK, RST or response answers.
+    /// Packet that this ACK, RST or response answers.
     pub cause: Option<Cause>,
-    /// Whether it is a link's duplicate or a receiver's copy of a broadcast, with the same number.
+    /// Whether it is a link's duplicate or a receiver's copy of a broadcast; these share a number.
     pub duplicate: bool,
 }
 
@@ -41,7 +40,7 @@ pub struct Transmission {
     pub node: NodeId,
     /// Number of the exchange there: [`ExchangeId::as_u64`](conche_proto::ExchangeId::as_u64).
     pub exchange: u64,
-    /// 0 for the original, n for the n-th retransmission.
+    /// 0 for the original, n for retransmission n.
     pub attempt: u8,
 }
 
@@ -65,7 +64,7 @@ impl Packet {
 }
 
 impl PacketMeta {
-    /// Returns this packet as the cause of its answer.
+    /// Returns this packet as its answer's cause.
     #[must_use]
     pub fn as_cause(&self) -> Cause {
         Cause { packet: self.id, from: self.from, transmission: self.transmission.or_else(|| self.cause?.transmission) }
@@ -75,8 +74,7 @@ impl PacketMeta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketRef(u32);
 
-/// Fields that forwarding needs, stored apart: with tens of thousands of packets, no cache holds
-/// all.
+/// Fields for forwarding, apart: caches cannot hold tens of thousands of packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForwardingFields {
     pub(crate) to: NodeId,

@@ -1,12 +1,12 @@
-//! A capture file for Wireshark and tshark, with a comment on each CoAP packet.
+//! A capture file for Wireshark and tshark, with a comment per CoAP packet.
 //!
-//! Nodes and links are the interfaces. A packet is recorded at its sender, at a link that loses,
-//! refuses or duplicates it, and, with [`Capture::BothEnds`], at its receiver. (Wireshark takes a
+//! Nodes and links are the interfaces. Packets are recorded at the sender, at links that lose,
+//! refuse or duplicate them, and, with [`Capture::BothEnds`], at the receiver. (Wireshark takes the
 //! second record for a retransmission.)
 //!
-//! Packets are IPv4 from and to port 5683. Node n has the address 10.0.0.0 + n + 1, and its name in
-//! the name resolution block. The IPv4 identification is the packet's number. Timestamps are
-//! virtual nanoseconds.
+//! Packets are IPv4 from and to port 5683. Node n has the address 10.0.0.0 + n + 1 and a name
+//! resolution record. The IPv4 identification is the packet's number. Timestamps are virtual
+//! nanoseconds.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
@@ -51,6 +51,7 @@ impl<W: Write> PcapNg<W> {
     /// Starts a file for runs of this topology.
     ///
     /// # Errors
+    ///
     /// If the file cannot be written.
     pub fn new(writer: W, topology: &Topology, capture: Capture) -> io::Result<Self> {
         let nodes: Vec<String> = topology.nodes().map(|(_, name)| name.to_owned()).collect();
@@ -63,9 +64,10 @@ impl<W: Write> PcapNg<W> {
         Ok(Self { file, capture, nodes, links, exchanges: Exchanges::default(), failed: None })
     }
 
-    /// Finishes the file and returns the flushed writer.
+    /// Finishes and returns the flushed writer.
     ///
     /// # Errors
+    ///
     /// The first error of any write.
     pub fn finish(self) -> io::Result<W> {
         if let Some(error) = self.failed {

@@ -1,8 +1,7 @@
-//! Randomness: one stream per (seed, entity, purpose).
+//! Randomness: one stream per seed, entity and purpose, started from a hash of the three.
 //!
-//! A stream starts from a hash of the three, so draws of one do not change another's (common random
-//! numbers). The generator, PCG XSL 128/64 (MCG), and the distributions are fixed: results must not
-//! change with a library's version.
+//! Draws of one stream do not change another's (common random numbers). The generator, PCG XSL
+//! 128/64 (MCG), and the distributions are fixed: results must not change with a library's version.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -22,7 +21,7 @@ pub struct Streams {
 /// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
-    /// The run, for a scenario's draws before it starts.
+    /// The run: a scenario's draws before the start.
     Run,
     /// A node.
     Node(NodeId),
@@ -57,7 +56,7 @@ impl Streams {
         Stream(Pcg64Mcg::new(u128::from(mix(key)) << 64 | u128::from(mix(!key))))
     }
 
-    /// Returns the stream's first 32 bytes, to seed another generator.
+    /// Returns the stream's first 32 bytes, as another generator's seed.
     #[must_use]
     pub fn seed_bytes(&self, entity: Entity, purpose: Purpose) -> [u8; 32] {
         let mut bytes = [0; 32];
@@ -93,13 +92,13 @@ impl Chance {
 }
 
 impl Stream {
-    /// Returns a number in `0..bound`, or 0 if `bound` is 0.
+    /// Returns a number in `0..bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         // Multiply-shift; its bias is below bound/2^64.
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Returns a number in `low..=high`, or `low` if `high` is less.
+    /// Returns a number in `low..=high`; `low` if `high` is less.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low);
         if span == u64::MAX { self.next_u64() } else { low + self.below(span + 1) }
@@ -126,7 +125,7 @@ impl Stream {
         -libm::log(1.0 - self.unit())
     }
 
-    /// Draws from the normal distribution with mean 0 and variance 1 (Box and Muller 1958).
+    /// Draws from the standard normal distribution (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(std::f64::consts::TAU * self.unit())
@@ -204,7 +203,7 @@ mod tests {
         for probability in [0.0, tiny / 3.0, tiny, 1e-6, 0.3, 0.5, 1.0 - tiny, 1.0, 2.0, -1.0, f64::NAN] {
             let Chance(draws) = Chance::of(probability);
             let unit = |draw: u64| draw as f64 * tiny;
-            // All 2⁵³ draws hit if the probability is 1 or more.
+            // All 2⁵³ draws hit at probability ≥ 1.
             let draws = draws.min(1 << 53);
             assert!(draws == 0 || unit(draws - 1) < probability, "{probability}");
             assert!(draws == 1 << 53 || probability.is_nan() || unit(draws) >= probability, "{probability}");
@@ -238,8 +237,7 @@ mod tests {
 
     #[test]
     fn the_streams_of_neighbours_are_uncorrelated() {
-        // Bits of 64 neighbouring streams agree in half of the places: 64·63/2 pairs of 256 bits, σ
-        // = 359.
+        // Neighbouring streams agree in half of the bits: 64·63/2 pairs of 256 bits, σ = 359.
         let bytes: Vec<[u8; 32]> =
             (0..64).map(|node| Streams::new(9).seed_bytes(Entity::Node(NodeId(node)), LOSS)).collect();
         let differing: u32 = (0..64)

@@ -1,8 +1,8 @@
-//! Virtual time and the event queue. Events at the same nanosecond happen in scheduling order.
+//! Virtual time and the event queue. Simultaneous events happen in scheduling order.
 //!
-//! A short sorted list of the next events is refilled by a few dozen from a timing wheel; events
-//! scheduled meanwhile for its time span go to a small heap. A single heap needs steps proportional
-//! to its depth, each a cache miss with tens of thousands of events.
+//! A short sorted list of next events is refilled from a timing wheel; events scheduled for its
+//! time span go to a small heap. A single heap would miss the cache at each level with tens of
+//! thousands of events.
 
 use std::cmp::Reverse;
 
@@ -56,7 +56,7 @@ impl<E: Copy> Scheduler<E> {
         self.next.len() + self.near.len() + self.far.len()
     }
 
-    /// Schedules `event` at `at`, or now if `at` is past.
+    /// Schedules `event` at `at`, or now if that is past.
     pub fn schedule(&mut self, at: Instant, event: E) {
         let nanos = at.max(self.now).as_nanos();
         let key = u128::from(nanos) << 64 | u128::from(self.sequence);
@@ -68,7 +68,7 @@ impl<E: Copy> Scheduler<E> {
         }
     }
 
-    /// Takes the next event due by `limit`, inclusive, and advances the time to it.
+    /// Takes the next event until `limit`, inclusive, and advances the time to it.
     pub fn next(&mut self, limit: Instant) -> Option<E> {
         self.look_ahead();
         let handed_over = self.next.last().map_or(u128::MAX, |entry| entry.key);
@@ -128,8 +128,8 @@ const CHILDREN: usize = 4;
 
 /// A 4-ary min-heap on unique 128-bit keys.
 ///
-/// Four children share two cache lines in a tree half as deep as a binary one: the fastest simple
-/// queue up to a few hundred entries.
+/// Four children share two cache lines, at half a binary tree's depth: the fastest simple queue up
+/// to a few hundred entries.
 #[derive(Clone, Debug)]
 struct Heap<E> {
     entries: Vec<Entry<E>>,
@@ -217,7 +217,7 @@ impl<E: Copy> Heap<E> {
 
     /// Relative to `first`.
     fn smallest_child(&self, first: usize) -> Option<usize> {
-        // The compiler checks bounds once and avoids an unpredictable branch.
+        // Checks bounds once, without an unpredictable branch.
         if let Some([a, b, c, d]) = self.entries.get(first..first + CHILDREN) {
             let (low, high) = (usize::from(b.key < a.key), usize::from(d.key < c.key));
             let (left, right) = ([a.key, b.key][low], [c.key, d.key][high]);
@@ -241,7 +241,7 @@ fn time_of(key: u128) -> Instant {
 const DIGIT: usize = 6;
 const SLOTS: usize = 1 << DIGIT;
 const LEVELS: usize = (u64::BITS as usize).div_ceil(DIGIT);
-/// Such a list is sorted in the L1 cache. Between 16 and 128 the value has little effect.
+/// Sorts in the L1 cache. Values from 16 to 128 have similar speed.
 const FEW: usize = 48;
 const KEPT: usize = 2 * FEW;
 
@@ -265,7 +265,7 @@ impl<E: Copy> Wheel<E> {
         self.len
     }
 
-    /// Adds an entry, not before the end of the last span handed over.
+    /// Adds an entry, not before the end of the last handed-over span.
     fn push(&mut self, entry: Entry<E>) {
         if self.slots.is_empty() {
             self.slots.resize_with(LEVELS * SLOTS, Vec::new);
@@ -274,7 +274,7 @@ impl<E: Copy> Wheel<E> {
         self.place(entry);
     }
 
-    /// Appends the earliest span's entries, unordered, to `next`; returns the span's end.
+    /// Appends the earliest span's entries, unordered, to `next`; returns its end.
     fn hand_over(&mut self, next: &mut Vec<Entry<E>>) -> Option<u64> {
         while self.levels != 0 {
             let level = self.levels.trailing_zeros() as usize;
@@ -354,13 +354,13 @@ mod tests {
     /// An operation of a simulation on its scheduler.
     #[derive(Clone, Debug)]
     enum Step {
-        /// Schedules a number of events, this many nanoseconds from now.
+        /// Schedules events this many nanoseconds from now.
         Schedule(u64, usize),
-        /// Takes up to a number of events that are due within this many nanoseconds.
+        /// Takes at most a number of events due within these nanoseconds.
         Take(u64, usize),
         /// Advances the time without taking events.
         Advance(u64),
-        /// Removes the events whose number has this remainder modulo 3.
+        /// Removes events whose number has this remainder modulo 3.
         Remove(u32),
     }
 
@@ -388,7 +388,7 @@ mod tests {
         #[test]
         fn events_happen_as_from_a_list_sorted_by_time_and_sequence(steps in prop::collection::vec(step(), 0..200)) {
             let mut scheduler = Scheduler::new();
-            // Pairs of time and number; the numbers follow the order of scheduling.
+            // Pairs of time and number, numbered in scheduling order.
             let (mut model, mut now, mut number) = (std::collections::BTreeSet::new(), 0_u64, 0_u32);
             for step in steps {
                 match step {
@@ -407,7 +407,7 @@ mod tests {
                         now = at;
                     },
                     Step::Advance(span) => {
-                        // Not past the next event, as when a run is continued.
+                        // At most to the next event, as in a continued run.
                         now = model.first().map_or(u64::MAX, |(at, _)| *at).min(now.saturating_add(span));
                         scheduler.advance(Instant::from_nanos(now));
                     }

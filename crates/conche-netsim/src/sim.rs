@@ -1,4 +1,4 @@
-//! The simulation: a network, its hosts and an observer in virtual time.
+//! The simulation: a network, hosts and an observer in virtual time.
 
 use std::hint::black_box;
 use std::{error, fmt};
@@ -66,7 +66,7 @@ pub struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchNode(pub NodeId);
 
-/// Borrows the fields that move a packet; a method would borrow all.
+/// Borrows only the fields that move a packet, unlike a method.
 macro_rules! around {
     ($simulation:ident) => {
         Surroundings {
@@ -78,9 +78,10 @@ macro_rules! around {
 }
 
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// Creates a simulation at time zero, with all randomness from `seed`.
+    /// Creates a simulation at time zero; `seed` determines all randomness.
     ///
     /// # Errors
+    ///
     /// If the topology is invalid.
     pub fn new(topology: &Topology, seed: u64, observer: O) -> Result<Self, TopologyError> {
         let streams = Streams::new(seed);
@@ -92,11 +93,12 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Puts a host on a node, replacing any other.
     ///
     /// # Errors
+    ///
     /// If the node is of another topology.
     pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
         if self.hosts.is_empty() {
-            // Not in `new`, so that the caller can drop the topology first: with a million nodes
-            // each takes about a GiB.
+            // Not in `new`: the caller may drop the topology first. With a million nodes each takes
+            // about a GiB.
             let nodes = self.world.wake_ups.len();
             self.hosts.reserve_exact(nodes);
             self.hosts.resize_with(nodes, || None);
@@ -166,13 +168,13 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    /// Returns a radio network's counters; `None` if it is not in the topology.
+    /// Returns a radio network's counters; `None` if it is of another topology.
     #[must_use]
     pub fn radio_counters(&self, radio: RadioId) -> Option<RadioCounters> {
         Some(self.radios.get(radio.index())?.counters)
     }
 
-    /// Returns the run's random streams, for the scenario's own draws.
+    /// Returns the run's random streams, for a scenario's own draws.
     #[must_use]
     pub fn streams(&self) -> Streams {
         self.streams
@@ -252,7 +254,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    // Out of line, like the functions below, to keep the event loop small.
+    // Out of line, as below, to keep the event loop small.
     #[inline(never)]
     fn handle_radio_event(&mut self, event: RadioEvent) -> Forwarded {
         match self.radios[usize::from(event.network)].handle_event(&mut around!(self), event) {
@@ -337,12 +339,13 @@ impl fmt::Display for NoSuchNode {
 
 impl error::Error for NoSuchNode {}
 
-// Changes during a run: run until a time, change something, continue. Events at the time of a
-// change precede it. Changes draw no random numbers, so runs remain functions of their inputs.
+// Changes between two calls of `run_until`. Events at a change's time precede it. Changes draw no
+// random numbers, so runs remain functions of their inputs.
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// Returns a changeable link's current configuration.
     ///
     /// # Errors
+    ///
     /// If the link cannot change.
     pub fn link_config(&self, link: LinkId) -> Result<LinkConfig, ChangeError> {
         self.network.config(link)
@@ -350,8 +353,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Changes a link's rate, delay, loss or queue.
     ///
-    /// The frame in transmission keeps the old rate, frames on the wire their arrival times, and
-    /// waiting frames their place, even beyond the new limit.
+    /// A frame in transmission keeps its rate, frames on the wire their arrival times, and waiting
+    /// frames their place, even beyond the new limit.
     ///
     /// ```
     /// use std::time::Duration;
@@ -382,6 +385,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// ```
     ///
     /// # Errors
+    ///
     /// If the link cannot change, or the configuration is invalid.
     pub fn change_link(&mut self, link: LinkId, config: LinkConfig) -> Result<(), ChangeError> {
         self.network.change(&mut around!(self), link, config)
@@ -389,11 +393,12 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Takes a link down or up.
     ///
-    /// A link that goes down drops waiting frames, the one in transmission, and new ones, like a
-    /// removed interface; frames on the wire arrive. A radio hop that is down only stops filling
-    /// its station's queue.
+    /// A link going down drops waiting frames, the one in transmission, and new ones, like a
+    /// removed interface; frames on the wire arrive. A radio hop only stops filling its station's
+    /// queue.
     ///
     /// # Errors
+    ///
     /// If the link is of another topology, or has a queue and cannot change.
     pub fn set_link_up(&mut self, link: LinkId, up: bool) -> Result<(), ChangeError> {
         self.network.set_up(&mut around!(self), link, up)
@@ -401,10 +406,11 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Cuts off or reconnects a node.
     ///
-    /// Packets from, to and through a cut-off node are dropped. Its host runs on; its radio station
-    /// still acknowledges, and transmits frames of [`Port::transmit`](crate::host::Port::transmit).
+    /// Packets from, to and through it are dropped. Its host runs on; its station still
+    /// acknowledges, and transmits frames of [`Port::transmit`](crate::host::Port::transmit).
     ///
     /// # Errors
+    ///
     /// If the node is of another topology.
     pub fn set_node_up(&mut self, node: NodeId, up: bool) -> Result<(), NoSuchNode> {
         self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
@@ -415,10 +421,11 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Replaces and starts a node's host; returns the old one.
     ///
     /// The old host's timers and wake-ups are cancelled; the new one receives its packets in
-    /// transit and outcomes of its frames. A restarted endpoint needs a new seed, or it repeats its
+    /// transit and the outcomes of its frames. A restarted endpoint needs a new seed, or it repeats
     /// tokens and message IDs.
     ///
     /// # Errors
+    ///
     /// If the node is of another topology.
     pub fn reboot(&mut self, node: NodeId, host: H) -> Result<Option<H>, NoSuchNode> {
         let before = self.hosts.get_mut(node.index()).and_then(Option::take);
@@ -436,8 +443,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 /// Fewer nodes fit into a cache.
 const MANY: usize = 1000;
 
-// With tens of thousands of nodes, each event would wait for memory. Reading the state for a few
-// dozen at once overlaps the waits, and affects no result.
+// With tens of thousands of nodes, events wait for memory. Reading the state for a few dozen at
+// once overlaps the waits, without effect on results.
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// Fetches events from the wheel if none are known.
     #[inline]
@@ -454,7 +461,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     #[inline(never)]
     fn get_ready(&mut self) {
         // Finds addresses for the second pass and skips needless reads: most packets only cross to
-        // another link, and many wake-ups have been postponed.
+        // another link, and many wake-ups were postponed.
         for (_, event) in self.world.scheduler.next_events() {
             match event {
                 Event::Arrive(Arrival { packet, .. }) => self.world.packets.prefetch_forwarding(packet),

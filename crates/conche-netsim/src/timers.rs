@@ -14,8 +14,8 @@ pub struct TimerId {
     generation: u32,
 }
 
-/// Timers that carry a `T`. A cancelled timer's event stays scheduled until
-/// [`Timers::should_purge`]: at most half of the events, plus a constant, are dead.
+/// Timers that carry a `T`. A cancelled timer's event remains until [`Timers::should_purge`]: at
+/// most half of the events, plus a constant, are dead.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     slots: Vec<Slot<T>>,
@@ -100,8 +100,8 @@ impl<T> Timers<T> {
 
 /// The wake-up time of a host, in one cache line.
 ///
-/// A protocol moves its wake-up with almost every packet, mostly later: an event now too early
-/// stays scheduled and is renewed when it fires.
+/// Protocols postpone wake-ups with almost every packet: an event that is now too early is renewed
+/// when it fires.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct WakeUp {

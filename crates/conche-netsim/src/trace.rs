@@ -1,7 +1,7 @@
 //! Observers of packet events.
 //!
-//! [`Observer`] is a type parameter of the simulation, so ignored events cost nothing. `()` ignores
-//! all; `(A, B)` passes them to both.
+//! [`Observer`] is a type parameter, so ignored events cost nothing. `()` ignores all; `(A, B)`
+//! passes them to both.
 
 use crate::packet::Packet;
 use crate::{Instant, LinkId, NodeId, RadioId};
@@ -22,7 +22,7 @@ pub trait Observer {
     /// may change, follow a trace or manage their queue.
     fn on_queued(&mut self, now: Instant, link: LinkId, departure: Instant) {}
 
-    /// A packet arrived and is passed to its host next.
+    /// A packet arrived; its host receives it next.
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {}
 }
 
@@ -37,7 +37,7 @@ pub enum DropReason {
     LinkDown(LinkId),
     /// Lost on this link or hop.
     Lost(LinkId),
-    /// Given up on this hop because the radio channel was busy.
+    /// The hop gave up because the channel was busy.
     ChannelBusy(LinkId),
     /// Given up on this hop because no acknowledgment arrived.
     Unacknowledged(LinkId),
@@ -49,7 +49,7 @@ pub enum DropReason {
     NoRoute(NodeId),
     /// This node, the destination, has no host.
     NoHost(NodeId),
-    /// From, to or through this node, which is cut off.
+    /// From, to or through this cut-off node.
     NodeDown(NodeId),
     /// Crossed too many links by this node: a routing loop.
     HopLimit(NodeId),
@@ -116,7 +116,7 @@ impl<O: Observer> Observer for Option<O> {
     }
 }
 
-/// Fingerprint of a run: FNV-1a over each packet event (time, kind, packet number and bytes).
+/// Fingerprint of a run: FNV-1a over the packet events (time, kind, number, bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(u64);
 

@@ -1,4 +1,4 @@
-//! The part of a node that does not depend on the application, compiled once with the simulator.
+//! The application-independent part of a node, compiled once.
 
 use std::hint::black_box;
 
@@ -266,7 +266,7 @@ impl Stack {
     }
 }
 
-/// The packets that transmissions answer: the packet being handled or, for later responses, the one
+/// The packets that transmissions answer: the one being handled or, for later responses, the one
 /// that the application states.
 #[derive(Debug, Default)]
 pub(super) struct Causes {

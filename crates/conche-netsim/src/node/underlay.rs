@@ -1,4 +1,4 @@
-//! [`Underlay`]: a layer between an endpoint and the network, such as DTLS.
+//! [`Underlay`]: a layer between endpoint and network, such as DTLS.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use crate::packet::{Cause, Transmission};
 use crate::{Instant, NodeId};
 
 /// A layer that turns messages into datagrams and back, and may send its own. The node polls it
-/// after every input. The end of a connection fails all exchanges with that peer.
+/// after every input. The end of a connection fails all exchanges with the peer.
 pub trait Underlay {
     /// Returns [`poll`](Self::poll)'s buffer size in bytes.
     fn buffer_bytes(&self) -> usize;
@@ -16,13 +16,13 @@ pub trait Underlay {
     /// Handles a datagram.
     fn receive(&mut self, now: Instant, from: NodeId, datagram: &[u8]);
 
-    /// Takes a message for [`poll`](Self::poll); returns `false` if the connection is not open.
+    /// Takes a message for [`poll`](Self::poll); returns `false` without an open connection.
     fn send(&mut self, to: NodeId, message: &[u8]) -> bool;
 
-    /// Returns `true` if the connection to the peer is open.
+    /// Returns `true` if the connection is open.
     fn is_open(&self, to: NodeId) -> bool;
 
-    /// Sends the first flight of a handshake, or retransmits the last, at the time of the
+    /// Sends the first flight of a handshake, or retransmits the last, at times set by the
     /// endpoint's congestion control. [`Step::Left`] and [`Step::Answered`] report progress,
     /// [`Step::Opened`] or [`Step::Refused`] the outcome.
     fn send_flight(&mut self, now: Instant, to: NodeId);
@@ -30,7 +30,7 @@ pub trait Underlay {
     /// Abandons a handshake; [`Step::Refused`] follows.
     fn give_up(&mut self, to: NodeId);
 
-    /// Marks a connection as doubtful after an unacknowledged message: the next connect needs a new
+    /// Marks a connection as doubtful after an unacknowledged message: the next connect needs a
     /// handshake.
     fn mark_doubtful(&mut self, peer: NodeId);
 
@@ -57,8 +57,8 @@ pub enum Step {
     },
     /// A flight or retransmission was sent: the peer's datagrams since the last such step.
     Left(NodeId, Flight),
-    /// The answer to the last flight begins, with the transmission answered if its time is a round
-    /// trip.
+    /// The answer to the last flight begins; with the transmission it answers if the time between
+    /// them is a round trip.
     Answered(NodeId, Option<u8>),
     /// The requested connection is open.
     Opened(NodeId),
@@ -93,7 +93,7 @@ impl UnderlayState {
         is_sent
     }
 
-    /// The layer sends datagrams without a message only when no message for the peer waits.
+    /// The layer sends datagrams without a message only if no message for the peer waits.
     pub(super) fn origin(&mut self, to: NodeId) -> Origin {
         let first = self.sent.iter().position(|(of, _)| *of == to);
         first.and_then(|first| self.sent.remove(first)).map_or((None, None), |(_, origin)| origin)

@@ -1,4 +1,4 @@
-//! Macros that implement deserialization of configurations; field names are keys.
+//! Macros that deserialize configurations; field names are keys.
 
 /// Types that replace the base as a whole.
 macro_rules! as_whole {
@@ -12,7 +12,7 @@ macro_rules! as_whole {
 }
 
 /// Structs whose fields have defaults. The long form takes a base other than `Default`, keys beside
-/// fields (`first`, applied before them), and fields that are no keys (`hidden`).
+/// fields (`first`, applied before them), and fields without keys (`hidden`).
 macro_rules! fields {
     ($type:ident { $($field:ident),* $(,)? }) => {
         $crate::read::fields!($type over $type::default(); first {} then { $($field),* } hidden {});

@@ -2,15 +2,15 @@
 //!
 //! | Rust | TOML |
 //! |---|---|
-//! | struct | table of its fields; a field left out keeps its value |
+//! | struct | table of its fields |
 //! | time, rate, size | string with a unit: `"400ms"`, `"30kbit/s"`, `"2500B"` |
 //! | value with its unit in its name | number: `noise_dbm = -98` |
 //! | enum | the variant in kebab case, as a string |
 //! | enum with parameters | table with the variant as its key: `{ exponential = "20ms" }` |
 //! | `None` | `"none"` |
 //!
-//! An absent field keeps its type's default or, in a MAC, the preset's value: a table is read into
-//! a *patch*, applied later. Errors are raised in reading, with their position.
+//! An absent field keeps its type's default or, in a MAC, the preset's value: a table becomes a
+//! *patch*, applied later. Reading raises all errors, with their position.
 
 mod mac;
 mod macros;
@@ -37,7 +37,7 @@ type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 
 type Change<T> = Box<dyn FnOnce(&mut T)>;
 
-/// Separate from reading the field, which is compiled for each format.
+/// Separate from reading the field, which is compiled per format.
 fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -> &mut F) -> Change<T> {
     Box::new(move |value| {
         let field = field(value);

@@ -1,5 +1,5 @@
-//! The TOML examples in the documentation of each type parse to the documented values, and errors
-//! name their position.
+//! The documentation's TOML examples parse to the documented values, and errors name their
+//! position.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ macro_rules! table {
     };
 }
 
-/// Reads the values of one key, one for each line.
+/// Reads the values of one key, one per line.
 macro_rules! values {
     ($kind:ident $type:ident in $file:literal) => {
         example_in(include_str!($file), concat!("pub ", stringify!($kind), " ", stringify!($type)))
@@ -47,13 +47,11 @@ fn read<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Reads the value of a line with a key and a value.
 fn value<T: DeserializeOwned>(line: &str) -> T {
     let (_, value) = line.split_once(" = ").expect("a line is a key with a value");
     toml::de::ValueDeserializer::parse(value).and_then(T::deserialize).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the error message, and the text at the error's position.
 fn mistake<T: DeserializeOwned>(text: &str) -> (String, &str) {
     let error = toml::from_str::<T>(text).err().expect("it is a mistake");
     (error.message().to_owned(), error.span().map_or("", |span| &text[span]))

@@ -1,7 +1,7 @@
-//! Quantities in human-readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`.
+//! Quantities in readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`.
 //!
 //! Numbers need a unit. Times are stored as nanoseconds, rates as bits per second, sizes as bytes;
-//! values that do not fit exactly are errors. With the feature `serde`, quantities are strings.
+//! inexact values are errors. With feature `serde`, quantities are strings.
 
 mod quantity;
 mod rate;
@@ -17,15 +17,15 @@ pub use self::quantity::UnitError;
 use self::quantity::{Quantity, quantity};
 pub use self::rate::BitRate;
 
-/// A time span, such as `"400ms"`. Units: ns, us, ms, s, min, h.
+/// A time, such as `"400ms"`. Units: ns, us, ms, s, min, h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
-/// A size in bytes, such as `"2500B"`. Units: B, kB, MB (powers of ten), KiB, MiB.
+/// A size, such as `"2500B"`. Units: B, kB, MB (powers of ten), KiB, MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// A time span drawn uniformly from a range, such as `"10ms..20ms"`, or a constant, `"15ms"`.
+/// A time drawn uniformly from a range, `"10ms..20ms"`, or a constant, `"15ms"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanRange {
     least: Duration,
@@ -33,7 +33,7 @@ pub struct SpanRange {
 }
 
 impl SpanRange {
-    /// Creates the range; `None` if `least` is longer than `most`.
+    /// Creates the range; `None` if `least > most`.
     #[must_use]
     pub fn new(least: Duration, most: Duration) -> Option<Self> {
         (least <= most).then_some(Self { least, most })

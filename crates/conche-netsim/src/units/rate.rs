@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::quantity::{Quantity, quantity};
 
-/// A link's rate in bits per second, such as `"30kbit/s"` (1 kbit/s = 10³ bit/s). Units: bit/s,
-/// kbit/s, Mbit/s, Gbit/s.
+/// A rate in bits per second, such as `"30kbit/s"` (1 kbit/s = 10³ bit/s). Units: bit/s, kbit/s,
+/// Mbit/s, Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitRate(u64);
 
@@ -42,7 +42,7 @@ impl BitRate {
 
     pub(crate) const fn serialisation_nanos(self, bytes: u32) -> u64 {
         let rate = if self.0 == 0 { 1 } else { self.0 };
-        // The product exceeds u64 only for frames beyond 2 GB.
+        // Exceeds u64 only for frames beyond 2 GB.
         (bytes as u64 * 8).saturating_mul(1_000_000_000).saturating_add(rate / 2) / rate
     }
 }

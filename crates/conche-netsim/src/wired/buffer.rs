@@ -1,6 +1,5 @@
-//! A link with an explicit queue and an event per departure.
-//!
-//! Used with active queue management, with a trace, and for links that change during the run.
+//! A link with an explicit queue and an event per departure, for active queue management, traces,
+//! and changes during the run.
 
 use std::collections::VecDeque;
 
@@ -185,7 +184,7 @@ impl Buffer {
         }
     }
 
-    /// A frame that arrives at an opportunity's instant is too late.
+    /// A frame that arrives at the instant of an opportunity is too late.
     fn use_opportunity(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         let mut bytes = OPPORTUNITY_BYTES;
         while bytes > 0 {

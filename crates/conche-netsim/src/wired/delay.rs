@@ -1,4 +1,4 @@
-//! Jitter: the part of a link's delay that varies between frames.
+//! Jitter: the random part of a link's delay.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::Instant;
 use crate::rng::Stream;
 use crate::units::nanos;
 
-/// The random part of a link's delay, drawn per frame.
+/// Random part of a link's delay, drawn per frame.
 ///
 /// ```toml
 /// jitter = { uniform = ["10ms", "20ms"], order = "free" }
@@ -49,7 +49,7 @@ pub enum Distribution {
 /// Whether frames stay in order despite jitter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// A frame's delay is extended until the previous frame arrives.
+    /// Delays a frame until the previous one arrives.
     #[default]
     Kept,
     /// Frames may overtake each other, as with netem's jitter.
@@ -78,7 +78,7 @@ impl Distribution {
     }
 }
 
-/// A link's delay: maps departures to arrivals at the next node.
+/// Maps departures to arrivals at the next node.
 #[derive(Clone, Debug)]
 pub(super) struct DelayLine {
     constant: Duration,

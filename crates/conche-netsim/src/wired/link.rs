@@ -15,7 +15,7 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 
 /// The behaviour of a link.
 ///
-/// The default has no rate, delay, loss or limit: packets arrive at once, without an event.
+/// By default, packets arrive at once, without an event.
 ///
 /// ```toml
 /// rate = "30kbit/s"
@@ -28,7 +28,7 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Serialisation rate. `None`: no serialisation time, so nothing waits. A trace replaces it
+    /// Serialisation rate. `None`: no serialisation time or waiting. A trace replaces it
     /// ([`Topology::trace`](super::Topology::trace)).
     pub rate: Option<BitRate>,
     /// Variation of serialisation times.
@@ -47,8 +47,8 @@ pub struct LinkConfig {
     pub loss: Loss,
     /// Probability of a frame entering the queue twice.
     pub duplicate: f64,
-    /// Bytes beyond the UDP payload, for the rate and for queues limited in bytes. Default: 28,
-    /// IPv4 and UDP.
+    /// Bytes beyond the UDP payload, for the rate and byte-limited queues. Default: 28, IPv4 and
+    /// UDP.
     pub header_bytes: u32,
 }
 
@@ -80,8 +80,8 @@ pub(super) struct Link {
 pub(super) enum Kind {
     /// No effect.
     Transparent,
-    /// A wire that knows each departure on arrival. Boxed, to save memory with a million links
-    /// without one.
+    /// A wire that knows each departure on arrival. Boxed, to save memory with a million other
+    /// links.
     Wire(Box<Wire>),
     /// A wire with an event per departure.
     Buffer(Box<Buffer>),
@@ -116,7 +116,7 @@ pub(super) struct Line {
 pub(super) enum FrameOutcome {
     /// The queue is full.
     Refused,
-    /// Lost on the wire after leaving the queue at this time.
+    /// Lost on the wire after leaving the queue then.
     Lost(Instant),
     Arrives(Instant),
 }
@@ -151,7 +151,7 @@ impl Wire {
         &mut self.line
     }
 
-    /// Returns the departure, or `None` if the queue is full.
+    /// Returns the departure; `None` if the queue is full.
     pub(super) fn accept(&mut self, now: Instant, payload_bytes: u32) -> Option<Instant> {
         match self.line.config.rate {
             None => Some(now),
@@ -187,7 +187,6 @@ impl Line {
         self.config.duplicate > 0.0 && self.duplication.chance(self.config.duplicate)
     }
 
-    /// Returns the bytes of a frame with this UDP payload.
     pub(super) fn frame_bytes(&self, payload_bytes: u32) -> u32 {
         payload_bytes.saturating_add(self.config.header_bytes)
     }

@@ -1,4 +1,4 @@
-//! Recorded links: a trace gives the times at which bytes may leave.
+//! Recorded links: a trace lists the times at which bytes may leave.
 //!
 //! Source: the traces of mahimahi's `mm-link` (Netravali et al.: Mahimahi: accurate
 //! record-and-replay for HTTP, USENIX ATC 2015), in the format of Winstein, Sivaraman,
@@ -17,10 +17,10 @@ pub(super) const OPPORTUNITY_BYTES: u32 = 1504;
 
 /// A trace of a link in mahimahi's format.
 ///
-/// Each line is the time of an opportunity to send 1504 bytes, in ascending milliseconds from the
-/// start. The trace repeats at its last line's time.
+/// Each line is an opportunity to send 1504 bytes, in ascending milliseconds from the start. The
+/// trace repeats at its last line's time.
 ///
-/// Several small frames may share an opportunity, a large one takes several. Unused bytes are lost.
+/// Small frames may share an opportunity; a large one takes several. Unused bytes are lost.
 ///
 /// ```
 /// use conche_netsim::wired::LinkTrace;
@@ -145,7 +145,7 @@ impl Opportunities {
     pub(super) fn pass(&mut self, now: Instant) {
         let period = self.trace.period_ms() * NANOS_A_MILLISECOND;
         let (round, within) = (now.as_nanos() / period, now.as_nanos() % period);
-        // A period's last line coincides with the next period's start and is not yet due.
+        // A period's last line coincides with the next one's start and is not yet due.
         let line = self.trace.opportunities_ms.partition_point(|ms| ms * NANOS_A_MILLISECOND <= within);
         (self.round, self.line) = (self.round, self.line).max((round, line));
     }

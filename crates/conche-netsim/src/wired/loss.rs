@@ -102,8 +102,8 @@ mod tests {
         let lost = run(Loss::GilbertElliott { to_bad: 0.02, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 });
         let bursts = lost.chunk_by(|a, b| a == b).filter(|burst| burst[0]).count();
         let mean_burst = share(&lost) * FRAMES as f64 / bursts as f64;
-        // About 7400 bursts, whose length has σ = 3.5: 4 standard errors are 0.16, and 0.0029 for
-        // the share.
+        // About 7400 bursts of length σ = 3.5: 4 standard errors are 0.16, and 0.0029 for the
+        // share.
         assert!((mean_burst - 4.0).abs() < 0.16, "{mean_burst}");
         assert!((share(&lost) - 0.02 / 0.27).abs() < 0.0035, "{}", share(&lost));
     }

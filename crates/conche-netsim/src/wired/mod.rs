@@ -5,11 +5,11 @@
 //!                            └─ full, or managed ([`Aqm`]): dropped
 //! ```
 //!
-//! Frames on the wire take no room in the queue (unlike Linux netem's, whose `limit` counts both).
-//! A frame lost on the wire has used the link.
+//! Frames on the wire take no room in the queue (netem's `limit` counts both). A frame lost on the
+//! wire has used the link.
 //!
-//! A FIFO queue with a constant rate knows departures at arrival, without events. Active queue
-//! management, a [`LinkTrace`], or changes need an event per departure.
+//! With a constant rate, a FIFO queue knows departures at arrival, without events. Active queue
+//! management, a [`LinkTrace`], or changes need an event each.
 
 mod aqm;
 mod buffer;

@@ -54,7 +54,7 @@ impl Network {
         Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new() }
     }
 
-    /// Forwards a packet to its destination, a wire or a radio hop.
+    /// Forwards a packet over a wire or a radio hop.
     pub(crate) fn forward<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -266,8 +266,8 @@ impl Network {
 const ENTRIES_PER_EXCEPTION: usize = 8;
 
 impl Route {
-    /// In a tree a node forwards most destinations over one link, and full tables need memory for
-    /// each pair of nodes.
+    /// In a tree a node forwards most destinations over one link; full tables take memory for each
+    /// pair of nodes.
     pub(super) fn by_destination(table: &[Option<LinkId>]) -> Self {
         let most = most_common(table);
         let exceptions = || (0..).map(NodeId).zip(table.iter().copied()).filter(|(_, link)| *link != most);

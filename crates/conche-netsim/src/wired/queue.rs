@@ -28,7 +28,7 @@ pub enum Limit {
     /// Everything.
     #[default]
     Unlimited,
-    /// Bytes of frames with headers; counted frames and the new one must fit.
+    /// Bytes of frames with headers, including the new one.
     Bytes(u64),
     /// Number of frames.
     Packets(u64),
@@ -59,7 +59,7 @@ impl DropTail {
         }
     }
 
-    /// Creates a queue for this many bytes of waiting frames.
+    /// Creates a queue for this many waiting bytes.
     #[must_use]
     pub const fn bytes(bytes: u64) -> Self {
         Self { limit: Limit::Bytes(bytes), in_service: InService::Excluded }
@@ -72,8 +72,8 @@ impl DropTail {
     }
 }
 
-/// A departure is fixed on arrival (FIFO, known rate). Departed frames are removed at the next
-/// arrival, which saves an event each.
+/// Departures are fixed on arrival (FIFO, known rate). Departed frames are removed at the next
+/// arrival, which saves events.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     queue: DropTail,
@@ -87,8 +87,7 @@ impl Backlog {
         Self { queue, frames: VecDeque::new(), bytes: 0 }
     }
 
-    /// Returns the departure, or `None` if the queue is full. A frame that departs now takes no
-    /// room.
+    /// Returns the departure; `None` if the queue is full. A frame that departs now takes no room.
     pub(super) fn accept(&mut self, now: Instant, bytes: u32, service_nanos: u64) -> Option<Instant> {
         self.forget_departed(now);
         if !self.has_room(bytes) {
@@ -123,7 +122,7 @@ mod tests {
 
     const SERVICE: u64 = 25_000_000;
 
-    /// Returns the number of accepted frames out of 1000 of 94 bytes that arrive at once.
+    /// Returns the accepted frames of 1000 simultaneous ones of 94 bytes.
     fn burst(queue: DropTail) -> usize {
         let mut backlog = Backlog::new(queue);
         (0..1000).filter(|_| backlog.accept(Instant::ZERO, 94, SERVICE).is_some()).count()

@@ -41,7 +41,7 @@ pub struct Stalls {
     pub mean: Duration,
 }
 
-/// Γ(3/2) = √π/2, the mean of √X for an exponential X of mean 1.
+/// Γ(3/2) = √π/2, the mean of √X for exponential X of mean 1.
 const MEAN_OF_ROOT: f64 = 0.886_226_925_452_758;
 
 impl Service {
@@ -66,7 +66,7 @@ impl Stalls {
 }
 
 fn scaled(nanos: u64, factor: f64) -> u64 {
-    // Casts from floats saturate; the product is not negative.
+    // Float casts saturate; the product is not negative.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let scaled = (nanos as f64 * factor + 0.5) as u64;
     scaled
@@ -80,13 +80,13 @@ mod tests {
     const FRAMES: u32 = 200_000;
     const NANOS: u64 = 50_000_000;
 
-    /// Draws service times in units of the exact one.
+    /// Draws factors of the exact service time.
     fn drawn(service: Service) -> Vec<f64> {
         let mut stream = Streams::new(5).stream(Entity::Run, Purpose::named("test"));
         (0..FRAMES).map(|_| service.nanos(NANOS, &mut stream) as f64 / NANOS as f64).collect()
     }
 
-    /// Compares the share of factors above x with its expectation, for several x.
+    /// Compares the share of factors above several x with its expectation.
     fn assert_tail(factors: &[f64], expected: impl Fn(f64) -> f64) {
         for x in [0.2, 1.0, 2.0, 3.0] {
             let share = factors.iter().filter(|factor| **factor > x).count() as f64 / f64::from(FRAMES);

@@ -22,7 +22,7 @@ use crate::{LinkId, NodeId, RadioId};
 ///
 /// All nodes forward. A packet takes the route with the fewest links; of equal ones, the one whose
 /// first link was added first. [`Topology::route`] overrides this. For a shared medium (one queue,
-/// one rate), use a link from a hub to which the nodes are linked by [`LinkConfig::default`].
+/// one rate), connect the nodes by [`LinkConfig::default`] to a hub with one link.
 ///
 /// ```
 /// use std::time::Duration;
@@ -60,7 +60,7 @@ struct Edge {
 
 #[derive(Clone, Debug)]
 enum EdgeKind {
-    /// `None` is the default, to save memory with a million links.
+    /// `None` is the default; saves memory with a million links.
     Wire(Option<Box<LinkConfig>>),
     Hop(RadioId),
 }
@@ -92,7 +92,7 @@ pub enum TopologyError {
         /// The configured value.
         value: f64,
     },
-    /// A uniform distribution's bounds are in the wrong order.
+    /// A uniform distribution's bounds are reversed.
     #[error("link {0:?}: the jitter's low bound is above its high bound")]
     EmptyJitter(String),
     /// A radio hop has a property of wired links.
@@ -109,7 +109,7 @@ pub enum TopologyError {
         /// The reason.
         error: RadioError,
     },
-    /// A route uses a link that does not start at its node.
+    /// A route uses a link that starts elsewhere.
     #[error("node {at:?} cannot route over link {link:?}, which starts at {start:?}")]
     RouteFromElsewhere {
         /// The route's node.
@@ -134,7 +134,7 @@ impl Topology {
         NodeId(index(self.nodes.len() - 1))
     }
 
-    /// Adds a link from one node to another, but not back.
+    /// Adds a link in one direction.
     pub fn link(&mut self, name: impl Into<String>, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
         let config = (config != LinkConfig::default()).then(|| Box::new(config));
         self.add(name.into(), from, to, EdgeKind::Wire(config))
@@ -148,13 +148,12 @@ impl Topology {
 
     /// Declares that a link changes during the run
     /// ([`Simulation::change_link`](crate::Simulation::change_link),
-    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up)), which costs an event per
-    /// frame.
+    /// [`Simulation::set_link_up`](crate::Simulation::set_link_up)), at an event per frame.
     pub fn allow_changes(&mut self, link: LinkId) {
         self.equipment.entry(link).or_default().changing = true;
     }
 
-    /// Lets a link's frames leave at a trace's times, which replaces rate, `service` and `stalls`.
+    /// Lets a link's frames leave at a trace's times; replaces rate, `service` and `stalls`.
     ///
     /// ```
     /// use conche_netsim::wired::{LinkConfig, LinkTrace, Topology};
@@ -178,7 +177,7 @@ impl Topology {
 
     /// Adds a node's station, which hears and interferes with others; packets need hops.
     pub fn place(&mut self, radio: RadioId, node: NodeId, position: Position) {
-        // Another topology's radio network is reported when one of its hops is checked.
+        // Another topology's radio network is reported when its hops are checked.
         if let Some(layout) = self.radios.get_mut(radio.index()) {
             layout.stations.push((node, position));
         }
@@ -195,14 +194,13 @@ impl Topology {
         (self.hop(format!("{name}>"), radio, a, b), self.hop(format!("{name}<"), radio, b, a))
     }
 
-    /// Routes packets for `to` at `at` over `via`. The last route for a node and destination
-    /// counts.
+    /// Routes packets for `to` at `at` over `via`. A node and destination's last route counts.
     pub fn route(&mut self, at: NodeId, to: NodeId, via: LinkId) {
         self.routes.push(StaticRoute { at, to, via: Some(via) });
     }
 
-    /// Drops packets for `to` at `at`, like a full routing table. The last route for a node and
-    /// destination counts.
+    /// Drops packets for `to` at `at`, like a full routing table. A node and destination's last
+    /// route counts.
     pub fn no_route(&mut self, at: NodeId, to: NodeId) {
         self.routes.push(StaticRoute { at, to, via: None });
     }
@@ -211,6 +209,7 @@ impl Topology {
     /// the run with this seed (which draws the shadowing).
     ///
     /// # Errors
+    ///
     /// If the radio network does not exist or is invalid.
     pub fn link_quality(&self, radio: RadioId, seed: u64, psdu_octets: u8) -> Result<LinkQuality, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;

@@ -3,23 +3,23 @@
 //!
 //! ```text
 //!   sender                 receiver
-//!     │ ─── SYN ────────────> │       the handshake's round trip is the first that the controller is told of
+//!     │ ─── SYN ────────────> │       the controller's first round-trip sample
 //!     │ <────── SYN-ACK ───── │
-//!     │ ─── data 0 ─────────> │       the window begins at one segment, grows by one with each ACK of new data,
-//!     │ <──────────── ACK 1 ─ │       and no further than its limit
+//!     │ ─── data 0 ─────────> │       the window starts at one segment and grows
+//!     │ <──────────── ACK 1 ─ │       by one per ACK of new data, up to its limit
 //!     │ ─── data 1, data 2 ─> │
 //! ```
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`segment`] | segments |
-//! | [`sender`] | send window, its size, and retransmission queue |
-//! | [`receiver`] | acknowledgments, cumulative or one for each segment |
+//! | [`sender`] | send window and retransmission queue |
+//! | [`receiver`] | cumulative or individual acknowledgments |
 //!
-//! Sequence numbers count segments, all of one size. The window's limit replaces congestion
-//! avoidance, and there is no fast retransmission, except with [`Sender::with_reno`]. The last
-//! acknowledgment, not a FIN, ends the transfer. Timeouts come from a congestion
-//! [`Controller`](conche_proto::cc::Controller), with segments as exchanges.
+//! Sequence numbers count segments of one size. Without [`Sender::with_reno`], the window's limit
+//! replaces congestion avoidance and fast retransmission. The last acknowledgment, not a FIN, ends
+//! the transfer. Timeouts come from a congestion [`Controller`](conche_proto::cc::Controller), with
+//! segments as exchanges.
 //!
 //! Neither side does I/O.
 
@@ -34,7 +34,7 @@ pub use sender::{Output, Sender, SenderConfig, SenderStats, State};
 /// The meaning of an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Acknowledgments {
-    /// All earlier segments have arrived (RFC 793); a later acknowledgment supersedes it.
+    /// All earlier segments have arrived (RFC 793); later ones supersede it.
     Cumulative,
     /// The given segment has arrived; one acknowledgment each.
     Positive,

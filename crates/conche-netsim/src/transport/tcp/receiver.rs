@@ -25,8 +25,8 @@ impl Receiver {
 
     /// Handles a segment; returns the answer.
     ///
-    /// Each segment is acknowledged at once, even a duplicate, as its acknowledgment may have been
-    /// lost (RFC 793, page 69).
+    /// Duplicates are acknowledged, too, as the acknowledgment may have been lost (RFC 793, page
+    /// 69).
     pub fn receive(&mut self, now: Instant, segment: Segment) -> Option<Segment> {
         match segment {
             Segment::Syn => Some(Segment::SynAck),
@@ -42,7 +42,7 @@ impl Receiver {
         }
     }
 
-    /// Returns `true` if a later acknowledgment makes an earlier one unnecessary.
+    /// Returns `true` if a later acknowledgment replaces earlier ones.
     #[must_use]
     pub fn later_replaces_earlier(&self) -> bool {
         self.acknowledgments == Acknowledgments::Cumulative

@@ -1,6 +1,6 @@
 //! Segments and their encoding.
 
-/// A segment. Fields not listed are zero: ports, checksum, and the receiver's always open window.
+/// A segment. Unlisted fields are zero: ports, checksum, and the receiver's always open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// Opens the transfer.

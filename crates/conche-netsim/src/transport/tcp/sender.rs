@@ -2,8 +2,8 @@
 //!
 //! After a timeout the window is one segment, and segments after the oldest are retransmitted in
 //! order, unless acknowledged meanwhile ("go back"). Of several losses in a window only the first's
-//! timer counts. Segments that arrived are not retransmitted: the oldest's acknowledgment covers
-//! them first.
+//! timer counts. Arrived segments are not retransmitted: the oldest's acknowledgment covers them
+//! first.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub enum State {
 pub enum Output {
     /// Send this segment and poll again.
     Transmit(Segment),
-    /// Poll again after the next acknowledgment, and by this time.
+    /// Poll after the next acknowledgment, and by this time.
     Wait(Option<Instant>),
 }
 
@@ -75,7 +75,7 @@ pub struct SenderStats {
     pub retransmissions: u32,
     /// Timeouts.
     pub timeouts: u32,
-    /// Data segments with an unambiguous round-trip time: sent once, acknowledged individually.
+    /// Segments with an unambiguous round-trip time: sent once, acknowledged individually.
     pub samples: u32,
     /// Sum of these times.
     pub round_trips: Duration,
@@ -83,8 +83,8 @@ pub struct SenderStats {
 
 /// Sends one transfer.
 ///
-/// The SYN takes the first place in the sequence (RFC 793, page 26): it is sent, timed and
-/// retransmitted like any segment.
+/// The SYN takes the first place in the sequence (RFC 793, page 26), and is timed and retransmitted
+/// like any segment.
 #[derive(Debug)]
 pub struct Sender<C: Controller> {
     config: SenderConfig,
@@ -342,7 +342,7 @@ struct Reno {
     new_acks: u16,
     /// Consecutive duplicate acknowledgments.
     duplicates: u16,
-    /// End of the data in flight at the last detected loss; losses before it are the same event.
+    /// End of the data in flight at the last detected loss; earlier losses are the same event.
     recover: u32,
     /// Repairing a loss detected by duplicate acknowledgments.
     recovers: bool,
@@ -354,7 +354,7 @@ const DUPLICATES: u16 = 3;
 const LEAST_THRESHOLD: u16 = 2;
 
 impl Window {
-    /// Grows by one segment per acknowledgment, up to its limit.
+    /// Grows by one segment per acknowledgment, up to `limit`.
     fn limited(limit: u16) -> Self {
         Self { segments: 1, limit, reno: None }
     }
@@ -368,8 +368,8 @@ impl Window {
         self.segments
     }
 
-    /// Handles the acknowledgment of `count` segments, at least one, up to `until`; returns `true`
-    /// if the next is lost.
+    /// Handles the acknowledgment of `count` ≥ 1 segments, up to `until`; returns `true` if the
+    /// next is lost.
     fn acknowledged(&mut self, count: u16, until: u32) -> bool {
         let Some(reno) = &mut self.reno else {
             self.segments = self.segments.saturating_add(1).min(self.limit).max(1);
@@ -377,7 +377,7 @@ impl Window {
         };
         reno.duplicates = 0;
         if reno.recovers && until < reno.recover {
-            // Partial acknowledgment: data is still missing (RFC 6582 §3.2, step 3).
+            // Partial acknowledgment (RFC 6582 §3.2, step 3).
             self.segments = self.segments.saturating_sub(count).saturating_add(1).max(1);
             return true;
         }
@@ -407,8 +407,8 @@ impl Window {
             return false;
         }
         reno.duplicates = reno.duplicates.saturating_add(1);
-        // Segments sent before the last loss may arrive twice, which indicates no loss (RFC 6582
-        // §3.2, step 2).
+        // Segments sent before the last loss may arrive twice, without a loss (RFC 6582 §3.2, step
+        // 2).
         if reno.duplicates < DUPLICATES || head <= reno.recover {
             return false;
         }
@@ -421,7 +421,7 @@ impl Window {
     /// All data sent is before `end`.
     ///
     /// `flight` is the data segments in flight, or `None`, which keeps the threshold, for a segment
-    /// that was not data or had expired before (RFC 5681 §3.1).
+    /// that was no data or had expired before (RFC 5681 §3.1).
     fn timed_out(&mut self, flight: Option<u16>, end: u32) {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {
@@ -438,7 +438,7 @@ struct Exchange<C: Controller> {
     /// Times of all transmissions.
     sent: SmallVec<[Instant; 2]>,
     deadline: Option<Instant>,
-    /// Earliest time of the next retransmission, once returned by the controller.
+    /// Earliest time of the next retransmission, from the controller.
     again: Option<Instant>,
     timeouts: u8,
     acknowledged: bool,
@@ -449,7 +449,7 @@ struct Exchange<C: Controller> {
 enum Known {
     /// By its own acknowledgment.
     InTime,
-    /// By a later segment's: its own was lost, or an earlier segment was missing.
+    /// By a later segment's: its own was lost, or an earlier segment missing.
     Late,
 }
 
@@ -485,7 +485,7 @@ impl<C: Controller> Exchange<C> {
         *self.again.get_or_insert_with(|| controller.expired(peer, flight, &Expired { now, attempt, load }))
     }
 
-    /// Marks a loss before the timeout; the segment may be retransmitted at once.
+    /// Marks a loss before the timeout: the segment may be retransmitted now.
     fn lost(&mut self, now: Instant) {
         (self.deadline, self.again) = (None, Some(now));
     }

@@ -10,7 +10,7 @@ use crate::Instant;
 
 /// CoDel's parameters.
 ///
-/// If one frame takes longer than the target, raise the target to that time (RFC 8289 §4.4).
+/// The target should be at least one frame's time (RFC 8289 §4.4).
 ///
 /// ```toml
 /// target = "5ms"
@@ -21,10 +21,9 @@ use crate::Instant;
 pub struct CoDel {
     /// TARGET: acceptable standing queue delay. Default: 5 ms.
     pub target: Duration,
-    /// INTERVAL: how long the delay may exceed the target, of the order of a round trip. Default:
-    /// 100 ms.
+    /// INTERVAL: permitted time above the target, of the order of a round trip. Default: 100 ms.
     pub interval: Duration,
-    /// No drops while at most this many bytes wait behind the frame. Default: 1500.
+    /// No drops while at most this many bytes wait behind a frame. Default: 1500.
     pub mtu_bytes: u32,
 }
 
@@ -73,7 +72,7 @@ impl CoDelState {
             next.take().into_iter().for_each(|next| drop(next.frame));
             next = self.dequeue(now, waiting);
             self.dropping = true;
-            // Start with the drop rate that recently controlled the queue.
+            // Starts with the drop rate that recently controlled the queue.
             let delta = self.count - self.lastcount;
             let recent = now - self.drop_next < self.config.interval.saturating_mul(16);
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -114,7 +113,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// Offers two frames of 100 bytes each millisecond and lets one leave, until a time. Returns
-    /// the times of drops and the waits of the frames that left.
+    /// the times of drops and the waits of sent frames.
     fn drops(config: CoDel, until: Instant) -> (Vec<Instant>, Vec<Duration>) {
         let (mut codel, mut waiting) = (CoDelState::new(config), Fifo::default());
         let (mut drops, mut waits) = (Vec::new(), Vec::new());
@@ -139,7 +138,7 @@ mod tests {
         assert!((109..=110).contains(&first.as_millis()), "{first:?}");
         let mut expected = first.as_nanos() as f64 / 1e6;
         for (number, drop) in (1..).zip(&drops) {
-            // Frames leave at whole milliseconds, while the law continues from the exact time.
+            // Frames leave at whole milliseconds; the law continues from the exact time.
             let late = drop.as_nanos() as f64 / 1e6 - expected;
             assert!((0.0..1.0).contains(&late), "drop {number} is {late} ms late");
             expected += 100.0 / f64::from(number).sqrt();
@@ -150,7 +149,7 @@ mod tests {
     #[test]
     fn a_short_queue_and_a_burst_are_left_alone() {
         let (mut codel, mut waiting) = (CoDelState::new(CoDel { mtu_bytes: 0, ..CoDel::default() }), Fifo::default());
-        // A burst of 90 ms that ends before an interval has passed.
+        // A burst of 90 ms, shorter than an interval.
         (0..90).for_each(|_| waiting.push(frame(100, Instant::ZERO)));
         let mut now = Instant::ZERO;
         while codel.next(now, &mut waiting, |_| panic!("dropped")).is_some() {
@@ -170,7 +169,7 @@ mod tests {
         let (mut codel, mut waiting) = (CoDelState::new(config), Fifo::default());
         (0..16).for_each(|_| waiting.push(frame(100, Instant::ZERO)));
         for second in 1..1000 {
-            // Each has waited for 16 s, and 1500 bytes wait behind it.
+            // Each has waited for 16 s, with 1500 bytes behind it.
             let now = Instant::from_millis(second * 1000);
             assert!(codel.next(now, &mut waiting, |_| panic!("dropped")).is_some());
             waiting.push(frame(100, now));

@@ -68,7 +68,7 @@ impl AnyAqm {
         }
     }
 
-    /// Whether a frame that fits may enter the queue.
+    /// Returns whether a frame that fits may enter the queue.
     pub(super) fn admits(&mut self, now: Instant, found: Found) -> bool {
         match self {
             Self::None | Self::CoDel(_) => true,

@@ -1,13 +1,12 @@
-//! PIE drops arriving frames with a probability that a controller adjusts to keep the delay at its
-//! target.
+//! PIE drops arriving frames with a probability that keeps the delay at a target.
 //!
 //! Source: RFC 8033, §4 and its pseudocode, with their names, burst allowance (§4.4),
 //! de-randomisation (§5.4) and the cap on growth (§5.5). The delay is the last transmitted frame's
 //! wait, by timestamps.
 //!
 //! Divergences: an idle link has no delay, whatever its last frame waited. PIE is always on (§5.3
-//! is optional), does not scale by frame size, and does not mark. Updates are made when a frame
-//! arrives or departs, without events; their inputs do not change in between.
+//! is optional), does not scale by frame size, and does not mark. Updates happen at arrivals and
+//! departures, without events; their inputs do not change in between.
 
 use std::time::Duration;
 
@@ -159,7 +158,7 @@ impl PieState {
         self.burst_allowance = self.burst_allowance.saturating_sub(self.config.update);
     }
 
-    /// Whether the delay is, and was at the last update, below half of the target.
+    /// Returns whether the delay is, and was at the last update, below half of the target.
     fn is_short(&self) -> bool {
         self.current_qdelay < self.config.target / 2 && self.qdelay_old < self.config.target / 2
     }

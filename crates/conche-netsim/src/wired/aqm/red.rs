@@ -3,7 +3,7 @@
 //! Source, with its names: Floyd, Jacobson: Random Early Detection gateways for congestion
 //! avoidance, IEEE/ACM ToN 1(4), 1993, figure 2. "Gentle" (Floyd: Recommendation on using the
 //! "gentle_" variant of RED, 2000): from the upper threshold to twice that, the probability rises
-//! from max_p to 1 instead of jumping. The length is in waiting frames.
+//! from max_p to 1 instead of jumping. Lengths are in waiting frames.
 
 use crate::rng::Stream;
 use crate::{BitRate, Instant};
@@ -27,7 +27,7 @@ pub struct Red {
     pub max_probability: f64,
     /// w_q: weight of the current length. Default: 0.002.
     pub weight: f64,
-    /// Length of the frames assumed for an idle link. Default: 500 bytes.
+    /// Assumed frame length on an idle link. Default: 500 bytes.
     pub mean_packet_bytes: u32,
 }
 
@@ -138,8 +138,7 @@ mod tests {
 
     #[test]
     fn drops_are_spread_uniformly_so_that_no_more_than_1_over_p_frames_lie_between_two() {
-        // p_a = p_b/(1 − count·p_b) makes the number of frames from one drop to the next uniform
-        // over 1..=1/p_b = 20.
+        // p_a = p_b/(1 − count·p_b): gaps between drops are uniform over 1..=1/p_b = 20.
         let mut red = red(Red { weight: 0.0, ..Red::default() });
         red.avg = 10.0;
         let (mut gaps, mut gap) = (Vec::new(), 0_u32);
@@ -149,10 +148,10 @@ mod tests {
                 gaps.push(std::mem::take(&mut gap));
             }
         }
-        // After a drop count is 0 and becomes 1 with the next frame: 1/p_b − 1 is the longest gap.
+        // After a drop count is 0, and 1 with the next frame: the longest gap is 1/p_b − 1.
         let mean = gaps.iter().map(|gap| f64::from(*gap)).sum::<f64>() / gaps.len() as f64;
         assert!(gaps.iter().skip(1).all(|gap| (1..20).contains(gap)));
-        // Uniform over 1..=19: σ = 5.48, and 20 000 gaps make an error of 0.04.
+        // Uniform over 1..=19: σ = 5.48; 20 000 gaps make an error of 0.04.
         assert!((mean - 10.0).abs() < 0.16, "{mean}");
     }
 }

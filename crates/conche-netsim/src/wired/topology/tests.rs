@@ -29,7 +29,7 @@ impl Host for Probe {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// The arrival time of the probe, or the reason it was dropped.
+/// Arrival time of the probe, or the reason of its drop.
 #[derive(Default)]
 struct End(Option<Result<Instant, DropReason>>);
 

@@ -1,4 +1,4 @@
-//! A sender alone: the tests take its segments and answer them.
+//! A sender alone: the tests answer its segments.
 
 use conche_proto::cc::AnyController;
 
@@ -216,7 +216,7 @@ fn with_reno_three_duplicates_send_the_missing_segment_at_once_and_its_timer_is_
     assert_eq!(bench.numbers().len(), 4, "half of what was on its way");
 }
 
-/// Creates a bench with TCP congestion control and enough segments and window.
+/// A bench with TCP congestion control and enough segments and window.
 fn reno() -> Bench {
     let mut bench = Bench::new("linux", 32, Acknowledgments::Cumulative);
     bench.sender.config.segments = 500;
@@ -224,8 +224,7 @@ fn reno() -> Bench {
     bench
 }
 
-/// Acknowledges all segments one by one for a number of round trips. Returns the number sent in
-/// each.
+/// Acknowledges segments one by one; returns the number sent in each round trip.
 fn bursts(bench: &mut Bench, round_trips: usize) -> Vec<usize> {
     let burst = |_| {
         let sent = bench.numbers();
