@@ -1,13 +1,12 @@
 //! Compares two results by ratios with confidence intervals.
 //!
-//! The ratio is of the geometric means of the intervals' rates or latency percentiles, with a 95 %
+//! The ratio of the geometric means of the intervals' rates or latency percentiles has a 95 %
 //! interval from Welch's t test of the logarithms. A slowly changing machine correlates
-//! neighbouring intervals, so the confidence interval covers at best two tests under the same
-//! conditions.
+//! neighbouring intervals, so the interval covers at best two tests under the same conditions.
 //!
 //! An interval without a response has no latency, nor a logarithm of its rate. With one, the rates'
-//! ratio is the whole tests', without confidence interval, and [`caveats`] reports how many
-//! intervals the percentiles omit.
+//! ratio is the whole tests', without confidence interval, and [`caveats`] counts the intervals
+//! that percentiles omit.
 
 use conche_stats::{Interval as Bounds, ratio_of_means};
 use serde::Serialize;
@@ -23,8 +22,8 @@ pub struct Compared {
     pub first: Option<f64>,
     /// Value in the second result.
     pub second: Option<f64>,
-    /// Second divided by first, by the intervals' geometric means; without interval values, the
-    /// ratio of `second` and `first`, slightly different.
+    /// Second divided by first, by the intervals' geometric means; without them, `second` /
+    /// `first`.
     pub ratio: Option<f64>,
     /// Lower bound of the ratio's 95 % interval; `None` with fewer than two intervals.
     pub low: Option<f64>,

@@ -20,9 +20,8 @@
 //! # Limits of a source port
 //!
 //! A message ID must not be reused toward a destination for EXCHANGE_LIFETIME, 247 s (RFC 7252
-//! §4.4), so a source port can send some 65 000 messages in that time, or 257 per second. For more,
-//! an endpoint without free IDs continues on another port, a new client to the server, and keeps
-//! the old one until its IDs are free.
+//! §4.4), so a source port can send 257 messages per second. Beyond, an endpoint without free IDs
+//! continues on another port, as a new client, and keeps the old one until its IDs are free.
 
 mod collector;
 pub mod compare;

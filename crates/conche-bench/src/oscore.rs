@@ -1,7 +1,7 @@
 //! [`OscoreContexts`]: OSCORE (RFC 8613) with credentials from files.
 //!
-//! Each endpoint has its own context: a shared one's higher sequence numbers would overtake a
-//! waiting request, and the server, with a replay window of 32 (§3.2.2), would reject it.
+//! Each endpoint has its own context: with a shared one, higher sequence numbers would move the
+//! server's replay window of 32 (§3.2.2) past a waiting request.
 
 use std::path::PathBuf;
 

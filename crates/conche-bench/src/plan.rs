@@ -55,8 +55,8 @@ pub struct Plan {
     pub local: Option<IpAddr>,
     /// Whether each request registers as an observer (RFC 7641), to count notifications.
     pub observe: bool,
-    /// Client credentials and trust in the server for DTLS (`coaps`), with a session per endpoint
-    /// opened before the test. `None` for `coap`.
+    /// DTLS (`coaps`) credentials and trust; a session per endpoint is opened before the test.
+    /// `None` for `coap`.
     pub credentials: Option<ClientCredentials>,
     /// Files of OSCORE credentials (RFC 8613), one per endpoint, for
     /// [`Keeper::open`](conche::oscore::Keeper::open).
@@ -212,7 +212,7 @@ pub enum PlanError {
     /// A count is 0.
     #[error("endpoints, requests in flight and threads must be 1 at least")]
     ZeroCount,
-    /// There are more threads than endpoints.
+    /// More threads than endpoints.
     #[error("{threads} threads share {endpoints} endpoints: have as many endpoints as threads at least")]
     IdleThreads {
         /// Threads.
@@ -220,13 +220,13 @@ pub enum PlanError {
         /// Endpoints.
         endpoints: u32,
     },
-    /// There are more than 256 threads.
+    /// More than 256 threads.
     #[error("{threads} threads: {MOST_THREADS} are possible, and more than the machine has cores make nothing faster")]
     TooManyThreads {
         /// Threads.
         threads: u32,
     },
-    /// Concurrent exchanges need too much memory.
+    /// Too many concurrent exchanges for the memory.
     #[error("{in_flight} requests in flight: {MOST_IN_FLIGHT} are possible")]
     TooManyInFlight {
         /// Sum over all endpoints.
@@ -247,8 +247,8 @@ pub enum PlanError {
         /// Kind of request.
         name: String,
     },
-    /// Endpoints share an OSCORE context: unsynchronised, the slower one's sequence numbers would
-    /// be rejected as replays.
+    /// Endpoints share an OSCORE context: the slower one's sequence numbers would be rejected as
+    /// replays.
     #[error(
         "{endpoints} endpoints for {contexts} files of OSCORE: each needs one of its own, since a server refuses numbers that come later \
          than some others of the same client"

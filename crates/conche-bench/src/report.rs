@@ -43,7 +43,7 @@ pub struct Report {
     pub bytes_received_per_s: f64,
     /// Retransmissions of requests.
     pub retransmissions: u64,
-    /// Time from due (in a closed loop, submission) to response, with retransmissions. `null`
+    /// Time from due (in a closed loop, submission) to response, with retransmissions; `null`
     /// without responses.
     pub latency_ms: Option<Latency>,
     /// Time from first transmission to response, without queueing.
@@ -205,8 +205,7 @@ pub struct Generator {
     pub datagrams_dropped: u64,
 }
 
-/// DTLS handshakes of the endpoints' sessions, before the test and later; with `--handshakes`,
-/// during the measurement.
+/// DTLS handshakes, before the test and later; with `--handshakes`, during the measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Handshakes {
     /// Handshakes completed.
@@ -216,7 +215,7 @@ pub struct Handshakes {
     /// Sessions that the server ended.
     pub lost: u64,
     /// Sessions opened per second; before the test at most 64 handshakes are concurrent. `null` if
-    /// an interrupted test had no time.
+    /// interrupted too early.
     pub per_s: Option<f64>,
     /// Mean datagram bytes of a handshake, both directions, without UDP and IP headers.
     pub bytes: Option<f64>,
@@ -468,7 +467,7 @@ fn warnings(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// Warns that congestion control held back a closed loop. Means in ms: since due, and since sent.
+/// Warns that congestion control held back a closed loop; means in ms since due and since sent.
 fn held_back(latency: f64, service: f64) -> Option<String> {
     (latency > HELD_BACK * service).then(|| {
         format!(

@@ -1,7 +1,7 @@
 //! Source ports, called lanes: each is a peer to the endpoint, with its own message IDs.
 //!
 //! A lane without IDs rests until they are free after EXCHANGE_LIFETIME (RFC 7252 §4.4). Its socket
-//! stays open: another could get the port, and its requests be taken for duplicates.
+//! stays open: requests of another on that port could be taken for duplicates.
 
 use std::collections::VecDeque;
 use std::time::Duration;

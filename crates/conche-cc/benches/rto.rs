@@ -1,8 +1,7 @@
-//! Cost of a controller per exchange, for each algorithm by its own type and through
-//! `AnyController`.
+//! Cost of a controller per exchange, by its own type and through `AnyController`.
 //!
 //! `begin` is admission and the first timeout, `timeout` an expired timer and the next timeout,
-//! `ack` the acknowledgement of a clean exchange. `whole` is all three in sequence on one peer.
+//! `ack` a clean exchange's acknowledgement, and `whole` all three in sequence on one peer.
 
 use core::hint::black_box;
 use core::time::Duration;

@@ -1,10 +1,8 @@
 //! [`AnyController`]: an algorithm chosen at run time, by name or by its configuration.
 //!
 //! An enum without heap state, as large as its largest variant. With the feature `alloc`, most of
-//! BDP-CoAP's state is behind a pointer, and other crates' algorithms are a variant (module
-//! `dynamic`).
-//!
-//! A new algorithm needs its file and a line in the table at the end of this one.
+//! BDP-CoAP's state is boxed, and other crates' algorithms are a variant (module `dynamic`). A new
+//! algorithm needs its file and a line in the table at the end of this one.
 
 use core::fmt;
 use core::time::Duration;

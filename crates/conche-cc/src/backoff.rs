@@ -78,7 +78,7 @@ impl VariableBackoff {
 pub struct Timer(Micros);
 
 impl Timer {
-    /// Arms the timer: with `first()`, or for a retransmission the current timeout times `factor`,
+    /// Arms the timer with `first()`, or for a retransmission `factor` times the current timeout,
     /// at most `cap`. A Non-confirmable message's timeout never backs off and is not stored.
     pub fn arm(&mut self, event: &Sent, first: impl FnOnce() -> Micros, factor: Factor, cap: Micros) -> Duration {
         let timeout = match self.expired(event) {
@@ -114,8 +114,7 @@ impl Timer {
 }
 
 /// Backoff that carries over to the next exchange until a new sample, as in TCP (RFC 6298 §5.5 to
-/// §5.7). Exchanges start from the peer's exponent and raise it, so parallel ones do not multiply
-/// it.
+/// §5.7). Exchanges start from the peer's exponent and raise it; parallel ones do not multiply it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarriedBackoff {
     exponent: u8,
@@ -145,8 +144,8 @@ pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
     rto.times(1 << exponent.min(MAX_EXPONENT))
 }
 
-/// Returns whether an unacknowledged end suggests congestion: exhausted retransmissions do, and a
-/// cancellation after one. A Reset message and an unreachable network do not.
+/// Returns whether an unacknowledged end suggests congestion: exhausted retransmissions or a
+/// cancellation after one, but not a Reset message or an unreachable network.
 #[must_use]
 pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
     match event.reason {

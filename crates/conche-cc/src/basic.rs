@@ -1,11 +1,10 @@
 //! Basic RTO: the RTO is the last round-trip time.
 //!
-//! Source: ComMag'16. The first timeout is 1 to 1.5 times the RTO and doubles with each
-//! retransmission.
+//! Source: ComMag'16. The first timeout is 1 to 1.5 RTOs; retransmissions double it.
 //!
-//! Divergences: later Californium takes 1.5 times the round-trip time, unrandomised, at least 500
-//! ms, and ignores exchanges with three or more retransmissions; ComMag'16 does not. The RTO is at
-//! least a millisecond, its unit.
+//! Divergences: unlike ComMag'16, later Californium takes 1.5 times the round-trip time,
+//! unrandomised, at least 500 ms, and ignores exchanges with three or more retransmissions. The RTO
+//! is at least a millisecond, its unit.
 
 use core::time::Duration;
 

@@ -253,7 +253,7 @@ impl Controller for Bdp {
     }
 }
 
-/// With a heap boxed, so that [`BdpPeer`] does not enlarge [`AnyPeer`](crate::any::AnyPeer).
+/// Boxed, so that [`BdpPeer`] does not enlarge [`AnyPeer`](crate::any::AnyPeer).
 #[cfg(feature = "alloc")]
 type Boxed<T> = alloc::boxed::Box<T>;
 #[cfg(not(feature = "alloc"))]

@@ -1,5 +1,5 @@
-//! The CoCoA family: Simple Congestion Control/Advanced. It blends two RFC 6298 estimators into one
-//! RTO: a strong one for exchanges without retransmissions, a weak one for those with.
+//! The CoCoA family: Simple Congestion Control/Advanced. One RTO blends two RFC 6298 estimators:
+//! strong for exchanges without retransmissions, weak for those with.
 //!
 //! | module | algorithm | source |
 //! |---|---|---|
@@ -33,8 +33,8 @@ pub const BACKOFF_LIMIT: Duration = Duration::from_secs(32);
 /// The timeout that selects the variable backoff factor; the sources disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vbf {
-    /// The expired timeout: 0.3 s → 0.9 → 2.7 → 5.4 (text and pseudocode of
-    /// draft-ietf-core-cocoa-03). Only this reproduces ANRW'18.
+    /// The expired timeout: 0.3 s → 0.9 → 2.7 → 5.4 (draft-ietf-core-cocoa-03, text and
+    /// pseudocode). Only this reproduces ANRW'18.
     #[default]
     Current,
     /// The exchange's randomised first timeout: 0.3 s → 0.9 → 2.7 → 8.1 (ETFA'14, ComMag'16,

@@ -40,19 +40,19 @@ pub trait Controller {
     /// State of one exchange; `Default` before the first transmission.
     type Flight: Clone + Default + Debug;
 
-    /// Returns whether timers follow path measurements; RFC 7252 §4.8.1 requires it for an
-    /// `ACK_TIMEOUT` below 1 s and NSTART above 1.
+    /// Returns whether timers follow path measurements, as RFC 7252 §4.8.1 requires for an
+    /// `ACK_TIMEOUT` below 1 s or NSTART above 1.
     fn measures_rtt(&self) -> bool;
 
     /// Returns the state of a new destination.
     fn peer(&self, now: Instant) -> Self::Peer;
 
-    /// Returns a new destination's state, from its path's as [seen by](PathHistory::seen_by) it. An
-    /// algorithm may ignore `history` or take a [first sample](PathHistory::as_first_sample).
+    /// Returns a new destination's state from its path's as [seen by](PathHistory::seen_by) it; may
+    /// ignore `history` or take a [first sample](PathHistory::as_first_sample).
     fn seed(&self, now: Instant, history: &PathHistory) -> Self::Peer;
 
-    /// Returns whether `message` may leave now. Called before the first transmission, and again at
-    /// [`Admission::At`] and after every event of this peer.
+    /// Returns whether `message` may leave now. Called before the first transmission, at
+    /// [`Admission::At`], and after every event of this peer.
     fn admit(&self, peer: &mut Self::Peer, now: Instant, message: &Submission, load: &Load) -> Admission;
 
     /// Handles a transmission; returns the wait for an acknowledgement, or for a Non-confirmable
@@ -85,8 +85,7 @@ const MAX_SAMPLE: Duration = Duration::from_millis(1_333);
 
 impl PathHistory {
     /// Returns a peer's state after one lossless exchange at the path's smoothed round-trip time.
-    /// Unless the state is its own, the sample is at most 1333 ms: the RTO is at most three times
-    /// that.
+    /// If the state is not its own, the sample is at most 1333 ms, so the RTO at most 4 s.
     pub fn as_first_sample<C: Controller>(&self, controller: &C, now: Instant) -> C::Peer {
         let mut peer = controller.peer(now);
         let Some((srtt, ..)) = self.path(now).learnt() else { return peer };

@@ -1,11 +1,11 @@
 //! CoAP's default congestion control, and CoAP_B.
 //!
 //! Source: RFC 7252 §4.2, §4.7 and §4.8; for CoAP_B ETFA'14, Table I: half the `ACK_TIMEOUT`, the
-//! minimum of RFC 7252 §4.8.1. The first timeout is in [`ACK_TIMEOUT`, `ACK_TIMEOUT` ·
-//! `ACK_RANDOM_FACTOR`] and doubles with each retransmission.
+//! minimum of RFC 7252 §4.8.1. The first timeout is 1 to `ACK_RANDOM_FACTOR` times `ACK_TIMEOUT`;
+//! retransmissions double it.
 //!
-//! Divergence: RFC 7252 has no maximum timeout. With the default `MAX_RETRANSMIT` of 4, the longest
-//! is 48 s; with more, timeouts stop at 60 s, as in ANRW'18.
+//! Divergence: RFC 7252 has no maximum timeout. The longest is 48 s with the default
+//! `MAX_RETRANSMIT` of 4; with more, timeouts stop at 60 s, as in ANRW'18.
 
 use core::time::Duration;
 

@@ -45,8 +45,8 @@
 //! assert_eq!(own.base(&mut peer, Instant::ZERO), Duration::from_secs(2));
 //! ```
 //!
-//! It costs a pointer per call, and an allocation per peer and exchange with state, only for such
-//! algorithms. Endpoints generic over their controller need no wrapper.
+//! Such algorithms cost a pointer per call, and an allocation per peer and per exchange with state.
+//! Endpoints generic over their controller need no wrapper.
 //!
 //! Needs the feature `alloc` and atomic pointers, which `thumbv6m` lacks.
 

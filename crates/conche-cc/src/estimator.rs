@@ -1,7 +1,7 @@
 //! The round-trip time estimator of RFC 6298 §2; algorithms set gains and weight of the variation.
 //!
-//! RTTVAR is updated first, from the old SRTT (RFC 6298 §2.3). ETFA'14 prints the reverse order,
-//! but its code does not.
+//! RTTVAR is updated first, from the old SRTT (RFC 6298 §2.3), as in ETFA'14's code, though it
+//! prints the reverse order.
 
 use core::time::Duration;
 

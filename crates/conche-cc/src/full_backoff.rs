@@ -1,13 +1,13 @@
 //! Full backoff: the backed-off timer carries over, as in TCP since Karn and Partridge.
 //!
-//! Source: ANRW'18 §4.2. ACKs do not identify transmissions, so an exchange with a retransmission
-//! gives no round-trip time, but its last timeout may have been too short: full backoff keeps it,
+//! Source: ANRW'18 §4.2. An exchange with a retransmission gives no round-trip time, as ACKs do not
+//! identify transmissions, but its last timeout may have been too short: full backoff keeps it,
 //! unrandomised, until an exchange needs no retransmission.
 //!
 //! Readings, checked against the paper's figures: in variant 2, only exchanges without a
 //! retransmission halve the default's kept timer, and CoCoA keeps min(32 s, f(x)·x), x the larger
 //! of the armed timer and the updated RTO. Not in the paper: failure ([`suggests_congestion`])
-//! keeps the last timer, and kept timers do not age. Non-confirmable messages change nothing.
+//! keeps the last timer, kept timers do not age, and Non-confirmable messages change nothing.
 
 use crate::backoff::{VariableBackoff, grown, suggests_congestion};
 use crate::cocoa::{self, Cocoa, FrozenFactor, draft03::CocoaPeer};

@@ -2,12 +2,11 @@
 //!
 //! Source: `tcp_rtt_estimator` of the Linux kernel; ComMag'16 for CoAP: timeouts are unrandomised,
 //! and a backed-off RTO carries over until a sample without retransmission (Karn's algorithm).
-//!
 //! Unlike in RFC 6298, a shrinking round-trip time raises the mean deviation slowly, and RTTVAR is
 //! the largest mean deviation in a round trip, at least 50 ms.
 //!
 //! Divergences: deviations are from the old smoothed value, as in the kernel (Californium: the
-//! new). Later Californium forgets a backed-off RTO, unlike ComMag'16. Microseconds replace
+//! new). Later Californium, unlike ComMag'16, forgets a backed-off RTO. Microseconds replace
 //! milliseconds.
 
 use core::time::Duration;

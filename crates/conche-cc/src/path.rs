@@ -174,9 +174,8 @@ impl PathState {
         current.min(before).minus(self.min_rtt())
     }
 
-    /// Adapts to a longer route, whose delay varies less than a queue's: if recent round trips
-    /// exceed the minimum by more than `variations` · RTTVAR, it rises by a sixteenth of the
-    /// excess.
+    /// Adapts to a longer route, whose delay varies less than a queue's: the minimum rises by a
+    /// sixteenth of recent round trips' excess, if above `variations` · RTTVAR.
     pub(crate) fn adapt_min_rtt(&mut self, variations: u32) {
         let excess = self.queueing_delay();
         let is_steady = self.estimator.rttvar().is_some_and(|rttvar| rttvar.times(variations) < excess);
@@ -204,8 +203,8 @@ impl PathState {
         (self.min_rtt != Micros::ZERO).then_some(self.min_rtt)
     }
 
-    /// Sets a timeout after an ambiguous exchange without an earlier sample: `elapsed` is at least
-    /// the round-trip time.
+    /// Sets the timeout after an ambiguous exchange without a sample: `elapsed`, at least the
+    /// round-trip time.
     pub(crate) fn set_provisional(&mut self, elapsed: Micros) {
         self.min_rtt = elapsed;
     }

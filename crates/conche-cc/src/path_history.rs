@@ -77,8 +77,8 @@ impl PathHistory {
         Self { source: Source::None, path: PathState::default(), heard: now, short: ShortSamples::default() }
     }
 
-    /// Returns a path with stored state of time `heard`; `copies` is the mean retransmissions per
-    /// exchange in 1/32. All peers get the bounds of [`to_store`](Self::to_store).
+    /// Returns a path with stored state of time `heard`, for all peers within the bounds of
+    /// [`to_store`](Self::to_store); `copies` is the mean retransmissions per exchange in 1/32.
     #[must_use]
     pub fn remembered(heard: Instant, (srtt, rttvar): (Duration, Duration), copies: u8) -> Self {
         let (srtt, rttvar) = MAX_SHARED.bound(srtt.into(), rttvar.into());
@@ -86,8 +86,7 @@ impl PathHistory {
         Self { source: Source::Several, path, ..Self::new(heard) }
     }
 
-    /// Adds an acknowledged exchange; `peer` is probably unique, such as a hash of address and
-    /// port.
+    /// Adds an acknowledged exchange. `peer` should be unique, such as a hash of address and port.
     pub fn acknowledged(&mut self, peer: u64, event: &Acknowledged<'_>) {
         self.renew(event.now);
         let sample = sample::rtt_of_known_copy(event);
@@ -181,8 +180,8 @@ impl PathHistory {
         self.path.learnt()
     }
 
-    /// Returns the same within the bounds for other peers: SRTT at most 2 s, SRTT + 4·RTTVAR at
-    /// most 3.5 s.
+    /// Returns the same within other peers' bounds: SRTT at most 2 s, SRTT + 4·RTTVAR at most 3.5
+    /// s.
     #[must_use]
     pub fn to_store(&self) -> Option<(Duration, Duration, u8)> {
         let (srtt, rttvar, copies) = self.learnt()?;

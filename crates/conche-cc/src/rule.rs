@@ -1,6 +1,6 @@
 //! [`RtoRule`]: a congestion controller that is a rule for one retransmission timer.
 //!
-//! This module makes every [`RtoRule`] a [`Controller`]:
+//! Every [`RtoRule`] is a [`Controller`]:
 //!
 //! - Confirmable messages are never delayed; NSTART and backoff bound them.
 //! - Non-confirmable messages are paced by the RTO ([`paced_by_rto`]), unmeasured ones by
@@ -65,7 +65,7 @@ use crate::path_history::PathHistory;
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// A retransmission timer's rule; every rule is a [`Controller`].
+/// A retransmission timer's rule.
 ///
 /// Only [`Sent::random`], drawn for each transmission, desynchronises clients that start together.
 pub trait RtoRule {
@@ -77,8 +77,7 @@ pub trait RtoRule {
 
     /// Timeouts follow path measurements, see [`Controller::measures_rtt`].
     const MEASURES_RTT: bool;
-    /// A new peer's first sample is its path's smoothed round-trip time
-    /// ([`PathHistory::as_first_sample`]).
+    /// Whether a new peer starts from [`PathHistory::as_first_sample`].
     const STARTS_FROM_PATH: bool = true;
 
     /// Returns a destination's state without samples.
@@ -91,8 +90,8 @@ pub trait RtoRule {
     /// Returns a new exchange's initial timeout before randomisation.
     fn rto(&self, peer: &Self::Peer) -> Micros;
 
-    /// Returns an original transmission's timeout, randomised with `sent.random`, or a
-    /// Non-confirmable message's wait for a response.
+    /// Returns an original transmission's timeout, randomised with `sent.random`; for a
+    /// Non-confirmable message, the wait for a response.
     fn first_timeout(&self, peer: &mut Self::Peer, exchange: &mut Self::Exchange, sent: &Sent) -> Micros;
 
     /// Returns a retransmission's timeout; `current` has expired.
@@ -104,8 +103,8 @@ pub trait RtoRule {
         sent: &Sent,
     ) -> Micros;
 
-    /// Takes an exchange's sample, if the module [`sample`](crate::sample) finds one. `timeout` is
-    /// a Confirmable message's last.
+    /// Takes an exchange's sample, if [`sample`](crate::sample) finds one. `timeout` is a
+    /// Confirmable message's last.
     fn on_ack(&self, peer: &mut Self::Peer, timeout: Option<Micros>, event: &Acknowledged<'_>);
 
     /// Handles an exchange's end without acknowledgement; by default nothing changes.

@@ -7,7 +7,7 @@ use crate::control::{AckKind, AckedCopy, Acknowledged};
 use crate::time::Instant;
 use crate::units::Micros;
 
-/// Maximum sample: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), 247 s. Later acknowledgements may belong to
+/// Maximum sample: EXCHANGE_LIFETIME, 247 s (RFC 7252 §4.8.2). Later acknowledgements may belong to
 /// another message with the same ID.
 pub const LONGEST: Micros = Micros::from_millis(247_000);
 

@@ -8,8 +8,8 @@
 //! time.
 //!
 //! Source: this crate; `docs/controllers/temper.md` gives reasons, effects, and the requirements of
-//! RFC 8085 and RFC 8961. Divergences: *one* ambiguous exchange does not back off (RFC 8961 §4
-//! (4)), see [`Temper::grace`]; a late answer enters the estimate as an upper bound (§4 (2d)), see
+//! RFC 8085 and RFC 8961. Divergences from RFC 8961 §4: *one* ambiguous exchange does not back off
+//! (4), see [`Temper::grace`]; a late answer is an upper bound in the estimate (2d), see
 //! [`Ambiguity`].
 
 use core::time::Duration;

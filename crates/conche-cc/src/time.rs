@@ -1,5 +1,5 @@
-//! Points in time of every interface of conche, in nanoseconds since the caller's epoch. Arithmetic
-//! saturates: a clock that steps back gives zero.
+//! Points in time of all conche interfaces. Arithmetic saturates: a clock that steps back gives
+//! zero.
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;

@@ -1,8 +1,8 @@
 //! [`Train`]: pacing of messages that share one acknowledgement, such as a MAX_PAYLOADS burst (RFC
 //! 9177 §7.2).
 //!
-//! A burst's one acknowledgement measures the whole train's delivery, and so the bottleneck rate
-//! (dispersion of packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001):
+//! The acknowledgement measures the train's delivery, and so the bottleneck rate (dispersion of
+//! packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001):
 //!
 //! - The first train has ten messages per two measured round trips, or per RTO if faster: half of
 //!   RFC 9177's default rate, evenly spaced.

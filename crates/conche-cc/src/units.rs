@@ -24,7 +24,7 @@ impl Micros {
         Self(micros)
     }
 
-    /// Returns a span of `millis` milliseconds, saturating.
+    /// Returns a span of `millis` milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u32) -> Self {
         Self(millis.saturating_mul(1_000))
@@ -42,7 +42,7 @@ impl Micros {
         self.0
     }
 
-    /// Returns the sum, saturating.
+    /// Returns the sum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -60,7 +60,7 @@ impl Micros {
         Self(self.0.abs_diff(other.0))
     }
 
-    /// Returns `count` times the span, saturating.
+    /// Returns `count` times the span.
     #[must_use]
     pub const fn times(self, count: u32) -> Self {
         Self(self.0.saturating_mul(count))
@@ -75,7 +75,7 @@ impl Micros {
         }
     }
 
-    /// Returns the span scaled by `factor`, saturating.
+    /// Returns the span scaled by `factor`.
     #[must_use]
     pub const fn scaled(self, factor: Factor) -> Self {
         Self(saturate(self.0 as u64 * factor.0 as u64 / 1_000))
@@ -111,8 +111,8 @@ impl From<Micros> for Duration {
 
 /// An instant in wrapping milliseconds: 4 bytes instead of 8.
 ///
-/// Ages wrap after 49.7 days: a longer idle period reads too short, once. Time must not step back
-/// (the endpoint ensures it).
+/// Ages wrap after 49.7 days: a longer idle period reads too short, once. The endpoint ensures that
+/// time does not step back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u32);
 
@@ -185,7 +185,7 @@ impl Factor {
     }
 }
 
-/// A data rate in sixteenths of a byte per second, up to 268 MB/s, saturating.
+/// A data rate in sixteenths of a byte per second, up to 268 MB/s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BytesPerSecond(u32);
 

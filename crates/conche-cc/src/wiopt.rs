@@ -1,10 +1,10 @@
 //! The timers that WiOpt'12 compared: static, semi-dynamic and RFC 6298.
 //!
-//! The static timer is RFC 7252's default. The semi-dynamic one measures a round-trip time at
-//! setup: RTO = 4·RTT. RFC 6298 is TCP's estimator with an initial RTO of 1 s and a floor of 500
-//! ms; backoff carries over until a sample without retransmission (Karn's algorithm).
+//! The static timer is RFC 7252's default. The semi-dynamic one is four times a round-trip time
+//! measured at setup. RFC 6298 is TCP's estimator with an initial RTO of 1 s and a floor of 500 ms;
+//! backoff carries over until a sample without retransmission (Karn's algorithm).
 //!
-//! Resolution: CoAP has no handshake at setup; the first exchange without a retransmission replaces
+//! Resolution: CoAP has no setup handshake. The first exchange without a retransmission replaces
 //! it, and timers are static before. See also [`SemiDynamicPeer::after_setup`].
 
 use core::time::Duration;

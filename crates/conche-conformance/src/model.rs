@@ -1,7 +1,7 @@
 //! A model endpoint that drives any controller with arbitrary legal events and checks every result.
 //!
-//! Like a real endpoint, it has at most NSTART exchanges, at most `MAX_RETRANSMIT` retransmissions,
-//! a monotonic clock, and acknowledgements of open exchanges only. The [`Plan`] determines network,
+//! Like a real endpoint, it has at most NSTART exchanges and `MAX_RETRANSMIT` retransmissions, a
+//! monotonic clock, and acknowledgements of open exchanges only. The [`Plan`] determines network,
 //! application and clock.
 
 use core::fmt::Write;
@@ -32,7 +32,7 @@ pub(crate) enum Step {
     Submit { confirmable: bool, may_confirm: bool, bytes: u16 },
     /// Time passes, and due timers fire.
     Wait { millis: u32 },
-    /// The clock jumps ahead, as after a suspension of the machine, and every timer is late.
+    /// The clock jumps ahead, as after suspension; every timer is late.
     Jump { hours: u8 },
     /// The clock steps back; the endpoint hides this from the controller.
     BackwardClock,
@@ -182,7 +182,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         }
     }
 
-    /// Ends all exchanges, empties the queue, then completes `count` exchanges with this round-trip
+    /// Ends all exchanges, empties the queue, and completes `count` exchanges with this round-trip
     /// time, 2 s apart.
     pub(crate) fn heal(&mut self, count: usize, rtt: Duration) -> Duration {
         self.queue.clear();

@@ -1,5 +1,5 @@
-//! Properties of every controller. Each function panics with the shortest plan of events that
-//! violates its property.
+//! Properties of every controller. On a violation, functions panic with the shortest plan of
+//! events.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -56,8 +56,8 @@ pub fn slows_down_under_total_loss<C: Controller>(controller: &C) {
     assert!(last >= first, "five copies in {first:?} at first, in {last:?} later");
 }
 
-/// Returns the gaps between the five transmissions of each of several consecutive exchanges without
-/// any acknowledgement.
+/// Returns the gaps between the five transmissions of each of several consecutive exchanges, all
+/// unacknowledged.
 pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) -> Vec<Vec<Duration>> {
     let mut now = Instant::from_millis(1_000);
     let mut peer = controller.peer(now);

@@ -66,7 +66,7 @@ fn by_certificate() -> Result<Pair, Box<dyn Error>> {
     Ok(Pair { server, client: ClientCredentials::certificate(None, trust, "coap.example")? })
 }
 
-/// A server and its clients, which are one `Sessions` with an address for each session.
+/// A server, and a `Sessions` with an address for each client session.
 struct Ends {
     server: Sessions<u32>,
     client: Sessions<u32>,

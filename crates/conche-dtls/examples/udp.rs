@@ -8,8 +8,7 @@
 //! udp talk 127.0.0.1:5684 text lamp sesame       sends text, and prints what comes back
 //! ```
 //!
-//! If `SSLKEYLOGFILE` is set, it appends the secrets there, so that Wireshark can decrypt a
-//! capture.
+//! Appends secrets to `SSLKEYLOGFILE`, if set, for Wireshark.
 
 use std::error::Error;
 use std::fs::OpenOptions;

@@ -12,40 +12,39 @@ use crate::x509::Trust;
 pub struct Config {
     /// Credentials of a server; `None` for clients only.
     pub server: Option<ServerCredentials>,
-    /// Maximum handshake datagram in bytes; 1280 by default, at least 64.
+    /// Maximum handshake datagram in bytes, at least 64; by default 1280.
     ///
-    /// A stateless server needs everything up to the cipher suites and compression methods in the
-    /// first datagram of a ClientHello: here 99 bytes with a pre-shared key, 103 with certificates.
+    /// A stateless server needs a ClientHello's first datagram to include the compression methods:
+    /// 99 bytes with a pre-shared key, 103 with certificates.
     pub mtu: usize,
-    /// Minimum time before a flight is retransmitted, and its value on an unmeasured path: by
-    /// default one second (RFC 6347 §4.2.4.1).
+    /// Minimum retransmission timeout of a flight, used on an unmeasured path; by default one
+    /// second (RFC 6347 §4.2.4.1).
     ///
     /// Doubles with each retransmission up to a minute, plus a random part of up to half, against
-    /// synchronised clients. A fast path does not shorten it: a signature may take long.
+    /// synchronised clients. A fast path does not shorten it: signing takes time.
     pub flight_timeout: Duration,
-    /// Maximum duration of a handshake: by default 93 seconds, as a CoAP client waits for an
-    /// acknowledgment (MAX_TRANSMIT_WAIT, RFC 7252 §4.8.2).
+    /// Maximum duration of a handshake; by default 93 seconds, MAX_TRANSMIT_WAIT (RFC 7252 §4.8.2).
     pub handshake_timeout: Duration,
-    /// Maximum open sessions: 10 000 by default. Beyond it, a new one closes the idlest of the host
-    /// with most, in the group of sources with most.
+    /// Maximum open sessions; by default 10 000. A further one closes the idlest of the largest
+    /// host in the largest group of sources.
     pub max_sessions: usize,
-    /// Maximum open sessions per pre-shared key identity; a new one closes the idlest. Default:
-    /// `None`, as many clients may share a key.
+    /// Maximum open sessions per pre-shared key identity; a further one closes the idlest. `None`
+    /// by default: clients may share a key.
     pub max_sessions_per_identity: Option<usize>,
-    /// Maximum concurrent handshakes. A group of sources may hold as many as are free for all
-    /// others; in it, a host is limited to its share once others compete.
+    /// Maximum concurrent handshakes. A group of sources may hold as many as remain free for
+    /// others; its competing hosts share them.
     pub max_handshakes: usize,
-    /// Unfinished handshakes that a host's clients may begin: by default 128 at once and 16 a
-    /// second. A ClientHello above it is dropped, for its client to retransmit. A handshake costs a
-    /// server about 0.2 ms of CPU time with a pre-shared key, 0.5 ms with a certificate.
+    /// Unfinished handshakes that a host may begin; by default 128 at once and 16 a second. Excess
+    /// ClientHellos are dropped. A handshake costs a server about 0.2 ms of CPU time with a
+    /// pre-shared key, 0.5 ms with a certificate.
     pub unfinished_per_host: ResponseLimit,
-    /// Likewise for a group of sources: by default 512 at once and 128 a second.
+    /// Likewise for a group of sources; by default 512 at once and 128 a second.
     pub unfinished_per_group: ResponseLimit,
     /// Maximum handshake message from a peer in bytes, which limits its certificate.
     pub max_message: usize,
     /// Receives sessions' secrets, to decrypt captures.
     pub key_log: Option<KeyLog>,
-    /// Makes handshakes reproducible, except for keys. For simulations and tests only.
+    /// Makes handshakes reproducible, except for keys; for simulations and tests only.
     pub seed: Option<u64>,
 }
 

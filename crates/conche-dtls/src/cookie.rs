@@ -1,17 +1,16 @@
-//! [`CookieVerifier`]: a client must prove that it receives at its address before a handshake
-//! starts (RFC 6347 §4.2.1).
+//! [`CookieVerifier`]: verifies client addresses before handshakes (RFC 6347 §4.2.1).
 //!
-//! A ClientHello without a valid cookie is answered by a HelloVerifyRequest, no longer than the
-//! request, for two hashes and no memory. The cookie is a keyed hash (two SipHash-2-4 values of 128
-//! bits) of the address, of the ClientHello's random, session ID, cipher suites and compression
-//! methods, and of the time, which replaces the last four bytes and lets a returned cookie measure
-//! the round-trip time. Keys change every [`LIFETIME`]; the previous one stays valid for another.
+//! A ClientHello without a valid cookie costs two hashes and no memory; the HelloVerifyRequest in
+//! answer is no longer than it. The cookie is a keyed hash (two SipHash-2-4 values of 128 bits) of
+//! the address, the time, and the ClientHello's random, session ID, cipher suites and compression
+//! methods. The time replaces its last four bytes, so a returned cookie measures the round-trip
+//! time. Keys change every [`LIFETIME`]; the previous one stays valid for another.
 //!
-//! A cookie begins one handshake: it is invalid unless newer than the last that began one from its
-//! address. A replaying attacker reads that answer only if it receives at the address.
+//! A cookie begins one handshake: it must be newer than the last that began one from its address. A
+//! replaying attacker reads the answer only if it receives at the address.
 //!
-//! The ClientHello's first fragment must hold the hashed fields; shorter ones are dropped, as
-//! keeping them would be state for unverified addresses. 97 bytes and two per cipher suite suffice.
+//! The ClientHello's first fragment must hold the hashed fields (97 bytes and two per cipher
+//! suite): keeping shorter ones would be state for unverified addresses.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;

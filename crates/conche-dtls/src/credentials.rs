@@ -18,8 +18,7 @@ const LONGEST_KEY: usize = 512;
 
 /// Looks up keys of unauthenticated clients; any function from identity to key implements it.
 pub trait Keys: Send + Sync {
-    /// Returns the identity's key, or `None` if unknown, which the client cannot distinguish from a
-    /// wrong key.
+    /// Returns the identity's key, or `None`, which a client cannot distinguish from a wrong key.
     fn key(&self, identity: &[u8]) -> Option<Secret>;
 }
 
@@ -34,8 +33,8 @@ impl<F: Fn(&[u8]) -> Option<Secret> + Send + Sync> Keys for F {
 pub struct ServerCredentials {
     /// Pre-shared keys, with TLS_PSK_WITH_AES_128_CCM_8 (RFC 7252 §9.1.3.1).
     pub psk: Option<ServerKeys>,
-    /// A certificate, with ECDHE_ECDSA suites (RFC 7252 §9.1.3.3, except CCM_8, which the engine
-    /// lacks for certificates).
+    /// A certificate, with ECDHE_ECDSA suites (RFC 7252 §9.1.3.3) except CCM_8, which the engine
+    /// lacks for certificates.
     pub certificate: Option<ServerCertificate>,
 }
 
@@ -53,7 +52,7 @@ impl ServerKeys {
         Self { hint: None, keys: Arc::new(keys) }
     }
 
-    /// Sets the identity hint, whose meaning is up to the application (RFC 4279 §5.2).
+    /// Sets the application-defined identity hint (RFC 4279 §5.2).
     ///
     /// # Errors
     ///
@@ -108,7 +107,7 @@ pub enum ClientCredentials {
     /// A certificate of the server.
     #[non_exhaustive]
     Certificate {
-        /// The client's certificate. Without one, a server that requests it ends the handshake.
+        /// The client's certificate; a server that requests one ends a handshake without it.
         own: Option<OwnCertificate>,
         /// Trust anchors for the server's certificate.
         trust: Trust,
@@ -131,7 +130,7 @@ impl ClientCredentials {
         Ok(Self::Psk { identity, key })
     }
 
-    /// Creates credentials that require a certificate for `name`, a DNS name or IP address.
+    /// Creates credentials that require a certificate for a DNS name or IP address.
     ///
     /// # Errors
     ///
@@ -157,8 +156,8 @@ pub enum Identity {
     Psk(Vec<u8>),
     /// The peer knows the private key of this certificate (DER), authenticated by a root.
     Certificate(Vec<u8>),
-    /// None: a client without certificate request, or a server that proved only knowledge of the
-    /// pre-shared key.
+    /// None: the client was not asked for a certificate, or the server only knows the pre-shared
+    /// key.
     Anonymous,
 }
 
@@ -233,10 +232,10 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A callback that receives sessions' secrets.
+/// A callback that receives sessions' secrets in Wireshark's format (`SSLKEYLOGFILE`).
 ///
-/// A line has Wireshark's format (`SSLKEYLOGFILE`): `CLIENT_RANDOM`, the ClientHello's random, the
-/// master secret. It decrypts the whole session.
+/// A line has `CLIENT_RANDOM`, the ClientHello's random, and the master secret, which decrypts the
+/// whole session.
 #[derive(Clone)]
 pub struct KeyLog(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -248,7 +247,7 @@ impl KeyLog {
     }
 
     pub(crate) fn write(&self, random: &[u8], secret: &[u8]) {
-        // Capacity beyond the line, so that no reallocation leaves a copy.
+        // No reallocation may leave a copy.
         let mut line = Zeroizing::new(String::with_capacity(256));
         let _infallible = write!(line, "CLIENT_RANDOM {} {}", Hexadecimal(random), Hexadecimal(secret));
         (self.0)(&line);

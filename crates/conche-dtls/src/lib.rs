@@ -10,12 +10,11 @@
 //! out:  plaintext ->  engine  ->  datagram
 //! ```
 //!
-//! State and computation that attackers can cause are bounded. Until its sender has shown that it
-//! receives at its address, a ClientHello costs two hashes; a cookie begins one handshake.
-//! Handshakes are bounded in total, per group of sources, in time and in message length; unfinished
-//! ones also per second, host and group. Sessions are bounded in total ([`Config::max_sessions`]).
-//! Session IDs are never reused, so an exchange never continues with another peer's keys (RFC 7252
-//! §9.1).
+//! State and computation that attackers can cause are bounded. A ClientHello from an unverified
+//! address costs two hashes; a cookie begins one handshake. Handshakes are bounded in total, per
+//! group of sources, in time and in message length; unfinished ones also per second, host and
+//! group. Sessions are bounded in total ([`Config::max_sessions`]). Session IDs are never reused,
+//! so an exchange never continues with another peer's keys (RFC 7252 §9.1).
 //!
 //! ```
 //! use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};

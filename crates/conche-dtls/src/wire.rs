@@ -1,9 +1,7 @@
 //! Parsing before authentication, without allocation: records (RFC 6347 §4.1) and handshake headers
 //! (§4.2.2).
 
-/// In bytes.
 pub(crate) const RECORD_HEADER: usize = 13;
-/// In bytes.
 pub(crate) const HANDSHAKE_HEADER: usize = 12;
 /// 2^14 bytes of plaintext and 2048 of protection (RFC 5246 §6.2.3).
 const LARGEST_FRAGMENT: usize = (1 << 14) + 2048;

@@ -101,12 +101,11 @@ enum WallClock {
 }
 
 impl Trust {
-    /// Trusts these certificates (DER).
+    /// Trusts these DER certificates.
     ///
-    /// A certificate with `cA` in its basic constraints and `keyCertSign` in any key usage is an
-    /// authority: it authenticates peers through certificates it issued, within its
-    /// `pathLenConstraint` (RFC 5280 §4.2.1.9). Any other is pinned, for a peer that presents this
-    /// very certificate.
+    /// One with `cA` in its basic constraints and `keyCertSign` in any key usage is an authority:
+    /// it authenticates peers through certificates it issued, within its `pathLenConstraint` (RFC
+    /// 5280 §4.2.1.9). Any other is pinned: it authenticates only the peer that presents it.
     ///
     /// `epoch`, the time from 1970-01-01T00:00Z to [`Instant`] zero, is for validity.
     ///
@@ -145,8 +144,8 @@ impl Trust {
         self
     }
 
-    /// Checks validity against `clock`, the time since 1970-01-01T00:00Z, read for each peer
-    /// certificate: system clock changes take effect at once.
+    /// Checks each peer certificate's validity against `clock`, the time since 1970-01-01T00:00Z:
+    /// system clock changes take effect at once.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.clock = WallClock::Read(Arc::new(clock));

@@ -26,8 +26,8 @@ const LARGEST_DATAGRAM: usize = 65_507;
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,
-    /// The kernel splits a large datagram into equal ones (UDP_SEGMENT), saving most of the
-    /// per-datagram cost.
+    /// The kernel splits a large datagram into equal ones (UDP_SEGMENT), which saves most of their
+    /// cost.
     segments: bool,
 }
 
@@ -96,8 +96,8 @@ impl Batch {
     }
 }
 
-/// Asks by a socket option, which kernels before 4.18 refuse; they ignore the control message, and
-/// would send a batch as one datagram.
+/// Asks by a socket option: kernels before 4.18 refuse it, but ignore the control message and would
+/// send a batch as one datagram.
 fn can_segment() -> bool {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
     socket.is_ok_and(|socket| setsockopt(&socket, UdpGsoSegment, &0).is_ok())

@@ -109,8 +109,8 @@ impl Worker<'_> {
         self.handle_session_output();
     }
 
-    /// Closes an unanswered request's session, which a restarted server may have lost silently.
-    /// Exchanges in flight do not continue on the next (RFC 7252 §9.1).
+    /// Closes an unanswered request's session, which a restarted server may have lost. Its
+    /// exchanges do not continue on the next (RFC 7252 §9.1).
     pub(super) fn close_unanswered_session(&mut self, lane: u32) {
         if let Some(dtls) = &mut self.dtls {
             dtls.close(lane);
@@ -137,8 +137,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends one request per security context before the test: a restarted server would challenge all
-    /// requests in flight for freshness (RFC 8613 appendix B.1.2).
+    /// Sends one request per security context before the test: a restarted server would challenge
+    /// all for freshness (RFC 8613 appendix B.1.2).
     fn verify_freshness(&mut self) -> Result<(), Error> {
         let contexts = u32::try_from(self.oscore.len()).unwrap_or(u32::MAX);
         for seat in 0..contexts {

@@ -135,7 +135,7 @@ fn every_request_of_a_closed_loop_is_counted_once() {
     let report = go(&plan);
     assert_eq!(report.intervals.len(), 10);
     let in_intervals: u64 = report.intervals.iter().map(|interval| interval.answered).sum();
-    // The measurement also receives responses to earlier requests, and misses those after its end.
+    // The measurement also receives responses to earlier requests, and misses later ones.
     assert!(in_intervals.abs_diff(report.answered) <= 2 * 15, "{in_intervals} {}", report.answered);
     assert!(report.requests_per_s > 0.0 && report.bytes_received_per_s > report.requests_per_s);
 }
@@ -153,9 +153,8 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
     let report = go(&Plan { load, until: Until::Count(600), ..peer.plan() });
     assert_eq!(report.answered, 600);
     let (latency, service) = (report.latency_ms.expect("responses"), report.service_ms.expect("responses"));
-    // Of 600 requests 100 are due in the first half of the stall, and have no response before its
-    // end. Only one of them is in flight; a measurement of sent requests would miss the wait of the
-    // others.
+    // Of 600 requests 100 are due in the first half of the stall, and wait at least until its end.
+    // Only one is in flight: a measurement of sent requests would miss the others' wait.
     let half = STALL.as_secs_f64() * 1e3 / 2.0;
     assert!(latency.p90 >= half, "{latency:?}");
     assert!(service.p90 < latency.p90, "{service:?} {latency:?}");

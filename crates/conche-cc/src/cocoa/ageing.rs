@@ -3,7 +3,7 @@
 //! Source: draft-ietf-core-cocoa-03 §4.3; ETFA'14, equation (6).
 //!
 //! Divergence: ageing is lazy but equivalent to timers: each step advances the reference time by
-//! its own period. The draft's pseudocode takes one step and Californium several, then reset it to
+//! its own period. The draft's pseudocode takes one step, Californium several, and both reset it to
 //! the present and lose the remainder; Contiki never advances it.
 
 use crate::backoff::{LARGE_RTO, SMALL_RTO};
@@ -16,8 +16,8 @@ pub enum Aging {
     /// The last change of the RTO, as in the draft. An acknowledgement after three or more
     /// retransmissions is none, so a congested peer's RTO ages *down* in use.
     Literal,
-    /// The last acknowledgement; for a large RTO also the last transmission, as it must not shrink
-    /// while an exchange backs off.
+    /// The last acknowledgement; for a large RTO also the last transmission, so that it does not
+    /// shrink while an exchange backs off.
     #[default]
     SinceActivity,
     /// No ageing. Reproduces ANRW'18, unlike the literal rule.

@@ -4,14 +4,13 @@
 //! (iv), the mean of the last h RTOs: the authors' code has h = 1.
 //!
 //! Divergences and resolutions:
-//! - gains are α = 1/4 and β = 1/8, unlike RFC 6298 and the later draft, as in the authors' code;
-//! - first timeouts are randomised as in the authors' code, not mentioned in the paper;
+//! - gains are α = 1/4 and β = 1/8, as in the authors' code, unlike RFC 6298 and the later draft;
+//! - first timeouts are randomised as in the authors' code, not in the paper;
 //! - without a sample, the RTO doubles per running exchange; Californium multiplies by their
 //!   number, unlimited;
 //! - equation (6) multiplies a small, idle RTO by 16, see [`SmallAging`];
-//! - optimisation (iii) halves an idle estimator's distance to 2 s; the paper does not state
-//!   whether the RTO follows. It is blended in like a sample; otherwise the rule would have no
-//!   effect.
+//! - optimisation (iii) halves an idle estimator's distance to 2 s; the paper omits whether the RTO
+//!   follows. It is blended in like a sample, as the rule would otherwise have no effect.
 
 use core::time::Duration;
 

@@ -369,8 +369,7 @@ mod blind {
     }
 }
 
-/// Runs an exchange over a lossless path with `rtt_ms`, and returns the number of spurious
-/// retransmissions.
+/// Runs an exchange over a lossless path with `rtt_ms`; returns its spurious retransmissions.
 fn answered_after(drive: &mut Drive<'_, Temper>, rtt_ms: u64, u: f64) -> usize {
     let (mut timer, mut waited, mut copies) = (drive.start(u), 0, 0);
     while waited + timer < rtt_ms {

@@ -1,7 +1,7 @@
 //! Checks controllers against files of event traces with expected timers.
 //!
-//! [`check`] checks conche's own algorithms, by the names in [`subject::algorithms`]. To check
-//! another controller, pass it to [`check_with`]:
+//! [`check`] checks conche's algorithms by their names in [`subject::algorithms`], [`check_with`]
+//! any other:
 //!
 //! ```
 //! use conche_cc::default::CoapDefault;
@@ -16,9 +16,9 @@
 //! # Ok::<(), conche_conformance::vectors::Unusable>(())
 //! ```
 //!
-//! The checker is the endpoint: it counts exchanges in flight, follows the controller's timers, and
-//! reports events. Event times come from a floating-point reference. `rto` events happen at the
-//! controller's own timer; all others at the given time, or later if the clock has passed it.
+//! The checker is the endpoint: it counts exchanges in flight, follows timers, and reports events.
+//! Event times come from a floating-point reference. `rto` events happen at the controller's timer;
+//! all others at the given time, or later if the clock has passed it.
 
 mod compare;
 mod run;
@@ -85,7 +85,7 @@ pub enum Unusable {
     Empty,
 }
 
-/// Checks every vector of a file, given as text, against conche's algorithm of that name.
+/// Checks a file's vectors against conche's algorithms.
 ///
 /// # Errors
 /// If the file violates the schema, contradicts itself or names an unknown algorithm.
@@ -93,8 +93,8 @@ pub fn check(text: &str) -> Result<Report, Unusable> {
     check_with(text, subject::check)
 }
 
-/// Checks every vector of a file against any controllers: `run` replays a vector, and returns the
-/// expectations that were not met.
+/// Checks a file's vectors against any controllers: `run` replays a vector, and returns the failed
+/// expectations.
 ///
 /// # Errors
 /// If the file violates the schema or contradicts itself, and errors of `run`.

@@ -1,4 +1,4 @@
-//! The endpoint around a controller under test: replays a vector's events and observes the results.
+//! The endpoint around a controller under test: replays events and observes the results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::schema::{Event, Kind, Millis, Vector};
 use super::subject::Observer;
 use super::{Failure, Unusable};
 
-/// Replays `vector` against `controller`, and returns the expectations that were not met.
+/// Replays `vector` against `controller`, and returns the failed expectations.
 ///
 /// # Errors
 /// If the vector contradicts itself or the schema.
@@ -204,8 +204,8 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// Submits a Non-confirmable message without moving the clock: the next may be submitted before
-    /// it leaves.
+    /// Submits a Non-confirmable message without moving the clock: the next may follow before it
+    /// leaves.
     fn submit_non(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
         let message =
             Submission { confirmable: false, may_confirm: true, bytes: bytes(event), probing_rate: PROBING_RATE };

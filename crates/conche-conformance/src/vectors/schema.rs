@@ -1,5 +1,5 @@
-//! The schema of a vector file. Unknown fields are errors, so that no expectation is skipped. Times
-//! are in milliseconds.
+//! The schema of a vector file, with times in milliseconds. Unknown fields are errors, so that no
+//! expectation is skipped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,18 +1,17 @@
 //! [`Dimpl`]: DTLS 1.2 by the crate `dimpl`.
 //!
-//! Only DTLS 1.2: for 1.3, dimpl has no pre-shared keys, and its server keeps state before it has
-//! verified a cookie. dimpl has no renegotiation, resumption or raw public keys (RFC 7250),
-//! requires extended master secrets (RFC 7627), and sends and returns single certificates, not
-//! chains.
+//! Only DTLS 1.2: for 1.3, dimpl has no pre-shared keys, and its server keeps state before
+//! verifying a cookie. dimpl has no renegotiation, resumption or raw public keys (RFC 7250),
+//! requires extended master secrets (RFC 7627), and sends and returns single certificates.
 //!
-//! Its server must have sent a HelloVerifyRequest itself before the ClientHello with a cookie,
-//! which has message_seq 1 and is part of the transcript. [`DimplEngines::accept`] therefore feeds
-//! it one without a cookie for each one answered, and discards the answers.
+//! Its server must send a HelloVerifyRequest itself before the ClientHello with a cookie, which has
+//! message_seq 1 and is part of the transcript. [`DimplEngines::accept`] therefore feeds it a
+//! ClientHello without a cookie for each one answered, and discards its answers.
 //!
-//! Its retransmission timeout is fixed at creation. Its clock therefore stands still until a flight
-//! is to be retransmitted, and then advances to its next timer. A peer's retransmission makes it
-//! retransmit its flight once, and once more after each advance. Timeouts double in its own time,
-//! which ends after 57 retransmissions: at 60 s each almost an hour.
+//! Its retransmission timeout is fixed at creation. Its clock therefore stands still until a
+//! retransmission is due, then advances to its next timer. A peer's retransmission makes it
+//! retransmit once, and once more after each advance. Timeouts double in its own time, which ends
+//! after 57 retransmissions: at 60 s each, almost an hour.
 
 use core::cell::RefCell;
 use core::time::Duration;
@@ -200,7 +199,6 @@ impl Engines for DimplEngines {
         };
         let (dtls, resolver) = if with_keys {
             let keys = self.config.server.as_ref().and_then(|server| server.psk.clone());
-            // A seed serves one association.
             if let (Some(keys), true) = (keys, self.seeds.is_some()) {
                 self.psk = Some(self.with_keys(&keys).map_err(broken)?);
             }
@@ -469,11 +467,10 @@ pub(super) fn with_hooks<T>(
 
 /// RustCrypto's HMAC, with hooks for cookies and key logs.
 ///
-/// dimpl verifies its own cookies, with a key per association;
-/// [`CookieVerifier`](crate::cookie::CookieVerifier) makes cookies before there is one. This returns
-/// the verified cookie as dimpl's (the only use of `hmac_sha256`; all else uses `hmac`). Keys are
-/// expanded from the master secret (RFC 5246 §6.3), which dimpl does not export, so `hmac` records
-/// it for key logs.
+/// dimpl verifies cookies, with a key per association, by `hmac_sha256`, and uses that for nothing
+/// else. It returns the cookie that [`CookieVerifier`](crate::cookie::CookieVerifier) verified
+/// before the association existed. `hmac` expands keys from the master secret (RFC 5246 §6.3),
+/// which dimpl does not export, and records it for key logs.
 #[derive(Debug)]
 struct HookedHmac;
 

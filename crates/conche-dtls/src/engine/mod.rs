@@ -64,7 +64,7 @@ pub trait Engines {
     /// The credentials are invalid.
     fn connect(&mut self, now: Instant, credentials: &ClientCredentials) -> Result<Self::Engine, ConfigError>;
 
-    /// Creates a server's engine for a client with a valid cookie, to be fed its ClientHello first.
+    /// Creates a server's engine for a client with a valid cookie. Feed it the ClientHello first.
     ///
     /// # Errors
     ///
@@ -159,10 +159,10 @@ impl Failure {
     }
 }
 
-/// Ends an association whose engine panics, and no other.
+/// Confines an engine's panic to its association.
 ///
-/// An engine parses a peer's input with other crates' code. The perhaps inconsistent engine is
-/// dropped, and later calls fail with [`Failure::Panicked`].
+/// Engines parse peers' input with other crates' code. A panicked engine, perhaps inconsistent, is
+/// dropped; later calls fail with [`Failure::Panicked`].
 #[derive(Debug)]
 pub(crate) struct PanicGuard<E>(Option<E>);
 

@@ -159,8 +159,7 @@ impl Expected {
     }
 }
 
-/// A Finished before its ChangeCipherSpec: datagrams may be reordered, and engines drop
-/// undecryptable records.
+/// A Finished that overtook its ChangeCipherSpec; engines drop undecryptable records.
 #[derive(Debug, Default)]
 pub(super) struct EarlyFinished {
     pub(super) changed: bool,
@@ -187,12 +186,11 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// One end's flights in a handshake.
 ///
-/// An answer without delay to a certain transmission samples the round-trip time. A
-/// HelloVerifyRequest qualifies: it has its ClientHello's record number and takes no time to compute.
-/// Servers with pre-shared keys and peers that answer with a Finished are also prompt. The
-/// ServerHello has the ClientHello's record number; its retransmission has a number higher by at
-/// least two, which only a third ClientHello could share. With certificates, both sides sign and
-/// verify first.
+/// A prompt answer to an identified transmission samples the round-trip time. A HelloVerifyRequest
+/// has its ClientHello's record number and takes no time to compute. Servers with pre-shared keys
+/// and peers that answer with a Finished are also prompt. A ServerHello has the ClientHello's
+/// record number; its retransmission's is higher by at least two, which only a third ClientHello
+/// could share. With certificates, both sides sign and verify first.
 #[derive(Debug)]
 pub(super) struct Flights {
     timer: Timer,
@@ -285,8 +283,7 @@ impl Flights {
         if let Timer::Local { timeout, due } = &mut self.timer {
             let least = if flight.repeated { timeout.saturating_mul(2) } else { *timeout };
             *timeout = least.min(LONGEST).max(self.first);
-            // ACK_RANDOM_FACTOR (RFC 7252 §4.8): clients that start together do not retransmit
-            // together.
+            // Desynchronises clients: ACK_RANDOM_FACTOR (RFC 7252 §4.8).
             let spread = u64::try_from(timeout.as_nanos() / 2).unwrap_or(u64::MAX);
             let more = u64::try_from((u128::from(spread) * u128::from(random())) >> 32).unwrap_or(spread);
             *due = Some(now + *timeout + Duration::from_nanos(more));

@@ -79,8 +79,8 @@ impl<P> Reply<P> {
 impl<P: PeerKey> Sessions<P> {
     /// Creates an empty set of sessions.
     ///
-    /// `seed` supplies all randomness except for keys (the system's). It must be unpredictable, for
-    /// the cookies.
+    /// `seed` must be unpredictable, for the cookies. It supplies all randomness except for keys,
+    /// which use the system's.
     ///
     /// # Errors
     ///
@@ -125,14 +125,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         })
     }
 
-    /// Maps peers to groups of sources, such as a prefix's addresses to one number, which limits of
-    /// handshakes and sessions apply to. Default: each peer is a group.
+    /// Maps peers to groups of sources, such as address prefixes, to which limits of handshakes and
+    /// sessions apply. By default, each peer is a group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.groups = Some(groups);
     }
 
-    /// Maps peers to hosts, such as an address's ports to one number. Under contention, a group's
-    /// hosts share its handshakes and sessions equally. Default: each peer is a host.
+    /// Maps peers to hosts, such as IP addresses. Under contention, a group's hosts share its
+    /// handshakes and sessions equally. By default, each peer is a host.
     pub fn set_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.hosts = Some(hosts);
     }
@@ -772,8 +772,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
         session.last_received = now;
-        // A peer without a required certificate is rejected; a server that knows the key has no
-        // other name.
+        // A required certificate is missing; a server that knows the key has no other name.
         let asked = match &session.initiator {
             Initiator::Local(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
             Initiator::Peer { .. } => self.config.trusted_clients().is_some(),

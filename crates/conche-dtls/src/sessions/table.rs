@@ -175,10 +175,10 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// The idlest handshake of the group's host with most, to make room for this host.
+    /// The idlest handshake of the group's largest host, to make room for this host.
     ///
-    /// If that host has at most one more than this one, only a handshake silent for `patience`
-    /// gives way, so that hosts do not displace each other in turn.
+    /// If that host has at most one more, only a handshake silent for `patience` gives way, so that
+    /// hosts do not displace each other in turn.
     pub(super) fn handshake_to_displace(
         &mut self,
         now: Instant,
@@ -215,7 +215,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.identities.idlest_of(identity, |place| last_received(places, place))
     }
 
-    /// The idlest of the host with most, in the group with most.
+    /// The idlest of the largest host in the largest group.
     pub(super) fn idlest(&mut self, newcomer: Shares) -> Option<Place> {
         let places = &self.places;
         let last_received = |place| last_received(places, place);
@@ -350,8 +350,8 @@ type Standing = (Instant, Place);
 
 /// Sessions or handshakes by share, and within each share in order of silence.
 ///
-/// The largest share gives up a place; of equal ones, the one with the idlest session. No share
-/// loses a session to a larger one: competing shares become equal (max-min fairness).
+/// The largest share gives up a place; of equal ones, the one with the idlest session. Competing
+/// shares become equal (max-min fairness).
 #[derive(Debug, Default)]
 pub(super) struct IdleOrder {
     /// Each session's recorded order, updated on demand.

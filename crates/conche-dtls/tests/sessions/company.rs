@@ -116,7 +116,7 @@ fn the_session_that_was_silent_for_longest_makes_room() {
 fn handshakes_are_bounded_and_evict_no_session() {
     let mut wire = wire(Config { max_handshakes: 8, max_sessions: 2, ..psk_server(1) });
     assert!(wire.handshake(&known()));
-    // They get a cookie, and then send nothing more.
+    // They get a cookie, then fall silent.
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
     crowd(&mut wire, 100..200);
     let until = wire.now + Duration::from_secs(5);
@@ -151,7 +151,7 @@ fn networks() -> Wire {
     wire
 }
 
-/// The clients get a cookie, return it, and send nothing more.
+/// The clients get a cookie, return it, then fall silent.
 fn fall_silent(wire: &mut Wire, addresses: std::ops::Range<Address>) {
     wire.tap = Some(Box::new(move |from, _, datagram| !addresses.contains(&from) || datagram[13] == 1));
 }
@@ -201,8 +201,8 @@ fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_s
 fn a_handshake_that_goes_on_does_not_give_way_to_one_of_a_host_with_as_many() {
     let mut wire = wire(Config { max_handshakes: 2, ..psk_server(1) });
     wire.server().sessions.set_source_groups(Box::new(|_| 1));
-    // The first transmission after its ClientHellos is lost, while others compete for its place,
-    // the only one of their network.
+    // The first transmission after its ClientHellos is lost, while others compete for its network's
+    // only place.
     fall_silent(&mut wire, 5000..5001);
     crowd(&mut wire, 5000..5001);
     soon(&mut wire);

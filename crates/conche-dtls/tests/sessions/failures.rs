@@ -1,5 +1,5 @@
-//! Failing handshakes of many kinds, repeated often, and then a successful one. No state is left,
-//! and each client gets the reason.
+//! Failing handshakes of many kinds, each repeated, then a successful one. No state remains, and
+//! each client gets the reason.
 
 use std::time::Duration;
 

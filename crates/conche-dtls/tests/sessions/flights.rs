@@ -118,7 +118,7 @@ fn a_last_flight_answers_copies_at_once_and_then_ever_more_seldom() {
 }
 
 /// A client that retransmits its ClientHello constantly gets the server's flight no more often than
-/// from the server's own timer.
+/// from its timer.
 #[test]
 fn a_servers_flight_leaves_eight_times_at_most_however_often_it_is_asked_for() {
     let mut wire = wire();

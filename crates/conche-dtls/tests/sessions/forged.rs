@@ -1,5 +1,5 @@
-//! Single datagrams forged by an off-path attacker that knows both addresses and the state of the
-//! handshake.
+//! Single datagrams forged by an off-path attacker that knows both addresses and the handshake's
+//! state.
 
 use std::time::Duration;
 

@@ -193,8 +193,8 @@ fn extensions(hello: &[u8]) -> Vec<u16> {
     types
 }
 
-/// pion, and thus every server based on go-coap, aborts a handshake that offers SRTP. Finished
-/// messages verify that both ends hash the same ClientHello.
+/// pion, and thus every go-coap server, aborts a handshake that offers SRTP. Finished messages
+/// verify that both ends hash the same ClientHello.
 #[test]
 fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() {
     const USE_SRTP: u16 = 14;

@@ -1,5 +1,4 @@
-//! Two ends and a wire between them, in virtual time. Losses, duplicates and delays are drawn from
-//! a seed.
+//! Two ends and a wire in virtual time, with losses, duplicates and delays drawn from a seed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -147,7 +146,7 @@ impl Wire {
         next
     }
 
-    /// Runs until `done`, or until no events are left before `until`. Returns whether it is done.
+    /// Runs until `done`, `until`, or no events are left. Returns whether it is done.
     pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         loop {
             let next = self.poll();
