@@ -1,11 +1,11 @@
-//! [`ConfigError`]: why a client or a server cannot be started with its settings.
+//! [`ConfigError`]: invalid settings.
 
 use std::io;
 
 use ipnet::IpNet;
 use thiserror::Error;
 
-/// The endpoint supports 256 controllers, one of which is the default.
+/// An endpoint supports 256 controllers, including the default.
 pub(crate) const MAX_PREFIXES: usize = 255;
 
 #[derive(Debug, Error)]
@@ -16,11 +16,11 @@ pub(crate) enum StartError {
     Socket(#[from] io::Error),
 }
 
-/// Settings that no endpoint can be made with.
+/// Settings that no endpoint supports.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A setting of the endpoint is invalid, or contradicts another one or a controller.
+    /// An endpoint setting is invalid, or contradicts another one or a controller.
     #[error(transparent)]
     Endpoint(#[from] conche_proto::ConfigError),
     /// The message size exceeds that of a DTLS record.
@@ -31,7 +31,7 @@ pub enum ConfigError {
         /// The maximum.
         longest: usize,
     },
-    /// There are controllers for too many prefixes.
+    /// Too many prefixes have controllers.
     #[error("controllers for {count} prefixes: at most {MAX_PREFIXES} can be told apart")]
     TooManyPrefixes {
         /// Number of prefixes.
@@ -45,8 +45,8 @@ pub enum ConfigError {
         /// The length.
         length: u8,
     },
-    /// Keys cannot be used: others have the same IDs, another socket has them, or their sequence
-    /// numbers cannot be stored.
+    /// OSCORE keys cannot be used: others have the same IDs, another socket has them, or their
+    /// sequence numbers cannot be stored.
     #[cfg(feature = "oscore")]
     #[error("the OSCORE keys for {peer} cannot be used: {problem}")]
     Keys {
@@ -66,40 +66,38 @@ pub enum ConfigError {
         /// Number of peers that the party knows.
         peers: usize,
     },
-    /// A server with [`secured_only`](crate::server::ServerBuilder::secured_only) has no
-    /// credentials that authenticate a client.
+    /// A [`secured_only`](crate::server::ServerBuilder::secured_only) server has no credentials
+    /// that authenticate clients.
     #[cfg(any(feature = "dtls", feature = "oscore"))]
     #[error(
         "secured_only refuses every request, as no credentials authenticate a client: add some with ServerBuilder::oscore, edhoc, psk, \
          outgoing_psk or outgoing_roots, or client_roots to a certificate"
     )]
     NoClientCredentials,
-    /// [`client_roots`](crate::server::ServerBuilder::client_roots) without the server's
-    /// certificate, with which clients are authenticated.
+    /// [`client_roots`](crate::server::ServerBuilder::client_roots) without a server certificate.
     #[cfg(feature = "dtls")]
     #[error(
         "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
     )]
     ClientRootsWithoutCertificate,
-    /// A client's certificate without roots: it is presented only to servers that roots
-    /// authenticate.
+    /// A client certificate without roots for servers.
     #[cfg(feature = "dtls")]
     #[error(
         "a client's certificate has no effect without the roots of servers: add ClientBuilder::roots, or ServerBuilder::outgoing_roots \
          to outgoing_certificate"
     )]
     CertificateWithoutRoots,
-    /// A PSK identity has one key for sessions that clients open and another for sessions that the
-    /// program opens, so that it would name two peers.
+    /// A PSK identity would name two peers: it has one key for sessions that clients open and
+    /// another for those that the program opens.
     #[cfg(feature = "dtls")]
     #[error(
         "the PSK identity \"{identity}\" has one key in ServerBuilder::psk and another in outgoing_psk: use one key, or two identities"
     )]
     TwoKeys {
-        /// The identity, with bytes that are not printable ASCII escaped.
+        /// The identity; bytes other than printable ASCII are escaped.
         identity: String,
     },
-    /// The operating system has no random bytes, without which tokens could be guessed.
+    /// The operating system has no random bytes, so tokens could be guessed.
     #[error("the operating system gives no random bytes: {0}")]
     NoRandomness(String),
 }

@@ -1,6 +1,6 @@
-//! `coap` and `coaps` URIs (RFC 7252 §6), decomposed into a destination and options by §6.4.
+//! `coap` and `coaps` URIs (RFC 7252 §6), decomposed by §6.4.
 //!
-//! One extension: a zone is part of the address, as `coap://[fe80::1%eth0]/` (RFC 9844, for user
+//! As an extension, an address may have a zone: `coap://[fe80::1%eth0]/` (RFC 9844, for user
 //! interfaces) or with `%25` (RFC 6874).
 
 use std::borrow::Cow;
@@ -24,8 +24,7 @@ pub const DEFAULT_SECURED_PORT: u16 = 5684;
 /// Maximum bytes of a path segment, query argument or host name (RFC 7252 §5.10).
 const LONGEST_COMPONENT: usize = 255;
 
-/// A valid `coap` or `coaps` URI, decomposed and percent-decoded. Clones are cheap: keep one to
-/// repeat requests.
+/// A valid `coap` or `coaps` URI, percent-decoded. Clones are cheap.
 ///
 /// ```
 /// use conche::Uri;
@@ -48,7 +47,7 @@ struct Parts {
     port: u16,
     segments: Vec<String>,
     queries: Vec<String>,
-    /// Its options alone, encoded. `None` if they are invalid, which is reported on send.
+    /// Its options alone, encoded. Invalid ones (`None`) are reported on send.
     body: Option<Body>,
 }
 
@@ -56,13 +55,13 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Host {
-    /// An IP address; the request needs no Uri-Host.
+    /// An IP address; sent without Uri-Host.
     Address(IpAddr),
     /// An address with a zone, valid on one link.
     Scoped {
         /// The address.
         address: Ipv6Addr,
-        /// The link: an interface's name or index.
+        /// The interface's name or index.
         zone: String,
     },
     /// A name to resolve, in lower case; sent as Uri-Host.
@@ -92,7 +91,7 @@ impl Uri {
         self.0.secured
     }
 
-    /// Returns the name that the server's certificate must contain (RFC 7252 §9.1.3.3): the host,
+    /// Returns the name that the server's certificate must contain (RFC 7252 §9.1.3.3): the host
     /// without a zone. `None` for `coap`.
     #[must_use]
     pub fn server_name(&self) -> Option<Arc<str>> {
@@ -130,14 +129,14 @@ impl Uri {
         &self.0.text
     }
 
-    /// Adds the options of this URI (RFC 7252 §6.4): Uri-Host only for a name, and no Uri-Port,
-    /// since the request is sent to that port.
+    /// Adds the options of this URI (RFC 7252 §6.4): Uri-Host only for a name, and no Uri-Port, as
+    /// the request is sent to that port.
     #[must_use]
     pub fn options(&self, body: BodyBuilder) -> BodyBuilder {
         options(&self.0.host, &self.0.segments, &self.0.queries, body)
     }
 
-    /// Without other options, returns the precomputed body.
+    /// Without other options, the precomputed body.
     pub(crate) fn body(&self, others: BodyBuilder) -> Result<Body, BuildError> {
         match &self.0.body {
             Some(body) if others.is_empty() => Ok(body.clone()),
@@ -203,7 +202,7 @@ impl FromStr for Uri {
     }
 }
 
-/// Splits the zone off a bracketed address; RFC 3986 does not allow it.
+/// Splits the zone, which RFC 3986 does not allow, off a bracketed address.
 fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     let parts = || {
         let (before, rest) = text.split_once("://[")?;
@@ -218,8 +217,8 @@ fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-/// The likely intended URI for a text without a scheme. `localhost:5683` would otherwise parse with
-/// the scheme `localhost`.
+/// The likely intended URI for a text without a scheme, such as `localhost:5683`, which would parse
+/// with the scheme `localhost`.
 fn with_scheme(text: &str) -> Option<String> {
     let is_coap = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("coap"));
     if text.contains("://") || is_coap && text.contains(':') {
@@ -258,8 +257,8 @@ fn host_name<E: Encoder>(name: &EStr<E>) -> Result<String, UriError> {
 }
 
 /// Whether a resolver treats the name as an IPv4 address, as inet_aton does `127.1`, `0x7f.1` and
-/// `2130706433`: a host under a name that does not compare equal to its address. No DNS name ends
-/// this way (URL standard, "ends in a number").
+/// `2130706433`: such a name does not compare equal to its address. No DNS name ends this way (URL
+/// standard, "ends in a number").
 fn is_number(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or_default();
@@ -363,7 +362,7 @@ pub enum UriError {
         /// The host.
         host: String,
     },
-    /// An IPv4 address in a spelling that only some implementations accept.
+    /// An IPv4 address in a form that only some implementations accept.
     #[error("the host {host:?} is no name, and an IPv4 address is written as four decimal numbers, as 127.0.0.1")]
     Number {
         /// The host.
@@ -372,7 +371,7 @@ pub enum UriError {
     /// The URI has a user name.
     #[error("a coap URI has no user name: leave out what stands before the \"@\"")]
     UserInfo,
-    /// The URI has a fragment, which only the client can resolve (RFC 7252 §6.4).
+    /// The URI has a fragment, which only the client resolves (RFC 7252 §6.4).
     #[error("a fragment cannot be requested: leave out \"#\" and what follows")]
     Fragment,
     /// The port is invalid.
@@ -381,7 +380,7 @@ pub enum UriError {
         /// The text of the port.
         port: String,
     },
-    /// A percent-encoded component that is not UTF-8 when decoded.
+    /// A component does not decode to UTF-8.
     #[error("the {what} {part:?} does not decode to UTF-8")]
     NotUtf8 {
         /// The kind of component.
@@ -389,12 +388,12 @@ pub enum UriError {
         /// The component as written.
         part: String,
     },
-    /// A component that exceeds the option's maximum length.
+    /// A component exceeds the option's maximum length.
     #[error("a {what} of {length} bytes: at most {LONGEST_COMPONENT} are allowed")]
     TooLong {
         /// The kind of component.
         what: &'static str,
-        /// Its decoded length in bytes.
+        /// Decoded length in bytes.
         length: usize,
     },
 }
@@ -427,7 +426,7 @@ impl UriError {
     }
 }
 
-/// As written, with their position.
+/// With its position.
 fn authority(text: &str) -> Option<(usize, &str)> {
     let start = text.find("://")? + "://".len();
     Some((start, text.get(start..)?.split(['/', '?', '#']).next()?))
@@ -439,7 +438,7 @@ fn port(text: &str) -> Option<(usize, &str)> {
     Some((start + colon + 1, authority.get(colon + 1..)?))
 }
 
-/// Allows a [`Uri`] where a conversion into one is accepted.
+/// Allows a [`Uri`] where a conversion is accepted.
 impl From<std::convert::Infallible> for UriError {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

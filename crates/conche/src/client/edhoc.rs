@@ -1,5 +1,4 @@
-//! [`EdhocInitiators`]: the EDHOC initiator (RFC 9528), which runs before the first request to a
-//! destination.
+//! [`EdhocInitiators`]: runs EDHOC (RFC 9528) before the first request to a destination.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,7 +18,7 @@ use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, WHA
 use crate::prefixes::Prefixes;
 use crate::security::{self, PeerMismatch};
 
-/// In bytes: they only select the keys of a response.
+/// In bytes. C_I only selects the keys of a response.
 const C_I_LENGTH: usize = 3;
 
 #[derive(Debug, Default)]
@@ -60,8 +59,8 @@ impl Client {
         Self { edhoc: Arc::new(EdhocInitiators { parties, locks: Mutex::default() }), ..self }
     }
 
-    /// The request must hold the keys until it is opened, or carry message_3 itself: the server has
-    /// these keys only once that request arrives.
+    /// The request must hold the keys until it is opened, or carry message_3 itself: before that
+    /// arrives, the server does not have these keys.
     pub(super) fn exchange_keys<'a>(
         &'a self,
         target: &'a Target<'_>,
@@ -90,7 +89,7 @@ impl Client {
             let finished = handle.fence().run(WHAT, || initiator.finish(message_2.payload(), &party.peers));
             let (agreed, message_3) = finished.unwrap_or(Err(Failed::Internal)).map_err(failed)?;
             let peer = Identity(Arc::clone(&agreed.peer));
-            // Checked before message_3, which reveals our credential.
+            // Before message_3, which reveals our credential.
             if let Some(expected) = target.expected {
                 let authenticated = security::Identity::Edhoc(peer.clone());
                 if **expected != authenticated {
@@ -102,7 +101,7 @@ impl Client {
             if party.combined && target.may_carry_message_3 {
                 return Ok((Some(Box::new(NewKeys { context, peer, message_3, turn })), None));
             }
-            // The server's reply is at most message_4. The first response also proves that it has
+            // The reply is at most message_4. The first response also proves that the server has
             // the keys.
             self.send_message(target, with_id(agreed.credentials.sender_id, &message_3)).await?;
             let kept = handle.use_context(address, context, peer).await.ok_or(Error::Stopped)?;

@@ -1,4 +1,4 @@
-//! [`Observation`]: a stream of a resource's states (RFC 7641).
+//! [`Observation`]: observes a resource (RFC 7641).
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -13,7 +13,7 @@ use super::request::{Registered, RequestBuilder};
 use super::{Error, Response};
 use crate::driver::{End, ExchangeError, News, State};
 
-/// A stream of a resource's states (RFC 7641). The first item is the response to the request.
+/// A stream of a resource's states (RFC 7641), from the response to the request on.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -28,12 +28,12 @@ use crate::driver::{End, ExchangeError, News, State};
 ///
 /// - **Order:** each state is newer than those before it, even if notifications are reordered. A
 ///   slow reader skips outdated states.
-/// - **Renewal:** when nothing arrives for longer than the last state's Max-Age plus some seconds,
-///   the client registers again (§3.3.1), in case the server has restarted. Over `coaps` it
-///   registers again as soon as the session is over, and retries for about a minute. If the server
-///   lost keys from EDHOC, the client runs the key exchange again.
-/// - **Complete states:** if a notification carries only the first block (RFC 7959 §2.6), the whole
-///   state is fetched. If that fails, the error is an item and the observation continues.
+/// - **Renewal:** when nothing arrives for longer than the last Max-Age plus some seconds, the
+///   client registers again (§3.3.1), in case the server restarted. Over `coaps` it also does so
+///   when the session is over, for about a minute. If the server lost keys from EDHOC, the client
+///   repeats the key exchange.
+/// - **Complete states:** a notification with only the first block (RFC 7959 §2.6) makes the client
+///   fetch the whole state. If that fails, the error is an item and the observation continues.
 /// - **End:** after an item with an error code; after the first item if the server does not accept
 ///   the observation; with an error if the server is unreachable at renewal. See
 ///   [`end`](Self::end).
@@ -43,7 +43,7 @@ use crate::driver::{End, ExchangeError, News, State};
 pub struct Observation {
     stage: Stage,
     registered: Option<Registered>,
-    /// ETag of the last fetched state: a notification of the same state is not yielded.
+    /// ETag of the last fetched state, which notifications do not yield again.
     fetched: Option<Vec<u8>>,
     end: Option<SubscriptionEnd>,
 }
@@ -68,18 +68,18 @@ impl Observation {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// Returns why the stream ended. `None` before that, and if it ended because the first request
-    /// failed or the client stopped.
+    /// Returns why the stream ended. `None` before, or if the first request failed or the client
+    /// stopped.
     #[must_use]
     pub fn end(&self) -> Option<SubscriptionEnd> {
         self.end
     }
 
-    /// Cancels the observation with a GET or FETCH that has Observe 1 (RFC 7641 §3.6), and waits
-    /// for the response. Nothing is sent if it has ended or not begun.
+    /// Cancels the observation with Observe 1 (RFC 7641 §3.6), and waits for the response. Nothing
+    /// is sent if it has ended or not begun.
     ///
     /// # Errors
-    /// If no response arrives. The server's next notification is then rejected with a Reset.
+    /// If no response arrives; the client then rejects the next notification with a Reset.
     pub async fn cancel(self) -> Result<(), Error> {
         let Some(Registered { subscription, address, .. }) = self.registered else { return Ok(()) };
         let body_limit = subscription.body_limit();
@@ -89,8 +89,8 @@ impl Observation {
         }
     }
 
-    /// Ends the observation without a message: the client rejects the next notification with a
-    /// Reset (RFC 7641 §3.6), for which it must stay alive.
+    /// Ends the observation without a message: the client, if still alive, rejects the next
+    /// notification with a Reset (RFC 7641 §3.6).
     pub fn forget(self) {
         if let Some(Registered { subscription, .. }) = self.registered {
             subscription.forget();
@@ -147,7 +147,7 @@ impl Observation {
         }
     }
 
-    /// Returns a state that is complete and new; otherwise starts to fetch it.
+    /// Returns a complete and new state; otherwise starts to fetch it.
     fn take(&mut self, response: Response) -> Option<Response> {
         if !response.is_first_block() {
             self.fetched = None;
@@ -163,7 +163,7 @@ impl Observation {
         self.stage = Stage::Over;
         self.registered = None;
         match end {
-            // A session's end is handled by registering again.
+            // Handled by registering again.
             End::SessionOver => None,
             End::Stopped => Some(Error::Stopped),
             End::Refused(refusal) => Some(Error::Refused(refusal)),

@@ -1,4 +1,4 @@
-//! [`Response`]: the response to a request, and [`GroupResponses`]: those to a multicast request.
+//! [`Response`], and [`GroupResponses`] to a multicast request.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -21,7 +21,7 @@ use crate::driver::{Exchange, ExchangeKind, Sender};
 use crate::problem::Problem;
 use crate::security::Identity;
 
-/// The response to a request, with any code.
+/// A response with any code.
 #[derive(Clone)]
 pub struct Response {
     from: Sender,
@@ -43,13 +43,13 @@ impl Response {
         self.course = course;
     }
 
-    /// Returns the address that the response came from.
+    /// Returns the address that sent the response.
     #[must_use]
     pub fn from(&self) -> SocketAddr {
         self.from.address
     }
 
-    /// Returns the sender's identity, as authenticated by OSCORE keys or a DTLS session, or `None`
+    /// Returns the sender's identity, authenticated by OSCORE keys or a DTLS session, or `None`
     /// over plain `coap`. See [`expect_peer`](super::RequestBuilder::expect_peer).
     ///
     /// ```
@@ -101,39 +101,39 @@ impl Response {
         Err(Error::Response { code: self.code(), diagnostic })
     }
 
-    /// Returns the problem details (RFC 9290), if the payload holds any.
+    /// Returns the payload's problem details (RFC 9290), if any.
     #[must_use]
     pub fn problem(&self) -> Option<Problem> {
         let is_problem = self.content_format() == Some(ContentFormat::PROBLEM_DETAILS);
         is_problem.then(|| Problem::decode(self.payload())).flatten()
     }
 
-    /// Returns the payload, which may be empty.
+    /// Returns the payload.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         self.message.payload()
     }
 
-    /// Returns the payload as shared bytes, without copying.
+    /// Returns the payload without copying.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.message.payload_bytes()
     }
 
-    /// Decodes the payload as JSON (RFC 8259), regardless of its Content-Format.
+    /// Decodes the payload as JSON (RFC 8259), whatever its Content-Format.
     ///
     /// # Errors
-    /// [`Error::Decode`] if it is not JSON, or not of this type.
+    /// [`Error::Decode`] if it is not JSON of this type.
     #[cfg(feature = "json")]
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(self.payload())
             .map_err(|error| Error::Decode { format: "JSON", problem: error.to_string() })
     }
 
-    /// Decodes the payload as CBOR (RFC 8949), regardless of its Content-Format.
+    /// Decodes the payload as CBOR (RFC 8949), whatever its Content-Format.
     ///
     /// # Errors
-    /// [`Error::Decode`] if it is not CBOR, or not of this type.
+    /// [`Error::Decode`] if it is not CBOR of this type.
     #[cfg(feature = "cbor")]
     pub fn cbor<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         ciborium::from_reader(self.payload())
@@ -148,31 +148,31 @@ impl Response {
         std::str::from_utf8(self.payload())
     }
 
-    /// Returns the Content-Format of the payload, if present.
+    /// Returns the Content-Format, if present.
     #[must_use]
     pub fn content_format(&self) -> Option<ContentFormat> {
         let format = self.message.uint(OptionNumber::CONTENT_FORMAT)?;
         u16::try_from(format).ok().map(ContentFormat)
     }
 
-    /// Returns the ETag of the representation, if present (RFC 7252 §5.10.6).
+    /// Returns the representation's ETag, if present (RFC 7252 §5.10.6).
     #[must_use]
     pub fn etag(&self) -> Option<&[u8]> {
         self.option(OptionNumber::ETAG)
     }
 
-    /// Returns the location of the created resource, if present: path and query of a relative URI
-    /// reference (RFC 7252 §5.10.7).
+    /// Returns the location of the created resource, if present: a relative URI reference of path
+    /// and query (RFC 7252 §5.10.7).
     #[must_use]
     pub fn location(&self) -> Option<String> {
         self.message.content().location()
     }
 
-    /// Returns the response's age in the client's [cache](super::ClientBuilder::cache): the time
-    /// since it was received or last validated. `None` if it was just received.
+    /// Returns the time since a response from the client's [cache](super::ClientBuilder::cache) was
+    /// received or last validated. `None` if it was just received.
     ///
-    /// Max-Age remains the server's value. If nothing was sent, the [`course`](Self::course) of a
-    /// cached response is all zeros.
+    /// Max-Age remains the server's value. The [`course`](Self::course) is all zeros if nothing was
+    /// sent.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         self.age
@@ -183,8 +183,8 @@ impl Response {
         self.code().is_success() && matches!(block, Ok(Some(block)) if block.more)
     }
 
-    /// Returns the block that the payload is (RFC 7959), if the request was for [one
-    /// block](super::RequestBuilder::block). `None` for a complete body.
+    /// Returns the Block2 option (RFC 7959) of the response to a request for
+    /// [one block](super::RequestBuilder::block). `None` for a complete body.
     #[must_use]
     pub fn block(&self) -> Option<Block> {
         self.option(OptionNumber::BLOCK2).and_then(|value| Block::decode(value).ok())
@@ -209,7 +209,7 @@ impl Response {
     }
 
     /// Returns the time from the first transmission to the first acknowledgement: the RTT if
-    /// nothing was lost. For a block-wise transfer, of the first block.
+    /// nothing was lost. For a block-wise transfer, that of the first block.
     #[must_use]
     pub fn acknowledged_after(&self) -> Duration {
         self.course.acknowledged_after.unwrap_or(self.course.elapsed)
@@ -228,11 +228,11 @@ impl fmt::Debug for Response {
     }
 }
 
-/// The responses of a group's members, in order of arrival: a [`Stream`] that ends when the
-/// request's [`timeout`](super::RequestBuilder::timeout) expires. Dropping it ends the request.
+/// The responses of a group, in order of arrival: a [`Stream`] that ends at the request's
+/// [`timeout`](super::RequestBuilder::timeout). Dropping it ends the request.
 ///
-/// A member may respond more than once. A response may be the first block of a larger body, which a
-/// unicast request to its sender fetches.
+/// Members may respond more than once. A first block of a larger body is completed by a unicast
+/// request to its sender.
 #[derive(Debug)]
 #[must_use = "responses are told to whom asks for them"]
 pub struct GroupResponses {
@@ -257,7 +257,7 @@ impl GroupResponses {
         Ok(Self { group, responses, body_limit: begun.body_limit, exchange: Some(begun.exchange) })
     }
 
-    /// Returns the next response and its sender, or `None` after the request's timeout or an error.
+    /// Returns the next response and its sender, or `None` after the timeout or an error.
     ///
     /// # Errors
     /// If the request was refused or could not be sent.

@@ -27,9 +27,8 @@ pub(super) struct Own {
     v6: Slot,
 }
 
-/// One serves all destinations, unless one of them receives more than the 64 512 messages per
-/// EXCHANGE_LIFETIME that message IDs allow (RFC 7252 §4.4). Further messages to that one leave
-/// from another port, which is another endpoint.
+/// A socket, and others at further ports for destinations that exceed its 64 512 message IDs per
+/// EXCHANGE_LIFETIME (RFC 7252 §4.4). Each is another endpoint.
 #[derive(Debug)]
 pub(super) struct Slot {
     binding: Binding,
@@ -39,8 +38,7 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 struct Open {
     handles: Vec<Handle>,
-    /// Index of a destination's socket, where it is not the first. Only destinations that once used
-    /// up the message IDs of a socket have an entry.
+    /// Socket index of destinations that once used up the message IDs of the first.
     others: HashMap<SocketAddr, usize>,
 }
 
@@ -68,7 +66,7 @@ impl Sockets {
     }
 
     pub(super) fn toward(&self, to: SocketAddr) -> Result<(Handle, Address), Error> {
-        // A mapped address belongs to the IPv4 socket; the IPv6 socket does not reach it.
+        // The IPv6 socket does not reach mapped addresses.
         let to = Address::from(to).canonical();
         let handle = match self {
             Self::Server(handle) => handle.clone(),
@@ -117,12 +115,11 @@ impl Slot {
         }
         let mut in_turn = (before..count).chain(0..before.min(count));
         let chosen = match in_turn.find(|index| handles.get(*index).is_some_and(has_ids)) {
-            // The request waits at its first socket.
             _ if (start.is_pinned)(to) => before,
             Some(index) => index,
             None if count == 0 => 0,
             None if self.binding.chooses_port() && count < MAX_SOCKETS => count,
-            // The request waits.
+            // The request waits for IDs.
             None => before,
         };
         if chosen == count {

@@ -20,10 +20,10 @@ use super::{Error, OpenExchange, Response, Target};
 use crate::body::{BoxError, Piece, Source};
 use crate::driver::{ExchangeKind, QueuePolicy, StreamEvent};
 
-/// The largest block and one byte more, which shows that it is not the last.
+/// The largest block and one byte, which shows that it is not the last.
 const BEGINNING: usize = 1025;
 
-/// A response whose body is streamed: the head with the first block has arrived.
+/// A response with a streamed body, once the first block arrived.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -39,9 +39,9 @@ const BEGINNING: usize = 1025;
 /// ```
 ///
 /// Taking a chunk requests the next block, so one block is in flight while the last is used.
-/// Servers that follow RFC 7252's EXCHANGE_LIFETIME allow 247 s between two chunks.
+/// Servers that apply EXCHANGE_LIFETIME (RFC 7252) allow 247 s between two chunks.
 ///
-/// If the resource changes during the transfer, the next chunk is [`Error::Failed`] with
+/// If the resource changes meanwhile, the next chunk is [`Error::Failed`] with
 /// [`Failure::BodyChanged`]. Dropping the stream aborts the transfer.
 #[must_use = "the body comes when it is asked for"]
 pub struct ResponseStream {
@@ -51,7 +51,7 @@ pub struct ResponseStream {
 }
 
 enum State {
-    /// A received chunk, and the rest of the body if more follows.
+    /// A received chunk, and the rest of the body, if any.
     Buffered(Bytes, Option<IncomingBody>),
     Waiting(IncomingBody),
     Over,
@@ -76,14 +76,13 @@ impl ResponseStream {
         self.head.code()
     }
 
-    /// Returns the options, with the first chunk as payload. Its course covers all messages so far.
+    /// Returns the options, with the first chunk as payload. The course covers all messages so far.
     #[must_use]
     pub fn head(&self) -> &Response {
         &self.head
     }
 
-    /// Returns the size of the whole body in bytes, if the server sends Size2 (RFC 7959 §4), which
-    /// may be an estimate.
+    /// Returns the whole body's size in bytes by Size2 (RFC 7959 §4), which may be an estimate.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.size
@@ -122,7 +121,7 @@ impl ResponseStream {
                 }
                 State::Waiting(mut coming) => match coming.poll(context) {
                     Poll::Ready(Ok((part, more))) => {
-                        // Blocks of the body share its code; another code replaces the body.
+                        // Another code replaces the body.
                         if part.code() != self.code() {
                             return Poll::Ready(Some(Err(refusal(part))));
                         }
@@ -175,9 +174,9 @@ impl IncomingBody {
 }
 
 enum StreamStep {
-    /// A part of the response, and whether more follows.
+    /// Part of the response, and whether more follows.
     Part(Response, bool),
-    /// Bytes that the request's body should supply next.
+    /// Bytes of the request's body to supply next.
     Wanted(usize),
 }
 
@@ -196,9 +195,9 @@ impl fmt::Debug for ResponseStream {
 }
 
 impl RequestBuilder {
-    /// Like [`send`](Self::send), but streams the response's body, which may have any size. Returns
-    /// once the first block arrives. Bypasses the client's cache. The [`timeout`](Self::timeout)
-    /// applies to the whole body.
+    /// Like [`send`](Self::send), but streams a response body of any size, bypassing the cache.
+    /// Returns once the first block arrives. The [`timeout`](Self::timeout) applies to the whole
+    /// body.
     ///
     /// # Errors
     /// If no response arrives. A response with an error code is a response.
@@ -212,8 +211,8 @@ impl RequestBuilder {
     }
 
     /// Like [`send`](Self::send), with a streamed payload of any size: see [`body`](crate::body).
-    /// The option [`OptionNumber::SIZE1`] gives a known size. A response before the end, such as
-    /// 4.13, ends the transfer.
+    /// Set a known size with [`OptionNumber::SIZE1`]. A response before the end, such as 4.13, ends
+    /// the transfer.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -227,7 +226,7 @@ impl RequestBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Body`] if the payload's source fails, which aborts the transfer; otherwise as for
+    /// [`Error::Body`] if the payload's source fails, which aborts the transfer; else as for
     /// [`send`](Self::send).
     pub async fn send_stream<S, E>(self, payload: S) -> Result<Response, Error>
     where
@@ -238,7 +237,7 @@ impl RequestBuilder {
     }
 
     /// Like [`send_stream`](Self::send_stream), with a response as from [`stream`](Self::stream).
-    /// The response starts once the server has the request's body, or wants no more of it.
+    /// The response starts once the server needs no more of the request's body.
     ///
     /// # Errors
     /// As for [`send_stream`](Self::send_stream).
@@ -301,8 +300,7 @@ impl PreparedRequest {
         Ok(IncomingBody { events, open })
     }
 
-    /// A request with a streamed body can be repeated only while the server has received no more
-    /// than the body's beginning.
+    /// Repeats a request as long as the server received no more than the body's beginning.
     async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<IncomingBody>), Error> {
         let mut answer = self.upload_once(to, &self.body, upload).await?;
         for _ in 0..CHALLENGES {
@@ -354,8 +352,8 @@ pub(super) struct Upload {
     beginning: Piece,
     size: Option<u32>,
     streamed: bool,
-    /// The first pieces after the beginning. A server that challenges with Echo, or an address that
-    /// is unreachable, has received no more.
+    /// The first pieces after the beginning. A server that challenges with Echo, or an unreachable
+    /// address, has received no more.
     kept: Vec<Piece>,
     resent: usize,
     unrepeatable: bool,

@@ -1,7 +1,7 @@
-//! [`Handler`]: async functions as handlers, and [`HandlerFuture`], their response.
+//! [`Handler`], and [`HandlerFuture`], its response.
 //!
-//! Most handlers wait for nothing. A handler's future is therefore polled once as soon as it is
-//! called, in memory left by the last one of its type, and keeps memory of its own only if it waits.
+//! Most handlers wait for nothing, so a handler's future is polled once when called, in memory left
+//! by the last one of its type, and keeps memory of its own only if it waits.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -16,13 +16,12 @@ use super::extract::{FromRequest, FromRequestParts, Requirements};
 use super::{IntoResponse, Request, Response};
 
 /// An async function of up to eight arguments that implement [`FromRequestParts`], the last one
-/// optionally [`FromRequest`] instead, with a result that implements [`IntoResponse`].
+/// alternatively [`FromRequest`], with a result that implements [`IntoResponse`].
 ///
 /// A closure with captured variables is written `move || async move { … }`; prefer
 /// [`State`](super::State) for shared data.
 ///
-/// `S` is the state that it is called with. `Arguments` only distinguishes the implementations for
-/// different functions.
+/// `S` is its state. `Arguments` only distinguishes implementations.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an async function of up to eight arguments; each must implement `FromRequestParts`, the last \
@@ -79,7 +78,7 @@ macro_rules! handler {
             const NEEDS: Requirements = <$last as FromRequest<S, $last_marker>>::NEEDS
                 $(.and(<$part as FromRequestParts<S, $marker>>::NEEDS))*;
 
-            // Extracted here rather than in the future, so that the extraction need not be `Send`.
+            // Here rather than in the future, as extraction need not be `Send`.
             #[allow(non_snake_case, reason = "the type parameters name the variables")]
             fn call(&self, request: Request, state: &S) -> HandlerFuture {
                 let (method, accept) = (request.method(), request.accept());
@@ -119,18 +118,17 @@ enum State {
 }
 
 impl HandlerFuture {
-    /// Returns an answer that is ready.
+    /// Returns a complete response.
     pub fn ready(response: Response) -> Self {
         Self(State::Ready(Some(response)))
     }
 
-    /// Polls a future once, without a waker; if it is pending, it continues when the answer is
-    /// polled.
+    /// Polls a future once, without a waker; if pending, it continues when the response is polled.
     pub fn begin<F: Future<Output = Response> + Send + 'static>(future: F) -> Self {
         Self::begin_in(TypeId::of::<F>(), || Box::pin(None::<F>), &mut Some(future))
     }
 
-    /// Type-erased, so that it is compiled once and not per handler.
+    /// Type-erased, to be compiled once rather than per handler.
     fn begin_in(kind: TypeId, new: fn() -> FutureSlot, future: &mut dyn Any) -> Self {
         let mut slot = FutureSlots::take(kind).unwrap_or_else(new);
         slot.as_mut().put(future);
@@ -190,8 +188,7 @@ impl<F: Future<Output = Response> + 'static> Runs for Option<F> {
     }
 }
 
-/// Empty slots left by futures on this thread, at most one per type. Often used types move to the
-/// front.
+/// Empty slots of this thread's futures, at most one per type. Often used types move to the front.
 #[derive(Default)]
 struct FutureSlots(Vec<(TypeId, Option<FutureSlot>)>);
 
@@ -208,7 +205,7 @@ impl FutureSlots {
     }
 
     fn give_back(kind: TypeId, slot: FutureSlot) {
-        // Thread-local storage may be destroyed already.
+        // Thread-local storage may be gone.
         let _ = SLOTS.try_with(|slots| {
             let Ok(mut slots) = slots.try_borrow_mut() else { return };
             match slots.of(kind) {
@@ -218,7 +215,7 @@ impl FutureSlots {
         });
     }
 
-    /// Finds the slot of a type, and moves it one step to the front.
+    /// Also moves the slot one step to the front.
     fn of(&mut self, kind: TypeId) -> Option<&mut Option<FutureSlot>> {
         let Self(slots) = self;
         let found = slots.iter().position(|(of, _)| *of == kind)?;

@@ -1,11 +1,11 @@
-//! [`Notifier`]: notifies observers of a resource of changes (RFC 7641).
+//! [`Notifier`]: notifies observers (RFC 7641).
 
 use std::sync::Arc;
 
 use super::Response;
 use crate::driver::{Changes, Observable};
 
-/// Notifies the observers of a resource of changes (RFC 7641).
+/// Notifies a resource's observers of changes (RFC 7641).
 /// [`observed_by`](super::Resource::observed_by) makes a [`Resource`](super::Resource) observable;
 /// the code that changes it keeps a clone of the notifier, for example in the router's state.
 ///
@@ -38,14 +38,14 @@ use crate::driver::{Changes, Observable};
 /// payload. Its response is encoded once, and sent to each observer when congestion control
 /// permits; a slow observer skips outdated states. Changes while the handler runs cause one more
 /// run. Clients of one prefix hold at most half of [`Limits::topics`](crate::Limits::topics);
-/// registrations beyond are answered without Observe.
+/// further registrations are answered without Observe.
 ///
-/// For the handler, [`Peer`](super::Peer) is one of the observers; conditions and ETags are
-/// omitted. There is no [`Identity`](crate::security::Identity): authorization happens at
-/// registration, and [`Request::is_for_observers`](super::Request::is_for_observers) identifies
-/// such a run. An error response is the last notification.
+/// The handler's [`Peer`](super::Peer) is one of the observers, without conditions, ETags and
+/// [`Identity`](crate::security::Identity): authorization happens at registration, and
+/// [`Request::is_for_observers`](super::Request::is_for_observers) identifies such a run. An error
+/// response is the last notification.
 ///
-/// The methods return at once, and may be called from anywhere, including handlers of the resource.
+/// The methods return at once, and may be called anywhere, including handlers of the resource.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier(Arc<Observable<Response>>);
 
@@ -56,25 +56,25 @@ impl Notifier {
         Self::default()
     }
 
-    /// Reports a change: the handlers run, and their responses are sent to all observers.
+    /// Reports a change: the handlers run, and all observers receive their responses.
     pub fn notify(&self) {
         self.0.change(Changes::call_for_all);
     }
 
-    /// Reports a change of the resource at this path, for a notifier of a route with captures. The
-    /// path is written as in a URI: percent-encoded, without a query.
+    /// Reports a change at this path, for a route with captures. The path is percent-encoded,
+    /// without a query.
     pub fn notify_path(&self, path: &str) {
         self.0.change(|changes| changes.call_for(path));
     }
 
-    /// Sends this response to all observers, whatever their request, without running a handler. An
-    /// error ends the observations.
+    /// Sends this response to all observers, whatever their request, instead of running a handler.
+    /// An error ends the observations.
     pub fn send(&self, response: Response) {
         self.0.change(|changes| changes.send(response.clone()));
     }
 
-    /// Forgets all observers without notifying them, as a restart would. They may register again
-    /// when nothing arrives for longer than the last Max-Age.
+    /// Forgets all observers without a message, as a restart would. They may register again when
+    /// nothing arrives for longer than the last Max-Age.
     pub fn dismiss(&self) {
         self.0.change(Changes::dismiss);
     }

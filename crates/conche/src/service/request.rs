@@ -1,4 +1,4 @@
-//! [`Request`]: a request as a handler receives it.
+//! [`Request`]: a request for a handler.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use super::routing::{Captured, Captures};
 use crate::address::Address;
 use crate::driver::ServiceRequest;
 
-/// A received request with its whole payload.
+/// A request with its whole payload.
 #[derive(Clone)]
 pub struct Request {
     peer: SocketAddr,
@@ -31,16 +31,16 @@ impl Request {
         Self { peer, message, captures: Captures::new(), extensions: Vec::new(), notification: false }
     }
 
-    /// Builds a request with these options and this payload, for tests of a
-    /// [`Router`](super::Router). `None` if the code is not a method.
+    /// Builds a request for tests of a [`Router`](super::Router). `None` if the code is not a
+    /// method.
     #[must_use]
     pub fn from_body(peer: SocketAddr, method: Code, body: &Body) -> Option<Self> {
         let message = OwnedMessage::encode(Type::Confirmable, method, MessageId(0), &Token::EMPTY, body);
         Some(Self::new(peer, message.filter(|_| method.is_request())?))
     }
 
-    /// Whether a [`Notifier`](super::Notifier) makes this request for all observers of the
-    /// resource, whose registrations were accepted, rather than one client.
+    /// Whether a [`Notifier`](super::Notifier) makes this request for all observers, whose
+    /// registrations were accepted.
     #[must_use]
     pub fn is_for_observers(&self) -> bool {
         self.notification
@@ -70,7 +70,7 @@ impl Request {
         self.message.payload()
     }
 
-    /// Returns the payload without copying; it keeps the whole message in memory.
+    /// Returns the payload without copying; this keeps the whole message in memory.
     #[must_use]
     pub fn into_payload(self) -> Bytes {
         self.message.payload_bytes()
@@ -82,7 +82,7 @@ impl Request {
         self.format(OptionNumber::CONTENT_FORMAT)
     }
 
-    /// Returns the Accept option: the wanted Content-Format of the response.
+    /// Returns the Accept option: the wanted Content-Format.
     #[must_use]
     pub fn accept(&self) -> Option<ContentFormat> {
         self.format(OptionNumber::ACCEPT)
@@ -92,7 +92,7 @@ impl Request {
         self.message.uint(number).and_then(|format| u16::try_from(format).ok()).map(ContentFormat)
     }
 
-    /// Returns the query arguments, in order. Bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the query arguments, in order, with U+FFFD for invalid UTF-8.
     pub fn queries(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.message.uri_queries()
     }
@@ -112,8 +112,8 @@ impl Request {
         self.extensions.iter().rev().find_map(|extension| extension.downcast_ref())
     }
 
-    /// Attaches a value for inner layers and the handler, which take it with
-    /// [`Extension`](super::Extension). It hides an earlier value of the same type.
+    /// Attaches a value for inner layers and the handler, extracted by
+    /// [`Extension`](super::Extension). It hides an earlier value of its type.
     pub fn extend(&mut self, value: impl Any + Send + Sync) {
         self.extensions.push(Arc::new(value));
     }
@@ -155,8 +155,8 @@ impl<'a> Capture<'a> {
         values.map(|value| std::str::from_utf8(value).unwrap_or_default())
     }
 
-    /// Returns the value as one text: for `{name}` unchanged; for `{*name}` the segments joined by
-    /// slashes, with slashes and percent signs inside a segment percent-encoded.
+    /// Returns the value as one text: for `{*name}`, the segments joined by slashes, with slashes
+    /// and percent signs inside a segment percent-encoded.
     #[must_use]
     pub fn text(self) -> Cow<'a, str> {
         let mut segments = self.segments();

@@ -1,4 +1,4 @@
-//! [`Response`]: a handler's response, and [`IntoResponse`]: results that become one.
+//! [`Response`], and [`IntoResponse`] for handler results.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -32,14 +32,13 @@ pub struct Response {
     code: Code,
     format: Option<ContentFormat>,
     payload: Bytes,
-    /// All other options. Boxed, as most responses have none, so that a response is small as an
-    /// error.
+    /// All other options. Boxed, as few responses have any and errors should be small.
     options: Option<Box<BodyBuilder>>,
     reliability: Option<Reliability>,
     stream: Option<Arc<Made>>,
 }
 
-/// Among clones of a response, the first one sent takes the stream.
+/// The first of a response's clones to be sent takes the stream.
 #[derive(Debug)]
 struct Made {
     source: Mutex<Option<Source>>,
@@ -68,7 +67,7 @@ impl Response {
         Self { code, ..self }
     }
 
-    /// Sets UTF-8 text as payload, with its Content-Format.
+    /// Sets a UTF-8 text as payload, with its Content-Format.
     pub fn text(self, payload: impl Into<String>) -> Self {
         self.payload(ContentFormat::TEXT_PLAIN, payload.into())
     }
@@ -78,8 +77,8 @@ impl Response {
         Self { format: Some(format), payload: payload.into(), stream: None, ..self }
     }
 
-    /// Sets a streamed payload of any size: see [`body`](crate::body). `size` is its exact or
-    /// approximate number of bytes, if known, sent to clients as Size2 (RFC 7959 §4).
+    /// Sets a streamed payload of any size: see [`body`](crate::body). `size`, its exact or
+    /// approximate number of bytes, is sent as Size2 (RFC 7959 §4).
     ///
     /// ```
     /// use conche::server::{Response, Router, get};
@@ -93,12 +92,11 @@ impl Response {
     /// let router: Router = Router::new().route("/noise", get(noise));
     /// ```
     ///
-    /// The client must request the blocks in order, as clients do; the last one may be repeated. A
-    /// transfer without a request for 247 s is dropped, as is one that the same client starts
-    /// again. With an [`etag`](Self::etag), two concurrent transfers of one client are the same;
-    /// without one the second replaces the first, which the client detects. A stream error becomes
-    /// a 5.00 in place of a block. Observed resources and multicast requests cannot be streamed:
-    /// they get 5.00.
+    /// Clients must request the blocks in order; the last one may be repeated. A transfer without a
+    /// request for 247 s is dropped, as is one that the same client starts again. Two concurrent
+    /// transfers of one client with an [`etag`](Self::etag) are the same; without one the second
+    /// replaces the first, which the client detects. A stream error becomes a 5.00 in place of a
+    /// block. Observed resources and multicast requests cannot be streamed: they get 5.00.
     pub fn stream<S, E>(self, format: ContentFormat, size: Option<u32>, payload: S) -> Self
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -129,8 +127,8 @@ impl Response {
         Self { code: Code::VALID, format: None, payload: Bytes::new(), stream: None, ..self }
     }
 
-    /// Adds an ETag: 1 to 8 bytes that identify this representation (RFC 7252 §5.10.6). If the
-    /// client has it already, the router sends 2.03 without the payload.
+    /// Adds an ETag: 1 to 8 bytes that identify this representation (RFC 7252 §5.10.6). For a
+    /// client that has it, the router sends 2.03 without the payload.
     pub fn etag(self, tag: &[u8]) -> Self {
         self.option(OptionNumber::ETAG, tag)
     }
@@ -140,7 +138,7 @@ impl Response {
         self.uint(OptionNumber::MAX_AGE, u32::try_from(age.as_secs()).unwrap_or(u32::MAX))
     }
 
-    /// Sets the location of the created resource, as an absolute path (RFC 7252 §5.10.7).
+    /// Sets the created resource's location, an absolute path (RFC 7252 §5.10.7).
     pub fn location(self, path: &str) -> Self {
         let segments = path.strip_prefix('/').unwrap_or(path).split('/');
         segments.fold(self, |response, segment| response.option(OptionNumber::LOCATION_PATH, segment.as_bytes()))
@@ -162,12 +160,12 @@ impl Response {
         self
     }
 
-    /// Sets the reliability of a separate response; by default that of the request.
+    /// Sets the reliability of a separate response, by default the request's.
     pub fn reliability(self, reliability: Reliability) -> Self {
         Self { reliability: Some(reliability), ..self }
     }
 
-    /// 4.06 for a representation in another format than `accept` (RFC 7252 §5.10.4).
+    /// 4.06 for another format than `accept` (RFC 7252 §5.10.4).
     pub(super) fn accepted_as(self, accept: ContentFormat) -> Self {
         match self.format {
             Some(format) if self.code == Code::CONTENT && format != accept => Self::diagnostic(
@@ -178,7 +176,7 @@ impl Response {
         }
     }
 
-    /// A text becomes a diagnostic payload, without Content-Format.
+    /// A text becomes a diagnostic payload.
     fn into_error(self, code: Code) -> Self {
         let format = self.format.filter(|format| *format != ContentFormat::TEXT_PLAIN);
         Self { code, format, ..self }
@@ -222,10 +220,9 @@ impl ServiceResponse for Response {
     }
 }
 
-/// A result of a handler.
+/// A handler's result.
 ///
-/// Results without a code get one by method: 2.05 for GET and FETCH, 2.02 for DELETE, 2.04 for
-/// others.
+/// Without an explicit code: 2.05 for GET and FETCH, 2.02 for DELETE, 2.04 for others.
 pub trait IntoResponse {
     /// Returns the response to a request with this method.
     fn into_response(self, method: Code) -> Response;
@@ -259,21 +256,21 @@ impl IntoResponse for Code {
     }
 }
 
-/// Success, with a text.
+/// Success, with a text payload.
 impl IntoResponse for &'static str {
     fn into_response(self, method: Code) -> Response {
         success(method).payload(ContentFormat::TEXT_PLAIN, self)
     }
 }
 
-/// Success, with a text.
+/// Success, with a text payload.
 impl IntoResponse for String {
     fn into_response(self, method: Code) -> Response {
         success(method).text(self)
     }
 }
 
-/// Success, with a text.
+/// Success, with a text payload.
 impl IntoResponse for Cow<'_, str> {
     fn into_response(self, method: Code) -> Response {
         success(method).text(self)
@@ -308,7 +305,7 @@ impl<T: Into<Bytes>> IntoResponse for (ContentFormat, T) {
     }
 }
 
-/// The second's response, with the code of the first. An error's text is a diagnostic payload.
+/// The second's response with the code of the first. An error's text becomes a diagnostic payload.
 impl<T: IntoResponse> IntoResponse for (Code, T) {
     fn into_response(self, method: Code) -> Response {
         let response = self.1.into_response(method);
@@ -327,7 +324,6 @@ impl<T: IntoResponse> IntoResponse for Option<T> {
     }
 }
 
-/// The value's response or the error's.
 impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     fn into_response(self, method: Code) -> Response {
         match self {
@@ -337,7 +333,7 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     }
 }
 
-/// Uses the problem's code, or 5.00 if it has none or that is not an error.
+/// The problem's code, or 5.00 without one or if it is not an error.
 impl IntoResponse for Problem {
     fn into_response(self, _method: Code) -> Response {
         let code = self.response_code.filter(|code| code.is_client_error() || code.is_server_error());

@@ -1,4 +1,4 @@
-//! [`Cbor`]: CBOR as argument and as result (RFC 8949).
+//! [`Cbor`]: CBOR as argument and result (RFC 8949).
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ use crate::service::{IntoResponse, Request, Response};
 
 /// A value encoded as CBOR, Content-Format 60.
 ///
-/// As an argument: another Content-Format is answered with 4.15; invalid CBOR, or CBOR that is not
-/// a `T`, with 4.00 and the position. As a result: 2.05 or 2.04, by method; 4.06 if the client does
-/// not accept CBOR; 5.00 and a log line if encoding fails.
+/// As an argument: 4.15 for another Content-Format; 4.00 with the position if the payload is not
+/// CBOR of a `T`. As a result: 2.05 or 2.04, by method; 4.06 if the client does not accept CBOR;
+/// 5.00 and a log line if encoding fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cbor<T>(pub T);
 

@@ -1,4 +1,4 @@
-//! The options If-Match and If-None-Match as a handler argument.
+//! If-Match and If-None-Match as a handler argument.
 
 use std::convert::Infallible;
 
@@ -7,11 +7,11 @@ use conche_proto::codec::{Code, OptionNumber};
 use super::{FromRequestParts, Rejection, Requirements};
 use crate::service::Request;
 
-/// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with the request's effect.
+/// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with its effect.
 ///
-/// The router compares conditions of GET and FETCH with the response: with its ETag, and with 4.04
-/// for a missing resource. Handlers of other methods must take this argument; without it,
-/// conditional requests are answered with 4.02.
+/// For GET and FETCH, the router checks them against the response: its ETag, or 4.04 for a missing
+/// resource. Handlers of other methods must take this argument; without it, conditional requests
+/// are answered with 4.02.
 ///
 /// ```
 /// use conche::server::extract::Rejection;
@@ -47,8 +47,8 @@ impl Conditions {
         self.if_none_match || !self.if_match.is_empty()
     }
 
-    /// Checks the conditions for a resource with this ETag, or `None` if it does not exist. Pass an
-    /// empty ETag for one that exists without an ETag.
+    /// Checks the conditions for a resource with this ETag, empty if it has none, or `None` if the
+    /// resource does not exist.
     ///
     /// # Errors
     /// 4.12 if a condition does not hold.

@@ -1,4 +1,4 @@
-//! [`Json`]: JSON as argument and as result (RFC 8259).
+//! [`Json`]: JSON as argument and result (RFC 8259).
 
 use conche_proto::codec::{Code, ContentFormat};
 use serde::Serialize;
@@ -11,9 +11,9 @@ use crate::service::{IntoResponse, Request, Response};
 
 /// A value encoded as JSON, Content-Format 50.
 ///
-/// As an argument: another Content-Format is answered with 4.15; invalid JSON, or JSON that is not
-/// a `T`, with 4.00 and the position. As a result: 2.05 or 2.04, by method; 4.06 if the client does
-/// not accept JSON; 5.00 and a log line if encoding fails.
+/// As an argument: 4.15 for another Content-Format; 4.00 with the position if the payload is not
+/// JSON of a `T`. As a result: 2.05 or 2.04, by method; 4.06 if the client does not accept JSON;
+/// 5.00 and a log line if encoding fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 

@@ -1,4 +1,4 @@
-//! The payload as an argument: [`Payload`], [`Text`] and [`BodyStream`].
+//! [`Payload`], [`Text`] and [`BodyStream`].
 
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::{FromRequest, Rejection, Requirements};
 use crate::driver::Inlet;
 use crate::service::{IntoResponse, Request, Response};
 
-/// The payload's bytes, of any Content-Format, without copying.
+/// The payload, of any Content-Format, without copying.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload(pub Bytes);
 
@@ -24,7 +24,7 @@ impl<S> FromRequest<S> for Payload {
     }
 }
 
-/// The payload's bytes, like [`Payload`].
+/// Like [`Payload`].
 impl<S> FromRequest<S> for Bytes {
     type Rejection = Infallible;
 
@@ -49,7 +49,7 @@ impl<S> FromRequest<S> for Text {
     }
 }
 
-/// The payload as text, like [`Text`].
+/// Like [`Text`].
 impl<S> FromRequest<S> for String {
     type Rejection = Rejection;
 
@@ -69,7 +69,7 @@ pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str
     }
 }
 
-/// The payload as a stream of any size: the handler runs as soon as the first block has arrived.
+/// The payload as a stream of any size; the handler runs once the first block has arrived.
 ///
 /// ```
 /// use conche::Code;
@@ -87,18 +87,18 @@ pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str
 /// let router: Router = Router::new().route("/log", post(count));
 /// ```
 ///
-/// A block is acknowledged with 2.31 once [`chunk`](Self::chunk) has yielded it, so the client
-/// sends no faster than the handler reads. If the handler takes long, the client gets an Empty ACK
-/// and waits, for 247 s if it follows EXCHANGE_LIFETIME. A response ends the transfer at any time.
+/// A block is acknowledged with 2.31 once [`chunk`](Self::chunk) yields it, so the client sends no
+/// faster than the handler reads. A slow handler makes the client wait, after an Empty ACK, for 247
+/// s if it follows EXCHANGE_LIFETIME. A response ends the transfer at any time.
 ///
-/// - A transfer that the client abandons ends with [`BodyError::Ended`], after 247 s without a
+/// - A transfer that the client abandons ends with [`BodyError::Ended`] after 247 s without a
 ///   block.
-/// - [`body_limit`](crate::server::ServerBuilder::body_limit) and
-///   [`max_payload`](crate::server::Router::max_payload) do not apply to the whole payload: the
-///   handler must check its size and answer 4.13.
-/// - A payload that fits into one message, or was sent with Q-Block (RFC 9177), is one chunk.
-/// - A client has at most [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer)
-///   transfers in progress; further ones get 5.03.
+/// - The handler must check the size and answer 4.13:
+///   [`body_limit`](crate::server::ServerBuilder::body_limit) and
+///   [`max_payload`](crate::server::Router::max_payload) do not apply to the whole payload.
+/// - A payload of one message, or sent with Q-Block (RFC 9177), is one chunk.
+/// - Beyond [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer) transfers in
+///   progress, a client gets 5.03.
 #[derive(Debug)]
 pub struct BodyStream {
     here: Option<Bytes>,
@@ -160,8 +160,7 @@ impl BodyStream {
         }
     }
 
-    /// Returns the size of the whole payload in bytes, if the client sends Size1 (RFC 7959 §4),
-    /// which may be an estimate.
+    /// Returns the whole payload's size in bytes by Size1 (RFC 7959 §4), which may be an estimate.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.size

@@ -1,4 +1,4 @@
-//! Arguments from the URI: [`Path`], the captures of the route, and [`Query`].
+//! [`Path`], the captures of the route, and [`Query`].
 
 #[cfg(feature = "serde")]
 mod de;
@@ -17,8 +17,8 @@ use crate::service::Request;
 use crate::service::request::Capture;
 
 /// The parsed values of the route's `{…}` segments: `Path<T>` for one, `Path<(A, B)>` for several,
-/// in order. A value that does not parse is answered with 4.04. The server does not start if the
-/// number differs from the route's.
+/// in order. Malformed values are answered with 4.04. The number must be the route's, or the server
+/// fails to start.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
@@ -42,13 +42,12 @@ use crate::service::request::Capture;
 ///     .route("/files/{*path}", get(file));
 /// ```
 ///
-/// A segment may contain a slash, which the client encodes as `%2F`. In the `String` of a `{*…}`,
-/// such a slash stays encoded, and a percent sign becomes `%25`; the segments of a `Vec` are
-/// decoded.
+/// A segment may contain a slash, encoded as `%2F` by the client. In the `String` of a `{*…}` it
+/// stays encoded, and a percent sign becomes `%25`; the segments of a `Vec` are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path<T>(pub T);
 
-/// A type for one capture: any [`FromStr`], or a `Vec` of such values with one per segment.
+/// A type for one capture: any [`FromStr`], or a `Vec` of them with one per segment.
 pub trait FromCapture<M>: Sized {
     /// Parses a capture; `None` if it is malformed.
     fn from_capture(capture: Capture<'_>) -> Option<Self>;
@@ -73,7 +72,7 @@ fn value<T: FromCapture<M>, M>(capture: Capture<'_>) -> Result<T, Rejection> {
     })
 }
 
-/// The router has checked that their number is `N`, unless a layer created the request.
+/// The router has checked their number `N`, unless a layer created the request.
 fn captures<const N: usize>(request: &Request) -> Result<[Capture<'_>; N], Rejection> {
     let mut captures = request.captures();
     let there = captures.len();
@@ -134,9 +133,8 @@ several! { 6: A MA B MB C MC D MD E ME F MF }
 several! { 7: A MA B MB C MC D MD E ME F MF G MG }
 several! { 8: A MA B MB C MC D MD E ME F MF G MG H MH }
 
-/// The query arguments: accessed by key, or with the feature `serde` as a struct. Arguments that do
-/// not fit the struct are answered with 4.00 and a text that names the missing or malformed
-/// argument.
+/// The query arguments, by key, or as a struct with the feature `serde`. Arguments that do not fit
+/// the struct are answered with 4.00 and a text that names the missing or malformed one.
 ///
 /// ```
 /// use conche::server::extract::Rejection;
@@ -163,7 +161,7 @@ several! { 8: A MA B MB C MC D MD E ME F MF G MG H MH }
 /// # }
 /// ```
 ///
-/// In a struct, a repeated argument is a `Vec`, and a bare `key` is a `bool` that is true.
+/// In a struct, a repeated argument is a `Vec`, and a bare `key` a `bool` that is true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Query<T = Arguments>(pub T);
 
@@ -175,7 +173,7 @@ impl<T> Deref for Query<T> {
     }
 }
 
-/// The arguments of a query, each `key=value` or a bare `key`, in order.
+/// Query arguments, each `key=value` or a bare `key`, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     /// All arguments, concatenated.

@@ -1,4 +1,4 @@
-//! [`Pattern`]: the path of a route, and [`Node`]: the tree of patterns that a lookup walks.
+//! [`Pattern`], the path of a route, and [`Node`], the lookup tree of patterns.
 
 use smallvec::SmallVec;
 
@@ -80,7 +80,6 @@ impl Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Captured {
     pub(in crate::service) first: usize,
-    /// Whether all remaining segments are captured.
     pub(in crate::service) rest: bool,
 }
 
@@ -118,7 +117,7 @@ impl Node {
     }
 
     /// At each segment literals precede captures, and these the rest. The search is no deeper than
-    /// the routes, and visits no node twice, regardless of the path's length.
+    /// the routes and visits no node twice, whatever the path's length.
     pub(super) fn find(&self, path: &[&[u8]], captures: &mut Captures) -> Option<usize> {
         self.find_from(0, path, captures)
     }
@@ -144,7 +143,7 @@ impl Node {
     }
 }
 
-/// Captured values must be UTF-8; other paths match no resource.
+/// Other captured values match no resource.
 fn is_text(segment: &[u8]) -> bool {
     std::str::from_utf8(segment).is_ok()
 }

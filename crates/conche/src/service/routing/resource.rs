@@ -1,5 +1,4 @@
-//! [`Resource`]: handlers by method, and the [`Link`] that lists it in `/.well-known/core`
-//! (RFC 6690 §4).
+//! [`Resource`], and the [`Link`] that lists it in `/.well-known/core` (RFC 6690 §4).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +13,7 @@ use super::{RequestService, Route, RouteError};
 use crate::service::Notifier;
 use crate::service::handler::Handler;
 
-/// The handlers of a path, by method.
+/// Handlers by method.
 ///
 /// ```
 /// use conche::ContentFormat;
@@ -29,12 +28,11 @@ use crate::service::handler::Handler;
 /// );
 /// ```
 ///
-/// `S` is the state that its handlers still lack; see
-/// [`Router::with_state`](super::Router::with_state).
+/// `S` is the state that its handlers lack; see [`Router::with_state`](super::Router::with_state).
 #[must_use]
 pub struct Resource<S = ()> {
     methods: Vec<(Code, ErasedHandler<S>)>,
-    /// Layered 4.05 response to other methods, if there are layers.
+    /// Layered 4.05 response to other methods.
     others: Option<ErasedHandler<S>>,
     attributes: Attributes,
     hidden: bool,
@@ -79,11 +77,9 @@ impl<S: Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// Wraps all handlers added so far, and the 4.05 to other methods, in a layer. Layers added
-    /// later are outer.
-    ///
-    /// Each handler is wrapped separately: a concurrency limit applies per method, unless the layer
-    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does.
+    /// Wraps all handlers added so far, and the 4.05, in a layer, as
+    /// [`Router::layer`](super::Router::layer) does. A concurrency limit therefore applies per
+    /// method, unless the layer shares it.
     pub fn layer<L>(self, layer: L) -> Self
     where
         L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
@@ -127,25 +123,25 @@ impl<S> Resource<S> {
         self.attribute("if", description)
     }
 
-    /// Adds to `ct`: an available Content-Format (RFC 7252 §7.2.1).
+    /// Adds to `ct`: a Content-Format (RFC 7252 §7.2.1).
     pub fn format(self, format: ContentFormat) -> Self {
         self.attribute("ct", &format.0.to_string())
     }
 
-    /// Sets `sz`: the approximate size of the representation in bytes (RFC 6690 §3.3).
+    /// Sets `sz`: the approximate size in bytes (RFC 6690 §3.3).
     pub fn size(self, bytes: u32) -> Self {
         self.attribute("sz", &bytes.to_string())
     }
 
-    /// Adds a link attribute. Repeated attributes are joined into one list, separated by spaces. A
-    /// name that is not a `parmname` (RFC 6690 §2) keeps the server from starting.
+    /// Adds a link attribute. Repeated ones are joined by spaces. A name that is not a `parmname`
+    /// (RFC 6690 §2) keeps the server from starting.
     pub fn attribute(mut self, name: &str, value: &str) -> Self {
         self.attributes.add(name, value);
         self
     }
 
-    /// Lets clients observe the resource with GET and FETCH (RFC 7641), with changes reported by
-    /// this notifier. Sets `obs` (§6).
+    /// Makes the resource observable with GET and FETCH (RFC 7641); this notifier reports changes.
+    /// Sets `obs` (§6).
     pub fn observed_by(self, notifier: &Notifier) -> Self {
         let listed = if self.notifier.is_some() { self } else { self.attribute("obs", "") };
         Self { notifier: Some(notifier.clone()), ..listed }
@@ -269,7 +265,7 @@ mod tests {
         Link::new(segments.iter().copied(), &attributes).expect("a legal link")
     }
 
-    /// The links of RFC 6690 §5 that are local to the server.
+    /// RFC 6690 §5, local links only.
     fn links() -> Vec<Link> {
         vec![
             link(&["sensors"], &[("ct", "40"), ("title", "Sensor Index")]),

@@ -1,5 +1,4 @@
-//! [`Route`]: a handler as a `tower` service, which layers wrap, and [`ErasedHandler`]: a handler
-//! before and after its state is known.
+//! [`Route`], a handler as a `tower` service, and [`ErasedHandler`].
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,9 +15,7 @@ use crate::service::extract::Requirements;
 use crate::service::handler::Handler;
 use crate::service::{HandlerFuture, IntoResponse, Request, Response};
 
-/// A handler as a [`Service`], with its arguments and layers erased.
-/// [`Router::layer`](super::Router::layer) and [`Resource::layer`](super::Resource::layer) pass it
-/// to layers.
+/// A handler as a [`Service`] for layers, with its arguments and inner layers erased.
 #[derive(Clone)]
 pub struct Route(Arc<dyn Fn(Request) -> HandlerFuture + Send + Sync>);
 
@@ -27,7 +24,7 @@ impl Route {
         Self(Arc::new(answer))
     }
 
-    /// Makes a route from a service, which is cloned for each request.
+    /// Makes a route from a service, which is cloned per request.
     pub fn from_service(service: impl RequestService) -> Self {
         Self::handling(service, |error| -> Response { match error.into() {} })
     }
@@ -89,7 +86,7 @@ impl fmt::Debug for Route {
     }
 }
 
-/// An infallible service of requests that can be cloned and sent, as layers must return.
+/// An infallible service of requests that is `Clone` and `Send`, as layers must return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot answer requests",
     note = "it must be a `Clone + Send + Sync + 'static` service of `conche::server::Request` that does not fail; \
@@ -115,15 +112,14 @@ impl<T> RequestService for T where
 
 /// The future of a [`Route`]'s response.
 ///
-/// Nothing runs before it is polled, so a layer's span or task-local value covers the whole
-/// handler.
+/// Nothing runs before it is polled, so a layer's span or task-local value covers the handler.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct RouteFuture(Progress);
 
 #[derive(Debug)]
 enum Progress {
-    /// The request is `None` once the handler has started.
+    /// `None` once the handler has started.
     Called(Route, Option<Request>),
     Answering(HandlerFuture),
 }
@@ -143,7 +139,7 @@ impl Future for RouteFuture {
     }
 }
 
-/// Its argument types are erased.
+/// A handler before or after its state is known.
 pub(super) struct ErasedHandler<S> {
     needs: Requirements,
     route: StatefulRoute<S>,
@@ -199,8 +195,8 @@ impl<S> ErasedHandler<S> {
         self.needs
     }
 
-    /// 4.02 for a condition that the handler would not check before it has an effect: an
-    /// unrecognised critical option (RFC 7252 §5.4.1).
+    /// 4.02 for a condition that the handler would not check: an unrecognised critical option (RFC
+    /// 7252 §5.4.1).
     pub(super) fn refusal(&self, request: &Request) -> Option<Response> {
         if self.needs.has_conditions() || request.method().is_safe() {
             return None;
@@ -216,7 +212,7 @@ impl ErasedHandler<()> {
     pub(super) fn call(&self, request: Request) -> HandlerFuture {
         match &self.route {
             StatefulRoute::Ready(route) => route.answer(request),
-            // Not reached: a server provides the state before it starts.
+            // Unreachable: a server provides the state before it starts.
             StatefulRoute::NeedsState(make) => make(&Arc::new(())).answer(request),
         }
     }
