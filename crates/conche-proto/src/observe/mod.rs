@@ -9,5 +9,5 @@ pub use observers::{ObserverEnd, ObserverId};
 pub(crate) use subscriptions::{InSets, Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};
 
-/// The value of the Observe option that deregisters an observer.
+/// Observe value that deregisters an observer.
 pub(crate) const DEREGISTER: u32 = 1;

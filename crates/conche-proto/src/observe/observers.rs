@@ -1,8 +1,8 @@
 //! [`Observers`]: the clients that observe resources of this endpoint (RFC 7641 §4).
 //!
-//! An observer has at most one notification in progress, which a newer state supersedes or follows.
 //! A change has constant cost: it increments the topic's version, and each observer stores the
-//! version that it was sent. Skipped states are not queued.
+//! version last sent to it. An observer has at most one notification in progress; skipped states
+//! are not queued.
 //!
 //! Bounded in total, per peer, and per group of sources by its [share](crate::shares).
 
@@ -42,10 +42,10 @@ pub enum ObserverEnd {
     Deregistered,
     /// The client registered again with the same token (RFC 7641 §4.1).
     Replaced,
-    /// Evicted for another client, without a [proof](ObserverChecks) of presence.
+    /// Evicted for another client before a [proof](ObserverChecks) of presence.
     Displaced,
-    /// The client was sent 4.06: the state has another Content-Format than the first response (RFC
-    /// 7641 §4.2).
+    /// The client received 4.06: the Content-Format differs from the first response (RFC 7641
+    /// §4.2).
     FormatChanged,
     /// A notification was rejected or not delivered (RFC 7641 §4.5).
     Failed(Failure),
@@ -77,7 +77,6 @@ pub(crate) struct Registration {
     pub(crate) group: Group,
     pub(crate) host: Group,
     pub(crate) topic: u64,
-    /// The peer receives at its address.
     pub(crate) proven: bool,
     pub(crate) measured: bool,
     pub(crate) request: RequestId,
@@ -91,15 +90,13 @@ pub(crate) struct Notification {
     pub(crate) group: Group,
     pub(crate) asked: Asked,
     pub(crate) security: Security,
-    /// The whole state, of any size.
     pub(crate) content: Content,
     pub(crate) reliability: Reliability,
 }
 
-/// An observer takes at most 120 bytes and its key: peer, token and local address.
+/// Bounds an observer to 120 bytes plus its key.
 const _: () = assert!(Observers::BYTES <= 120 + size_of::<Place>());
 
-/// All observers of this endpoint's resources.
 #[derive(Debug)]
 pub(crate) struct Observers {
     pub(super) slots: Arena<Observer, ObserverIndex>,
@@ -108,23 +105,22 @@ pub(crate) struct Observers {
     by_peer: Index<WatcherIndex>,
     pub(super) topics: Arena<Topic, TopicIndex>,
     pub(super) by_name: Index<TopicIndex>,
-    /// Topics whose observers are being visited, in turn.
+    /// Topics with observers still to visit, in turn.
     pub(super) walking: List<Walking, TopicIndex>,
-    /// Timers for the newest state of each topic to settle.
+    /// Timers until each topic's newest state settles.
     pub(super) settling: Timers<TopicIndex>,
     shares: Shares,
     hosts: Shares,
-    /// Topics opened, and bytes of states, per group.
+    /// Opened topics and bytes of states, per group.
     topic_shares: Shares,
     state_shares: Shares,
-    /// In the order of the last proof or registration.
+    /// In order of the last proof or registration.
     unproven: List<OfPresence, ObserverIndex>,
     checked: List<OfPresence, ObserverIndex>,
     proven: List<OfPresence, ObserverIndex>,
     /// Unproven observers per group, checked or not.
     unproven_shares: Shares,
-    /// Unproven observers without a check in progress, and the number above which they are checked
-    /// at once.
+    /// Unproven observers without a check in progress, and the number that triggers checks at once.
     unproven_len: usize,
     crowded: usize,
     pub(super) checks: Option<ObserverChecks>,
@@ -132,7 +128,7 @@ pub(crate) struct Observers {
     generation: u32,
     /// Observers with an unanswered registration, by request.
     registering: BTreeMap<RequestId, ObserverIndex>,
-    /// Highest number of any ended topic.
+    /// Highest sequence number of any ended topic.
     sequence: Sequence,
 }
 
@@ -189,20 +185,18 @@ impl Observers {
         self.slots.len() == 0
     }
 
-    /// Returns the observer that this unanswered request registers.
     pub(crate) fn registered_by(&self, request: RequestId) -> Option<ObserverIndex> {
         self.registering.get(&request).copied()
     }
 
-    /// Forgets the request that registered an observer.
     pub(super) fn end_registration(&mut self, index: ObserverIndex) {
         if let Progress::Unanswered(request) = self.slots[index].progress {
             self.registering.remove(&request);
         }
     }
 
-    /// Sets the token to that of the registration's next message: response and notifications have
-    /// the token of the last one (RFC 7959 §2.5).
+    /// Replaces the token: response and notifications use the one of the registration's last
+    /// message (RFC 7959 §2.5).
     pub(crate) fn continue_registration(
         &mut self,
         index: ObserverIndex,
@@ -224,18 +218,17 @@ impl Observers {
         self.by_place.insert(hash, index);
     }
 
-    /// Returns the number of observers of a topic, and one of them.
+    /// Returns a topic's number of observers, and one of them.
     pub(crate) fn of_topic(&self, name: u64) -> (usize, Option<ObserverIndex>) {
         let topic = self.by_name.peek(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name);
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
 
-    /// Returns `true` if the group may have another observer with this token.
+    /// Returns `true` if the group has room for an observer with this token.
     pub(crate) fn group_has_room(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, token.places(), capacity)
     }
 
-    /// Returns `true` if the limits of peer, host and topics allow the registration.
     pub(crate) fn peer_host_and_topic_have_room(&mut self, registration: &Registration, limits: &Limits) -> bool {
         let &Registration { ref place, group, host, topic, .. } = registration;
         let of_peer = self.watcher(place.peer).map_or(0, |watcher| self.watchers[watcher].len as usize);
@@ -244,13 +237,13 @@ impl Observers {
             && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
     }
 
-    /// Returns `true` if the group would have room after eviction of all unproven observers.
+    /// Returns `true` if evicting all unproven observers would make room in the group's share.
     pub(crate) fn would_have_room_without_unproven(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.could_admit(group, token.places(), capacity, &self.unproven_shares)
     }
 
-    /// Returns the observer to evict first, and its group: of the oldest unproven ones, one of the
-    /// group that holds most.
+    /// Returns the observer to evict first, and its group: among the oldest unproven observers, one
+    /// of the largest group.
     pub(crate) fn displaceable(&mut self) -> Option<(ObserverIndex, Group)> {
         let checked = self.checked.first_few(&mut self.slots, CANDIDATES);
         let oldest = match checked.is_empty() {
@@ -259,12 +252,12 @@ impl Observers {
         };
         let group = |index: ObserverIndex| self.watchers[self.slots[index].watcher].group;
         let candidates = oldest.into_iter().map(|index| (index, group(index)));
-        // The oldest, if several groups hold equally many.
+        // On a tie, the oldest.
         candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
     }
 
-    /// Returns `true` if one of `other` may be evicted for `group`, which holds `besides`
-    /// elsewhere.
+    /// Returns `true` if `group`, which holds `besides` elsewhere, may evict an observer of
+    /// `other`.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
         self.unproven_shares.may_displace(group, besides, other)
     }
@@ -275,9 +268,9 @@ impl Observers {
         bytes <= self.topics[topic].bytes || self.resize(topic, bytes, Some(capacity))
     }
 
-    /// Returns the group whose share of `capacity` has room for a state of this size: the one
-    /// charged for the topic, or that of another observer. A group cannot end the observations of
-    /// others by opening a topic first and then filling its share.
+    /// Returns the group to charge for a state of this size: the charged one or, if its share of
+    /// `capacity` has no room, that of another observer. A group thus cannot end others'
+    /// observations by opening a topic first and then filling its share.
     pub(super) fn payer(&mut self, topic: TopicIndex, bytes: usize, capacity: usize) -> Option<Group> {
         let Self { topics, slots, watchers, state_shares, .. } = self;
         let &Topic { group, bytes: before, ref observers, .. } = &topics[topic];
@@ -351,7 +344,7 @@ impl Observers {
         Some(ObserverId { index: index.number(), generation: self.generation })
     }
 
-    /// Removes an observer without a notification in progress; returns its peer.
+    /// Removes an observer that has no notification in progress; returns its peer.
     pub(crate) fn remove(&mut self, index: ObserverIndex) -> u32 {
         self.end_registration(index);
         self.unlist(index);
@@ -423,7 +416,7 @@ impl Observers {
         first.into_iter().chain(again).min()
     }
 
-    /// Takes the next observer to be checked now.
+    /// Takes the next observer due for a check.
     pub(super) fn take_check(&mut self, now: Instant) -> Option<ObserverIndex> {
         let checks = self.checks?;
         let due = |list: &List<OfPresence, ObserverIndex>, after| {
@@ -435,19 +428,16 @@ impl Observers {
         Some(index)
     }
 
-    /// Returns one of the observers of a peer.
     pub(crate) fn of_peer(&mut self, peer: u32) -> Option<ObserverIndex> {
         let watcher = self.watcher(peer)?;
         self.watchers[watcher].observers.first()
     }
 
-    /// Returns the place of an existing observer.
     pub(crate) fn live(&self, id: ObserverId) -> Option<ObserverIndex> {
         let index = ObserverIndex::of(id.index);
         self.slots.get(index).filter(|observer| observer.generation == id.generation).map(|_| index)
     }
 
-    /// Returns ID, peer and topic of an observer.
     pub(crate) fn named(&self, index: ObserverIndex) -> (ObserverId, u32, u64) {
         let &Observer { generation, watcher, topic, .. } = &self.slots[index];
         (ObserverId { index: index.number(), generation }, self.watchers[watcher].peer, self.topics[topic].name)
@@ -542,8 +532,8 @@ impl Observers {
     }
 }
 
-/// Maximum number of consecutive Non-confirmable notifications: limits traffic to a forged address,
-/// and detects departed clients.
+/// Maximum run of Non-confirmable notifications: limits traffic to forged addresses, and detects
+/// departed clients.
 const NON_IN_A_ROW: u8 = 4;
 
 impl Observers {
@@ -551,18 +541,18 @@ impl Observers {
         self.slots[index].progress
     }
 
-    /// Adds the Observe option to the first response, with the number of the state at registration.
+    /// Adds Observe to the first response, with the number of the state at registration.
     pub(crate) fn first_response(&mut self, now: Instant, index: ObserverIndex, response: &Response) -> Body {
         let Response { code, body, .. } = response;
         let observer = &mut self.slots[index];
         observer.format = ContentFormat::of(*code, body);
         let topic = &mut self.topics[observer.topic];
-        // Older than a state published since the registration.
+        // A state published since the registration is newer.
         let sequence = if observer.seen == topic.version { topic.sequence.at(now) } else { topic.sequence.before() };
         body.with_uint(OptionNumber::OBSERVE, sequence)
     }
 
-    /// Records the answer to the registration, by `exchange` if not piggybacked.
+    /// Records the answer to the registration; `exchange` is `None` if piggybacked.
     pub(crate) fn answered(&mut self, index: ObserverIndex, exchange: Option<ExchangeId>) {
         self.end_registration(index);
         let observer = &mut self.slots[index];
@@ -575,26 +565,24 @@ impl Observers {
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
     }
 
-    /// Returns the notification for a state of an observed topic.
     pub(crate) fn notification(&mut self, now: Instant, name: u64, response: &Response) -> Option<Body> {
         let topic = self.topic(name)?;
-        // An error ends the observation and has no number (RFC 7641 §4.2).
+        // An error ends the observation without a number (RFC 7641 §4.2).
         Some(match response.code.is_success() {
             true => response.body.with_uint(OptionNumber::OBSERVE, self.topics[topic].sequence.next(now)),
             false => response.body.clone(),
         })
     }
 
-    /// Returns `true` if this fits as the new state of a topic. An error always fits.
+    /// Returns `true` if this fits as the topic's new state. An error always fits.
     pub(crate) fn has_room(&mut self, name: u64, response: &Response, capacity: usize) -> bool {
         let topic = self.topic(name).filter(|_| response.code.is_success());
         topic.is_none_or(|topic| self.payer(topic, response.body.len(), capacity).is_some())
     }
 
-    /// Sets the new state of a topic and starts to visit its observers.
+    /// Sets a topic's state and starts to visit its observers; returns their number.
     ///
-    /// Returns their number; `None` if the state does not fit into `state_bytes`. An error, the
-    /// last state, always fits.
+    /// `None` if the state does not fit into `state_bytes`. An error, the last state, always fits.
     pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State, state_bytes: usize) -> Option<usize> {
         let Some(index) = self.topic(name) else { return Some(0) };
         let capacity = state.content.code.is_success().then_some(state_bytes);
@@ -609,7 +597,7 @@ impl Observers {
         self.walk(index);
         self.settling.set(index, settles);
         if over {
-            // The last state is Confirmable by default, and need not settle.
+            // The last state is Confirmable by default.
             self.settling.cancel(index);
             self.topics[index].named = false;
             self.by_name.remove(index);
@@ -625,7 +613,7 @@ impl Observers {
         }
     }
 
-    /// Returns when the next state settles or observer is checked.
+    /// Returns the time of the next check or settled state.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.settling.next().into_iter().chain(self.next_check()).min()
     }
@@ -660,16 +648,15 @@ impl Observers {
         None
     }
 
-    /// Returns `true` if the newest state was not sent to the observer and can be.
+    /// Returns `true` if the observer lacks the newest state and can be notified.
     pub(crate) fn is_behind(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         let unanswered = matches!(observer.progress, Progress::Unanswered(_));
         !unanswered && !observer.over && observer.seen != self.topics[observer.topic].version
     }
 
-    /// Returns `true` if the newest state has settled, but was sent only in Non-confirmable
-    /// messages: it is repeated as a Confirmable one, for eventual consistency (RFC 7641 §1.3,
-    /// §4.5).
+    /// Returns `true` if the newest state has settled, but was sent only as NON. It is repeated as
+    /// CON for eventual consistency (RFC 7641 §1.3, §4.5).
     pub(crate) fn is_doubtful(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         let topic = &self.topics[observer.topic];
@@ -677,19 +664,18 @@ impl Observers {
         topic.settled && !observer.over && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
     }
 
-    /// Returns `true` if the observer must prove its presence, and has no message to acknowledge.
+    /// Returns `true` if the observer must prove its presence and has nothing to acknowledge.
     pub(crate) fn is_in_question(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         observer.presence == Presence::Checked && observer.progress == Progress::Idle
     }
 
-    /// Returns `true` if the observer was sent the last state.
     pub(crate) fn is_over(&self, index: ObserverIndex) -> bool {
         let topic = &self.topics[self.slots[index].topic];
         topic.is_over() && !self.is_behind(index)
     }
 
-    /// Returns `true` if the observer was sent 4.06 for another Content-Format (RFC 7641 §4.2).
+    /// Returns `true` if the observer received 4.06 (RFC 7641 §4.2).
     pub(crate) fn has_other_format(&self, index: ObserverIndex) -> bool {
         self.slots[index].over
     }
@@ -707,7 +693,7 @@ impl Observers {
             true => Content { code: Code::NOT_ACCEPTABLE, body: Body::EMPTY },
             false => content.clone(),
         };
-        // Without checks, a notification after half a day serves as one.
+        // Without checks, a notification after half a day replaces one.
         let overdue = observer.presence == Presence::Checked || now - observer.confirmed >= ObserverChecks::EVERY;
         let first = self.checks.is_some() && !observer.acknowledged;
         let doubtful = first || topic.settled || observer.unconfirmed >= NON_IN_A_ROW;
@@ -748,8 +734,8 @@ impl Observers {
         self.slots[index].progress = Progress::Idle;
     }
 
-    /// Records an acknowledgement of a notification, a first response or a ping: a proof of
-    /// presence if message IDs from the peer are trusted.
+    /// Records an acknowledged notification, first response or ping. It proves presence if message
+    /// IDs from the peer are trusted.
     pub(crate) fn acknowledged(&mut self, now: Instant, index: ObserverIndex, trusted: bool) {
         let observer = &mut self.slots[index];
         (observer.acknowledged, observer.unconfirmed) = (true, 0);
@@ -760,7 +746,6 @@ impl Observers {
         }
     }
 
-    /// Records that the notification was never sent.
     pub(crate) fn missed(&mut self, index: ObserverIndex) {
         let observer = &mut self.slots[index];
         (observer.seen, observer.over) = (observer.seen.wrapping_sub(1), false);
@@ -781,7 +766,7 @@ pub(crate) struct Observer {
     pub(super) generation: u32,
     pub(super) watcher: WatcherIndex,
     pub(super) topic: TopicIndex,
-    /// Version that was sent to the observer.
+    /// Last version sent to the observer.
     pub(super) seen: u32,
     pub(super) progress: Progress,
     pub(super) token: Token,
@@ -793,11 +778,11 @@ pub(crate) struct Observer {
     pub(super) left: Stamp,
     /// [Generation](crate::transport::ExchangeId) of a separate first response.
     pub(super) first: Option<u32>,
-    /// Content-Format of the first representation, required of all notifications (RFC 7641 §4.2).
+    /// Content-Format required of all notifications (RFC 7641 §4.2).
     pub(super) format: Option<ContentFormat>,
-    /// The last notification is 4.06 for another Content-Format.
+    /// The last notification is a 4.06.
     pub(super) over: bool,
-    /// Number of Non-confirmable notifications since the last acknowledgement.
+    /// Non-confirmable notifications since the last acknowledgement.
     pub(super) unconfirmed: u8,
     /// A notification was acknowledged, or the RTT was known at registration.
     pub(super) acknowledged: bool,
@@ -809,13 +794,11 @@ pub(crate) struct Observer {
     pub(super) of_watcher: Links,
 }
 
-/// The Content-Format of a representation, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentFormat(Option<u16>);
 
 impl ContentFormat {
-    /// `None` for a response without a representation: an error, 2.03, or an empty payload without
-    /// the option.
+    /// `None` without a representation: an error, 2.03, or an empty payload without the option.
     pub(super) fn of(code: Code, body: &Body) -> Option<Self> {
         let content = body.content(code).filter(|_| code.is_success() && code != Code::VALID)?;
         let format = content.uint(OptionNumber::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok());
@@ -828,7 +811,7 @@ impl ContentFormat {
 pub(super) enum Presence {
     /// Not proven, to be checked.
     Unproven,
-    /// A Confirmable message was sent, or will be as soon as possible.
+    /// A Confirmable message was sent or is imminent.
     Checked,
     Proven,
 }
@@ -867,11 +850,11 @@ impl Linked<OfWatcher> for Observer {
     }
 }
 
-/// Minimum and maximum time until a state has settled.
+/// Bounds of the time until a state settles.
 const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
 
-/// Allowed delay of a resource that changes whenever its Max-Age expires: clients wait 5 s before
-/// they register again (RFC 7641 §3.3.1).
+/// Allowed delay of a resource that changes at each expiry of Max-Age: clients register again after
+/// 5 s (RFC 7641 §3.3.1).
 const LATE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -893,15 +876,14 @@ pub(super) struct Topic {
     /// A visited observer moves to the end.
     pub(super) observers: List<OfTopic, ObserverIndex>,
     pub(super) len: u32,
-    /// The charged group, initially the one that opened the topic, and the charged bytes.
+    /// Charged group, initially the opener of the topic, and charged bytes.
     pub(super) group: Group,
     pub(super) bytes: usize,
-    /// The newest state is sent again to observers that may have missed it.
+    /// The newest state is being repeated to observers that may have missed it.
     pub(super) settled: bool,
-    /// Number of observers still to be visited.
     pub(super) to_visit: u32,
     pub(super) walks: bool,
-    /// Has its name; `false` after its last state.
+    /// `false` after its last state.
     pub(super) named: bool,
     pub(super) walking: Links,
 }
@@ -913,9 +895,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns the time until the state is sent again to observers that may have missed it:
-    /// slightly more than its Max-Age. An earlier change makes this unnecessary; later, clients
-    /// would consider the state stale.
+    /// Returns the time until the state is repeated to observers that may have missed it: slightly
+    /// more than Max-Age. Earlier, a change may make this unnecessary; later, clients consider the
+    /// state stale.
     pub(super) fn settles_after(&self) -> Duration {
         let content = self.content.body.content(self.content.code);
         let max_age = content.map_or(SETTLED_AFTER.0, |content| content.max_age());
@@ -942,7 +924,7 @@ impl Topic {
         }
     }
 
-    /// Returns `true` for an error: the last notification (RFC 7641 §4.2).
+    /// Returns `true` if the state is an error, which ends the topic (RFC 7641 §4.2).
     pub(super) fn is_over(&self) -> bool {
         self.state.as_ref().is_some_and(|state| !state.content.code.is_success())
     }
@@ -954,11 +936,11 @@ impl Linked<Walking> for Topic {
     }
 }
 
-/// Numbers count 2^16 ns, 15 259 per second: half of the RFC's bound of 2^23 within 256 s.
+/// Numbers count 2^16 ns, 15 259 per second: half of the bound of 2^23 in 256 s.
 const TICK_BITS: u32 = 16;
 
-/// The sequence numbers of a topic (RFC 7641 §3.4, §4.4): never below the clock, so that they
-/// increase even after a topic was forgotten, and never equal for two states.
+/// The sequence numbers of a topic (RFC 7641 §3.4, §4.4). They never fall below the clock, so they
+/// increase even after a topic was forgotten, and differ for each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sequence(u64);
 

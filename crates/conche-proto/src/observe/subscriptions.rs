@@ -1,4 +1,4 @@
-//! [`Subscriptions`]: what this endpoint observes elsewhere (RFC 7641 §3).
+//! [`Subscriptions`]: resources of other endpoints that this one observes (RFC 7641 §3).
 //!
 //! ```text
 //!  registering ─response with Observe─> fresh ─Max-Age + 5 to 15 s─> stale ─re-registered─> fresh
@@ -55,7 +55,6 @@ pub(crate) struct Opened {
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
     pub(crate) exchange: ExchangeId,
-    /// Set if Q-Block notifications are accepted.
     pub(crate) in_sets: Option<InSets>,
     pub(crate) security: Security,
 }
@@ -77,12 +76,12 @@ pub(crate) struct Subscription {
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
     pub(crate) exchange: Option<ExchangeId>,
-    /// Order of the newest notification; `None` before the server accepts.
+    /// `None` before the server accepts.
     pub(crate) newest: Option<Order>,
     pub(crate) in_sets: Option<InSets>,
     /// The exchange that receives a newer state.
     pub(crate) coming: Option<ExchangeId>,
-    /// Protection of registrations; notifications are bound to it.
+    /// Notifications must use the registration's protection.
     pub(crate) security: Security,
 }
 
@@ -183,7 +182,6 @@ impl Subscriptions {
         self.timers.next()
     }
 
-    /// Returns a subscription that has become stale.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         self.timers.pop_due(now)
     }

@@ -1,8 +1,7 @@
 //! [`Arena`]: values in numbered places, in chunks that do not move once full.
 //!
-//! A single vector would copy everything while it doubles. Here only the first chunk grows this
-//! way, from one place up to [`CHUNK`], so that few values cost little; further chunks are
-//! allocated whole.
+//! A single vector would copy everything when it doubles. Here only the first chunk doubles, from
+//! one place up to [`CHUNK`], so that few values cost little.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,7 +14,7 @@ use core::ops::{Index, IndexMut};
 /// The number of no place.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The number of a place; an `Option` of it is as large.
+/// The number of a place, with a niche for `Option`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(NonZeroU32);
 
@@ -33,7 +32,7 @@ impl Number {
     }
 }
 
-/// An index of an arena, and of the lists, indexes and timers of its values.
+/// An index into an arena, and into the containers of its values.
 pub(crate) trait ArenaIndex: Copy {
     fn of(number: u32) -> Self;
 
@@ -52,7 +51,7 @@ impl ArenaIndex for u32 {
     }
 }
 
-/// The index of a `T`, which indexes no arena of other values.
+/// An index into arenas of `T` only.
 pub(crate) struct Slot<T>(u32, PhantomData<fn() -> T>);
 
 impl<T> Slot<T> {
@@ -99,11 +98,10 @@ impl<T> fmt::Debug for Slot<T> {
     }
 }
 
-/// Values in numbered places; free places are reused first.
 #[derive(Debug)]
 pub(crate) struct Arena<T, I = u32> {
     first: Vec<Place<T>>,
-    /// Further chunks; their fixed length saves bounds checks.
+    /// Fixed-size, which saves bounds checks.
     further: Vec<Box<[Place<T>; CHUNK]>>,
     /// The first free place, or [`NIL`].
     free: u32,
@@ -132,12 +130,12 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         self.len as usize
     }
 
-    /// Returns the number of allocated places, free or taken.
+    /// Returns the number of allocated places.
     pub(crate) fn places(&self) -> usize {
         self.first.capacity() + self.further.len() * CHUNK
     }
 
-    /// Returns the number of places that the next insertion allocates.
+    /// Returns the number of places the next insertion allocates.
     pub(crate) fn growth(&self) -> usize {
         match self.places() {
             places if self.len() < places => 0,
@@ -228,7 +226,7 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         }
     }
 
-    /// All places are taken, so their count is the new number.
+    /// Appends a place; all others are taken.
     fn new_place(&mut self) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;
         let growth = self.growth();
@@ -243,7 +241,7 @@ impl<T, I: ArenaIndex> Arena<T, I> {
     }
 }
 
-/// For numbers that the crate keeps valid.
+/// Panics for an invalid number; the crate keeps numbers valid.
 impl<T, I: ArenaIndex> Index<I> for Arena<T, I> {
     type Output = T;
 
@@ -260,7 +258,7 @@ impl<T, I: ArenaIndex> IndexMut<I> for Arena<T, I> {
     }
 }
 
-/// Out of line, to keep the common path short.
+/// Cold, to keep the common path short.
 #[cold]
 fn further<T>(chunks: &[Box<[Place<T>; CHUNK]>], index: u32) -> Option<&Place<T>> {
     chunks.get(chunk(index)).map(|chunk| &chunk[offset(index)])

@@ -1,15 +1,15 @@
-//! [`Index`]: finds values in an arena by a hash, and grows bucket by bucket (linear hashing,
-//! Litwin 1980).
+//! [`Index`]: finds values in an arena by hash, and grows bucket by bucket (linear hashing, Litwin
+//! 1980).
 //!
-//! A table that doubles would pause to rehash all entries; this one splits two buckets per inserted
-//! entry. The hash of an entry is stored, so that a split reads only the entries of one chain.
+//! A doubling table would pause to rehash all entries; an insertion here splits two buckets. Hashes
+//! are stored with the chains, so that a split reads the entries of one chain only.
 //!
-//! Two buckets per entry hold at most one each, mostly, and one byte per bucket summarizes its
+//! With two buckets per entry, most hold at most one, and one byte per bucket summarizes its
 //! content. Unsuccessful searches, the most frequent ones, read little else: a million of these
-//! bytes fit a CPU cache, a million entries do not. For the same reason the chains are here, by
-//! place, and not in the entries.
+//! bytes fit a CPU cache, a million entries do not. Chains are stored here, by place, for the same
+//! reason.
 //!
-//! Chains stay short only if peers cannot choose hashes: they come from
+//! Chains stay short because peers cannot choose the hashes: they come from
 //! [`Keyed`](crate::hash::Keyed).
 
 use alloc::boxed::Box;
@@ -22,15 +22,15 @@ use super::{Arena, ArenaIndex, NIL};
 
 const BUCKETS: usize = 2;
 
-/// Buckets that an empty index keeps: 5 KiB, so that short-lived entries do not make it grow each
+/// Buckets that an empty index keeps (5 KiB), so that short-lived entries do not regrow it each
 /// time.
 const KEPT: usize = 1024;
 
-/// Content of a bucket: nothing, several entries, or otherwise one entry whose hash has this byte.
+/// Summary of a bucket: empty, several entries, or else the hash byte of its single entry.
 const NOTHING: u8 = 0;
 const MANY: u8 = 1;
 
-/// Returns the byte for a single entry, from bits that do not select its bucket.
+/// Returns the summary of a single entry, from hash bits that do not select its bucket.
 const fn byte_of(hash: u32) -> u8 {
     let [.., byte] = hash.to_le_bytes();
     if byte > MANY { byte } else { MANY + 1 }
@@ -59,14 +59,12 @@ struct Table {
     firsts: Chunks<u32>,
     /// Successors by place in the arena.
     chains: Chunks<Chain>,
-    /// Hash bits that select a bucket; the upper buckets may not exist yet.
+    /// Hash bits that select a bucket; the highest buckets may not exist yet.
     mask: usize,
     len: usize,
-    /// Buckets and entries visited so far.
     steps: u64,
 }
 
-/// The index's record of an entry.
 #[derive(Clone, Copy)]
 struct Chain {
     hash: u32,
@@ -81,8 +79,8 @@ impl<I: ArenaIndex> Index<I> {
         Self { entries: Entries::None, index: PhantomData }
     }
 
-    /// Returns the number of visited buckets and entries, from the second entry on, which an attack
-    /// on the hash would drive up.
+    /// Returns the number of visited buckets and entries since the second entry; an attack on the
+    /// hash increases it.
     pub(crate) fn steps(&self) -> u64 {
         match &self.entries {
             Entries::Many(table) => table.steps,
@@ -111,7 +109,7 @@ impl<I: ArenaIndex> Index<I> {
         }
     }
 
-    /// Prefetches memory for finding or inserting this hash.
+    /// Prefetches memory to find or insert this hash.
     #[inline]
     pub(crate) fn glance(&self, hash: u64) {
         if let Entries::Many(table) = &self.entries
@@ -121,7 +119,7 @@ impl<I: ArenaIndex> Index<I> {
         }
     }
 
-    /// Prefetches memory for removing this entry.
+    /// Prefetches memory to remove this entry.
     #[inline]
     pub(crate) fn glance_at_end(&self, index: I) {
         if let Entries::Many(table) = &self.entries
@@ -173,8 +171,8 @@ impl Table {
         found
     }
 
-    /// Returns the matching entry and the number of visits. A single entry whose byte matches is
-    /// compared directly: its hash would be as far away in memory.
+    /// Returns the matching entry and the number of visits. A single entry is compared after its
+    /// byte, because its hash would be another cache miss.
     #[inline]
     fn search<T, I: ArenaIndex>(&self, arena: &Arena<T, I>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<I>, u64) {
         let Some(bucket) = self.bucket(hash) else { return (None, 0) };
@@ -225,12 +223,12 @@ impl Table {
         }
         self.contents[bucket] = NOTHING;
         if self.len == 0 && self.contents.len() > KEPT {
-            // Return the memory that was needed under load.
+            // Return the memory needed under load.
             *self = Self { steps: self.steps, ..Self::default() };
         }
     }
 
-    /// Removes an entry from a bucket with others.
+    /// Removes an entry from a bucket with several.
     fn unlink(&mut self, bucket: usize, index: u32, next: u32) {
         let mut first = self.firsts[bucket];
         if first == index {
@@ -263,7 +261,7 @@ impl Table {
         self.chains.put(index as usize, Chain { hash, next });
     }
 
-    /// Returns the bucket of the hash's lower bits, one bit fewer where that does not exist.
+    /// Returns the bucket of the hash's lower bits; with one bit fewer if it does not exist yet.
     #[inline]
     fn bucket(&self, hash: u32) -> Option<usize> {
         let buckets = self.contents.len();
@@ -280,7 +278,7 @@ impl Table {
         }
     }
 
-    /// Out of line, so that the common case stays short.
+    /// Out of line, to keep the common path short.
     #[inline(never)]
     fn grow(&mut self) {
         while self.contents.len() < BUCKETS * self.len {
@@ -288,7 +286,7 @@ impl Table {
         }
     }
 
-    /// Adds a bucket with entries from the one that it splits.
+    /// Adds a bucket with the entries that leave the split one.
     fn split(&mut self) {
         let added = self.contents.len();
         self.glance_at_split(added + AHEAD);
@@ -321,7 +319,7 @@ impl Table {
 
 const AHEAD: usize = 8;
 
-/// Numbered values in chunks, of which only the first moves.
+/// Numbered values in chunks; only the first chunk moves.
 struct Chunks<T> {
     chunks: Vec<Vec<T>>,
 }
@@ -337,7 +335,7 @@ impl<T: Copy> Chunks<T> {
         }
     }
 
-    /// Creates a place, and the others of its chunk.
+    /// Adds a chunk.
     #[inline(never)]
     fn make(&mut self, number: usize, value: T) {
         let chunk = number / CHUNK;

@@ -1,4 +1,4 @@
-//! [`List`]: values in an arena, doubly linked: any of them is removed in O(1).
+//! [`List`]: values of an arena in a doubly linked list, with removal in O(1).
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -20,7 +20,6 @@ impl Default for Links {
     }
 }
 
-/// A value with [`Links`] for lists of kind `L`.
 pub(crate) trait Linked<L> {
     fn links(&mut self) -> &mut Links;
 }
@@ -87,7 +86,7 @@ impl<L, I: ArenaIndex> List<L, I> {
         (index != NIL).then(|| I::of(index))
     }
 
-    /// Returns the first values of the list, at most `most`.
+    /// Returns at most `most` values from the front.
     pub(crate) fn first_few<T: Linked<L>>(&self, arena: &mut Arena<T, I>, most: usize) -> SmallVec<[I; 16]> {
         let mut few = SmallVec::new();
         let mut index = self.first;

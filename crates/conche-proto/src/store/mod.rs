@@ -1,10 +1,10 @@
 //! Containers that peers can fill: bounded by their owners, without pauses when they grow, and
 //! resistant to chosen keys.
 //!
-//! Values live in an [`Arena`], by the number of their place; a [`Slot`] is such a number with the
-//! type of its value. A value can be in several orders without allocation: a [`List`] links values
-//! in FIFO order, by a marker type such as `Idle`; an [`Index`] finds them by a hash; [`Timers`]
-//! wake them. Rarely used parts are created [on demand](OnDemand).
+//! Values live in an [`Arena`]; a [`Slot`] is the number of a place, typed by its value. A value
+//! can be in several orders without allocation: a [`List`] links values in FIFO order, by a marker
+//! type such as `Idle`; an [`Index`] finds them by hash; [`Timers`] wake them. Rare parts are
+//! created [on demand](OnDemand).
 
 mod arena;
 mod index;
@@ -20,11 +20,11 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-/// A rarely used type, for creation [on demand](OnDemand).
+/// A rarely used type, created [on demand](OnDemand).
 pub(crate) trait Seldom: Sized {
     type Recipe;
 
-    /// Returns a shared empty value, for reading what does not depend on the recipe.
+    /// Returns a shared empty value for reads that do not depend on the recipe.
     fn empty<'a>() -> &'a Self
     where
         Self: 'a;
@@ -32,8 +32,8 @@ pub(crate) trait Seldom: Sized {
     fn make(recipe: &Self::Recipe) -> Self;
 }
 
-/// A part that takes a pointer and its recipe until first borrowed mutably; [`made`](Self::made)
-/// does not create it.
+/// A pointer and a recipe until first borrowed mutably; [`made`](Self::made) does not create the
+/// value.
 pub(crate) struct OnDemand<T: Seldom> {
     made: Option<Box<T>>,
     recipe: T::Recipe,

@@ -1,11 +1,11 @@
 //! [`Timers`]: any number of timers.
 //!
-//! Of many timers, those due within seconds are in a [`Wheel`], which sets and cancels in O(1).
-//! Those of the next milliseconds and distant ones are in a heap: a slot of the wheel is emptied
-//! into the heap before anything later is due.
+//! With many timers, those due within seconds are in a [`Wheel`], with O(1) operations. A heap
+//! holds distant timers and those of the next milliseconds: a slot of the wheel moves into the heap
+//! before anything later is due.
 //!
-//! The heap has four children per node: siblings share a cache line, the cost of a step in a large
-//! heap. The position of each timer is recorded, so that a cancelled one is removed at once.
+//! The heap is 4-ary, since siblings then share a cache line, the cost of a step in a large heap.
+//! Recorded positions allow removal at once.
 //!
 //! Timers with equal delays need only a [`List`](super::List).
 
@@ -19,16 +19,16 @@ use conche_cc::Instant;
 
 use super::{ArenaIndex, NIL};
 
-/// Minimum number of timers for the use of a wheel.
+/// Minimum number of timers for a wheel.
 const MANY: usize = 64;
 
-/// Position of a timer that is in the wheel.
+/// Position of a timer in the wheel.
 const IN_WHEEL: u32 = NIL - 1;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Armed {
     pub(super) at: Instant,
-    /// Timers for one instant fire in the order in which they were set.
+    /// Orders timers for one instant by the time of setting.
     pub(super) sequence: u32,
     pub(super) index: u32,
 }
@@ -41,12 +41,11 @@ impl Armed {
 
 const CHILDREN: usize = 4;
 
-/// The children of a node, in one cache line.
+/// Children of one node, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Siblings([Armed; CHILDREN]);
 
-/// The nodes of the heap, numbered from the root, 0.
 #[derive(Debug, Default)]
 struct Nodes {
     families: Vec<Siblings>,
@@ -101,15 +100,13 @@ impl IndexMut<usize> for Nodes {
     }
 }
 
-/// Armed timers, at most one per number.
 #[derive(Debug)]
 pub(crate) struct Timers<I = u32> {
     heap: Nodes,
-    /// Positions in the heap. Separate from the timers, since a move touches many.
+    /// Positions in the heap. Separate, since a move touches many.
     positions: Vec<u32>,
     sequence: u32,
-    /// Created at [`MANY`] timers, dropped at none. All its ticks follow that of the heap's first
-    /// timer.
+    /// Exists from [`MANY`] timers until none is left. All its ticks follow the heap's first timer.
     wheel: Option<Box<Wheel>>,
     index: PhantomData<fn() -> I>,
 }
@@ -242,7 +239,7 @@ impl<I: ArenaIndex> Timers<I> {
         }
     }
 
-    /// Moves `armed` from `position` to its place; the nodes on the way fill the hole.
+    /// Moves `armed` from `position` to its place, swapping nodes on the way.
     #[inline]
     fn settle(&mut self, mut position: usize, armed: Armed) {
         while let Some(parent) = position.checked_sub(1).map(|before| before / CHILDREN) {
@@ -277,7 +274,7 @@ impl<I: ArenaIndex> Timers<I> {
 /// A slot is one tick: 2^20 ns.
 const TICK_BITS: u32 = 20;
 
-/// Slots, a power of two. They cover 4.3 s: an initial timeout with its dithering.
+/// A power of two. Slots cover 4.3 s: an initial timeout with its dithering.
 const SLOTS: usize = 4096;
 
 const WORD: usize = u64::BITS as usize;
@@ -301,16 +298,16 @@ struct Entry {
 
 /// Near timers in slots, unordered within one (a hashed timing wheel: Varghese and Lauck, IEEE/ACM
 /// Transactions on Networking 5(6), 1997, scheme 6 without rounds). Insertion and removal touch the
-/// entry and two neighbours, where a heap touches an entry per level. Timers never move between
-/// slots, so that no instant pays for a long time before it.
+/// entry and two neighbours; a heap touches an entry per level. Timers never move between slots, so
+/// that no instant has to catch up.
 ///
-/// Ticks are after `base`, by less than the number of slots.
+/// Ticks lie after `base`, by less than the number of slots.
 #[derive(Debug)]
 pub(super) struct Wheel {
     base: u64,
     len: usize,
     firsts: Box<[u32; SLOTS]>,
-    /// Bitmap of the slots with timers, and of its words that are not zero.
+    /// Bitmaps of occupied slots, and of the nonzero words among them.
     occupied: [u64; SLOTS / WORD],
     words: u64,
     /// By timer number.
@@ -428,8 +425,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a sorted map: same order, nothing left behind. One to two hundred timers
-        /// cover both cases, without and with a wheel.
+        /// Compares with a sorted map. Up to 200 timers cover both cases, without and with a wheel.
         #[test]
         fn timers_fire_in_order_of_time_whatever_was_reset_and_cancelled(
             numbers in prop_oneof![1..16_u32, 150..200_u32],
@@ -437,7 +433,7 @@ mod tests {
         ) {
             let mut timers = Timers::default();
             let mut model = BTreeMap::<u32, (u64, usize)>::new();
-            // Firing advances the clock, and later times count from there, as in an endpoint.
+            // Firing advances the clock, as in an endpoint.
             let mut now = 0_u64;
             for (sequence, (operation, number, after)) in operations.into_iter().enumerate() {
                 let index = number % numbers;
