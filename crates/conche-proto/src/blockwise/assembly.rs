@@ -1,7 +1,7 @@
 //! [`Assemblies`]: incomplete request bodies received in blocks (RFC 7959 §2.5).
 //!
-//! A client waits for the response to each block. An unexpected block gets 4.08, and the client
-//! restarts with block 0, which replaces the assembly.
+//! An unexpected block gets 4.08, and the client restarts with block 0, which replaces the
+//! assembly.
 
 use super::contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
 use crate::codec::{Block, BlockSize, Code, Content, Joined, OptionNumber};
@@ -23,15 +23,15 @@ pub(crate) struct RequestBlock<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Stored; the next block is requested with 2.31 and this size (RFC 7959 §2.3).
+    /// Stored; 2.31 requests the next block with this size (RFC 7959 §2.3).
     Kept(Block),
-    /// The last block: it [completes](Assemblies::complete) the body.
+    /// The last block, which [completes](Assemblies::complete) the body.
     Last,
     /// The only block: the request is complete.
     Whole,
-    /// Refused with this code, as would be a duplicate.
+    /// Refused with this code, also for a duplicate.
     Refused(Code),
-    /// The body is too large. The assembly was dropped, so that a duplicate gets another code.
+    /// Too large. The assembly was dropped, so a duplicate gets another code.
     Outgrown,
 }
 
@@ -50,7 +50,7 @@ impl Assemblies {
         self.contexts.next_purge()
     }
 
-    /// Adds a block of a request. Blocks larger than `largest` are not requested.
+    /// Adds a block of a request; requests blocks of at most `largest`.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -88,7 +88,7 @@ impl Assemblies {
             && block.more
             && again == part
         {
-            // An undetected duplicate: its payload was already added.
+            // An undetected duplicate, already added.
             return Part::Kept(Block { size: block.size.min(largest), ..block });
         }
         if block.offset() != had.len() || joined.code() != content.code() {
@@ -107,7 +107,7 @@ impl Assemblies {
         Part::Kept(Block { size: block.size.min(largest), ..block })
     }
 
-    /// Returns the body after its [last](Part::Last) block.
+    /// Returns the body with its [last](Part::Last) block.
     pub(crate) fn complete(&mut self, key: Key, content: &Content<'_>) -> Option<Joined> {
         let mut joined = self.contexts.remove(key)?;
         joined.push(content.payload(), 0);

@@ -1,14 +1,14 @@
 //! [`Contexts`]: a table of block-wise transfers, bounded in number and bytes, per peer and in
 //! total.
 //!
-//! A context is dropped after its idle time. A full table evicts, or else refuses the new context:
+//! A context is dropped after its idle time. A full table evicts one of these, or else refuses the
+//! new context:
 //!
 //! 1. a finished context: all of its blocks were sent;
-//! 2. the stale context idle longest, of the same group of sources or one that holds more. A
-//!    context unused since its start becomes stale sooner: a forged request is never followed by
-//!    another one.
+//! 2. the stale context idle longest, of the same group of sources or a larger one. A context
+//!    unused since its start becomes stale sooner, because no request follows a forged one.
 //!
-//! A context in use is not evicted, so each admitted transfer can finish. A group beyond its
+//! Contexts in use are not evicted, so each admitted transfer can finish. A group beyond its
 //! [share](crate::shares) is refused.
 
 use core::cell::Cell;
@@ -19,8 +19,8 @@ use crate::shares::{Group, Shares};
 use crate::store::{Arena, Index, Linked, Links, List, Slot};
 use conche_cc::Instant;
 
-/// Identifies a peer and its request, without block options but with the local address, by keyed
-/// hashes: two keys coincide with a probability of 2^-64.
+/// Keyed hashes of a peer, and of its request without block options but with the local address. Two
+/// keys coincide with a probability of 2^-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) from: u64,
@@ -33,14 +33,14 @@ pub(crate) struct Bounds {
     pub(crate) total: usize,
     pub(crate) bytes: usize,
     pub(crate) body_bytes: usize,
-    /// Idle time until a context is dropped.
+    /// Idle time before a context is dropped.
     pub(crate) idle: Duration,
     pub(crate) longest: Duration,
-    /// Idle time until a context is stale and can be evicted.
+    /// Idle time before a context is stale and can be evicted.
     pub(crate) stale: Duration,
-    /// The same for a context not used since its start.
+    /// The same for a context unused since its start.
     pub(crate) unused_stale: Duration,
-    /// Idle time until a context can be evicted for another one of its peer.
+    /// Idle time before eviction for another context of the same peer.
     pub(crate) own_stale: Duration,
 }
 
@@ -61,12 +61,12 @@ impl Bounds {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Claim<'a> {
-    /// A share of its group, in addition to the [reserved](Contexts::reserve) places.
+    /// A share of its group, beside the [reserved](Contexts::reserve) places.
     Share(&'a Shares),
     /// A reserved place.
     Reserved,
-    /// A share; the oldest context of the group is evicted, even if in use, since the new one
-    /// cannot be created again.
+    /// A share; evicts the group's oldest context, even in use, since the new one cannot be created
+    /// again.
     Irreplaceable(&'a Shares),
 }
 
@@ -86,7 +86,6 @@ pub(crate) struct NewContext<T> {
     pub(crate) bytes: usize,
 }
 
-/// Contexts and bytes to make room for.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     contexts: usize,
@@ -124,7 +123,7 @@ pub(crate) struct Contexts<T> {
     slots: Arena<Context<T>, Slot<T>>,
     by_key: Index<Slot<T>>,
     by_peer: Index<Slot<T>>,
-    /// In order of last use, which is the order of expiry.
+    /// In order of last use, and thus of expiry.
     by_use: List<ByUse, Slot<T>>,
     finished: List<ByUse, Slot<T>>,
     /// Contexts and bytes per source.
@@ -160,10 +159,10 @@ impl<T> Contexts<T> {
         self.bytes
     }
 
-    /// Marks the context of a key as used, or drops it if it is too old.
+    /// Marks a context as used; drops one that is too old.
     pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(Slot<T>, &mut T)> {
         let index = self.find(key)?;
-        // A sum could saturate at the far future.
+        // A sum could saturate in the far future.
         if now - self.slots[index].begun >= self.bounds.longest {
             self.take(index);
             return None;
@@ -175,7 +174,7 @@ impl<T> Contexts<T> {
         Some((index, &mut context.value))
     }
 
-    /// Marks a context as finished: it stays until its place is needed.
+    /// Marks a context as finished; it stays until its place is needed.
     pub(crate) fn finish(&mut self, key: Key) {
         let Some(index) = self.find(key) else { return };
         self.unlink(index);
@@ -231,8 +230,8 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// Makes room for a context to be inserted as [`Claim::Reserved`], beside the `reserved` places
-    /// of others. The caller counts the reservation. `bytes` is an estimate.
+    /// Makes room for a later [`Claim::Reserved`], beside the `reserved` places of others. The
+    /// caller counts the reservation. `bytes` is an estimate.
     pub(crate) fn reserve(
         &mut self,
         now: Instant,
@@ -277,8 +276,8 @@ impl<T> Contexts<T> {
         last.get().map(|(_, key)| key)
     }
 
-    /// For a FETCH without a payload, returns the key of the last FETCH that differs only in its
-    /// payload: requests for further blocks need not repeat it (RFC 7959 §2.7, RFC 8132 §2.5).
+    /// For a FETCH without payload, returns the key of the last FETCH that differs only in payload:
+    /// requests for further blocks may omit it (RFC 7959 §2.7, RFC 8132 §2.5).
     pub(crate) fn fetched(&self, key: Key) -> Key {
         self.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
     }
@@ -297,7 +296,7 @@ impl<T> Contexts<T> {
         }
     }
 
-    /// Returns the longest idle context in use, if expired.
+    /// Returns the longest idle context in use if it has expired.
     pub(crate) fn expired(&self, now: Instant) -> Option<Key> {
         let index = self.by_use.first().filter(|&index| self.expiry(index) <= now)?;
         self.slots.get(index).map(|context| context.key)
@@ -320,8 +319,8 @@ impl<T> Contexts<T> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
-    /// Returns the number of contexts of a peer, and the one to evict first: a finished one, or the
-    /// least recently used.
+    /// Returns a peer's number of contexts, and the one to evict first: finished, or least recently
+    /// used.
     fn of_peer(&self, from: u64) -> (usize, Option<Slot<T>>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
         // A search without a match visits all.
@@ -402,7 +401,7 @@ impl<T> Contexts<T> {
         let left = self.bounds.bytes.saturating_sub(self.bytes);
         match claim {
             Claim::Reserved => bytes <= left,
-            // Bodies with reserved places are assumed to be as large as this one.
+            // Assumes reserved bodies as large as this one.
             Claim::Share(reserved) | Claim::Irreplaceable(reserved) => {
                 let held = self.shares.held(group).saturating_add(reserved.held(group).saturating_mul(bytes));
                 held.saturating_add(bytes) <= left.saturating_sub(reserved.total().saturating_mul(bytes))

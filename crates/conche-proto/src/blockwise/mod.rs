@@ -9,11 +9,10 @@
 //! ```
 //!
 //! A client's transfer is one exchange. A server stores [`Assemblies`] and [`Representations`] (RFC
-//! 7959 §2.5 and §2.6) within [`Limits`](crate::Limits). Streamed bodies use an `Outflow` to pause
-//! between two blocks.
+//! 7959 §2.5, §2.6) within [`Limits`](crate::Limits). With streamed bodies, an `Outflow` pauses
+//! between blocks.
 //!
-//! If both ends support Q-Block (RFC 9177), blocks are sent in [bursts](sets) of Non-confirmable
-//! messages.
+//! If both ends support Q-Block (RFC 9177), Non-confirmable [bursts](sets) carry the blocks.
 
 mod assembly;
 mod contexts;
@@ -37,15 +36,15 @@ const PAYLOAD: u64 = u32::MAX as u64;
 /// The block options of a request that awaits its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
-    /// Hash of code and options, equal for requests for blocks of the same body.
+    /// Hash of code and options, equal for all blocks of a body.
     pub(crate) what: u64,
     block1: Packed,
     block2: Packed,
 }
 
 impl Asked {
-    /// Adds the hash of a FETCH's payload, which is part of its identity (RFC 8132 §2.1); requests
-    /// for further blocks may omit it. A payload that arrives in blocks does not count.
+    /// Adds the hash of a FETCH's payload, a part of its identity (RFC 8132 §2.1); requests for
+    /// further blocks may omit it. Ignores a payload that arrives in blocks.
     pub(crate) fn fetches(&mut self, payload: Option<u64>) {
         let payload = payload.filter(|_| self.block1.0.is_none()).map_or(0, |payload| payload >> 32 | 1);
         self.what = self.what & !PAYLOAD | payload;
@@ -79,8 +78,8 @@ impl Asked {
         if self.block2.is_in_sets() { self.block2.get() } else { None }
     }
 
-    /// Returns how the response may be sent in bursts: according to Q-Block2, or as a whole after
-    /// Q-Block1, whose sender supports both (RFC 9177 §4.1).
+    /// Returns how to send the response in bursts: by Q-Block2, or whole after Q-Block1, since its
+    /// sender supports both (RFC 9177 §4.1).
     pub(crate) fn response_in_sets(&self) -> Option<Block> {
         self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
     }
@@ -98,7 +97,7 @@ impl Asked {
         self.block2.get().filter(|_| !self.block2.is_in_sets())
     }
 
-    /// Returns the block options for notifications, which start with the first block.
+    /// Returns the block options for notifications, from the first block on.
     pub(crate) fn for_states(self) -> Self {
         let in_sets = self.response_in_sets().map(|block| Packed::of(Block { num: 0, ..block }, true));
         let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
@@ -111,8 +110,7 @@ impl Asked {
     }
 }
 
-/// The 24 bits of a block option and a flag for RFC 9177, inverted, so that zero represents a
-/// missing option.
+/// A block option of 24 bits and a flag for RFC 9177, inverted: zero is a missing option.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packed(Option<NonZeroU32>);
 
@@ -145,7 +143,7 @@ pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(
     Some((offset..end, Block::at(offset, end < body_bytes, size)?))
 }
 
-/// Returns the largest block size, at most `wanted`, in messages of `limit` bytes.
+/// Returns the largest block size up to `wanted` for messages of `limit` bytes.
 pub(crate) fn largest_fitting(wanted: BlockSize, overhead: Overhead, limit: usize) -> Option<BlockSize> {
     BlockSize::fitting(overhead.room(limit)?).map(|size| size.min(wanted))
 }

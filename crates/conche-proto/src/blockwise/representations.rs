@@ -1,14 +1,12 @@
 //! [`Representations`]: response bodies that exceed a message, for block-wise requests (RFC 7959
 //! §2.4).
 //!
-//! The table keeps the body of the first block, so that all blocks are of one state. A request for
-//! a block of a missing body goes to the application, if the method is safe, and gets the block of
-//! the new response.
+//! All blocks come from the body of the first one. A request for a block of a missing body goes to
+//! the application if the method is safe, and gets the block of the new response.
 //!
-//! A body is kept until its last block was sent or its client has been silent for some time. A full
-//! table refuses new responses instead of evicting bodies in use, which would let all downloads
-//! fail. To refuse a request before its handler runs, the table remembers the size of the last
-//! response for each of 256 requests. A request whose last response was large
+//! A body is kept until its last block is sent or its client is silent for some time. A full table
+//! refuses new responses: evicting bodies in use would let all downloads fail. To refuse requests
+//! before their handlers run, the table remembers large responses to 256 requests; a repeated one
 //! [reserves](Representations::reserve) a place on arrival.
 
 use alloc::boxed::Box;
@@ -42,12 +40,12 @@ impl Representation {
     }
 
     fn with(code: Code, body: &Body, payload: Outflow) -> Self {
-        // Size1 of a 4.13 is the application's maximum size of the request body (RFC 7959 §4).
+        // Size1 of a 4.13 is the application's limit for request bodies (RFC 7959 §4).
         let is_kept = |number: OptionNumber| number == OptionNumber::SIZE1 || !number.describes_blocks();
         Self { code, head: body.rewritten(is_kept, &[], b""), payload }
     }
 
-    /// Returns the body, or the kept part of a streamed one.
+    /// Returns the body, or the kept part if streamed.
     pub(crate) fn payload(&self) -> &[u8] {
         self.payload.kept()
     }
@@ -56,7 +54,7 @@ impl Representation {
         &mut self.payload
     }
 
-    /// Adds an ETag if there is none, to distinguish blocks of different bodies (RFC 7959 §2.4).
+    /// Adds an ETag if missing, to distinguish blocks of different bodies (RFC 7959 §2.4).
     pub(crate) fn tag(&mut self, etag: impl FnOnce(&[u8]) -> [u8; 8]) {
         let tagged = self.head.content(self.code).is_some_and(|head| head.option(OptionNumber::ETAG).is_some());
         if !tagged {
@@ -97,7 +95,7 @@ impl Representation {
         Ok(Cut { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
     }
 
-    /// Returns a mark that distinguishes responses to the same request.
+    /// Returns a mark that distinguishes responses to one request.
     pub(crate) fn mark(&self) -> Mark {
         let etag = self.head.option(OptionNumber::ETAG).unwrap_or_default();
         let mut mark = Mark { code: self.code, bytes: self.payload.kept().len(), etag: [0; 9] };
@@ -110,8 +108,8 @@ impl Representation {
         self.head.rewritten(|_| true, &[], self.payload.kept())
     }
 
-    /// Returns block `number` of a Q-Block body (RFC 9177 §4.4) with Size2 (§4.6). `None` if the
-    /// block does not exist or does not fit.
+    /// Returns block `number` of a Q-Block body (RFC 9177 §4.4) with Size2 (§4.6). `None` if it
+    /// does not exist or does not fit.
     pub(crate) fn block_of_set(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
         if self.size_in_sets(size, others, limit)? < size {
             return None;
@@ -144,7 +142,7 @@ pub(crate) struct Mark {
 #[derive(Debug)]
 pub(crate) struct Cut {
     pub(crate) body: Body,
-    /// The Block2 value, if there are other blocks.
+    /// `None` if there are no other blocks.
     pub(crate) block: Option<Block>,
 }
 
@@ -162,7 +160,7 @@ impl From<Missing> for NoBlock {
     }
 }
 
-/// Number of requests with a remembered large response.
+/// Number of remembered large responses.
 const REMEMBERED: usize = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -212,8 +210,8 @@ impl Representations {
         self.contexts.idle(now, key)
     }
 
-    /// Reserves a place for the response to a request whose last response was large. Returns
-    /// `Ok(false)` for others. The caller counts reserved places.
+    /// Reserves a place if the last response to this request was large; otherwise returns
+    /// `Ok(false)`. The caller counts reserved places.
     pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
         let (tag, place) = Large::place(key.what);
         let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
@@ -225,7 +223,7 @@ impl Representations {
         }
     }
 
-    /// Keeps a response that is sent block-wise. `Err(Full)`: a less full table would have room.
+    /// Keeps a response for block-wise transfer. `Err(Full)`: temporarily no room.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -244,7 +242,7 @@ impl Representations {
         if self.contexts.can_hold(bytes) { kept } else { Ok(()) }
     }
 
-    /// The last block was sent: the place can be reused.
+    /// Frees the place once needed: the last block was sent.
     pub(crate) fn finish(&mut self, key: Key) {
         self.contexts.finish(key);
     }

@@ -1,5 +1,5 @@
-//! [`Transfer`]: a client's block-wise request, for its own body or that of its response (RFC 7959
-//! §2.4, §2.5, §2.7); [`Outflow`]: an outgoing body of either role.
+//! [`Transfer`]: a client's block-wise request or response (RFC 7959 §2.4, §2.5, §2.7);
+//! [`Outflow`]: an outgoing body of either role.
 
 use alloc::vec::Vec;
 
@@ -28,13 +28,13 @@ pub(crate) enum Step {
     Next(Body),
     /// Restart with this message and a new token, which late responses do not match.
     Anew(Body),
-    /// A block for the application, which decides when to [continue](Transfer::resume).
+    /// A block for the application, which then [continues](Transfer::resume).
     Told,
-    /// [Continue](Transfer::resume) when the next block of the request is available.
+    /// [Continue](Transfer::resume) once the next block of the request is available.
     Awaited,
     /// Complete, with this response.
     Done(OwnedMessage),
-    /// Complete; the received message is the response.
+    /// Complete: the received message is the response.
     AsItIs,
     /// The transfer failed.
     Failed(Trouble),
@@ -50,14 +50,13 @@ pub(crate) enum Trouble {
     Unacceptable,
 }
 
-/// Maximum number of restarts of a download after changes of the body. A lost upload is restarted
-/// once.
+/// Maximum number of restarts of a download after changes of the body. A lost upload restarts once.
 pub(super) const FETCHED_AGAIN: u8 = 3;
 
 #[derive(Debug)]
 pub(crate) struct Transfer {
     code: Code,
-    /// Options of the request without block options.
+    /// Request options without block options.
     head: Body,
     payload: Outflow,
     upload: Option<Upload>,
@@ -83,7 +82,7 @@ struct Upload {
 enum Paused {
     /// Send this block when it is available.
     Send(usize, BlockSize),
-    /// Request this block when the application has accepted the one before.
+    /// Request this block after the application has accepted the previous one.
     Ask(usize, BlockSize),
 }
 
@@ -108,7 +107,7 @@ impl Transfer {
     }
 
     /// Starts a block-wise upload; returns its first message. `None` if no block fits or the first
-    /// one is not available.
+    /// is unavailable.
     pub(crate) fn begin(&mut self, rules: &Rules) -> Option<Body> {
         let size = self.largest_size(rules)?;
         self.send(0, size).ok()
@@ -119,17 +118,17 @@ impl Transfer {
         largest_fitting(rules.block_size, others, rules.message_bytes)
     }
 
-    /// Appends a part of the request's body; returns `false` if it was complete.
+    /// Appends a part of the request's body; `false` if it was complete.
     pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
         self.payload.supply(more, last)
     }
 
-    /// Returns the number of bytes that the application was not yet asked for.
+    /// Returns the number of bytes to request from the application, if not yet requested.
     pub(crate) fn wants(&mut self) -> Option<usize> {
         let (offset, size) = match self.paused {
             Some(Paused::Send(offset, size)) => (offset, size),
             Some(Paused::Ask(..)) => return None,
-            // Not needed: the response has started.
+            // The response has started.
             None if self.download.is_some() => return None,
             None => self.upload.filter(|upload| upload.more).map(|upload| (upload.end, upload.size))?,
         };
@@ -157,7 +156,7 @@ impl Transfer {
         self.download.as_ref().map_or(0, Download::capacity)
     }
 
-    /// Returns `true` if the response makes an ordinary request a transfer.
+    /// Returns `true` if the response starts a transfer for an ordinary request.
     #[inline]
     pub(crate) fn is_begun_by(response: &Message<'_>) -> bool {
         // An invalid value, found later, must not pass for a whole body.
@@ -188,7 +187,7 @@ impl Transfer {
         }
     }
 
-    /// Continues the upload; returns `None` for the response to the whole request.
+    /// Continues the upload; `None` for the response to the whole request.
     fn answer_upload(&mut self, response: &Message<'_>, rules: &Rules) -> Option<Step> {
         let code = response.code();
         let Ok(block1) = response.block(OptionNumber::BLOCK1) else {
@@ -196,8 +195,8 @@ impl Transfer {
         };
         let upload = self.upload;
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
-            // A "smaller value for SZX" is a hint (RFC 7959 §2.9.3). The block need not fit if the
-            // body was sent unblocked.
+            // A "smaller value for SZX" is a hint (RFC 7959 §2.9.3). The block need not fit after
+            // an unblocked body.
             let hint = block1?.size.min(self.largest_size(rules)?);
             let smaller = upload.map_or(self.payload.kept().len() > hint.bytes(), |upload| hint < upload.size);
             return (smaller && self.begins()).then(|| self.begin_anew(hint));
@@ -207,8 +206,8 @@ impl Transfer {
             self.sent_again = true;
             return Some(self.begin_anew(upload.size));
         }
-        // Success without Block1 answers the request; with Block1, only this block was processed
-        // (RFC 7959 §2.3).
+        // Success without Block1 answers the request; with it, only this block was processed (RFC
+        // 7959 §2.3).
         let goes_on = code == Code::CONTINUE || (code.is_success() && block1.is_some());
         if !goes_on || !upload.more {
             return None;
@@ -219,8 +218,8 @@ impl Transfer {
     }
 
     /// Returns `true` if this answers an earlier message with the same token: it acknowledges
-    /// another block than the outstanding one, or repeats a block. Errors are never late: the first
-    /// one ends or restarts the transfer.
+    /// another than the outstanding block, or repeats a block. Errors are never late: the first
+    /// ends or restarts the transfer.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         if let Some(download) = &self.download {
             let block = response.block(OptionNumber::BLOCK2).ok().flatten();
@@ -248,7 +247,7 @@ impl Transfer {
             None if !block.more => return Step::AsItIs,
             None if announced > most => return Step::Failed(Trouble::TooLarge),
             None => self.download.insert(Download::new(response, self.tells)),
-            // An error is the response, as is another whole success if no block was delivered.
+            // An error is the response, as is another whole success before any delivered block.
             Some(download) if download.code() != response.code() => {
                 let whole = !response.code().is_success() || !self.tells && block.num == 0 && !block.more;
                 return if whole { Step::AsItIs } else { Step::Failed(Trouble::Changed) };
@@ -278,8 +277,8 @@ impl Transfer {
         whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
     }
 
-    /// Restarts a download whose body changed (RFC 7959 §2.4), unless repeating the request could
-    /// have another effect.
+    /// Restarts a download after a change of the body (RFC 7959 §2.4), unless a repeated request
+    /// could have another effect.
     fn fetch_again(&mut self, rules: &Rules) -> Step {
         self.fetched_again += 1;
         if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() || self.tells {
@@ -322,8 +321,7 @@ impl Transfer {
         }
     }
 
-    /// Requests a block of the response. Only FETCH repeats its body, if that fits into one
-    /// message.
+    /// Requests a block of the response. Only FETCH repeats its body, if it fits into one message.
     fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
         let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { self.payload.kept() } else { &[] };
         let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
@@ -347,15 +345,15 @@ fn anew(step: Step) -> Step {
 #[derive(Debug)]
 pub(crate) struct Download {
     code: Code,
-    /// Length of the received payload in bytes.
+    /// Received payload bytes.
     len: usize,
-    /// `None` if the application receives each block separately.
+    /// `None` if the application receives each block.
     joined: Option<Joined>,
     /// Common to all blocks.
     marks: Marks,
 }
 
-/// Distinguish the blocks of different bodies: ETag and Content-Format (RFC 7959 §2.4).
+/// ETag and Content-Format, which distinguish bodies (RFC 7959 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marks {
     etag: Option<([u8; 8], usize)>,
@@ -374,8 +372,8 @@ impl Marks {
 }
 
 impl Download {
-    /// Starts with the first block. With `told` the application receives each block, and nothing is
-    /// reassembled.
+    /// Starts with the first block. With `told`, the application receives each block instead of a
+    /// joined body.
     pub(crate) fn new(response: &Message<'_>, told: bool) -> Self {
         let joined = (!told).then(|| Joined::new(&response.content(), |number| !number.describes_blocks()));
         Self { code: response.code(), len: 0, joined, marks: Marks::of(response) }
@@ -393,7 +391,7 @@ impl Download {
         self.joined.as_ref().map_or(0, Joined::capacity)
     }
 
-    /// Returns `true` if the response is a block of the same body. With an ETag, a later block may
+    /// Returns `true` if the response is a block of the same body. With an ETag, later blocks may
     /// omit the Content-Format, as node-coap does from the third on.
     pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
         let marks = Marks::of(response);
@@ -421,7 +419,7 @@ impl Download {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outflow {
     kept: Bytes,
-    /// Offset of the kept part in the body.
+    /// Offset of the kept part.
     start: usize,
     /// The body ends with the kept part.
     complete: bool,
@@ -463,8 +461,7 @@ impl Outflow {
         self.announced
     }
 
-    /// Returns the block at `offset`. Whether more follow is known only with the next byte or the
-    /// end.
+    /// Returns the block at `offset`. Its M bit needs the next byte or the end.
     pub(crate) fn block(&self, offset: usize, size: BlockSize) -> Result<(Bytes, Block), Missing> {
         let before = offset.checked_sub(self.start).ok_or(Missing::Gone)?;
         let there = self.kept.len().saturating_sub(before);
@@ -476,14 +473,14 @@ impl Outflow {
         Ok((self.kept.slice(range.start - self.start..range.end - self.start), block))
     }
 
-    /// Drops bytes before `offset`, which have been delivered.
+    /// Drops delivered bytes before `offset`.
     pub(crate) fn forget_before(&mut self, offset: usize) {
         let gone = offset.saturating_sub(self.start).min(self.kept.len());
         self.kept = self.kept.slice(gone..);
         self.start += gone;
     }
 
-    /// Appends a part of the body; returns `false` if it was complete.
+    /// Appends a part of the body; `false` if it was complete.
     pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
         if self.complete {
             return false;

@@ -8,22 +8,21 @@
 //!  client, Q-Block2:  … ─block─> Receiver ─requests next burst or missing blocks─> … ─> response
 //! ```
 //!
-//! Both roles use a [`Sender`] for an outgoing body and a [`Receiver`] for an incoming one. Both
-//! handle numbers and times, independent of the transport.
+//! [`Sender`] and [`Receiver`] serve both roles; they handle numbers and times, not messages.
 //!
-//! A client's first message is Confirmable: only then does a peer without Q-Block support respond
+//! A client's first message is Confirmable, because only then does a peer without Q-Block respond
 //! with 4.02 (§4.1). It carries the first block of the request, or requests the first block of the
-//! response. All further messages are Non-confirmable, unless configured as Confirmable.
+//! response. Further messages are Non-confirmable unless configured otherwise.
 //!
-//! A peer may refuse a message of a body with 4.02 or 4.00. If it refuses requests for single
-//! blocks of a response, or sends single blocks without Size2, the client requests the whole
-//! response (NUM 0 and M set). If the peer refuses that too, the client repeats the request with
-//! Block1 and Block2. It does the same for an upload that the peer refuses, or that succeeds before
-//! all blocks were sent: the peer took the first block for the whole body.
+//! A peer may refuse a message with 4.02 or 4.00. If it refuses requests for single blocks, or
+//! sends single blocks without Size2, the client requests the whole response (NUM 0 and M set). If
+//! the peer refuses that too, the client repeats the request with Block1 and Block2. The same
+//! applies to an upload that the peer refuses, or that succeeds before all blocks were sent: the
+//! peer took the first block for the whole body.
 //!
-//! Observed resources are always requested as a whole, because notifications arrive unrequested,
-//! each in bursts, with the sequence number in every payload (§4.5): a newer state replaces the
-//! parts of an older one.
+//! Notifications arrive unrequested in bursts, so observed resources are always requested as a
+//! whole. The sequence number is in every payload (§4.5): a newer state replaces parts of an older
+//! one.
 
 mod receiver;
 mod sender;
@@ -60,7 +59,7 @@ pub(crate) struct SetRules {
 }
 
 impl SetRules {
-    /// Returns the rules of a configuration, if that enables Q-Block.
+    /// Returns the rules if Q-Block is enabled.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
         let q_block = config.q_block?;
         Some(Self {
@@ -83,11 +82,11 @@ pub(crate) enum SetStep {
     Wait,
     /// Complete, with this response.
     Done(OwnedMessage),
-    /// Complete; the received message is the response.
+    /// Complete: the received message is the response.
     AsItIs,
     /// Repeat the request with Block1 and Block2.
     Fallback,
-    /// Request the whole response with this: the peer does not send single blocks by Q-Block2.
+    /// Request the whole response with this: the peer sends no single blocks.
     Whole(Box<(SetTransfer, Body)>),
     /// Continue with Block2.
     Blocks,
@@ -105,26 +104,26 @@ pub(crate) struct SetTransfer {
     payload: Bytes,
     pub(crate) sender: Option<Sender>,
     receiver: Option<(Receiver, Marks)>,
-    /// The request's body was sent by Q-Block, and is not repeated.
+    /// The request's body was sent by Q-Block and is not repeated.
     uploaded: bool,
-    /// The request registers an observer, or a notification is received.
+    /// The request registers an observer, or this is a notification.
     observes: bool,
-    /// The response arrives unrequested, burst by burst.
+    /// The response arrives unrequested, in bursts.
     pushed: bool,
-    /// Newest sequence number of a notification's payloads.
+    /// Newest sequence number of the payloads.
     newest: Option<Order>,
     /// Only the first message was sent.
     alone: bool,
     /// Marks of the body before a change.
     outdated: Option<Marks>,
     fetched_again: u8,
-    /// Number of the last message, whose lower 16 bits are in the last two bytes of its token.
+    /// Number of the last message; its lower 16 bits end its token.
     token: u32,
     pub(crate) has_tokens: bool,
 }
 
 impl SetTransfer {
-    /// Starts an upload; returns it with its first message. `None` if no block fits.
+    /// Starts an upload with this first message. `None` if no block fits.
     pub(crate) fn upload(
         code: Code,
         whole: &Body,
@@ -143,8 +142,8 @@ impl SetTransfer {
         Some((transfer, first))
     }
 
-    /// Starts a download; returns it with its first message, which requests the first block, or
-    /// whole states to be observed.
+    /// Starts a download with this first message, which requests the first block, or whole states
+    /// to observe.
     pub(crate) fn download(code: Code, whole: &Body, tag: RequestTag, size: BlockSize) -> (Self, Body) {
         let head = whole.rewritten(|number| !number.describes_blocks(), &[], b"").with_request_tag(&tag);
         let transfer = Self::new(code, whole, head, whole.payload(), None);
@@ -154,7 +153,7 @@ impl SetTransfer {
         (transfer, body)
     }
 
-    /// Creates the receiver of a notification for such a request.
+    /// Creates the receiver of a notification for this request.
     pub(crate) fn state(code: Code, whole: &Body, tag: RequestTag, uploaded: bool) -> Self {
         let (transfer, _) = Self::download(code, whole, tag, BlockSize::default());
         Self { uploaded, alone: false, ..transfer }
@@ -195,12 +194,12 @@ impl SetTransfer {
         self.alone
     }
 
-    /// Returns `true` if this is the final response to an upload, and no report about blocks.
+    /// Returns `true` for the final response to an upload, not a report about blocks.
     pub(crate) fn is_answered_by(&self, response: &Message<'_>) -> bool {
         self.sender.is_some() && !is_about_sets(response)
     }
 
-    /// Returns the token of the next payload. All payloads of a registration have the same one.
+    /// Returns the token of the next payload, the same for all payloads of a registration.
     pub(crate) fn payload_token(&mut self, base: &Token) -> Token {
         self.alone = false;
         if self.observes { base.clone() } else { self.next_token(base) }
@@ -251,7 +250,7 @@ impl SetTransfer {
         self.block(number)
     }
 
-    /// Handles a response; `first` if it answers the first message.
+    /// Handles a response; `first` if to the first message.
     pub(crate) fn answer(
         &mut self,
         now: Instant,
@@ -275,11 +274,10 @@ impl SetTransfer {
             // The peer ignored a critical option: it cannot have the whole body (RFC 9177 §4.3).
             return if self.code.is_idempotent() { SetStep::Fallback } else { SetStep::Failed(Trouble::Unacceptable) };
         }
-        // The body has arrived, or the peer wants none of it.
+        // The body has arrived, or the peer refuses it.
         self.sender = None;
         if self.observes && !self.alone && self.receiver.is_some() && !code.is_success() {
-            // The missing payloads belonged to an older state. An error would arrive as a
-            // notification.
+            // The missing payloads were of an older state. An error would arrive as a notification.
             return SetStep::Wait;
         }
         match response.block(OptionNumber::Q_BLOCK2) {
@@ -293,8 +291,8 @@ impl SetTransfer {
         }
     }
 
-    /// Returns `true` if the request may be repeated: not an upload whose response has started. A
-    /// refusal after a registration concerns an older state.
+    /// Returns `true` if the request may be repeated: no upload with a started response. A refusal
+    /// after a registration concerns an older state.
     fn may_begin_anew(&self, first: bool) -> bool {
         (first || !self.observes) && (self.receiver.is_none() || !self.uploaded)
     }
@@ -355,8 +353,8 @@ impl SetTransfer {
             return SetStep::Wait;
         }
         let max_payloads = u32::from(sets.max_payloads);
-        // A changed body is requested again, unless that could have another effect (RFC 9177 §4.4).
-        // A newer sequence number belongs to the next state, an older one is late.
+        // A changed body is requested again, unless this could have another effect (RFC 9177 §4.4).
+        // A newer sequence number belongs to the next state; an older one is late.
         let changed =
             self.receiver.as_ref().filter(|(receiver, of)| *of != marks || receiver.code() != response.code());
         let anew = changed.is_some() && sequence.is_none();
@@ -400,8 +398,7 @@ impl SetTransfer {
         }
     }
 
-    /// Sets the newest sequence number of any payload: retransmitted payloads have none (RFC 9177
-    /// §4.5).
+    /// Sets the newest sequence number: retransmitted payloads have none (RFC 9177 §4.5).
     fn numbered(&self, whole: OwnedMessage) -> Option<OwnedMessage> {
         let Some(Order { sequence, .. }) = self.newest else { return Some(whole) };
         if whole.uint(OptionNumber::OBSERVE) == Some(sequence) {
@@ -415,7 +412,7 @@ impl SetTransfer {
         OwnedMessage::encode(ty, code, id, &whole.token(), &body)
     }
 
-    /// Returns the request for missing blocks after the timeout; `None` after too many.
+    /// Returns the request for missing blocks at the timeout; `None` after too many.
     pub(crate) fn overdue(&mut self, now: Instant, rules: &Rules, sets: &SetRules) -> Option<Body> {
         let (receiver, _) = self.receiver.as_mut()?;
         if !receiver.ask(now, sets.non_max_retransmit) {
@@ -427,8 +424,8 @@ impl SetTransfer {
         }
     }
 
-    /// Requests missing blocks: an option per block, and one with the M bit for a missing tail of
-    /// the burst. If all are missing, this is the 'Continue' (RFC 9177 §4.4).
+    /// Requests missing blocks: an option each, and one with the M bit for a missing tail of the
+    /// burst. If all are missing, this is the 'Continue' (RFC 9177 §4.4).
     fn ask(&self, rules: &Rules) -> SetStep {
         let Some((receiver, _)) = &self.receiver else { return SetStep::Wait };
         let shape = receiver.shape();
@@ -440,7 +437,7 @@ impl SetTransfer {
             missing.iter().rev().zip((0..=last).rev()).take_while(|(number, expected)| **number == *expected).count();
         let single = if to_the_end && tail > 1 { missing.len() - tail } else { missing.len() };
         let head = self.head.len() + self.sent_again().len();
-        // The first option may take one more byte; a payload has a marker.
+        // The first option may take a byte more; a payload has a marker.
         let room =
             rules.overhead.with(head + 1 + MARKER_BYTES).room(rules.message_bytes).unwrap_or_default() / ASKED_BYTES;
         let one = |(n, &num): (usize, &u32)| Block { num, more: n == single, size: shape.size };
@@ -506,8 +503,8 @@ mod tests {
         confirmable: false,
     };
 
-    /// Delivers block `num` of a 64-byte body with this ETag; returns the blocks requested next, or
-    /// the outcome.
+    /// Delivers a block of a 64-byte body with this ETag; returns the blocks requested next, or the
+    /// outcome.
     fn after(transfer: &mut SetTransfer, num: u32, etag: u8) -> String {
         let block = Block { num, more: num < 3, size: BlockSize::B16 };
         let body = Body::builder()

@@ -1,8 +1,8 @@
 //! [`Receiver`]: tracks received and missing blocks of a body, and when to report them (RFC 9177
 //! §4.3, §4.4, §7.2).
 //!
-//! Blocks arrive in any order. Consecutive blocks from the first on are joined; early ones are
-//! stored, from at most two bursts: large block numbers use no more memory than was sent.
+//! Consecutive blocks from the first on are joined. Early blocks are stored from at most two
+//! bursts: a large block number uses no more memory than was sent.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -18,14 +18,14 @@ const REORDERING: Duration = Duration::from_millis(10);
 /// Longer gaps are pauses of the sender.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
 
-/// Memory of an early block beside its payload.
+/// Memory of an early block without its payload.
 const EARLY_BYTES: usize = 64;
 
 /// The division of a body into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) size: BlockSize,
-    /// Size of the whole body, from Size1 or Size2; exact (RFC 9177 §4.6).
+    /// Exact body size, from Size1 or Size2 (RFC 9177 §4.6).
     pub(crate) bytes: usize,
     pub(crate) max_payloads: u32,
 }
@@ -42,7 +42,7 @@ impl Shape {
         block.size == self.size && block.num < self.blocks() && block.more != last && length == expected
     }
 
-    /// Returns the first block after the burst of this one.
+    /// Returns the first block after this block's burst.
     pub(crate) fn end_of_set(&self, number: u32) -> u32 {
         (number / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks())
     }
@@ -53,7 +53,7 @@ impl Shape {
 pub(crate) struct Patience {
     /// For Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
     pub(crate) non: Duration,
-    /// MAX_TRANSMIT_SPAN: while the sender retransmits Confirmable blocks (RFC 9177 §4.4).
+    /// MAX_TRANSMIT_SPAN, during which Confirmable blocks are retransmitted (RFC 9177 §4.4).
     pub(crate) confirmable: Duration,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Receiver {
     next: u32,
     early: BTreeMap<u32, Box<[u8]>>,
     early_bytes: usize,
-    /// Missing blocks were requested on arrival of this burst.
+    /// Burst at which missing blocks were requested.
     asked_at_set: u32,
     /// Requests for missing blocks without a result.
     asked: u8,
@@ -91,7 +91,7 @@ pub(crate) enum Taken {
 pub(crate) enum Reply {
     /// None.
     Nothing,
-    /// All blocks before this one, which starts a burst.
+    /// All blocks before this start of a burst.
     Continue(u32),
     /// Some blocks are [missing](Receiver::missing).
     Missing,
@@ -100,7 +100,7 @@ pub(crate) enum Reply {
 }
 
 impl Receiver {
-    /// `content` is a message with a block of the body.
+    /// `content` carries a block of the body.
     pub(crate) fn new(now: Instant, content: &Content<'_>, shape: Shape, patience: Patience) -> Self {
         Self {
             shape,
@@ -130,14 +130,14 @@ impl Receiver {
         self.joined.capacity() + self.early_bytes
     }
 
-    /// Returns an upper bound of the memory with another block, in bytes.
+    /// Returns an upper bound in bytes with another block.
     pub(crate) fn bytes_with(&self, length: usize) -> usize {
         let joined = self.joined.capacity_with(self.early_bytes + length, self.shape.bytes);
         joined + self.early_bytes + length + EARLY_BYTES
     }
 
-    /// Returns `true` if the sender detects losses, because all blocks are Confirmable. The first
-    /// always is (RFC 9177 §4.1).
+    /// Returns `true` if the sender detects losses: all blocks are Confirmable, not just the first
+    /// (RFC 9177 §4.1).
     pub(crate) fn is_confirmable(&self) -> bool {
         self.confirmable && !self.non
     }
@@ -171,7 +171,7 @@ impl Receiver {
         Taken::New
     }
 
-    /// Returns the report after block `number`; for a duplicate the original's (RFC 9177 §4.3).
+    /// Returns the report after block `number`; for a duplicate, the same again (RFC 9177 §4.3).
     pub(crate) fn reply(&mut self, number: u32, taken: Taken) -> Reply {
         let max = self.shape.max_payloads;
         if self.next >= self.shape.blocks() {
@@ -180,7 +180,7 @@ impl Receiver {
         if self.next.is_multiple_of(max) && (taken == Taken::New && number < self.next || number + 1 == self.next) {
             return Reply::Continue(self.next);
         }
-        // The sender has started the next burst: earlier missing blocks are lost.
+        // The next burst has started: earlier missing blocks are lost.
         let set = number / max;
         if !self.is_confirmable() && set > self.next / max && set > self.asked_at_set {
             self.asked_at_set = set;
@@ -189,22 +189,22 @@ impl Receiver {
         Reply::Nothing
     }
 
-    /// Returns at most `most` missing blocks, up to the end of the last received one's burst.
+    /// Returns at most `most` missing blocks, within the bursts received so far.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
         let end = self.shape.end_of_set(behind.max(self.next));
         (self.next..end).filter(|number| !self.early.contains_key(number)).take(most).collect()
     }
 
-    /// Returns when to request missing blocks if nothing else arrives.
+    /// Returns when to request missing blocks.
     pub(crate) fn due(&self) -> Instant {
         // Only reordering can still bring earlier blocks.
         let end = self.shape.end_of_set(self.next);
         if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
             return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
         }
-        // If only later blocks have arrived, the first one was lost with its acknowledgement, which
-        // is not retransmitted.
+        // With only later blocks, the first was lost with its acknowledgement, which is not
+        // retransmitted.
         let repeated = self.is_confirmable() && self.next > 0;
         let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
         // No message is retransmitted for longer than MAX_TRANSMIT_SPAN.

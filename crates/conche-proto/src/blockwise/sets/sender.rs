@@ -1,4 +1,4 @@
-//! [`Sender`]: selects the next block of a body, burst by burst (RFC 9177 §7.2).
+//! [`Sender`]: selects the next block, burst by burst (RFC 9177 §7.2).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ pub(crate) struct Sender {
     train: Train,
 }
 
-/// The next step after the answer to a burst.
+/// The next step after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
     /// Send the due blocks.
@@ -95,7 +95,7 @@ impl Sender {
         Some(number)
     }
 
-    /// Returns `true` if the next block was sent before.
+    /// Returns `true` if the next block is a repetition.
     pub(crate) fn repeats(&self) -> bool {
         self.due.front().is_some_and(|&number| number < self.fresh)
     }
@@ -104,20 +104,18 @@ impl Sender {
         self.fresh == 0
     }
 
-    /// Starts after the first block; returns `false` if there are no others.
+    /// Starts after the first block; `false` if it is the only one.
     pub(crate) fn begin_behind_first(&mut self, round_trip: Option<Duration>) -> bool {
         self.due.clear();
         (self.next, self.fresh, self.train) = (1, 1, Train::new(round_trip));
         self.begin_set()
     }
 
-    /// Returns `true` if another body may replace the rest in the current train, which stays within
-    /// two bursts.
+    /// Returns `true` if another body may replace the rest in the current train, within two bursts.
     pub(crate) fn may_restart(&self) -> bool {
         !self.due.is_empty() && self.in_train < self.max_payloads
     }
 
-    /// Replaces the rest of this body, in the current train.
     pub(crate) fn restart(&mut self, with: &Self) {
         (self.size, self.bytes, self.next, self.fresh) = (with.size, with.bytes, with.next, with.fresh);
         self.rounds = 0;
@@ -133,7 +131,7 @@ impl Sender {
         begun
     }
 
-    /// Handles a request for the next burst: the receiver has all blocks before `number`.
+    /// Handles a request for the next burst, which confirms all blocks before `number`.
     pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> Follows {
         if number != self.next || !self.due.is_empty() {
             return Follows::Nothing;
@@ -143,16 +141,16 @@ impl Sender {
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
     }
 
-    /// Handles missing blocks if each is acknowledged: the outstanding one is not missing yet.
+    /// Handles missing blocks that are Confirmable: the outstanding one is not missing yet.
     pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
         let on_its_way = |number: u32| number == self.left && number < self.fresh;
         let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
         self.send_again(now, &numbers)
     }
 
-    /// Handles a report of missing blocks, in ascending order.
+    /// Handles a report of missing blocks in ascending order.
     pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
-        // The receiver has all blocks before a burst not started.
+        // This confirms all blocks before the next burst.
         if numbers.first().is_some_and(|&first| first == self.next) {
             return self.go_on(now, self.next);
         }
@@ -181,7 +179,7 @@ impl Sender {
         Follows::Set
     }
 
-    /// Handles a missing answer: the next burst follows, unless `most` had none.
+    /// Handles a missing answer: starts the next burst, unless `most` had none.
     pub(crate) fn unanswered(&mut self, most: u8) -> Follows {
         if self.unanswered >= most {
             return Follows::TooMuch;
@@ -190,7 +188,7 @@ impl Sender {
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
     }
 
-    /// Returns `true` if the next message is the first of a train.
+    /// Returns `true` if the next message starts a train.
     pub(crate) fn begins_train(&self) -> bool {
         !self.under_way
     }
