@@ -1,5 +1,5 @@
 //! [`Credential`]: a public key with its owner, as a CWT Claims Set (CCS; RFC 8392, RFC 9528
-//! §3.5.2); the keys; and the credentials of this end and its peers.
+//! §3.5.2).
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -267,8 +267,8 @@ pub const KEY_LENGTH: usize = 32;
 pub struct PrivateKey(SecretKey);
 
 impl PrivateKey {
-    /// Creates a key from secret random bytes. `None`, with a probability of 2^-32, if they are not
-    /// a valid key: draw others.
+    /// Creates a key from secret random bytes. `None`, with a probability of 2^-32, for an invalid
+    /// key: draw others.
     #[must_use]
     pub fn new(bytes: &[u8; KEY_LENGTH]) -> Option<Self> {
         SecretKey::from_slice(bytes).ok().map(Self)
@@ -302,8 +302,8 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// A point on the curve. Messages contain only its x coordinate, since the shared secret does not
-/// depend on the sign of y.
+/// A point on the curve. Messages contain only x, since the shared secret does not depend on the
+/// sign of y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PublicKey(AffinePoint);
 
@@ -314,7 +314,7 @@ impl PublicKey {
         AffinePoint::decompress(&x, Choice::from(0)).into_option().map(Self)
     }
 
-    /// Returns `true` if y belongs to the point or its mirror image.
+    /// Returns `true` if y is that of the point or its mirror image.
     pub(super) fn has_y(&self, y: &[u8]) -> bool {
         let mirrored = -self.0;
         [self.0.y(), mirrored.y()].iter().any(|own| own.as_slice() == y)
@@ -403,10 +403,10 @@ impl Peers {
     }
 
     /// Returns `true` if the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits the buffer of
-    /// `lakers`, which otherwise panics. `kid` is the length in bytes of the message's key ID,
-    /// known or not, and `ead` that of its external authorization data.
+    /// `lakers`, which otherwise panics. `kid` and `ead` are the lengths in bytes of the message's
+    /// key ID, known or not, and external authorization data.
     ///
-    /// Assumes the longest credential of the set: the limit must not reveal which key IDs exist.
+    /// Assumes the longest credential of the set, so as not to reveal which key IDs exist.
     pub(super) fn leave_room_for(&self, kid: usize, ead: usize) -> bool {
         let (c_r, id_cred, transcript_hash) = (8, 3 + kid, 34);
         c_r + id_cred + transcript_hash + self.longest + ead <= LONGEST_CONTEXT

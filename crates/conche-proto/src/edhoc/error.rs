@@ -25,7 +25,7 @@ pub enum Error {
     /// The other end requests another method.
     #[error("the other end asks for another method than 3, static Diffie-Hellman keys of both ends")]
     Method,
-    /// The other end selected a cipher suite that this end lacks, or that follows the common one.
+    /// The other end selected an unsupported cipher suite, or one after the common one.
     #[error("the other end has selected another cipher suite than {}", super::SUITE)]
     Suite,
     /// The other end is unknown, or its credential is not identified by a key ID.
@@ -39,7 +39,7 @@ pub enum Error {
         /// The other end's credential.
         found: Arc<Credential>,
     },
-    /// The other end lacks the private key of its credential or has another version of ours, or a
+    /// The other end lacks its credential's private key or has another version of ours, or a
     /// message was modified.
     #[error("an EDHOC message is not authentic: the credentials are not those that both ends have, or it was changed")]
     NotAuthentic,

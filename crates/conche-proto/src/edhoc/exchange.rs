@@ -17,8 +17,8 @@ use super::wire::{self, Message1, Plaintext2};
 use super::{Credential, Error, KEY_LENGTH, METHOD, Own, Peers, PrivateKey, SUITE};
 use crate::oscore::{Credentials, EndId, Secret};
 
-/// A started exchange that waits for message_2. Private keys are wiped on drop; the secrets derived
-/// by `lakers` are not.
+/// An exchange that waits for message_2. Wipes private keys on drop, but not the secrets derived by
+/// `lakers`.
 pub struct Initiator {
     waiting: EdhocInitiatorWaitM2<Backend>,
     own: Arc<Own>,
@@ -31,8 +31,8 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Starts an exchange; returns it with message_1. `c_i` must be unused by this end; `ephemeral`
-    /// must be a new random key.
+    /// Starts an exchange, with message_1. `c_i` must be unused by this end; `ephemeral` must be a
+    /// new random key.
     ///
     /// # Errors
     /// [`Error::Malformed`] if no message can be built, which is not expected.
@@ -56,7 +56,7 @@ impl Initiator {
     /// Processes message_2; returns the result and message_3 if a known peer sent it.
     ///
     /// # Errors
-    /// [`Error::OtherPeer`] for an authentic but [unexpected](Self::expecting) peer, and any other
+    /// [`Error::OtherPeer`] for an authentic but [unexpected](Self::expecting) peer; any other
     /// [`Error`] of a message. The exchange is over.
     pub fn finish(self, message_2: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
         let (g_y, ciphertext_2) = wire::message_2(message_2)?;
@@ -112,8 +112,8 @@ impl fmt::Debug for Initiator {
     }
 }
 
-/// An exchange of an unknown initiator that waits for message_3. Private keys are wiped on drop;
-/// the secrets derived by `lakers` are not.
+/// An exchange of an unknown initiator that waits for message_3. Wipes private keys on drop, but
+/// not the secrets derived by `lakers`.
 pub struct Responder {
     waiting: EdhocResponderWaitM3<Backend>,
     c_i: EndId,
@@ -147,8 +147,8 @@ impl Responder {
         Ok((Self { waiting, c_i, c_r }, message_2.as_slice().to_vec()))
     }
 
-    /// Checks a message_1 at a small part of the cost of [`answer`](Self::answer): the key may
-    /// still not be a point on the curve. Messages that fail need not be counted.
+    /// Checks a message_1 at a small part of the cost of [`answer`](Self::answer), which also
+    /// checks that the key is a point on the curve. Messages that fail need not be counted.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Method`], [`Error::Suite`], [`Error::Ead`], or
@@ -194,7 +194,7 @@ impl Responder {
             return Err(Error::Ead);
         }
         let known = peers.get(kid);
-        // For an unknown key ID as well: the time must not reveal which ones exist.
+        // Continue with an unknown key ID, so that the time does not reveal which ones exist.
         let peer = known.or_else(|| peers.any()).ok_or(Error::UnknownCredential)?;
         let verified = processing.verify_message_3(peer.for_lakers()?);
         known.ok_or(Error::UnknownCredential)?;
@@ -230,7 +230,7 @@ pub struct Agreed {
 
 impl Agreed {
     /// `export` is EDHOC_Exporter (RFC 9528 §4.2.1) with a label and a length. Each end's sender ID
-    /// is the identifier that the other end chose for itself (appendix A.1).
+    /// is the identifier chosen by the other end (appendix A.1).
     pub(super) fn new(
         sender_id: EndId,
         recipient_id: EndId,

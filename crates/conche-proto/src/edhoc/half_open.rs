@@ -9,11 +9,11 @@ use super::{Error, Responder};
 use crate::oscore::EndId;
 use crate::shares::{Group, Shares};
 
-/// The exchanges of a responder that wait for message_3, by its connection identifier (C_R).
+/// A responder's exchanges that wait for message_3, by its connection identifier (C_R).
 ///
 /// A group of sources holds at most half of them (see [`Shares`]), each until its deadline; a host
-/// with a validated address at most a sixteenth of all. Exchanges from unvalidated addresses do not
-/// count for a host, because an attacker could use them against it.
+/// with a validated address at most a sixteenth of all. Unvalidated addresses do not count for a
+/// host, because an attacker could use them against it.
 #[derive(Debug)]
 pub struct HalfOpen {
     most: usize,
@@ -49,8 +49,8 @@ impl HalfOpen {
         }
     }
 
-    /// Returns `true` if there is room for another exchange of this group, and of this host if its
-    /// address is validated. To be checked before any computation.
+    /// Returns `true` if another exchange of this group has room, and of this host if its address
+    /// is validated. To be checked before any computation.
     pub fn admits(&mut self, now: Instant, group: Group, host: Option<Group>) -> bool {
         self.expire(now);
         let of_host = (self.most / HOSTS).max(1);
@@ -99,11 +99,11 @@ impl HalfOpen {
         Ok(())
     }
 
-    /// Takes out the exchange of a received message_3. If that fails, the exchange is over (RFC
-    /// 9528 §6).
+    /// Takes out the exchange of a received message_3. On failure, the exchange is over (RFC 9528
+    /// §6).
     ///
     /// # Errors
-    /// [`Error::NoExchange`] if there is none, or if it has expired.
+    /// [`Error::NoExchange`] if it is missing or expired.
     pub fn take(&mut self, now: Instant, c_r: EndId) -> Result<Responder, Error> {
         self.expire(now);
         let responder = self.remove(c_r).ok_or(Error::NoExchange)?;

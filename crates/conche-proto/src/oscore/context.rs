@@ -1,4 +1,4 @@
-//! [`Context`]: the keys shared by two ends, and the sequence numbers sent and received (RFC 8613
+//! [`Context`]: the keys that two ends share, and the sequence numbers sent and received (RFC 8613
 //! §3.1).
 
 use alloc::boxed::Box;
@@ -13,32 +13,32 @@ use super::{Aead, ContextId, Credentials, CredentialsError, EndId, PartialIv, Pr
 /// Earlier use of the same credentials by this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// The credentials were never used by this end, on any machine. If this is wrong, nonces repeat
-    /// and all protection is lost.
+    /// This end never used the credentials, on any machine. If this is wrong, nonces repeat and all
+    /// protection is lost.
     First,
-    /// This is the last stored [`Reserve::up_to`]. The received requests are unknown: as a server,
-    /// this end accepts no request until one proves its freshness (RFC 8613 appendix B.1.2).
+    /// The last stored [`Reserve::up_to`]. The received requests are unknown: as a server, this end
+    /// accepts no request until one proves its freshness (RFC 8613 appendix B.1.2).
     Restarted {
         /// The first certainly unused number.
         next: u64,
     },
-    /// The state was stored at an orderly shutdown and since removed from the store.
+    /// State stored at an orderly shutdown and since removed from the store.
     Resumed {
         /// The first unused number: [`Context::next_number`].
         next: u64,
         /// The received requests: [`Context::window`].
         window: ReplayWindow,
     },
-    /// Earlier use is unknown, and nothing will be stored: new keys are derived with random numbers
-    /// of both ends, which replace the ID context. This costs the first request a round trip, and
-    /// the other end must do the same (RFC 8613 appendix B.2).
+    /// Earlier use is unknown and nothing will be stored. Random numbers of both ends replace the
+    /// ID context and give new keys. This costs the first request a round trip, and the other end
+    /// must do the same (RFC 8613 appendix B.2).
     Anew,
 }
 
 /// A security context: Common, Sender and Recipient Context. Its keys are wiped on drop.
 ///
-/// It takes 232 bytes with 64-bit addresses, plus the ID context, because it stores no expanded
-/// keys. A [renewed](Start::Anew) context also stores its credentials.
+/// It takes 232 bytes with 64-bit addresses, plus the ID context: expanded keys are not stored. A
+/// [renewed](Start::Anew) context also stores its credentials.
 #[derive(Debug)]
 pub struct Context {
     pub(super) sender_id: EndId,
@@ -89,9 +89,9 @@ impl Context {
         })
     }
 
-    /// Derives the keys from credentials that both ends have just negotiated (RFC 9528) and will
-    /// forget. Sequence numbers need not be stored. If the credentials are stored, nonces repeat
-    /// after a restart and all protection is lost.
+    /// Derives the keys from credentials that both ends have just negotiated (RFC 9528) and do not
+    /// keep. Sequence numbers need not be stored. Stored credentials would repeat nonces after a
+    /// restart, which loses all protection.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Context {
         self.recipient_id
     }
 
-    /// Returns the ID context, which distinguishes contexts with the same IDs.
+    /// Returns the ID context, which distinguishes contexts with equal IDs.
     #[must_use]
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
@@ -130,15 +130,15 @@ impl Context {
         self.sequence.next()
     }
 
-    /// Returns the newest received requests; `None` while unknown after a restart.
+    /// Returns the newest received requests; `None` if unknown after a restart.
     #[must_use]
     pub fn window(&self) -> Option<ReplayWindow> {
         self.arrivals.as_ref().map(Arrivals::window)
     }
 
-    /// Hashes the sender's key material: contexts with equal hashes would use the same nonces with
-    /// the same key, and must not be in use at the same time. The hash function must be keyed with
-    /// a secret, and its state and result kept secret.
+    /// Hashes the sender's key material. Contexts with equal hashes would use the same key and
+    /// nonces; only one may be in use at a time. The hash function must be keyed with a secret, and
+    /// its state and result kept secret.
     pub fn hash_sender<H: Hasher>(&self, state: &mut H) {
         self.sender_key.0.hash(state);
         self.common_iv.0.hash(state);
@@ -154,9 +154,9 @@ impl Context {
     }
 }
 
-/// A request to store that numbers below `up_to` may be used, confirmed with
+/// A request to store that numbers below `up_to` may be used. Confirm with
 /// [`Contexts::reserved`](super::Contexts::reserved) once the value survives a power failure.
-/// Meanwhile the context uses the numbers reserved before, and then protects nothing.
+/// Meanwhile the context uses the numbers reserved before, then protects nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
     /// The context of the numbers.
@@ -165,12 +165,12 @@ pub struct Reserve {
     pub up_to: u64,
 }
 
-/// Numbers below `next` may have been used; the others below `reserved` may be used.
+/// Numbers below `next` may have been used; others below `reserved` may be used.
 #[derive(Debug)]
 pub(super) struct Sequence {
     next: u64,
     reserved: u64,
-    /// The last requested value; above `reserved` while unanswered.
+    /// Last requested value; above `reserved` while unanswered.
     asked: u64,
     /// Something was stored since the start.
     is_stored: bool,
@@ -182,11 +182,11 @@ impl Sequence {
     /// The largest number plus one (RFC 8613 §7.2.1).
     pub(super) const END: u64 = 1 << 40;
 
-    /// With one restart per second, which loses the unused part, all numbers would last a century.
+    /// All numbers last a century with one restart per second, which loses the unused part.
     const FIRST_STEP: u32 = 256;
 
-    /// Reached if many numbers are used before the store answers. With one restart per minute, all
-    /// numbers would last 30 years.
+    /// Reached if many numbers are used before the store answers. All numbers last 30 years with
+    /// one restart per minute.
     const LONGEST_STEP: u32 = 65_536;
 
     pub(super) fn new(next: u64) -> Self {
@@ -194,7 +194,6 @@ impl Sequence {
         Self { next, reserved: next, asked: next, is_stored: false, step: Self::FIRST_STEP }
     }
 
-    /// Creates the numbers of keys that do not outlive the process.
     pub(super) const fn volatile(next: u64) -> Self {
         let end = Self::END;
         Self { next, reserved: end, asked: end, is_stored: true, step: Self::FIRST_STEP }
@@ -209,7 +208,7 @@ impl Sequence {
         Ok(number)
     }
 
-    /// Returns `true` if all reserved numbers are used, but not all numbers.
+    /// Returns `true` if the reserved numbers, but not all numbers, are used.
     pub(super) const fn waits(&self) -> bool {
         self.next >= self.reserved && self.next < Self::END
     }
@@ -218,7 +217,7 @@ impl Sequence {
         self.next
     }
 
-    /// Returns the value to store, if due and not pending.
+    /// Returns the value to store if one is due and none is pending.
     pub(super) fn ask(&mut self) -> Option<u64> {
         let wanted = self.next.saturating_add(self.step.into()).min(Self::END);
         let is_time = self.reserved.saturating_sub(self.next) <= u64::from(self.step / 2) && wanted > self.reserved;
@@ -232,8 +231,8 @@ impl Sequence {
     /// Records that numbers below `up_to` are stored as used.
     pub(super) fn reserved(&mut self, up_to: u64) {
         let reserved = up_to.min(self.asked);
-        // The request was made with half a step left. If more than half of that was used since, the
-        // next answer may be late.
+        // The request was made with half a step left. If more than half of that is used, the next
+        // answer may be late.
         let since = self.next.saturating_sub(self.asked.saturating_sub(self.step.into()));
         if reserved > self.reserved && since > u64::from(self.step / 4) {
             self.step = self.step.saturating_mul(2).min(Self::LONGEST_STEP);
@@ -246,7 +245,7 @@ impl Sequence {
         self.is_stored
     }
 
-    /// Records that the reservation must be requested again.
+    /// Records that the reservation must be repeated.
     pub(super) fn not_reserved(&mut self) {
         self.asked = self.reserved;
     }

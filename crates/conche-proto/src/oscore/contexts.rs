@@ -1,4 +1,4 @@
-//! [`Contexts`]: all security contexts of an endpoint, which protect and verify its messages (RFC
+//! [`Contexts`]: the security contexts of an endpoint, which protect and verify its messages (RFC
 //! 8613 §8).
 
 use alloc::boxed::Box;
@@ -78,13 +78,12 @@ pub struct Contexts {
     pub(super) arena: Arena<Entry>,
     /// By ID and ID context of the other end.
     by_names: Index,
-    /// By the other end's ID, which may be all that a request names.
+    /// By the other end's ID, for requests without an ID context.
     by_id: Index,
     by_sender: Index,
     hash: Keyed,
     pub(super) freshness: Freshness,
-    /// Time of the last offer of renewed keys; each is later than the one before, even if the clock
-    /// stands still.
+    /// Time of the last offer of renewed keys; increases even if the clock stands still.
     pub(super) last_offer: Instant,
     most: usize,
     inserted: u32,
@@ -121,8 +120,8 @@ impl ContextId {
 }
 
 impl Contexts {
-    /// Creates a set for at most `most` contexts. Challenges and hash keys are derived from the
-    /// secret `seed`, drawn from the operating system.
+    /// Creates a set for at most `most` contexts. Challenges and hash keys derive from the secret
+    /// `seed`, drawn from the operating system.
     #[must_use]
     pub fn new(most: usize, seed: [u8; 32]) -> Self {
         let mut random = ChaCha8Rng::from_seed(seed);
@@ -145,7 +144,7 @@ impl Contexts {
         }
     }
 
-    /// Adds a context, which protects and accepts nothing before numbers are
+    /// Adds a context. It protects and accepts nothing before numbers are
     /// [reserved](Self::poll_reserve).
     ///
     /// # Errors
@@ -243,7 +242,7 @@ impl Contexts {
         self.len() == 0
     }
 
-    /// Returns the next reservation to store. To be polled after insertions and operations that
+    /// Returns the next reservation to store. Poll after insertions and after operations that
     /// protect.
     pub fn poll_reserve(&mut self) -> Option<Reserve> {
         self.asking.pop_front()
@@ -257,16 +256,15 @@ impl Contexts {
         }
     }
 
-    /// Reports that a reservation could not be stored; the next use of the context requests it
-    /// again.
+    /// Reports that a reservation could not be stored; the next use of the context repeats it.
     pub fn not_reserved(&mut self, context: ContextId) {
         if let Some(context) = self.get_mut(context) {
             context.sequence.not_reserved();
         }
     }
 
-    /// Returns `true` if nothing can be protected until a reservation is stored; requests a failed
-    /// one again.
+    /// Returns `true` if nothing can be protected until a reservation is stored; repeats a failed
+    /// one.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         self.ask(context);
         self.get(context).is_some_and(|context| context.sequence.waits())
@@ -306,8 +304,8 @@ pub enum InsertError {
 const MOST_TRIED: usize = 4;
 
 impl Contexts {
-    /// Protects a request (RFC 8613 §8.1). Retransmissions send the same outer message; a repeated
-    /// request is protected again.
+    /// Protects a request (RFC 8613 §8.1). Retransmit the same outer message; protect a repeated
+    /// request again.
     ///
     /// # Errors
     ///
@@ -369,8 +367,8 @@ impl Contexts {
         Err(refused.unwrap_or(Refused::UnknownContext))
     }
 
-    /// Returns the next context to try: the one with the request's ID context or, if it names none,
-    /// first the context without one.
+    /// Returns the next context to try: with the request's ID context or, if it has none, first the
+    /// context without one.
     fn next_to_try(&self, kid: EndId, kid_context: Option<&[u8]>, tried: &[ContextId]) -> Option<ContextId> {
         if tried.is_empty()
             && let Some(exact) = self.find(kid, kid_context)
@@ -450,11 +448,11 @@ impl Contexts {
         Some((response.code, response.body))
     }
 
-    /// Protects a response to the request of this binding (RFC 8613 §8.3). A body with Observe is a
+    /// Protects a response to this binding's request (RFC 8613 §8.3). A body with Observe is a
     /// notification.
     ///
-    /// The first response uses the request's number, if the window still shows that none did; all
-    /// others use numbers of their own.
+    /// The first response uses the request's number if the window still shows that it is unused;
+    /// all others use their own numbers.
     ///
     /// # Errors
     ///
@@ -487,8 +485,8 @@ impl Contexts {
         Ok(ProtectedResponse { code, body })
     }
 
-    /// Verifies and decrypts a response to the request of this binding (RFC 8613 §8.4), reassembled
-    /// from outer blocks.
+    /// Verifies and decrypts a response to this binding's request (RFC 8613 §8.4), reassembled from
+    /// outer blocks.
     ///
     /// # Errors
     ///
@@ -535,9 +533,9 @@ const REPEATED_FOR: Duration = Duration::from_secs(46);
 /// The Echo challenges of a context without a replay window (RFC 8613 appendix B.1.2), which any
 /// replayed request causes.
 ///
-/// A request with a larger number than all before is challenged, because the client's next requests
-/// have larger numbers than all replayed ones. A duplicate of it gets the same bytes, which uses no
-/// number. Other requests share a rate limit.
+/// A request with the largest number yet is challenged, since the client's next requests exceed all
+/// replayed ones. A duplicate of it gets the same bytes, which uses no number. Other requests share
+/// a rate limit.
 #[derive(Debug)]
 pub(super) struct Challenges {
     newest: u64,
@@ -553,7 +551,7 @@ pub(super) struct Challenges {
 pub(super) enum Challenge {
     /// A new challenge.
     New,
-    /// The challenge that the original request got.
+    /// The challenge of the original request.
     Repeated(Code, Body),
     /// No answer.
     None,

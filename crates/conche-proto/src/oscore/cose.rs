@@ -53,7 +53,7 @@ impl<const N: usize> fmt::Debug for Hidden<N> {
     }
 }
 
-/// A nonce, which protects one message with a key.
+/// A nonce, for one message per key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Nonce([u8; NONCE_LENGTH]);
 
@@ -77,7 +77,7 @@ impl Nonce {
 }
 
 /// Returns the additional data of a request and its responses: a COSE Enc_structure around
-/// `aad_array` (RFC 8613 §5.4). CBOR encodes length and type of all parts in one byte.
+/// `aad_array` (RFC 8613 §5.4). Each CBOR type and length takes one byte.
 pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: PartialIv) -> SmallVec<[u8; 32]> {
     const BYTE_STRING: u8 = 0x40;
     let mut array: SmallVec<[u8; 24]> = SmallVec::from_slice(&[0x85, 1, 0x81]);
@@ -114,7 +114,7 @@ pub(super) fn seal(
     }
 }
 
-/// Decrypts in place; the tag follows the ciphertext. Returns the length of the plaintext.
+/// Decrypts in place; the tag follows the ciphertext. Returns the plaintext length.
 pub(super) fn open(aead: Aead, key: &Key, nonce: Nonce, additional: &[u8], sealed: &mut [u8]) -> Result<usize, Failed> {
     match aead {
         Aead::AesCcm16_64_128 => open_with::<Ccm<Aes128Enc, U8, U13>>(key, nonce, additional, sealed),
@@ -149,7 +149,7 @@ fn open_with<A: KeyInit + AeadInOut>(
     Ok(length)
 }
 
-/// A context stores only keys: expanded keys are about ten times as large.
+/// Contexts do not store expanded keys, which are about ten times as large.
 fn prepare<A: KeyInit + AeadCore>(Hidden(key): &Key, Nonce(nonce): &Nonce) -> Result<(A, RawNonce<A>), Failed> {
     let key = key.get(..size_of::<RawKey<A>>()).and_then(|key| <&RawKey<A>>::try_from(key).ok()).ok_or(Failed)?;
     let nonce = RawNonce::<A>::try_from(&nonce[..]).map_err(|_| Failed)?;

@@ -9,11 +9,11 @@ use zeroize::Zeroizing;
 
 use crate::codec::Hexadecimal;
 
-/// The input of a [`Context`](super::Context). The other end has the same, with both IDs exchanged.
+/// The input of a [`Context`](super::Context). The other end has the same with both IDs exchanged.
 ///
 /// Master secret, master salt, ID context and sender ID determine the sending key. No two
-/// credentials may have all of them in common (RFC 8613 §3.3): with one secret for many peers, use
-/// another sender ID or ID context for each.
+/// credentials may have all of them in common (RFC 8613 §3.3): to use one secret for many peers,
+/// vary the sender ID or ID context.
 ///
 /// ```
 /// use conche_proto::oscore::{Context, Credentials, EndId, Start};
@@ -33,7 +33,7 @@ pub struct Credentials {
     pub master_secret: Secret,
     /// Not necessarily secret; may be empty.
     pub master_salt: Vec<u8>,
-    /// Distinguishes contexts with the same IDs, and is sent with each request. At most
+    /// Distinguishes contexts with equal IDs; sent with each request. At most
     /// [`LONGEST_ID_CONTEXT`](Self::LONGEST_ID_CONTEXT) bytes.
     pub id_context: Option<Box<[u8]>>,
     /// ID of this end.
@@ -45,13 +45,11 @@ pub struct Credentials {
     /// Key derivation function.
     pub hkdf: Hkdf,
     /// Size of the replay window: how far behind the newest request a number is still accepted,
-    /// once. 1 to [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), the default. The other end need not
-    /// know it.
+    /// once. 1 to [`LARGEST_WINDOW`](Self::LARGEST_WINDOW), the default. The ends may differ.
     ///
     /// A lost request is retransmitted with the same number after at least 2 s; the window must
-    /// cover everything that a peer sends in this time. The default of RFC 8613 §3.2.2, 32,
-    /// suffices for NSTART 1. Memory is only used while numbers are missing: at most 16 bytes per
-    /// 64 numbers.
+    /// cover all requests of a peer in this time. RFC 8613 §3.2.2 has 32, which suffices for NSTART
+    /// 1. Memory is only used while numbers are missing: at most 16 bytes per 64 numbers.
     pub replay_window: u16,
 }
 
@@ -275,7 +273,7 @@ impl Aead {
         13
     }
 
-    /// Returns the maximum length of an ID in bytes: the nonce length minus six (RFC 8613 §3.3).
+    /// Returns the maximum length of an ID in bytes: nonce length minus six (RFC 8613 §3.3).
     #[must_use]
     pub const fn longest_id(self) -> usize {
         self.nonce_length() - 6

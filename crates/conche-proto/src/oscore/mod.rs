@@ -6,11 +6,10 @@
 //! response:  inner <── unprotect_response <~~ outer response <── protect_response <── inner
 //! ```
 //!
-//! Two ends share [`Credentials`]. Each derives a [`Context`] from them and stores it in
-//! [`Contexts`], which protects outgoing messages, and finds the context of incoming ones and
-//! verifies them. A [`Binding`] binds responses to their request. This module reads no clock or
-//! file: [`Contexts::poll_reserve`] returns the values that the application must store
-//! persistently.
+//! Both ends derive a [`Context`] from shared [`Credentials`] and store it in [`Contexts`], which
+//! protect outgoing messages and verify incoming ones. A [`Binding`] binds responses to their
+//! request. This module reads no clock or file: [`Contexts::poll_reserve`] returns the values that
+//! the application must store persistently.
 //!
 //! A key and a nonce protect only one message. The nonce contains a number counted by its sender;
 //! therefore
@@ -18,7 +17,7 @@
 //! - no number is used before the application has stored that it may be ([`Reserve`], RFC 8613
 //!   appendix B.1.1), and no request is accepted before the application has stored anything since
 //!   the start,
-//! - a response uses its request's number at most once, and otherwise a number of its own sender,
+//! - a response uses its request's number at most once, otherwise a number of its own sender,
 //! - after a restart that lost the received numbers, no request is accepted before an Echo proves
 //!   its freshness (RFC 8613 appendix B.1.2, RFC 9175).
 //!
@@ -46,13 +45,13 @@ use option::{OptionValue, PartialIv};
 
 use crate::codec::{Content, OptionNumber};
 
-/// Returns the sender that a message claims: its `kid`.
+/// Returns the sender that a message claims, by its `kid`.
 pub(crate) fn kid_of(message: &Content<'_>) -> Option<EndId> {
     let option = message.options().find(|option| option.number == OptionNumber::OSCORE)?;
     EndId::new(OptionValue::decode(option.value)?.kid?)
 }
 
-/// Returns `true` if a message has an OSCORE option and must be unprotected (RFC 8613 §2).
+/// Returns `true` for a message with an OSCORE option, which must be unprotected (RFC 8613 §2).
 #[must_use]
 pub fn is_protected(message: &Content<'_>) -> bool {
     message.options().any(|option| option.number == OptionNumber::OSCORE)

@@ -22,7 +22,7 @@ impl PartialIv {
         Some(Self { padded })
     }
 
-    /// Each number has a single encoding, because the bytes are authenticated.
+    /// Accepts one encoding per number, because the bytes are authenticated.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut padded = [0; Self::LONGEST];
         padded.get_mut(Self::LONGEST.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);

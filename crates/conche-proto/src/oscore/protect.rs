@@ -42,8 +42,7 @@ pub enum ProtectError {
     /// The context does not exist.
     #[error("there is no such security context")]
     UnknownContext,
-    /// No reserved number is left until the application has stored a
-    /// [reservation](super::Contexts::poll_reserve).
+    /// No reserved number is left until a [reservation](super::Contexts::poll_reserve) is stored.
     #[error("no sequence number is reserved: the application has not stored how far they are used")]
     NotReserved,
     /// All 2⁴⁰ numbers are used: new credentials are required (RFC 8613 §7.2.1).
@@ -107,7 +106,7 @@ impl<'a> Plain<'a> {
         Ok(Self { code, outer, inner, payload })
     }
 
-    /// Returns `true` for a registration, a cancellation and a notification.
+    /// Returns `true` for registrations, cancellations and notifications.
     pub(super) fn observes(&self) -> bool {
         self.outer.iter().any(|option| option.number == OptionNumber::OBSERVE)
     }
@@ -126,7 +125,7 @@ impl<'a> Plain<'a> {
 pub(super) struct Seal<'a> {
     /// Sender and number of the request.
     pub(super) request: (EndId, PartialIv),
-    /// Sender and number that form the nonce of this message.
+    /// Sender and number, which form the nonce.
     pub(super) counted: (EndId, PartialIv),
     pub(super) told: OptionValue<'a>,
 }
@@ -175,8 +174,8 @@ pub struct Unprotected {
 /// Notifications are in order; older ones are [refused](Refused::Replayed).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnprotectedResponse {
-    /// The inner response with the outer type, message ID and token. Observe of a notification
-    /// holds the lower 24 bits of `number` (RFC 8613 §4.1.3.5.2), or 0 without one.
+    /// The inner response with the outer type, message ID and token. A notification's Observe holds
+    /// the lower 24 bits of `number` (RFC 8613 §4.1.3.5.2), or 0 without one.
     pub message: OwnedMessage,
     /// The sequence number; `None` if the response used the request's.
     pub number: Option<u64>,
@@ -224,7 +223,7 @@ impl<'a> Sealed<'a> {
 pub(super) struct Key {
     /// Sender and number of the request.
     pub(super) request: (EndId, PartialIv),
-    /// Sender and number that form the nonce of this message.
+    /// Sender and number, which form the nonce.
     pub(super) counted: (EndId, PartialIv),
 }
 
@@ -247,8 +246,7 @@ impl Context {
     }
 }
 
-/// Merges the inner message into the outer one, with this value of Observe if the inner message has
-/// the option.
+/// Merges the inner message into the outer one. `observe` replaces an inner Observe.
 pub(super) fn merged(
     outer: &Message<'_>,
     inner: &Content<'_>,
@@ -275,7 +273,7 @@ pub(super) fn merged(
     }
     options.sort_by_key(|option| option.number);
 
-    // A delta grows only if an option before it is omitted, which frees as many bytes.
+    // A delta grows only by an omitted option, which frees as many bytes.
     let most = outer.as_bytes().len() + inner.encoded_options().len() + inner.payload().len() + LONGEST_OBSERVE + 1;
     datagram.clear();
     datagram.resize(most, 0);
@@ -291,10 +289,10 @@ pub(super) fn merged(
 
 const LONGEST_OBSERVE: usize = 3;
 
-/// The request of a protected response, at client and server. A response to another request is
+/// The request of a protected response, at client and server. Responses to other requests are
 /// refused.
 ///
-/// Clones refer to the same request: the server's context records the used request numbers.
+/// Clones refer to the same request: the server's context records used request numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     context: ContextId,
@@ -320,7 +318,7 @@ impl Binding {
         Self { proposal, ..self }
     }
 
-    /// At a client: returns `true` if only the client knows the keys of the request
+    /// At a client: returns `true` if only the client knows the request's keys
     /// ([`Start::Anew`](super::Start::Anew)). No server can have executed it.
     #[must_use]
     pub const fn is_proposal(&self) -> bool {
@@ -381,16 +379,16 @@ pub enum Refused {
     /// The number was received before, or is too old to tell.
     #[error("the message was received before, or is too old to tell")]
     Replayed,
-    /// The message does not have the key of the context, or responds to another request, or its
-    /// plaintext is malformed.
+    /// The key is not the context's, the response is for another request, or the plaintext is
+    /// malformed.
     #[error("the message is not authentic")]
     Forged,
-    /// The request is authentic, but its sender must prove its freshness (RFC 8613 appendix B.1.2).
-    /// The application must not see it.
+    /// The request is authentic, but must prove its freshness (RFC 8613 appendix B.1.2). The
+    /// application must not see it.
     #[error("the request is authentic but not known to be fresh")]
     NotFresh(Binding),
-    /// The request is authentic, with keys [proposed](super::Start::Anew) by the other end, and may
-    /// be a replay: its sender must repeat it with the offered keys. The application must not see
+    /// The request is authentic, with keys [proposed](super::Start::Anew) by the other end, but may
+    /// be a replay. Its sender must repeat it with the offered keys. The application must not see
     /// it.
     #[error("the request is authentic, with keys that are not agreed on")]
     Proposed {
@@ -402,16 +400,15 @@ pub enum Refused {
     /// The keys have changed; the request was not executed, and must be repeated.
     #[error("the keys of the security context have changed since the request was made, which has to be made again")]
     Renewed,
-    /// The keys have changed; the request may have been executed, but its response cannot be
-    /// decrypted.
+    /// The keys have changed; the request may have been executed, but its response is lost.
     #[error("the keys of the security context have changed since the request was made, which may have been executed")]
     Outdated,
 }
 
 impl Refused {
     /// Returns the unprotected answer to a refused request (RFC 8613 §7.4, §8.2). `None` for
-    /// responses, and for [`NotFresh`](Self::NotFresh) and [`Proposed`](Self::Proposed), whose
-    /// answers are protected.
+    /// responses, and for [`NotFresh`](Self::NotFresh) and [`Proposed`](Self::Proposed), which have
+    /// protected answers.
     ///
     /// The answer reveals no more than these sections permit, and must not be cached.
     #[must_use]

@@ -10,9 +10,9 @@
 //!
 //! The ID context takes these values in turn. During the renewal, the kid context is an encoded
 //! CBOR byte string; after an answer, it is R2 || R3 itself. R2 consists of a random number, the
-//! time and a MAC, which the server verifies without storing it. No two offers have the same time,
-//! and none is accepted after a later one. No keys are thus ever agreed on twice, and a replayed
-//! request only gets another offer, useless without the keys.
+//! time and a MAC, which the server verifies without storing it. Each offer has its own time and is
+//! void after a later one was accepted. Keys thus never repeat, and a replayed request only gets
+//! another offer, useless without the keys.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ const LONGEST: usize = 96;
 pub(super) struct Renewal {
     credentials: Credentials,
     state: State,
-    /// Time of the last accepted offer: earlier ones are void.
+    /// Time of the last accepted offer; earlier ones are void.
     taken: Option<Instant>,
 }
 
@@ -48,7 +48,7 @@ enum State {
     /// Proposed by this end, and carried by each request.
     Proposed,
     /// Offered and accepted by this end; carried by each request until the other end proves that it
-    /// has them.
+    /// has the keys.
     Offered,
     /// Both ends have the keys.
     Agreed,
@@ -118,8 +118,8 @@ impl Contexts {
         }
     }
 
-    /// Reports that the other end may have lost the keys of this request: the next request proposes
-    /// new keys, unless one has since. Returns `false` if keys cannot be renewed.
+    /// Reports that the other end may have lost this request's keys. The next request proposes new
+    /// keys, unless one has since. Returns `false` if keys cannot be renewed.
     pub fn lost(&mut self, binding: &Binding) -> bool {
         let Some(context) = self.get_mut(binding.context()) else { return false };
         let Some(renewal) = &mut context.renewal else { return false };
@@ -162,8 +162,8 @@ impl Contexts {
         Ok(())
     }
 
-    /// Returns the answer to a request with proposed keys: an offer of keys, half of which this end
-    /// contributes.
+    /// Returns the answer to a request with proposed keys: an offer with this end's half of the
+    /// keys.
     pub(super) fn offer(&mut self, now: Instant, binding: &Binding, proposed: &[u8]) -> Option<(Code, Body)> {
         let random = self.random_number();
         self.last_offer = now.max(self.last_offer + Duration::from_nanos(1));
@@ -179,8 +179,7 @@ impl Contexts {
         Some((code, derived.seal(plain, seal).ok()?))
     }
 
-    /// Adopts the keys if the response to a proposal is an offer; the request must then be
-    /// repeated.
+    /// Adopts the keys if the response to a proposal is an offer; the request must be repeated.
     pub(super) fn take_offer(&mut self, binding: &Binding, sealed: &Sealed<'_>) -> Result<(), Refused> {
         let id = binding.context();
         let context = self.get(id).ok_or(Refused::UnknownContext)?;

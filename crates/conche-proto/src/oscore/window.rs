@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// The stored part of a replay window: the largest received number, and which of the
 /// [`SIZE`](Self::SIZE) numbers up to it were received. Smaller ones count as received. An active
-/// context's window has [another size](super::Credentials::replay_window).
+/// context has a window of [another size](super::Credentials::replay_window).
 ///
 /// ```
 /// use conche_proto::oscore::ReplayWindow;
@@ -96,8 +96,8 @@ const fn shifted(bits: u32, distance: u64) -> u32 {
     if distance < ReplayWindow::SIZE { bits << distance } else { 0 }
 }
 
-/// The replay window of a context (RFC 8613 §7.4): received requests, and request numbers used by a
-/// response. Each is used once, because it forms the nonce (§5.2).
+/// The replay window of a context (RFC 8613 §7.4): received requests, and request numbers used by
+/// responses. Each use forms a nonce (§5.2).
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     end: u64,
@@ -137,7 +137,7 @@ impl Arrivals {
         }
     }
 
-    /// Records that a response uses the number of this request; `false` if it may not.
+    /// Records that a response uses this request number; `false` if it may not.
     pub(super) fn take(&mut self, number: u64) -> bool {
         let Some(place) = self.place(number) else { return false };
         let may = self.seen.get(place) && !self.answered.get(place);
@@ -154,8 +154,8 @@ impl Arrivals {
 
 const WORD: usize = u64::BITS as usize;
 
-/// Bits by distance from the end of a window. Bits beyond the stored words are set, so that memory
-/// is needed only up to the oldest cleared one.
+/// Bits by distance from the end of a window. Bits beyond the stored words are set, so memory
+/// reaches only to the oldest cleared one.
 #[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
