@@ -1,6 +1,6 @@
-//! Cost of requests over the loopback: a server with many outstanding requests or one after the
-//! other, and a client with one destination or 64. The other side runs on its own thread and does
-//! as little as possible.
+//! Cost of requests over the loopback: a server with many outstanding requests or sequential ones,
+//! and a client with one destination or 64. The other side does as little as possible, on its own
+//! thread.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -32,8 +32,7 @@ fn server() -> SocketAddr {
     bound.recv().expect("the server starts")
 }
 
-/// Sends requests as raw datagrams with fresh message IDs; after 65 536 it switches to another
-/// port.
+/// Sends raw requests with fresh message IDs, from another port after each 65 536.
 struct Asker {
     server: SocketAddr,
     socket: UdpSocket,

@@ -1,4 +1,4 @@
-//! Writes the event log of a client to a file and reads it:
+//! Writes and reads a client's event log:
 //! `cargo run -p conche --features event-log --example event_log`
 
 use std::fs::{self, File};

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let opened = Opened::default();
 
     // ANCHOR: limits
-    // At most ten responses per second to one source address, with bursts of thirty.
+    // At most ten responses per second to a source address, with bursts of thirty.
     let response_limit = Some(ResponseLimit { per_second: 10, burst: 30 });
     let mut config = EndpointConfig { response_limit, ..EndpointConfig::default() };
     // Memory for deduplicating non-idempotent requests: some 250 POSTs per second.

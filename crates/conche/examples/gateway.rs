@@ -1,8 +1,7 @@
-//! A gateway that sends requests to ten thousand devices at once:
-//! `cargo run -p conche --example gateway -- [DEVICES]`
+//! A gateway to ten thousand devices: `cargo run -p conche --example gateway -- [DEVICES]`
 //!
-//! The devices are one server on all of Linux's loopback addresses. Each gets two requests; then a
-//! few get as many as all of them.
+//! One server on all of Linux's loopback addresses stands for the devices. Each gets two requests;
+//! then a few get as many as all of them.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};

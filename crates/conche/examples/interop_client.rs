@@ -1,5 +1,5 @@
-//! The conche client of `cargo xtask interop`: it reads commands from standard input and prints
-//! their outcomes (tools/interop/README.md).
+//! The conche client of `cargo xtask interop`: executes commands from standard input
+//! (tools/interop/README.md).
 
 use std::error::Error;
 use std::future::pending;
@@ -25,8 +25,7 @@ async fn main() -> Result<()> {
         _ => return Err("either no argument was expected, or MODE and DIRECTORY".into()),
     };
     let (sender, mut lines) = unbounded_channel();
-    // Reads of standard input cannot be cancelled, so they need a thread, which ends with the
-    // process.
+    // A read of standard input cannot be cancelled, so its thread ends with the process.
     std::thread::spawn(move || {
         stdin().lines().map_while(std::result::Result::ok).try_for_each(|line| sender.send(line))
     });

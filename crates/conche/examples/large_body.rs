@@ -1,6 +1,5 @@
-//! Block-wise transfer of large bodies: `cargo run -p conche --example large_body`
-//!
-//! Uploads a firmware image of 1 MiB and downloads it again.
+//! Uploads a firmware image of 1 MiB block-wise, then downloads it:
+//! `cargo run -p conche --example large_body`
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +8,7 @@ use conche::server::{Payload, Response, State, get};
 use conche::{Client, Code, ContentFormat, Server};
 
 // ANCHOR: server
-/// Maximum image size of both sides. The default is 64 KiB.
+/// Maximum image size on both sides. The default is 64 KiB.
 const LARGEST: usize = 1 << 20;
 
 type Image = Arc<Mutex<Vec<u8>>>;
@@ -44,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: client
 
     // ANCHOR: block
-    // One block, for example to read an image's header.
+    // One block, such as an image's header.
     let start = Block { num: 0, more: false, size: BlockSize::B16 };
     let response = client.get(&uri).block(start).await?.successful()?;
     println!("it begins with {:?}", response.payload());

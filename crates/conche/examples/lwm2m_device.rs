@@ -20,7 +20,7 @@ struct Registration {
     identity: Identity,
 }
 
-/// A device's lamp (IPSO object 3311), and its observers.
+/// A device's lamp (IPSO object 3311) and its observers.
 #[derive(Default)]
 struct Lamp {
     dimmer: AtomicU32,

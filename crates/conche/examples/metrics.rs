@@ -1,7 +1,7 @@
-//! A server that serves its metrics as a CoAP resource in Prometheus format, and a client that
-//! reads them: `cargo run -p conche --features metrics --example metrics`.
+//! A server with its metrics (Prometheus format) as a CoAP resource, and a client:
+//! `cargo run -p conche --features metrics --example metrics`.
 //!
-//! A program with an HTTP server returns the same text for GET /metrics, with the Content-Type
+//! Over HTTP, return the same text for GET /metrics, with the Content-Type
 //! `conche::metrics::CONTENT_TYPE`.
 
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use conche::server::{Path, Rejection, Router, State, get};
 use conche::{Client, Code, Server};
 
-/// Maximum number of listed destinations, as many as this server usually has.
+/// Maximum number of listed destinations: this server's usual number.
 const DESTINATIONS: usize = 32;
 
 /// A client on the server's socket, once the server has started.

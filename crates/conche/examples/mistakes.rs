@@ -60,7 +60,7 @@ async fn too_large_to_send(uri: &str) -> Outcome {
     // ANCHOR_END: too_large_to_send
 }
 
-/// A request body within the client's limit and beyond the server's.
+/// A request body within the client's limit but beyond the server's.
 async fn too_large_to_take(uri: &str) -> Outcome {
     // ANCHOR: too_large_to_take
     let client = Client::builder().body_limit(1 << 20).build()?;

@@ -17,7 +17,7 @@ struct Thermometer {
 
 async fn read(State(thermometer): State<Arc<Thermometer>>) -> Response {
     let tenths = thermometer.tenths.load(Ordering::Relaxed);
-    // A client that receives nothing for longer than Max-Age and some seconds registers again.
+    // A client without a notification for Max-Age and some seconds registers again.
     Response::new(Code::CONTENT).text(format!("{:.1}", f64::from(tenths) / 10.0)).max_age(Duration::from_secs(30))
 }
 // ANCHOR_END: resource
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: client
     let mut temperatures = Client::new().observe(format!("coap://{}/temperature", server.local_addr()));
     for tenths in [205, 208, 211] {
-        // Also a futures-core stream, for combinators such as those of futures::StreamExt.
+        // Also a futures-core stream, for combinators such as futures::StreamExt's.
         let response = temperatures.next().await.ok_or("the server ended it")??.successful()?;
         println!("{} °C", response.text()?);
 

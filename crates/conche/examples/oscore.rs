@@ -1,6 +1,5 @@
-//! A server that protects a resource with OSCORE, and a client with its keys:
-//! `cargo run -p conche --features oscore --example oscore`. Intermediaries can neither read nor
-//! change requests and responses.
+//! A server that protects a resource with OSCORE from intermediaries, and its client:
+//! `cargo run -p conche --features oscore --example oscore`.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -12,20 +11,20 @@ use conche::server::{RequireSecured, Router, get, put};
 use conche::{Client, Code, ContentFormat, Server};
 
 // ANCHOR: handler
-/// Runs only for authenticated clients; the keys identify the client.
+/// Runs only for clients that the keys authenticate.
 async fn unlock(who: Identity) -> String {
     format!("opened for {who}")
 }
 // ANCHOR_END: handler
 
-/// Provisions both ends with a file each, which only its owner may read.
+/// Provisions each end with a file that only its owner may read.
 fn hand_out(directory: &Path) -> io::Result<()> {
     for (own, other) in [("house", "phone"), ("phone", "house")] {
         let mut options = OpenOptions::new();
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.create_new(true).write(true).open(directory.join(own));
-        // Real secrets have 16 bytes or more from a good random source, and differ for each pair.
+        // Real secrets have at least 16 bytes from a good random source, and differ for each pair.
         let secret = "0102030405060708090a0b0c0d0e0f10";
         let text =
             format!("master_secret,hex,\"{secret}\"\nsender_id,ascii,\"{own}\"\nrecipient_id,ascii,\"{other}\"\n");
@@ -60,8 +59,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(stranger.put(&door).await?.code(), Code::UNAUTHORIZED);
     assert_eq!(stranger.get(&time).await?.text()?, "noon", "what is for everybody is");
 
-    // A server that shuts down in order stores its replay window. After a crash, the next server
-    // challenges its clients with Echo.
+    // An orderly shutdown stores the replay window. After a crash, the next server challenges its
+    // clients with Echo.
     drop(server);
     let keys = opened(&directory.join("house")).await?;
     let server = Server::builder().oscore(keys).route("/door", put(unlock)).bind("127.0.0.1:0").await?;

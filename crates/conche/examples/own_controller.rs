@@ -1,5 +1,4 @@
-//! A custom congestion controller in a client and a server:
-//! `cargo run -p conche --example own_controller`
+//! A custom congestion controller: `cargo run -p conche --example own_controller`
 
 use conche::cc::AnyController;
 use conche::cc::dynamic::DynController;
@@ -15,12 +14,12 @@ mod twice_peak;
 // ANCHOR: main
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Where controllers are selected by name, wrap a custom one.
+    // To select controllers by name, wrap a custom one.
     let wrapped = AnyController::from(DynController::new(TwicePeak));
     let server =
         Server::builder().controller(wrapped).route("/hello", get(async || "world")).bind("127.0.0.1:0").await?;
 
-    // Where all controllers have one type, use it directly.
+    // If all controllers have one type, use it directly.
     let client: Client = Client::builder().own_controller(TwicePeak).build()?;
     for _ in 0..10 {
         client.get(format!("coap://{}/hello", server.local_addr())).await?.successful()?;

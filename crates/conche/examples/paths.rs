@@ -22,7 +22,7 @@ async fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: keep
     let client = Client::builder().path_store(file).build()?;
     client.get(format!("coap://{device}/temperature")).await?;
-    // Only needed before exit: new state is written once a minute.
+    // Only before exit: new state is written once a minute.
     client.keep_paths().await;
     // ANCHOR_END: keep
     drop(client);

@@ -1,4 +1,4 @@
-//! A server that requires a pre-shared key, a client with the key, and one with a wrong key.
+//! A server that requires a pre-shared key, and clients with the right and a wrong key.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,5 @@
-//! Streamed bodies: `cargo run -p conche --example stream`
-//!
-//! Streams a log to a server, and a firmware image from the server to a file. Neither side buffers
-//! more than a few blocks.
+//! Streams a log to a server and a firmware image to a file, and buffers only a few blocks:
+//! `cargo run -p conche --example stream`
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +23,7 @@ async fn firmware() -> Response {
 // ANCHOR_END: server_out
 
 // ANCHOR: server_in
-/// Maximum number of lines in a log.
+/// Maximum lines in a log.
 const MOST: usize = 5_000;
 
 async fn log(mut body: BodyStream) -> Result<(Code, String), BodyError> {
@@ -57,7 +55,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: download
 
     // ANCHOR: upload
-    // The writer of this pipe may be a program that runs for days.
+    // The pipe's writer may run for days.
     let (reader, mut writer) = tokio::io::duplex(1024);
     tokio::spawn(async move {
         for number in 0..4_000 {
@@ -73,7 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: upload
 
     // ANCHOR: known
-    // A known length can be sent to the server.
+    // A known length can be announced.
     let request = client.post(format!("{there}/log")).uint(OptionNumber::SIZE1, IMAGE);
     let refused = request.send_stream(from_reader(image())).await?;
     // ANCHOR_END: known

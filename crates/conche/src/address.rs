@@ -6,10 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// CoAP over UDP (RFC 7252). Construct with [`from`](Self::from), which normalizes the address.
+    /// CoAP over UDP (RFC 7252). [`from`](Self::from) normalizes the address.
     Udp(SocketAddr),
-    /// CoAP over DTLS (RFC 7252 §9). State of a session ends with it, so another session with the
-    /// same address is another peer.
+    /// CoAP over DTLS (RFC 7252 §9). Another session with the same address is another peer.
     Dtls(SocketAddr, SessionNumber),
 }
 
@@ -48,8 +47,8 @@ impl Address {
     }
 
     /// The prefix for fair shares of bounded state: /16 for IPv4 and /32 for IPv6, the largest that
-    /// one operator usually has. An attacker whose network filters forged source addresses (BCP 38)
-    /// then counts as one source.
+    /// one operator usually has. An attacker behind a filter for forged sources (BCP 38) counts as
+    /// one.
     pub(crate) fn prefix(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u64::from(u32::from(address) >> 16),
@@ -57,8 +56,8 @@ impl Address {
         }
     }
 
-    /// The host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, since a host
-    /// may use all its addresses.
+    /// The host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, all of whose
+    /// addresses a host may use.
     pub(crate) fn host(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u32::from(address).into(),

@@ -1,4 +1,4 @@
-//! Streamed bodies (RFC 7959): for bodies that do not fit into memory or have no known end.
+//! Streamed bodies (RFC 7959), for bodies that exceed memory or have no known end.
 //!
 //! - Send a request's body:
 //!   [`RequestBuilder::send_stream`](crate::client::RequestBuilder::send_stream).
@@ -7,11 +7,11 @@
 //! - Send a response's body: [`Response::stream`](crate::server::Response::stream).
 //!
 //! Senders supply a [`Stream`] of [`Bytes`], for example from `tokio-stream`, `futures`, or a file
-//! with [`from_reader`]. At most the next two blocks are read ahead, so the path and the receiver
-//! set the pace. Receivers get one block at a time; taking it requests or acknowledges the next.
+//! with [`from_reader`]. At most two blocks are read ahead, so the path and the receiver set the
+//! pace. Receivers get one block at a time; taking it requests or acknowledges the next.
 //!
-//! Each block is a message under congestion control. RFC 7959 allows one outstanding block, so the
-//! rate is at most one block per RTT. Q-Block (RFC 9177) is faster, but does not support streams.
+//! Each block is a message under congestion control. RFC 7959 allows one outstanding block, so at
+//! most one block per RTT. Q-Block (RFC 9177) is faster, but does not support streams.
 
 use std::error::Error;
 use std::fmt;
@@ -30,12 +30,12 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// Two of the largest blocks.
 const PIECE: usize = 2048;
 
-/// Returns the bytes of a reader, such as a file or a pipe, as a stream.
+/// Returns a reader's bytes, such as those of a file or a pipe, as a stream.
 pub fn from_reader<R: AsyncRead>(reader: R) -> ReaderStream<R> {
     ReaderStream { reader: Box::pin(reader), buffer: Vec::new() }
 }
 
-/// The bytes of a reader as a stream; made by [`from_reader`].
+/// A reader's bytes as a stream; see [`from_reader`].
 pub struct ReaderStream<R> {
     reader: Pin<Box<R>>,
     buffer: Vec<u8>,
@@ -105,7 +105,7 @@ impl Source {
         Self { chunks: Box::new(Of(Box::pin(stream))), gathered: BytesMut::new(), over: false }
     }
 
-    /// At least `least` bytes, or the last of them. Cancel safe.
+    /// At least `least` bytes, or the last ones. Cancel safe.
     pub(crate) async fn piece(&mut self, least: usize) -> Result<Piece, BoxError> {
         poll_fn(|context| self.poll_piece(context, least)).await
     }

@@ -1,5 +1,5 @@
-//! The endpoint's time on tokio's clock, so that tests can pause it. It starts at [`BEFORE_START`],
-//! so that path state from before the start has a time, too.
+//! The endpoint's time on tokio's clock, which tests can pause. It starts at [`BEFORE_START`] to
+//! leave times for earlier path state.
 
 use conche_proto::Instant;
 use conche_proto::cc::path_history::PathHistory;
@@ -22,7 +22,7 @@ impl Clock {
         Instant::ZERO + BEFORE_START + self.start.elapsed()
     }
 
-    /// When tokio's clock reaches `instant`, or the start for earlier times.
+    /// When tokio's clock reaches `instant`; the start for earlier times.
     pub(crate) fn wake_up(self, instant: Instant) -> Option<tokio::time::Instant> {
         self.start.checked_add(instant - (Instant::ZERO + BEFORE_START))
     }

@@ -1,8 +1,8 @@
-//! [`Fence`]: contains panics in code that serves one peer, which end only that peer's request or
-//! session. [`Throttle`]: limits the rate of a log message that peers can cause.
+//! [`Fence`]: contains a panic in code that serves one peer, and so ends only that peer's request
+//! or session. [`Throttle`]: limits the rate of a log message that peers can cause.
 //!
-//! A fence may surround only code whose state is dropped after the panic: a handler's future, the
-//! computations of one EDHOC message, one DTLS session. It does not surround the endpoint, whose
+//! A fence surrounds only code whose state is dropped after the panic: a handler's future, the
+//! computations of one EDHOC message, one DTLS session. It never surrounds the endpoint, whose
 //! state all peers share. `docs/decisions/0042-panics.md` lists the places.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,7 +69,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// The number of messages suppressed since the last one, or `None` to suppress this one.
+    /// The number of suppressed messages, or `None` to suppress this one, too.
     pub(crate) fn passes(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
             self.held_back += 1;

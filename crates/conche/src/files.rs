@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// The first `bytes` bytes of a file; none if it is missing. Other kinds of files, such as pipes,
-/// are errors because reading them could block.
+/// The first `bytes` bytes of a file; none if it is missing. Fails for files that could block, such
+/// as pipes.
 pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
     let is_file = match fs::metadata(path) {
@@ -20,8 +20,7 @@ pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// A reader sees the old content or the new one. Both content and name are on the disk when this
-/// returns.
+/// Readers see the old or the new content. Content and name are on the disk when this returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(no_file)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -50,7 +49,7 @@ fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Only the owner may read the file, since its content is private.
+/// The content is private, so only the owner may read it.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -11,10 +11,10 @@ pub(crate) fn everywhere() -> [IpNet; 2] {
     [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()]
 }
 
-/// With longest-prefix match, for up to a hundred thousand devices.
+/// Longest-prefix match, for up to a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
-    /// In the order in which their prefixes were first set.
+    /// In the order in which prefixes were first set.
     values: Vec<T>,
     places: Places,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Prefixes<T> {
 #[derive(Clone, Debug, Default)]
 struct Places {
     by_prefix: BTreeMap<IpNet, usize>,
-    /// Prefix lengths of IPv4 and of IPv6, the longest first.
+    /// Prefix lengths of IPv4 and IPv6, longest first.
     lengths: [BTreeSet<Reverse<u8>>; 2],
 }
 
@@ -55,8 +55,7 @@ impl<T> Prefixes<T> {
         }
     }
 
-    /// Returns the value of the longest prefix that contains an address, which must not be
-    /// IPv4-mapped.
+    /// Returns the value of the longest prefix of an address, which must not be IPv4-mapped.
     pub(crate) fn of(&self, address: IpAddr) -> Option<&T> {
         self.values.get(self.places.of(address)?)
     }

@@ -14,8 +14,8 @@ use minicbor::{Decoder, Encoder};
 /// Concise problem details of a response (RFC 9290), with
 /// [`ContentFormat::PROBLEM_DETAILS`](crate::ContentFormat::PROBLEM_DETAILS).
 ///
-/// A server returns it like any other result, and [`Error::Response`](crate::Error::Response)
-/// displays it:
+/// Servers return it like any other result; [`Error::Response`](crate::Error::Response) displays
+/// it:
 ///
 /// ```
 /// use conche::{Code, Problem};
@@ -30,13 +30,13 @@ use minicbor::{Decoder, Encoder};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Short summary of the kind of problem, the same for each occurrence.
+    /// Short summary of the kind of problem, equal for each occurrence.
     pub title: Option<String>,
     /// Explanation of this occurrence.
     pub detail: Option<String>,
     /// URI reference that identifies this occurrence.
     pub instance: Option<String>,
-    /// The code of the original response, which may have passed proxies.
+    /// Code of the original response, which may have passed proxies.
     pub response_code: Option<Code>,
     /// Base URI of `instance`.
     pub base_uri: Option<String>,
@@ -67,14 +67,14 @@ impl Problem {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// Decodes the payload of a response. `None` if it is not a CBOR map, or a standard entry has
-    /// the wrong type.
+    /// Decodes a response's payload. `None` if it is not a CBOR map, or a standard entry has the
+    /// wrong type.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Option<Self> {
         read(&mut Decoder::new(payload)).ok()
     }
 
-    /// Encodes the payload of a response.
+    /// Encodes it as a response's payload.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut payload = Vec::new();
@@ -150,7 +150,7 @@ fn text(decoder: &mut Decoder<'_>) -> Result<String, DecodeError> {
     Ok(text)
 }
 
-/// `left` is the number of remaining entries of a map or array, if its length is definite.
+/// `left`: remaining entries of a map or array of definite length.
 fn has_more(decoder: &mut Decoder<'_>, left: &mut Option<u64>) -> Result<bool, DecodeError> {
     match left {
         Some(0) => Ok(false),

@@ -1,4 +1,4 @@
-//! Log events of an exchange, under tokio's paused clock.
+//! Log events of an exchange.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -26,7 +26,7 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// Collects what this thread logs up to this level, until the guard is dropped.
+    /// Collects this thread's logs up to this level, until the guard is dropped.
     fn start(level: Level) -> (Self, DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
@@ -52,7 +52,7 @@ async fn each_datagram_is_told_with_its_bytes_and_as_a_message() {
     let answer = async {
         let mut request = [0; 64];
         let (_, from) = server.recv_from(&mut request).await.expect("a request");
-        // A piggybacked 2.05 with the request's message ID and token, which is 8 bytes long.
+        // A piggybacked 2.05 with the request's message ID and token of 8 bytes.
         let response = [&[0x68, 0x45, request[2], request[3]], &request[4..12], b"\xffhello"].concat();
         server.send_to(&response, from).await.expect("it can be sent");
     };
@@ -77,7 +77,7 @@ async fn each_transmission_is_logged_with_the_rto_in_the_span_of_its_exchange() 
     let (log, _guard) = Log::start(Level::DEBUG);
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let there = silent.local_addr().expect("it is bound");
-    // All tasks wait for retransmission timers, so the paused clock jumps from one to the next.
+    // All tasks wait for retransmission timers, so the paused clock jumps between them.
     let client = Client::builder().controller(CoapDefault::default()).build().expect("legal settings");
     let failed = client.get(format!("coap://{there}/")).await.expect_err("nobody answers");
     let Error::Failed { failure: Failure::TimedOut, course, .. } = failed else { panic!("{failed}") };

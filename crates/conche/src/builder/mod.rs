@@ -58,8 +58,8 @@ impl<R, C: SharedController> Builder<R, C> {
         Ok(self)
     }
 
-    /// Sets the congestion controller. On a server it governs separate responses, notifications,
-    /// and the requests of its [`client`](crate::Server::client).
+    /// Sets the congestion controller. On a server it governs separate responses, notifications and
+    /// requests of its [`client`](crate::Server::client).
     pub fn controller(mut self, controller: impl Into<C>) -> Self {
         self.controllers.controller = controller.into();
         self
@@ -72,7 +72,7 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Sets a custom [`Controller`](crate::cc::Controller), and discards those set for prefixes.
+    /// Sets a custom [`Controller`](crate::cc::Controller), and discards those for prefixes.
     ///
     /// ```
     /// use conche::Client;
@@ -90,17 +90,17 @@ impl<R, C: SharedController> Builder<R, C> {
         (self.controllers.with(self.settings), self.role)
     }
 
-    /// Sets whether peers on the same path share path state: RTT and retransmissions per exchange
-    /// (RFC 9040; RFC 3124). `true` by default.
+    /// Sets whether peers on the same path share RTT and retransmissions per exchange (RFC 9040;
+    /// RFC 3124). `true` by default.
     ///
-    /// All ports of one IPv4 address, and all hosts of one IPv6 /64, are on the same path, unless
-    /// [`path_length_for`](Self::path_length_for) is set. A new peer on a path starts with its
-    /// state. Up to [`Limits::paths`](crate::Limits::paths) paths are remembered for a day, across
-    /// a restart with a [`path_store`](Self::path_store).
+    /// All ports of one IPv4 address, and all hosts of one IPv6 /64, are on the same path unless
+    /// [`path_length_for`](Self::path_length_for) changes this. Up to
+    /// [`Limits::paths`](crate::Limits::paths) paths are remembered for a day, across a restart
+    /// with a [`path_store`](Self::path_store).
     ///
-    /// Measurements of other peers keep the first timeout of a peer between 1 s (RFC 8085 §3.1.1)
-    /// and 6 s, twice RFC 7252's, and only until the peer has been measured itself. A path with a
-    /// single peer gives all of its state back to that peer, except after a restart.
+    /// A new peer starts with its path's state. Until it has been measured itself, measurements of
+    /// other peers keep its first timeout between 1 s (RFC 8085 §3.1.1) and 6 s, twice RFC 7252's.
+    /// A path with a single peer gives all of its state back to that peer, except after a restart.
     ///
     /// All peers on a path share one window. A Non-confirmable notification that does not fit into
     /// it is sent later, as a Confirmable one.
@@ -112,12 +112,12 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Sets the number of leading bits that peers in this prefix have in common if they are on the
-    /// same path, up to 32 for IPv4 and 128 for IPv6. The longest matching prefix applies.
+    /// Sets the number of leading bits that peers on the same path have in common, for peers in
+    /// this prefix: up to 32 for IPv4 and 128 for IPv6. The longest matching prefix applies.
     ///
-    /// The defaults are 32 and 64, set for `0.0.0.0/0` and `::/0`, and 128 where one /64 spans many
-    /// sites: in `64:ff9b::/96` and `64:ff9b:1::/48` (NAT64) and in `2001::/32` (Teredo).
-    /// Link-local addresses are on the same path only on the same interface.
+    /// Defaults: 32 for `0.0.0.0/0`, 64 for `::/0`, and 128 where one /64 spans many sites:
+    /// `64:ff9b::/96` and `64:ff9b:1::/48` (NAT64), and `2001::/32` (Teredo). Link-local addresses
+    /// are on the same path only on the same interface.
     ///
     /// ```
     /// // A site's own network has a /48; its constrained devices share one uplink.
@@ -131,22 +131,21 @@ impl<R, C: SharedController> Builder<R, C> {
 
     /// Keeps the state of [shared](Self::share_paths) paths in a file across restarts.
     ///
-    /// It is read when the first socket opens. It is written once a minute if anything was
+    /// The file is read when the first socket opens. It is written once a minute if anything was
     /// measured, on a server's [shutdown](crate::Server::shutdown), when the last clone of a client
     /// is dropped and the runtime continues, and by
     /// [`Client::keep_paths`](crate::Client::keep_paths). State is used for up to a day, by the
     /// clock of [`SystemTime`](std::time::SystemTime); after some minutes it counts as one
     /// measurement.
     ///
-    /// The file is text, with a line per path. It reveals the program's peers, so on Unix only its
+    /// The file is text with a line per path. It reveals the program's peers, so on Unix only its
     /// owner may read it. It is replaced atomically through a file whose name ends in `.tmp`; of
-    /// several programs, the last to write wins. At most [`Limits::paths`](crate::Limits::paths)
-    /// lines of at most 128 bytes are kept, the most recent ones. Link-local paths are not kept,
-    /// since their interface index is valid only until the next boot.
+    /// several programs, the last to write wins. The most recent paths are kept, at most
+    /// [`Limits::paths`](crate::Limits::paths) lines of at most 128 bytes, without link-local ones,
+    /// whose interface index is valid only until the next boot.
     ///
-    /// Invalid lines are skipped. A file that is in another format, of a newer version, or
-    /// unreadable is left untouched: paths then begin without state, nothing is written, and a
-    /// warning is logged.
+    /// Invalid lines are skipped. A file of another format, of a newer version, or unreadable is
+    /// left untouched with a warning: paths then begin without state, and nothing is written.
     ///
     /// ```
     /// let client = conche::Client::builder().path_store("/var/lib/gateway/paths").build()?;
@@ -160,41 +159,41 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Protects requests to the destinations in a prefix with these keys (OSCORE, RFC 8613), and
     /// accepts only protected responses.
     ///
-    /// The longest matching prefix applies; on a server, to the requests of its
-    /// [`client`](crate::Server::client). All destinations in the prefix must be one server: each
-    /// server needs its own keys.
+    /// The longest matching prefix applies; on a server, to requests of its
+    /// [`client`](crate::Server::client). All destinations in the prefix must be one server, since
+    /// each server needs its own keys.
     #[cfg(feature = "oscore")]
     pub fn oscore_for(mut self, prefix: IpNet, keys: crate::oscore::Keys) -> Self {
         self.settings.oscore.toward.set(prefix, keys);
         self
     }
 
-    /// Runs an EDHOC key exchange (RFC 9528) with each destination in a prefix before the first
-    /// request to it, and protects all requests with the keys.
+    /// Runs an EDHOC key exchange (RFC 9528) before the first request to each destination in a
+    /// prefix, and protects all requests with the keys.
     ///
-    /// The longest matching prefix applies; on a server, to the requests of its
-    /// [`client`](crate::Server::client). If there are also [keys](Self::oscore_for), those of
-    /// EDHOC are used.
+    /// The longest matching prefix applies; on a server, to requests of its
+    /// [`client`](crate::Server::client). EDHOC takes precedence over
+    /// [`oscore_for`](Self::oscore_for).
     #[cfg(feature = "edhoc")]
     pub fn edhoc_for(mut self, prefix: IpNet, party: crate::edhoc::Party) -> Self {
         self.settings.edhoc.toward.set(prefix, party);
         self
     }
 
-    /// Sets for how many destinations OSCORE keys from [EDHOC](Self::edhoc_for) are kept, at least
-    /// one; 1024 by default.
+    /// Sets the number of destinations for which OSCORE keys from [EDHOC](Self::edhoc_for) are
+    /// kept, at least one; 1024 by default.
     ///
-    /// The least recently used keys are replaced, and the next request to their destination runs a
-    /// new key exchange. If all keys have outstanding requests or observations, a request to
-    /// another destination fails with [`Error::Busy`](crate::Error::Busy).
+    /// A new destination replaces the least recently used keys, whose destination then needs a new
+    /// key exchange. If all keys have outstanding requests or observations, its requests fail with
+    /// [`Error::Busy`](crate::Error::Busy).
     #[cfg(feature = "edhoc")]
     pub fn edhoc_destinations(mut self, most: usize) -> Self {
         self.settings.edhoc.most = most.max(1);
         self
     }
 
-    /// Logs the secrets of DTLS sessions, to decrypt captures, for example in Wireshark. For
-    /// debugging only.
+    /// Logs the secrets of DTLS sessions, to decrypt captures, for example in Wireshark. Only for
+    /// debugging.
     #[cfg(feature = "dtls")]
     pub fn key_log(mut self, log: crate::security::KeyLog) -> Self {
         self.settings.security.key_log = Some(log);
@@ -209,18 +208,18 @@ impl<R, C: SharedController> Builder<R, C> {
 
     /// Sets the maximum body size sent and received, in bytes: 64 KiB by default, at most 1 GiB.
     ///
-    /// Bodies larger than a message are transferred block-wise (RFC 7959). Beyond the limit a
+    /// Larger bodies than a message are transferred block-wise (RFC 7959). Beyond the limit a
     /// request fails with [`Error::RequestTooLarge`](crate::Error::RequestTooLarge) or
     /// [`Error::ResponseTooLarge`](crate::Error::ResponseTooLarge), and a server answers 4.13, or
     /// 5.00 in place of its response.
     ///
-    /// Bodies in transfer may use [`assembly_bytes`](crate::Limits::assembly_bytes), 16 MiB by
-    /// default, each for: requests to a server, responses kept until all blocks were requested, and
-    /// responses to a client. One prefix may use at most half, so this raises `assembly_bytes` to
-    /// at least four times `bytes`. In addition, each waiting handler holds its request's body;
+    /// Up to [`assembly_bytes`](crate::Limits::assembly_bytes), 16 MiB by default, hold bodies in
+    /// transfer, each for: requests to a server, responses kept until all blocks were requested,
+    /// and responses to a client. One prefix may use at most half, so this raises `assembly_bytes`
+    /// to at least four times `bytes`. In addition, each waiting handler holds its request's body;
     /// [`concurrency`](crate::server::ServerBuilder::concurrency) bounds their number.
     ///
-    /// [`config`](Self::config) overwrites both settings, so call it first.
+    /// Call [`config`](Self::config) first: it overwrites both settings.
     ///
     /// ```
     /// // Firmware images of up to 1 MiB, for which peers can fill 16 MiB, as by default.
@@ -237,10 +236,10 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets the maximum block size of bodies (RFC 7959 §2.2).
     ///
     /// With 1024 bytes, the default, only bodies larger than a message are split. A smaller size
-    /// keeps datagrams below the fragmentation limit of a network such as 6LoWPAN: it applies to
-    /// every larger body. Peers may request smaller blocks.
+    /// splits every larger body, and so avoids fragmentation in a network such as 6LoWPAN. Peers
+    /// may request smaller blocks.
     ///
-    /// [`config`](Self::config) overwrites this setting, so call it first.
+    /// Call [`config`](Self::config) first: it overwrites this setting.
     pub fn block_size(mut self, size: BlockSize) -> Self {
         self.settings.config.block_size = size;
         self
@@ -252,17 +251,16 @@ impl<R, C: SharedController> Builder<R, C> {
     /// A client uses it for Confirmable requests and for observed states; a server serves requests
     /// of either kind. Both ends must have the same [`max_payloads`](QBlock::max_payloads).
     ///
-    /// A server that refuses Q-Block (4.02 or 4.00 to a message of a body, or a success before all
-    /// of the body was sent) gets the same request block by block, and so do further requests to it
-    /// for 30 minutes; at most 64 such servers are remembered. A POST that succeeds before all of
-    /// its body was sent fails with
-    /// [`Failure::UnacceptableResponse`](crate::Failure::UnacceptableResponse), since part of it
-    /// has been executed.
+    /// If a server refuses Q-Block (4.02 or 4.00 to a message of a body, or a success before all of
+    /// the body was sent), this request and those of the next 30 minutes are sent block by block;
+    /// at most 64 such servers are remembered. A POST that succeeds before all of its body was sent
+    /// fails with [`Failure::UnacceptableResponse`](crate::Failure::UnacceptableResponse), since
+    /// part of it has been executed.
     ///
     /// Non-confirmable requests never use Q-Block: a server without it refuses only Confirmable
     /// messages (RFC 9177 §4.1).
     ///
-    /// [`config`](Self::config) overwrites this setting, so call it first.
+    /// Call [`config`](Self::config) first: it overwrites this setting.
     ///
     /// ```
     /// let client = conche::Client::builder().q_block(conche::QBlock::default()).build()?;
@@ -276,11 +274,11 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets the maximum length of accepted tokens in bytes: 8 by default, up to 65 804 (RFC 8974),
     /// but at most half of a message.
     ///
-    /// Clients that keep their state in tokens need more than 8. With 8, a message with a longer
-    /// token is malformed, as in RFC 7252; with more, a request with a token that exceeds the limit
-    /// is answered with 4.00. See [`EndpointConfig::longest_token`] for the cost.
+    /// Clients that keep their state in tokens need more than 8. With 8, a longer token makes a
+    /// message malformed, as in RFC 7252; with more, a request whose token exceeds the limit is
+    /// answered with 4.00. See [`EndpointConfig::longest_token`] for the cost.
     ///
-    /// [`config`](Self::config) overwrites this setting, so call it first.
+    /// Call [`config`](Self::config) first: it overwrites this setting.
     ///
     /// ```
     /// let server = conche::Server::builder().longest_token(64);
@@ -297,7 +295,7 @@ impl<R, C: SharedController> Builder<R, C> {
     /// [`EndpointConfig::token_length`]. Raises [`longest_token`](Self::longest_token) to at least
     /// this length.
     ///
-    /// [`config`](Self::config) overwrites this setting, so call it first.
+    /// Call [`config`](Self::config) first: it overwrites this setting.
     ///
     /// ```
     /// let client = conche::Client::builder().token_length(16).build()?;
@@ -310,22 +308,22 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Sets the limits of queued requests. On a server these are for its
+    /// Sets the limits of queued requests; on a server, those of its
     /// [`client`](crate::Server::client).
     pub fn waiting(mut self, waiting: Waiting) -> Self {
         self.settings.waiting = waiting;
         self
     }
 
-    /// Sends and receives only through this network interface, such as `"eth0"`. Linux only;
-    /// otherwise requests fail with [`Error::Socket`](crate::Error::Socket), and a server does not
+    /// Sends and receives only through this network interface, such as `"eth0"`. Linux only:
+    /// elsewhere requests fail with [`Error::Socket`](crate::Error::Socket), and a server does not
     /// start.
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.settings.interface = Some(name.into());
         self
     }
 
-    /// Adds a watcher of socket events; may be called several times. [`watch`](crate::watch) has
+    /// Adds a watcher of socket events, in addition to earlier ones. [`watch`](crate::watch) has
     /// watchers that write files.
     pub fn watch(mut self, watcher: impl Watcher) -> Self {
         self.settings.watchers.add(watcher);
@@ -333,13 +331,11 @@ impl<R, C: SharedController> Builder<R, C> {
     }
 
     /// Sets whether Confirmable requests and separate responses are still retransmitted after an
-    /// ICMP error reports the destination port or host as unreachable. `false` by default: the
-    /// request fails at once.
+    /// ICMP error reports the destination as unreachable. `false` by default: they fail at once.
     ///
-    /// RFC 7252 §4.2 allows both; the endpoint accepts only ICMP errors that quote an outstanding
-    /// datagram of ours. Failing at once detects a mistyped port or a stopped server, and tries a
-    /// host's next address sooner. Use `true` for long-term communication with known devices, to
-    /// survive a server's short reboot.
+    /// RFC 7252 §4.2 allows both; only ICMP errors that quote one of our outstanding datagrams
+    /// count. Failing at once detects a mistyped port or a stopped server, and tries a host's next
+    /// address sooner. Retransmitting survives the short reboot of a known device.
     pub fn retry_unreachable(mut self, retry: bool) -> Self {
         self.settings.retry_unreachable = retry;
         self

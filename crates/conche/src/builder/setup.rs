@@ -1,5 +1,4 @@
-//! [`Setup`]: all settings of a client or server with its controllers, and the drivers that run with
-//! them.
+//! [`Setup`]: all settings and controllers of a client or server, and its drivers.
 
 use std::fmt;
 use std::io;
@@ -143,8 +142,8 @@ impl Settings {
 pub(crate) struct Controllers<C> {
     pub(super) controller: C,
     prefixes: Prefixes<C>,
-    /// Instantiates the driver for this type of controllers: for this crate's own controllers here,
-    /// so that programs need not compile the driver.
+    /// Instantiates the driver for this controller type: for this crate's own here, so that
+    /// programs need not compile it.
     drivers: fn(Self) -> Arc<dyn Drivers>,
 }
 
@@ -157,7 +156,7 @@ impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
 }
 
 impl Default for Controllers<AnyController> {
-    /// temper: of all adaptive controllers it has the least regret over the measured cells, and
+    /// temper: of all adaptive controllers it has the least regret over the measured cells and
     /// harms competing traffic least.
     fn default() -> Self {
         Self::new(Temper::default().into())

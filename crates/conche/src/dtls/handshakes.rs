@@ -1,4 +1,4 @@
-//! [`Handshakes`]: the handshakes that a socket began, and the requests that wait for them.
+//! [`Handshakes`]: a socket's own handshakes, and the requests that wait for them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub(crate) struct SessionRequest {
 }
 
 impl SessionRequest {
-    /// OSCORE and EDHOC authenticate the peer of each message by themselves.
+    /// OSCORE and EDHOC authenticate the peer of each message themselves.
     fn accepts(&self, identity: Option<&Identity>) -> bool {
         match self.expected.as_deref() {
             Some(expected) if expected.is_of_session() => identity == Some(expected),
@@ -55,12 +55,12 @@ struct Handshake {
     session: Option<SessionId>,
     name: Arc<str>,
     /// The identity of the pre-shared key, which the server proves to have. DTLS has no other name
-    /// for it.
+    /// for the server.
     psk: Option<Identity>,
     /// Beginning of the last datagram sent, to match ICMP errors.
     sent: Vec<u8>,
     waiting: Vec<SessionRequest>,
-    /// It replaces an open session that does not answer, even without requests that wait for it.
+    /// It replaces an open session that does not answer, even if no request waits.
     is_parallel: bool,
 }
 
@@ -91,7 +91,7 @@ impl Handshakes {
         self.0.insert(at, handshake);
     }
 
-    /// The open session has answered: waiting requests use it.
+    /// The open session has answered and serves waiting requests.
     pub(super) fn superseded(
         &mut self,
         at: SocketAddr,
@@ -104,7 +104,7 @@ impl Handshakes {
         Some((exchange, begun))
     }
 
-    /// `identity` is that of the peer's certificate, if it presented one.
+    /// `identity` is that of the peer's certificate, if any.
     pub(super) fn opened(
         &mut self,
         at: SocketAddr,
@@ -186,16 +186,15 @@ mod alert {
 }
 
 impl DtlsSessions {
-    /// Hands out the session that may carry a request, now or when its handshake is done. Returns
-    /// the request if it needs a new handshake, and the exchange of the handshake that the new one
-    /// replaces.
+    /// Hands out the session for a request, now or after its handshake. Returns the request if it
+    /// needs a new handshake, and the exchange of the handshake to replace.
     ///
-    /// A request without an expected identity expects the peer that its URI and our credentials
-    /// name, which only sessions that we have opened authenticate. Any client may open a session
-    /// from any address: only its identity names it.
+    /// Without an expected identity, a request expects the peer that its URI and our credentials
+    /// name, which only our own sessions authenticate. Any client may open a session from any
+    /// address, so only its identity names it.
     pub(crate) fn request(&mut self, mut wanted: SessionRequest) -> Option<(SessionRequest, Option<ExchangeId>)> {
         let psk = self.security.psk_identity(wanted.to.canonical().ip());
-        // A pre-shared key authenticates its server whatever its name.
+        // A pre-shared key authenticates its server by any name.
         if psk.is_some() {
             wanted.name = Arc::from("");
         }
@@ -216,8 +215,8 @@ impl DtlsSessions {
         self.handshakes.0.insert(to.socket_addr(), handshake);
     }
 
-    /// The server name for a second session in parallel with one that does not answer: the server
-    /// may have restarted, or a NAT may have rebound this socket to another address.
+    /// The server name for a second session beside one that does not answer: the server may have
+    /// restarted, or a NAT may have rebound this socket.
     pub(crate) fn parallel_to(&mut self, session: Address) -> Option<Arc<str>> {
         let name = Arc::clone(&self.outgoing(session)?.name);
         let is_last = self.session_with(session) == Some(session);
@@ -269,7 +268,8 @@ impl DtlsSessions {
             wanted.refuse(HandshakeError::new(&ConnectError::Busy));
             return None;
         }
-        // A handshake without requests may have backed off for long: a new one starts at once.
+        // A handshake without requests may have backed off for long, while a new one starts at
+        // once.
         if handshake.waiting.is_empty() && !handshake.is_parallel {
             return Some(wanted);
         }
@@ -288,7 +288,7 @@ impl DtlsSessions {
             self.handshakes.0.remove(&at);
             return false;
         }
-        // A session that the peer has opened shows which of our addresses it uses.
+        // The peer's own session shows which of our addresses it uses.
         let of_peer = self.by_address.get(&at).and_then(|number| self.open.get(self.by_number.get(number)?));
         let addresses = AddressPair { peer: at, local: of_peer.and_then(|open| open.addresses.local) };
         let begun = self.security.client_credentials(at.ip().to_canonical(), &handshake.name).and_then(|credentials| {

@@ -1,6 +1,6 @@
 //! DTLS sessions between the socket and the endpoint (RFC 7252 §9). The endpoint sees plaintext and
-//! sessions as peers, the socket sees records. Both kinds of datagram may arrive at one socket:
-//! their first byte differs (RFC 7983 §7).
+//! sessions as peers; the socket sees records, and may also receive plaintext, which differs in the
+//! first byte (RFC 7983 §7).
 
 #[cfg(feature = "dtls")]
 mod handshakes;
@@ -24,7 +24,7 @@ pub(crate) fn is_record(datagram: &[u8]) -> bool {
 pub(crate) enum OpenError {
     /// The handshake failed, or no credentials are configured for it.
     Handshake(HandshakeError),
-    /// The session is with another peer than the request expects.
+    /// The session's peer is not the expected one.
     Peer(PeerMismatch),
 }
 

@@ -14,7 +14,7 @@ use super::handshakes::{CompletedHandshake, Handshakes};
 use crate::address::{Address, SessionNumber};
 use crate::security::{Identity, Security};
 
-/// Bytes that a record adds to a message at most: header, nonce and tag (RFC 5246 §6.2.3.3).
+/// Maximum bytes that a record adds: header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
 
 /// Every IPv6 path carries handshake datagrams of this size.
@@ -32,18 +32,18 @@ pub(crate) struct DtlsSessions {
     pub(super) security: Arc<Security>,
     pub(super) open: HashMap<SessionId, OpenSession>,
     pub(super) by_number: HashMap<SessionNumber, SessionId>,
-    /// The session that was opened last with each address.
+    /// The latest session with each address.
     pub(super) by_address: HashMap<SocketAddr, SessionNumber>,
     last_number: u32,
     pub(super) handshakes: Handshakes,
-    /// Messages passed to the sessions that are not yet records, in order.
+    /// Messages passed to sessions and not yet records, in order.
     sealed: VecDeque<Transmit<Address>>,
-    /// Inputs that the endpoint has no room for yet.
+    /// Inputs for which the endpoint has no room yet.
     held: VecDeque<SessionInput>,
     buffer: Box<[u8]>,
-    /// When the engine is to be polled again.
+    /// When to poll the engine again.
     due: Option<Instant>,
-    /// Number of panics in sessions at the last count.
+    /// Panics in sessions at the last count.
     panicked: u64,
 }
 
@@ -56,10 +56,9 @@ pub(super) struct OpenSession {
 
 pub(super) struct OutgoingSession {
     pub(super) name: Arc<str>,
-    /// The server may have lost the session. New requests use another one until a record arrives.
+    /// The server may have lost the session; new requests use another until a record arrives.
     pub(super) is_suspect: bool,
-    /// Message IDs of Confirmable messages sent since the last record arrived, [`REMEMBERED`] at
-    /// most.
+    /// Message IDs of Confirmable messages since the last record arrived; at most [`REMEMBERED`].
     unanswered: Vec<u16>,
     /// Beginning of the last datagram sent, to match ICMP errors.
     sent: Vec<u8>,
@@ -73,7 +72,7 @@ impl OutgoingSession {
         Self { name, is_suspect: false, unanswered: Vec::new(), sent: Vec::new() }
     }
 
-    /// Returns whether the message is a retransmission, and no record arrived since its first
+    /// Returns whether the message is a retransmission without a record since its first
     /// transmission.
     fn is_silent(&mut self, message: &[u8]) -> bool {
         const CONFIRMABLE: u8 = 0;
@@ -100,13 +99,13 @@ pub(crate) enum SessionInput {
     },
     /// Messages to the peer of a session cannot be sent.
     Unreachable(Address),
-    /// A session ended. Its observations end, and responses to its requests are dropped.
+    /// A session ended, with its observations and the responses to its requests.
     Over(Address),
 }
 
-/// Bytes kept of a sent datagram to match ICMP errors. An error that quotes fewer than
-/// [`LEAST_QUOTED`] bytes is ignored: an attacker can guess the first bytes, but not the random, or
-/// nonce and tag, that follow.
+/// Bytes of a sent datagram kept to match ICMP errors. Errors that quote fewer than
+/// [`LEAST_QUOTED`] bytes are ignored: an attacker can guess the first bytes, but not the random,
+/// or nonce and tag, that follow.
 const QUOTED: usize = 64;
 const LEAST_QUOTED: usize = 32;
 
@@ -128,10 +127,10 @@ pub(crate) enum Output {
         from: Address,
         local: Option<IpAddr>,
         len: usize,
-        /// A handshake parallel to this session, which is cancelled.
+        /// A handshake parallel to this session, to be cancelled.
         superseded: Option<ExchangeId>,
     },
-    /// A handshake succeeded, or failed for this reason.
+    /// A handshake succeeded or, with this reason, failed.
     HandshakeOver {
         exchange: ExchangeId,
         failed: Option<AbandonReason>,
@@ -141,7 +140,7 @@ pub(crate) enum Output {
         progress: Progress,
     },
     Wait {
-        /// Panics in sessions since the last time.
+        /// Panics in sessions since the last report.
         panics: u64,
     },
 }
@@ -157,7 +156,7 @@ impl DtlsSessions {
         let server = security.server_credentials().map_err(io::Error::other)?;
         let mut config = Config { server, mtu: MTU, key_log: security.key_log.clone(), ..Config::default() };
         if !security.is_server() {
-            // The application chooses the servers of a client, and how many.
+            // The application chooses the servers of a client and their number.
             (config.max_sessions, config.max_handshakes) = (peers, peers);
         }
         config.max_sessions = security.max_sessions.unwrap_or(config.max_sessions);
@@ -308,7 +307,7 @@ impl DtlsSessions {
         self.outgoing(session).is_some_and(|outgoing| outgoing.is_silent(message))
     }
 
-    /// Makes new requests use another session, until a record arrives in this one.
+    /// Makes new requests use another session until a record arrives in this one.
     pub(crate) fn suspect(&mut self, session: Address) {
         if let Some(outgoing) = self.outgoing(session) {
             outgoing.is_suspect = true;
@@ -391,7 +390,7 @@ impl DtlsSessions {
         done
     }
 
-    /// Returns the handshake and the reason if the session had not been established.
+    /// Returns the handshake and the reason if the session was never established.
     fn on_closed(
         &mut self,
         session: SessionId,

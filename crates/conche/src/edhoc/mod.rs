@@ -1,8 +1,7 @@
-//! EDHOC (RFC 9528): authenticated key exchange for [OSCORE](crate::oscore), with public keys that
-//! both ends know. The keys last for one run.
+//! EDHOC (RFC 9528): authenticated key exchange for [OSCORE](crate::oscore) with known public keys.
+//! The keys last for one run.
 //!
-//! Each end has a private key, and a [`Credential`] that binds its public key to a name for its
-//! peers:
+//! Each end has a private key, and a [`Credential`] that binds its public key to a name:
 //!
 //! ```
 //! use conche::edhoc::{Credential, Own, Party, generate};
@@ -33,14 +32,14 @@
 //!
 //! The client starts the exchange before its first request to a server: two messages to
 //! `/.well-known/edhoc` and one back, after which both have a fresh OSCORE context. With
-//! [`combined`](Party::combined) the last message travels with the request itself (RFC 9668), which
-//! saves a round trip. Further requests wait for it. If the server has lost the keys, as after a
-//! restart, the request fails with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated),
-//! and the next one runs a new exchange.
+//! [`combined`](Party::combined) the last message travels with the request (RFC 9668), which saves
+//! a round trip. Further requests wait. If the server has lost the keys, as after a restart, the
+//! request fails with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated), and the next
+//! one runs a new exchange.
 //!
 //! Both ends authenticate with static Diffie-Hellman keys on P-256 (method 3, cipher suite 2), and
-//! identify their credentials by key ID. A server keeps the last [`CONTEXTS`] contexts per
-//! credential. One network can hold at most half of the pending exchanges.
+//! identify credentials by key ID. A server keeps the last [`CONTEXTS`] contexts per credential.
+//! One network can hold at most half of the pending exchanges.
 
 mod responder;
 
@@ -65,10 +64,10 @@ pub(crate) const EDHOC: u16 = 64;
 /// application/cid-edhoc+cbor-seq, of requests.
 pub(crate) const CID_EDHOC: u8 = 65;
 
-/// Precedes message_1 in place of a connection identifier: `true` in CBOR.
+/// `true` in CBOR: precedes message_1 in place of a connection identifier.
 pub(crate) const NO_ID: u8 = 0xf5;
 
-/// Contexts that a server keeps per client credential. The oldest is replaced first.
+/// Contexts that a server keeps per client credential, replacing the oldest.
 pub const CONTEXTS: usize = 4;
 
 /// Own credential and known peers of an EDHOC endpoint. Clones share both.
@@ -101,14 +100,13 @@ impl Party {
         &self.own
     }
 
-    /// Adds a known peer. A server accepts all of them. A client with several known peers must name
-    /// the one to expect ([`expecting`](Self::expecting)), or use
-    /// [`edhoc_for`](crate::client::ClientBuilder::edhoc_for) with a party per server.
+    /// Adds a known peer. A server accepts all of them. A client with several must name the
+    /// expected one ([`expecting`](Self::expecting)), or use a party per server
+    /// ([`edhoc_for`](crate::client::ClientBuilder::edhoc_for)).
     ///
     /// # Errors
     /// [`CredentialError::SameKid`] if another peer has the same key ID, and
-    /// [`CredentialError::OwnKey`] if the peer has this end's key: a reflected message would then
-    /// authenticate.
+    /// [`CredentialError::OwnKey`] for this end's own key: a reflected message would authenticate.
     pub fn with_peer(mut self, peer: Credential) -> Result<Self, CredentialError> {
         if peer.is_of(self.own.key()) {
             return Err(CredentialError::OwnKey);
@@ -117,8 +115,8 @@ impl Party {
         Ok(self)
     }
 
-    /// Names the known peer that a client expects at all destinations of this party. If another
-    /// known peer answers, the request fails with [`Error::OtherPeer`] and is not sent.
+    /// Names the known peer expected at all destinations of this party. If another known peer
+    /// answers, the request fails with [`Error::OtherPeer`] and is not sent.
     ///
     /// # Errors
     /// [`CredentialError::UnknownKid`] if no known peer has this key ID.
@@ -127,15 +125,15 @@ impl Party {
         Ok(Self { expected: Expected::One(peer), ..self })
     }
 
-    /// Lets a client accept any known peer at any destination of this party. A peer that can
-    /// redirect the datagrams of another can then read and answer its requests, unless
-    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) names the peer of each request.
+    /// Accepts any known peer at any destination of this party. A peer that can redirect another's
+    /// datagrams can then read and answer its requests, unless
+    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) names the peer of each.
     #[must_use]
     pub fn expecting_any(self) -> Self {
         Self { expected: Expected::Any, ..self }
     }
 
-    /// `None` if any peer is accepted.
+    /// `None` accepts any peer.
     ///
     /// # Errors
     /// The number of known peers, if it is not one and none was named.
@@ -153,8 +151,8 @@ impl Party {
     /// `false` by default.
     ///
     /// The server must support it, as this crate's and those with `ed-comb-req` in
-    /// `/.well-known/core` do. Other requests to the server wait until that request is acknowledged
-    /// or answered. Non-confirmable requests and streamed ones do not carry the message.
+    /// `/.well-known/core` do. Other requests wait until this one is acknowledged or answered.
+    /// Non-confirmable and streamed requests do not carry the message.
     #[must_use]
     pub fn combined(self, combined: bool) -> Self {
         Self { combined, ..self }
@@ -185,7 +183,7 @@ impl std::hash::Hash for Identity {
     }
 }
 
-/// Formats the credential's subject or, without one, its key ID in hexadecimal.
+/// Formats the credential's subject, or else its key ID in hexadecimal.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.subject() {

@@ -1,4 +1,4 @@
-//! [`EdhocResponder`]: the EDHOC responder of a socket, with its pending exchanges and contexts.
+//! [`EdhocResponder`]: a socket's EDHOC responder, its pending exchanges and contexts.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -21,27 +21,26 @@ const HALF_OPEN: usize = 1024;
 /// Pending exchanges from which new ones require address validation (RFC 9528 §9.7).
 const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 
-/// Rate of exchanges per prefix; each takes up to four multiplications. The burst equals the
-/// prefix's share of pending exchanges; the rate keeps a core busy for a few percent.
+/// Rate of exchanges per prefix, each of up to four multiplications; it occupies a few percent of a
+/// core. The burst equals the prefix's share of pending exchanges.
 const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
 
 /// Bounds forged addresses.
 const UNVERIFIED: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
-/// A tenth of the prefix's rate, so that a host's neighbours keep theirs.
+/// A tenth of the prefix's rate, so that neighbours of a host keep theirs.
 const OF_HOST: ResponseLimit = ResponseLimit { per_second: 10, burst: 64 };
 
-/// Twice the maximum time to an acknowledgement of a Confirmable message with three losses in a
-/// row.
+/// Twice the maximum time until a Confirmable message is acknowledged after three losses in a row.
 const LIFETIME: Duration = Duration::from_secs(45);
 
-/// In bytes. Guessing an identifier ends a pending exchange; each is in every request with the
-/// keys.
+/// In bytes. Guessing an identifier, which every request with the keys carries, ends a pending
+/// exchange.
 const C_R_LENGTH: usize = 5;
 
 pub(crate) const WHAT: &str = "an EDHOC exchange";
 
-/// Draws of an identifier that may be in use.
+/// Draws of an identifier until one is free.
 const DRAWS: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -53,10 +52,10 @@ struct State {
     half_open: HalfOpen,
     beginnings: Limiter,
     unverified: Limiter,
-    /// Rate per verified host. Unverified addresses do not count here, or forged ones would use up
-    /// the host's share.
+    /// Rate per verified host. Unverified addresses do not count: forged ones would use up the
+    /// host's share.
     of_hosts: Limiter,
-    /// Echo values of sources. An endpoint that validates all addresses answers them before this.
+    /// Echo values of sources. An endpoint that validates all addresses answers them earlier.
     reachable: Freshness,
     /// Peers by our identifiers (C_R), which are the recipient IDs of contexts.
     agreed: HashMap<EndId, Arc<Credential>>,
@@ -101,10 +100,8 @@ impl EdhocResponder {
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
-    /// Whether a source is verified, before anything is computed for its message_1 (RFC 9175 §2.4).
-    /// The error is the Echo value that the source must return first.
-    ///
-    /// # Errors
+    /// Whether a source is verified, before any computation for its message_1 (RFC 9175 §2.4). The
+    /// error is the Echo value that the source must return first.
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
@@ -114,7 +111,7 @@ impl EdhocResponder {
         echo: Option<&[u8]>,
     ) -> Result<bool, [u8; Freshness::LENGTH]> {
         let State { half_open, unverified, reachable, .. } = &mut *self.state();
-        // Messages that start no exchange need no validation and consume no rate.
+        // Other messages need no validation and consume no rate.
         if payload.split_first().is_none_or(|(id, message)| *id != NO_ID || Responder::check(message).is_err()) {
             return Ok(false);
         }
@@ -192,7 +189,7 @@ impl EdhocResponder {
         self.state().agreed.get(&c_r).cloned().map(Identity)
     }
 
-    /// Contexts to remove because newer ones replaced them.
+    /// Contexts to remove, replaced by newer ones.
     pub(crate) fn retired(&self) -> Vec<EndId> {
         std::mem::take(&mut self.state().retired)
     }
@@ -211,8 +208,8 @@ impl State {
         is_free: impl Fn(EndId) -> bool,
     ) -> Result<Vec<u8>, Error> {
         Responder::check(message_1)?;
-        // Limits come before computation. Exchanges refused by the host's limit do not count for
-        // its prefix.
+        // Limits precede computation. Exchanges beyond the host's limit do not count for its
+        // prefix.
         if !self.half_open.admits(now, group, host) {
             return Err(Error::Busy);
         }
@@ -236,7 +233,7 @@ impl State {
         Err(Error::Busy)
     }
 
-    /// Message_3 authenticates the client. Returns the context, the peer and message_4.
+    /// Authenticates the client by message_3. Returns the context, the peer and message_4.
     fn agree(
         &mut self,
         now: Instant,

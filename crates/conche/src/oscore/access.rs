@@ -1,5 +1,5 @@
-//! Checks that no other user may read credentials, or write or replace their numbers. Restoring old
-//! numbers makes this end reuse nonces, which reveals the protected messages.
+//! Checks that no other user may read credentials, or write or replace their numbers. Old numbers
+//! would repeat nonces, which reveals the protected messages.
 
 #[cfg(unix)]
 pub(super) use unix::{check_directory, check_numbers, check_secret};
@@ -21,7 +21,7 @@ mod unix {
     /// Others may add files to a directory, but not replace its owner's files.
     const STICKY: u32 = 0o1000;
 
-    /// Only the owner may read the file, and it has one name, since each name would have its own
+    /// Only the owner may read the file. It has one name, since each name would have its own
     /// numbers.
     pub(in crate::oscore) fn check_secret(file: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(file).map_err(OpenError::io(file))?;

@@ -1,5 +1,5 @@
-//! aiocoap's formats: the directory whose `settings.json` and `secret.json` hold the credentials,
-//! each item in one of them; and the map that assigns directories to URIs and clients.
+//! aiocoap's formats: a directory with credentials in `settings.json` and `secret.json`, each item
+//! in one of them, and the map that assigns directories to URIs and clients.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) const FILES: [&str; 2] = ["secret.json", "settings.json"];
 
 const SECRET: &str = "secret";
 
-/// Texts, which may hold a secret, are wiped on drop.
+/// Texts may hold a secret, so drop wipes them.
 pub(super) struct Items(Map<String, Value>);
 
 impl Deref for Items {
@@ -152,16 +152,16 @@ impl Items {
 /// An entry of a credentials map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// A URI pattern such as `coap://example.com/*`, or a name with a leading colon, which a server
-    /// gives to a client.
+    /// A URI pattern such as `coap://example.com/*`, or the name of a server's client with a
+    /// leading colon.
     pub key: String,
     /// The directory with the credentials.
     pub directory: PathBuf,
 }
 
 /// Reads aiocoap's credentials map: `{"coap://example.com/*": {"oscore": {"basedir": "client/"}}}`.
-/// Entries without OSCORE are skipped, and a string with a leading colon refers to the entry of
-/// that name. Directories are relative to the file's.
+/// Skips entries without OSCORE. A string with a leading colon refers to the entry of that name.
+/// Directories are relative to the file's.
 ///
 /// # Errors
 ///

@@ -22,25 +22,23 @@ pub struct Keeper {
     /// Held until drop.
     _lock: File,
     is_started: bool,
-    /// Whether keys are derived anew after each start (appendix B.2), so that nothing is stored.
+    /// Whether each start derives new keys (appendix B.2), so that nothing is stored.
     is_anew: bool,
     /// Set by `start`.
     sender: Option<SenderInUse>,
 }
 
 impl Keeper {
-    /// Reads a libcoap configuration file or an aiocoap directory, and locks its credentials. A
-    /// file with several recipients is refused, since they would share one key and one sequence of
-    /// numbers.
+    /// Reads and locks a libcoap configuration file or an aiocoap directory. Refuses a file with
+    /// several recipients, which would share one key and one sequence of numbers.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: among others if another user can read the secret, or can write the numbers or
-    /// replace their file; if another program uses the same credentials; or if the numbers are
-    /// lost.
+    /// [`OpenError`], for example if another user can read the secret, or write the numbers or
+    /// replace their file; if another program uses the credentials; or if the numbers are lost.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        // Two links to the same file must share its numbers.
+        // Two links to a file must share its numbers.
         let path = &fs::canonicalize(path).map_err(OpenError::io(path))?;
         if path.is_dir() {
             return Self::open_directory(path);
@@ -93,9 +91,8 @@ impl Keeper {
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { file: lock.to_owned() }),
             Err(TryLockError::Error(error)) => return Err(OpenError::io(lock)(error)),
         }
-        // A non-empty lock shows that numbers were used. Everything is read after locking: among
-        // several programs that start with new credentials, the one that created the lock may not
-        // be the one that holds it.
+        // A non-empty lock shows that numbers were used. Everything is read after locking: of
+        // several programs that start with new credentials, another may have created the lock.
         let were_numbers = opened.metadata().map_err(OpenError::io(lock))?.len() > 0;
         if !is_anew && !exists(&file)? {
             if were_numbers {
@@ -115,13 +112,13 @@ impl Keeper {
         &self.credentials
     }
 
-    /// Returns a context that continues after the last one. The file marks the credentials as in
-    /// use first, so the next start detects a crash.
+    /// Returns a context that continues after the last one. First marks the credentials as in use
+    /// in the file, so that the next start detects a crash.
     ///
     /// # Errors
     ///
     /// [`OpenError`] if the file cannot be written, is lost or invalid; if a context was already
-    /// started; or if other keys of this program have the same sender, from whichever file.
+    /// started; or if other keys of this program have the same sender, from any file.
     pub fn start(&mut self) -> Result<Context, OpenError> {
         let start = self.begin()?;
         let next = match start {
@@ -136,14 +133,14 @@ impl Keeper {
         Ok(context)
     }
 
-    /// Where the last context ended. The caller must reserve numbers before it uses them.
+    /// Where the last context ended. The caller must reserve numbers before using them.
     pub(super) fn begin(&mut self) -> Result<Start, OpenError> {
         let start = self.read()?;
         self.is_started = true;
         Ok(start)
     }
 
-    /// As [`begin`](Self::begin), without starting; an error if a context is in use.
+    /// As [`begin`](Self::begin), without starting. Fails if a context is in use.
     fn read(&self) -> Result<Start, OpenError> {
         if self.is_started {
             return Err(OpenError::InUse { file: self.file.clone() });
@@ -168,7 +165,7 @@ impl Keeper {
         if self.is_anew { Ok(()) } else { files::replace(&self.file, sequence::in_use(up_to).as_bytes()) }
     }
 
-    /// Records what the context has sent and received, after its last use. The next start then
+    /// Records what the context has sent and received, after its last use, so that the next start
     /// needs no Echo.
     ///
     /// # Errors
@@ -194,7 +191,7 @@ impl NumberStore for Keeper {
     }
 }
 
-/// The file may hold a secret, and be missing.
+/// The file may hold a secret, or be missing.
 fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     let text = Zeroizing::new(files::read_up_to(file, MAX_BYTES + 1).map_err(OpenError::io(file))?);
     if text.len() > MAX_BYTES {

@@ -1,5 +1,4 @@
-//! [`Keys`]: one end's credentials and the store of their sequence numbers, and the [`Identity`] of
-//! the peer that they authenticate.
+//! [`Keys`]: one end's credentials with their number store, and the [`Identity`] of the peer.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,37 +14,36 @@ use tokio::sync::watch;
 
 use super::{Keeper, OpenError};
 
-/// Numbers reserved in advance, so that they last until the next reservation is stored.
+/// Numbers reserved ahead, to last until the next reservation is stored.
 const AHEAD: u64 = 256;
 
 /// Persistent store of used sequence numbers.
 ///
-/// Its methods may block. They run on a blocking thread, except those called when a socket takes
-/// the keys.
+/// The methods may block. They run on a blocking thread, except when a socket takes the keys.
 pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
-    /// Returns the outcome of the last [`reserve`](Self::reserve) or [`finish`](Self::finish).
-    /// After `reserve`, [`Start::Restarted`] at its `up_to`; after `finish`, [`Start::Resumed`], or
+    /// Returns the result of the last [`reserve`](Self::reserve) or [`finish`](Self::finish):
+    /// [`Start::Restarted`] at the `up_to` of `reserve`; [`Start::Resumed`] after `finish`, or
     /// `Restarted` at its `next` without a window; [`Start::First`] if neither was ever called, on
-    /// any machine. It is called once, before the first reservation.
+    /// any machine. Called once, before the first reservation.
     ///
     /// # Errors
     /// If the state is unknown. Nothing is protected then.
     fn load(&self) -> io::Result<Start>;
 
     /// Stores that all numbers below `up_to` may have been used, and returns once this survives a
-    /// power cut. It must atomically invalidate the state of [`finish`](Self::finish): restoring
-    /// that state would repeat numbers and accept old requests as new.
+    /// power cut. Must atomically invalidate the state of [`finish`](Self::finish), which would
+    /// repeat numbers and accept old requests as new.
     ///
     /// # Errors
-    /// If the store fails. None of these numbers is used, and the call is repeated.
+    /// If the store fails. No number is used then, and the call is repeated.
     fn reserve(&self, up_to: u64) -> io::Result<()>;
 
     /// Stores, at an orderly end, that no number from `next` on was used, and the received window,
-    /// until the next [`reserve`](Self::reserve). By default nothing is stored, and all reserved
-    /// numbers count as used.
+    /// until the next [`reserve`](Self::reserve). Stores nothing by default: all reserved numbers
+    /// count as used.
     ///
     /// # Errors
-    /// If it was not stored. The last [reservation](Self::reserve) then still applies.
+    /// If the store fails. The last [reservation](Self::reserve) then still applies.
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
         let _ = (next, window);
         Ok(())
@@ -68,9 +66,9 @@ impl NumberStore for NoStore {
 
 /// One end's credentials for one peer, with their number store. Clones are the same keys.
 ///
-/// Keys that share master secret, salt, ID context and sender ID cannot be in use in a program at
-/// the same time: they would protect different messages with the same numbers, which reveals both.
-/// A server with one secret for all clients must use another ID or ID context toward each.
+/// A program cannot use keys with the same master secret, salt, ID context and sender ID at the
+/// same time: the same numbers would protect different messages, which reveals both. A server with
+/// one secret for all clients must use another ID or ID context toward each.
 #[derive(Clone, Debug)]
 pub struct Keys(Arc<Shared>);
 
@@ -78,8 +76,7 @@ pub struct Keys(Arc<Shared>);
 struct Shared {
     credentials: Credentials,
     store: Box<dyn NumberStore>,
-    /// Locked while the store works, so that a late, lower reservation does not replace a higher
-    /// one.
+    /// Locked during writes, so that a late, lower reservation does not replace a higher one.
     kept: Mutex<Kept>,
     state: Mutex<State>,
     /// Signals that a socket has returned the keys.
@@ -90,8 +87,8 @@ struct Shared {
 struct Kept {
     /// Numbers below this are stored as used.
     up_to: u64,
-    /// The store holds the final state of the last socket, and the next has not begun. Late
-    /// reservations of that socket are ignored.
+    /// The store holds the last socket's final state, and the next socket has not begun. Ignores
+    /// late reservations of the last one.
     finished: bool,
 }
 
@@ -130,8 +127,8 @@ struct State {
 }
 
 impl Keys {
-    /// Returns keys whose numbers are in this store and continue at [`NumberStore::load`]. Create
-    /// keys once per credentials, and clone them.
+    /// Returns keys whose numbers continue at [`NumberStore::load`] of this store. Create keys once
+    /// per credentials, and clone them.
     ///
     /// # Errors
     /// If the credentials are invalid.
@@ -140,8 +137,7 @@ impl Keys {
         Ok(Self::of(credentials, None, Box::new(store)))
     }
 
-    /// Returns keys for credentials made for this run of the program, which no other run and no
-    /// other keys use.
+    /// Returns keys for credentials that no other run of the program and no other keys use.
     ///
     /// # Errors
     /// If the credentials are invalid.
@@ -152,8 +148,8 @@ impl Keys {
     /// Returns keys that both ends derive anew after each start, without stored state (RFC 8613
     /// appendix B.2).
     ///
-    /// The first request takes one more round trip, and so does an idempotent one after a restart
-    /// of the server. Others then fail with
+    /// The first request takes one more round trip, as does an idempotent one after a restart of
+    /// the server; others then fail with
     /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated). The peer must use the same
     /// mode.
     ///
@@ -163,7 +159,7 @@ impl Keys {
         Self::new(credentials, NoStore(Start::Anew))
     }
 
-    /// Opens the credentials of a file or directory, with numbers stored beside it: see
+    /// Opens the credentials of a file or directory, with numbers stored beside it, as
     /// [`Keeper::open`].
     ///
     /// # Errors
@@ -198,7 +194,7 @@ impl Keys {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Completes when no socket has the keys, which another may change at once.
+    /// Completes when no socket has the keys; another may take them at once.
     pub(crate) fn given_back(&self) -> impl Future<Output = ()> + Send + use<> {
         let state = self.state();
         let mut given_back = self.0.given_back.subscribe();
@@ -206,7 +202,7 @@ impl Keys {
             given_back.mark_changed();
         }
         async move {
-            // An error means that the keys are dropped.
+            // An error means that the keys were dropped.
             let _ = given_back.changed().await;
         }
     }
@@ -234,20 +230,20 @@ pub enum KeysError {
     /// The [`NumberStore`] failed.
     #[error("the numbers of the keys cannot be kept: {0}")]
     Store(io::Error),
-    /// The socket has too many keys, or others that are indistinguishable from these.
+    /// The socket has too many keys, or cannot distinguish others from these.
     #[error(transparent)]
     Insert(#[from] InsertError),
 }
 
-/// A socket's exclusive use of keys. An orderly end [returns](Self::end) them; otherwise all
-/// reserved numbers count as used.
+/// A socket's exclusive use of keys. [`end`](Self::end) returns them; otherwise all reserved
+/// numbers count as used.
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
     /// Numbers below this may have been used.
     reserved: u64,
     ended: Option<Start>,
-    /// Whether keys are derived anew (appendix B.2) and nothing is stored.
+    /// Whether each use derives new keys (appendix B.2) and stores nothing.
     is_anew: bool,
     sender: Option<SenderInUse>,
 }
@@ -267,7 +263,7 @@ impl Lease {
         state.leased = true;
         drop(state);
         let reserved = context.next_number().saturating_add(AHEAD);
-        // If the reservation fails, the state stays unchanged.
+        // A failed reservation leaves the state unchanged.
         let mut lease = Self {
             keys: keys.clone(),
             reserved,
@@ -284,9 +280,9 @@ impl Lease {
         &self.keys
     }
 
-    /// The returned function may block, so run it on another thread.
+    /// The returned function may block, so it needs another thread.
     pub(crate) fn reserve(&mut self, reserve: Reserve) -> impl FnOnce() -> io::Result<()> + Send + use<> {
-        // The numbers count even if the result is never received.
+        // The numbers count even if no result arrives.
         self.reserved = self.reserved.max(reserve.up_to);
         let shared = Arc::clone(&self.keys.0);
         move || shared.reserve(reserve.up_to)
@@ -317,7 +313,7 @@ impl Drop for Lease {
     }
 }
 
-/// The sender of a protected request: the name that the [`Keys`](super::Keys) give to the client.
+/// The sender of a protected request: the client's name in the [`Keys`](super::Keys).
 ///
 /// As a handler argument it admits only protected requests; others are answered with 4.01. The
 /// program authorizes the sender.
@@ -349,14 +345,14 @@ impl Identity {
         self.id
     }
 
-    /// Returns the ID context of the keys, if they have one.
+    /// Returns the ID context of the keys, if any.
     #[must_use]
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
     }
 }
 
-/// Formats the ID in hexadecimal, followed by `@` and the ID context, if there is one.
+/// Formats the ID in hexadecimal, followed by `@` and any ID context.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Hexadecimal(self.id.as_slice()).fmt(f)?;
@@ -373,23 +369,23 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Hashes of the senders in use, with a random key. Different senders collide with probability
-/// 2^-64; one of them is then refused.
+/// Hashes of the senders in use, with a random key. A collision, with probability 2^-64, refuses
+/// one of two senders.
 static IN_USE: LazyLock<(RandomState, Mutex<HashSet<u64>>)> = LazyLock::new(Default::default);
 
 /// Exclusive use of a sender key and its nonces in this program, until drop. Two sockets with the
-/// same key and numbers would reveal both of their messages (RFC 8613 §3.3).
+/// same key and numbers would reveal their messages (RFC 8613 §3.3).
 #[derive(Debug)]
 pub(super) struct SenderInUse(u64);
 
 impl SenderInUse {
-    /// `None` if the sender is in use already.
+    /// `None` if the sender is in use.
     pub(super) fn new(context: &Context) -> Option<Self> {
         let mut hasher = IN_USE.0.build_hasher();
         context.hash_sender(&mut hasher);
         let hash = hasher.finish();
-        // Constructed only after a successful insert: dropping it would remove the other's entry,
-        // and wait for the lock.
+        // Constructed only after a successful insert: its drop would remove the other's entry and
+        // wait for the lock.
         in_use().insert(hash).then(|| Self(hash))
     }
 }

@@ -1,9 +1,8 @@
 //! libcoap's configuration file, coap_oscore_conf(5).
 //!
 //! Each line is `keyword,encoding,value`; empty lines and those that begin with `#` are skipped.
-//! `replay_window` is the size of the replay window. `ssn_freq` and `rfc8613_b_1_2` are read and
-//! have no effect: numbers are reserved many at a time, and an unknown window is always
-//! synchronised by Echo.
+//! `replay_window` is the size of the replay window. `ssn_freq` and `rfc8613_b_1_2` have no effect:
+//! numbers are reserved many at a time, and Echo always synchronises an unknown window.
 
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use thiserror::Error;
 
 use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
 
-/// Also returns whether keys are derived anew after each start (`rfc8613_b_2`).
+/// Also returns whether each start derives new keys (`rfc8613_b_2`).
 pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), OpenError> {
     let mut read = Read::default();
     for (line, number) in text.lines().zip(1..) {

@@ -2,7 +2,7 @@
 //! through any intermediary.
 //!
 //! Both ends share a master secret, and each has its own ID: together these are [`Credentials`].
-//! [`Keys`] are one end's credentials for one peer, with the store of their sequence numbers:
+//! [`Keys`] are one end's credentials for one peer, with their number store:
 //!
 //! ```
 //! use conche::oscore::{Credentials, EndId, Identity, Keys};
@@ -31,41 +31,40 @@
 //! ```
 //!
 //! OSCORE protects the request's method, path, query, other options and payload, and the whole
-//! response. The addresses, the host and port of the URI, and the sizes and times of messages
-//! remain visible. Congestion control, retransmission and deduplication work unchanged; block-wise
+//! response. Addresses, the URI's host and port, and the sizes and times of messages remain
+//! visible. Congestion control, retransmission and deduplication work unchanged; block-wise
 //! transfer and observation happen inside the protection. Q-Block and multicast requests are not
 //! supported.
 //!
 //! # Sequence numbers
 //!
-//! A sequence number must never protect two messages: that breaks the protection of both. [`Keys`]
-//! therefore have their [`NumberStore`] reserve numbers before they are used. Credentials that
+//! No sequence number may protect two messages: that breaks the protection of both. The
+//! [`NumberStore`] of [`Keys`] therefore reserves numbers before they are used. Credentials that
 //! outlive the program need a persistent store. After a restart, a server requires its first client
 //! to prove freshness by Echo (appendix B.1.2), which [`Client`](crate::Client) does automatically.
 //!
-//! Keys are leased to one socket at a time. A client that reaches a server by IPv4 and IPv6 uses
-//! them on the first socket that needed them, and a server with keys has one
-//! [worker](crate::server::ServerBuilder::workers). A client returns its keys some time after it
-//! was dropped: requests of the next client wait up to two seconds for them, then fail with
-//! [`KeysError::InUse`].
+//! Keys are leased to one socket at a time: for a client, the first that needed them, by IPv4 or
+//! IPv6. A server with keys has one [worker](crate::server::ServerBuilder::workers). A dropped
+//! client returns its keys some time later: requests of the next client wait up to two seconds for
+//! them, then fail with [`KeysError::InUse`].
 //!
 //! # Files
 //!
-//! [`Keys::open`] reads credentials from files, and stores sequence numbers beside them. It reads
-//! libcoap's configuration file, coap_oscore_conf(5), and aiocoap's directory with `settings.json`
-//! and `secret.json`. A file with a master secret is refused if other users can read it.
+//! [`Keys::open`] reads libcoap's configuration file, coap_oscore_conf(5), or aiocoap's directory
+//! with `settings.json` and `secret.json`, and stores sequence numbers beside them.
 //!
-//! A [`Keeper`] ensures that a number protects only one message despite crashes and power cuts, for
-//! programs with their own endpoint. [`Keeper::start`] records that the credentials are in use
-//! before it returns a context, [`Keeper::reserve`] records a range of numbers before it is used,
-//! and [`Keeper::close`] records the exact state at an orderly end, which saves the next start a
-//! round trip. All of this is in `sequence.json`, in aiocoap's format. A lock file beside it keeps
-//! other programs from using the same numbers. Copies cannot be detected: move credentials, never
-//! copy them, and do not restore them from a backup.
+//! Programs with their own endpoint use a [`Keeper`], which ensures that a number protects only one
+//! message despite crashes and power cuts. [`Keeper::start`] records that the credentials are in
+//! use before it returns a context, [`Keeper::reserve`] records a range of numbers before it is
+//! used, and [`Keeper::close`] records the exact state at an orderly end, which saves the next
+//! start a round trip. All of this is in `sequence.json`, in aiocoap's format. A lock file beside
+//! it keeps other programs from using the same numbers. Copies cannot be detected: move
+//! credentials, never copy them, and do not restore them from a backup.
 //!
-//! On Unix, credentials are refused if another user owns or may write one of these files or their
-//! directory, or if the file with the secret has a second name (a hard link). If `sequence.json` is
-//! missing beside its lock, the numbers used so far are lost, and the credentials are refused too.
+//! On Unix, credentials are refused if another user can read the master secret, or owns or may
+//! write one of these files or their directory, or if the secret's file has a second name (a hard
+//! link). If `sequence.json` is missing beside its lock, the numbers used so far are lost, and the
+//! credentials are refused, too.
 //!
 //! ```
 //! use conche::oscore::Keeper;
@@ -116,7 +115,7 @@ pub use keeper::Keeper;
 pub(crate) use keys::Lease;
 pub use keys::{Identity, Keys, KeysError, NumberStore};
 
-/// Why credentials cannot be used: the file, the position and the cause.
+/// Why credentials cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -164,14 +163,14 @@ pub enum OpenError {
         /// The lock beside it.
         lock: PathBuf,
     },
-    /// The same credentials, and so the same numbers, are in use by this or another program.
+    /// This or another program uses the same credentials, and so the same numbers.
     #[error("{}: these credentials are in use already", file.display())]
     InUse {
         /// The lock file, or the file with the numbers.
         file: PathBuf,
     },
-    /// Other credentials in use by this program have the same master secret, salt, ID context and
-    /// sender ID.
+    /// Credentials in use by this program have the same master secret, salt, ID context and sender
+    /// ID.
     #[error("{}: other credentials that are in use have the same secret and sender ID: numbers would be used twice", file.display())]
     SameSender {
         /// The file with the numbers.

@@ -26,7 +26,7 @@ pub(super) fn parse(file: &Path, text: &[u8]) -> Result<Start, OpenError> {
     }
 }
 
-/// All numbers below `index` were received, and a bit for each from there on.
+/// All numbers below `index` were received; then one bit for each.
 fn window(received: &Value) -> Option<ReplayWindow> {
     let index = received.get("index")?.as_u64()?;
     let bits = received.get("bitfield")?.as_u64()?;

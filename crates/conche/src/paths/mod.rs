@@ -1,4 +1,4 @@
-//! Path state: which peers share it ([`Sharing`]), and its file ([`PathStore`]).
+//! Path state: the peers that share it ([`Sharing`]), and its file ([`PathStore`]).
 
 mod store;
 
@@ -15,7 +15,7 @@ pub(crate) use store::PathStore;
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     pub(crate) on: bool,
-    /// Number of leading address bits that peers of a path have in common.
+    /// Leading address bits that peers of a path have in common.
     lengths: Prefixes<u8>,
 }
 
@@ -70,14 +70,14 @@ const MAPPED_LENGTH: u8 = 96;
 /// A link-local prefix of this length contains the whole zone.
 const ZONE_LENGTH: u8 = 64;
 
-/// A link-local address with its zone in the bits that are otherwise zero (RFC 4291 §2.5.6), since
-/// it is another host on another interface.
+/// Puts the zone into bits that are otherwise zero (RFC 4291 §2.5.6), since the same link-local
+/// address is another host on another interface.
 fn in_its_zone(peer: SocketAddrV6) -> u128 {
     let interface_id = u128::from(*peer.ip()) & u128::from(u64::MAX);
     LINK_LOCAL | u128::from(peer.scope_id()) << 64 | interface_id
 }
 
-/// Such a key has an interface index, which is valid only until the next boot.
+/// Its interface index is valid only until the next boot.
 fn is_link_local(key: PathKey) -> bool {
     Ipv6Addr::from(key.prefix()).is_unicast_link_local()
 }

@@ -1,7 +1,7 @@
 //! [`PathStore`]: a file that keeps path state across restarts.
 //!
 //! Its content may be outdated or not ours, so nothing in it is an error. It is replaced atomically
-//! by renaming a file beside it. Of several programs, the last to write wins.
+//! by a rename. Of several programs, the last to write wins.
 //!
 //! ```text
 //! conche paths 1
@@ -10,8 +10,8 @@
 //! 2001:db8:0:1::/64 heard=1795383002s srtt=512004us rttvar=80113us copies=17/32
 //! ```
 //!
-//! The first line holds the format's name and version. An invalid line, such as one with a time in
-//! the future, is skipped, and the others are read.
+//! The first line holds the format's name and version. Invalid lines, such as those with a future
+//! time, are skipped.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ use crate::files;
 /// Afterwards the file is ignored.
 const LONGEST_READ: Duration = Duration::from_secs(2);
 
-/// Shared by all endpoints of a client or server. Clones share the store.
+/// Shared by all endpoints of a client or server.
 #[derive(Clone, Debug)]
 pub(crate) struct PathStore(Arc<Shared>);
 
@@ -73,12 +73,12 @@ impl PathStore {
         Self(Arc::new(Shared { file, read: OnceCell::new(), known: Mutex::default(), writing: Mutex::default() }))
     }
 
-    /// Reads the file if not done before, and returns the state of up to `most` paths. `now` is the
+    /// Reads the file on the first call, and returns the state of up to `most` paths. `now` is the
     /// endpoint's clock.
     pub(crate) async fn recall(&self, now: Instant, most: usize) -> Vec<(PathKey, PathHistory)> {
         let read = self.0.read.get_or_init(async || {
             let store = self.clone();
-            // If the runtime is shutting down, the result is not needed.
+            // A runtime that shuts down does not need the result.
             let _ = spawn_blocking(move || store.read(most)).await;
         });
         if timeout(LONGEST_READ, read).await.is_err() {
@@ -93,7 +93,7 @@ impl PathStore {
         recalled.collect()
     }
 
-    /// Takes over an endpoint's path state for [`write`](Self::write); `now` is the endpoint's
+    /// Takes over an endpoint's path state for [`write`](Self::write). `now` is the endpoint's
     /// clock.
     pub(crate) fn learn<'a>(&self, now: Instant, paths: impl Iterator<Item = (PathKey, &'a PathHistory)>) {
         let wall = seconds_since_1970();
@@ -137,15 +137,14 @@ impl PathStore {
         writing.failing = written.is_err();
     }
 
-    /// `None` if no path has changed. Discards the others.
+    /// Drops all but the most recent paths. `None` if no path has changed.
     fn take_new(&self, most: usize) -> Option<Vec<(PathKey, StoredPath)>> {
         let now = seconds_since_1970();
         let mut known = self.known();
         if !std::mem::take(&mut known.is_new) {
             return None;
         }
-        // After the clock is set back, the most recent entries are in the future and would not be
-        // read.
+        // After the clock is set back, recent entries lie in the future and would not be read.
         known.paths.retain(|_, stored| stored.age(now).is_some());
         let mut paths: Vec<_> = known.paths.iter().map(|(key, stored)| (*key, *stored)).collect();
         paths.sort_unstable_by_key(|(key, stored)| (Reverse(stored.heard), *key));
@@ -172,7 +171,7 @@ impl PathStore {
             warn!(file = %file.display(), wrong, "lines of what is known of paths are not right; they are left out");
         }
         let mut known = self.known();
-        // The most recent come first in the file and are inserted last.
+        // The file lists the most recent first; they are inserted last.
         known.paths.extend(paths.into_iter().rev());
     }
 
@@ -196,14 +195,14 @@ fn read(path: &Path, most: usize) -> Result<Read, Unusable> {
     if begin.len() > bytes {
         recognise(&begin)?;
         warn!(file = %path.display(), bytes, "more is kept of paths than is read; the youngest are");
-        // A truncated last line would be read as another value.
+        // A truncated last line could be read as another value.
         let whole = begin.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         begin.truncate(whole);
     }
     Ok(parse(&begin, seconds_since_1970(), most)?)
 }
 
-/// Only if the file is in our format, empty or missing.
+/// Replaces only a file that is in our format, empty or missing.
 fn replace(path: &Path, text: &[u8]) -> Result<(), Unusable> {
     let begin = files::read_up_to(path, HEAD_BYTES)?;
     if !begin.is_empty() {

@@ -19,8 +19,8 @@ use crate::prefixes::Prefixes;
 /// Trusted certificates (DER), and intermediate authorities.
 ///
 /// A certificate of an authority (`cA` in the basic constraints, and `keyCertSign` in the key usage
-/// if present) authenticates peers through the certificates that it issued. Any other certificate
-/// authenticates only a peer that presents this very certificate.
+/// if present) authenticates peers with certificates that it issued. Any other certificate
+/// authenticates only a peer that presents it.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     roots: Vec<Vec<u8>>,
@@ -67,7 +67,7 @@ impl Roots {
         Ok(trust.with_intermediates(self.intermediates.iter().map(Vec::as_slice)))
     }
 
-    /// Reads the system's clock for each peer certificate, because it may be set while a socket is
+    /// Reads the system's clock for each peer certificate, since it may be set while a socket is
     /// open.
     fn trust_now(&self) -> Result<Trust, CredentialsError> {
         let since_1970 = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Roots {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
     /// For sessions that this program opens: pre-shared keys by server address, roots for other
-    /// servers, and the certificate presented to them.
+    /// servers, and its own certificate.
     pub(crate) psk: Prefixes<ClientCredentials>,
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
@@ -99,7 +99,7 @@ impl Security {
         self.psk.len() == 0 && self.roots.is_none() && !self.is_server()
     }
 
-    /// Messages of this size must fit into records, and every credential must be usable and
+    /// Checks that messages of this size fit into records and that credentials are usable and
     /// unambiguous.
     pub(crate) fn validate(&self, message_bytes: usize) -> Result<(), ConfigError> {
         if !self.is_none() && message_bytes > Self::LONGEST_MESSAGE {
@@ -167,7 +167,7 @@ impl Security {
     }
 }
 
-/// The end-entity certificate of a peer (RFC 5280), verified by a session.
+/// A peer's end-entity certificate (RFC 5280), verified by a session.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Certificate(Arc<[u8]>);
 
@@ -207,7 +207,7 @@ impl Certificate {
     }
 }
 
-/// Formats the subject, or else the first alternative name, or else the number of bytes.
+/// Formats the subject, else the first alternative name, else the number of bytes.
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = CertificateNames::of(&self.0);

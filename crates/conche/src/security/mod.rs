@@ -33,13 +33,13 @@
 //! URI and credentials name, or that [`expect_peer`](crate::client::RequestBuilder::expect_peer)
 //! names.
 //!
-//! The first request to a server opens a session, which later requests share. It has its own
-//! congestion control. When a message is retransmitted and no record has arrived since its first
-//! transmission, a second session is opened in parallel: the server may have restarted, or a NAT
-//! may have rebound the socket to another address. The session that answers first is used. If that
-//! is the second, the first is closed and unacknowledged idempotent requests are sent again through
-//! the second. Other requests fail with [`Error::SessionOver`](crate::Error::SessionOver): the
-//! server may have executed them, and recognizes duplicates only within a session.
+//! All requests to a server share a session, which has its own congestion control. A second session
+//! is opened in parallel when a message is retransmitted without a record since its first
+//! transmission: the server may have restarted, or a NAT may have rebound the socket. The session
+//! that answers first is used. If that is the second, the first is closed and unacknowledged
+//! idempotent requests are sent again. Others fail with
+//! [`Error::SessionOver`](crate::Error::SessionOver): the server may have executed them, and
+//! recognizes duplicates only within a session.
 //!
 //! The protocol is DTLS 1.2 (RFC 6347), with TLS_PSK_WITH_AES_128_CCM_8 for keys, and ECDHE_ECDSA
 //! with AES-GCM or ChaCha20-Poly1305 for certificates. [`conche_dtls`](https://docs.rs/conche-dtls)
@@ -99,8 +99,7 @@ impl HandshakeError {
         Self::silence(&"the request's time was over before the handshake was")
     }
 
-    /// Returns the alert with which the server ended the handshake, if it did (RFC 5246 §7.2, RFC
-    /// 4279 §6).
+    /// Returns the alert with which the server ended the handshake (RFC 5246 §7.2, RFC 4279 §6).
     #[must_use]
     pub fn alert(&self) -> Option<u8> {
         self.alert
@@ -116,13 +115,13 @@ impl HandshakeError {
 /// A peer authenticated by keys: the sender of a request or of a
 /// [`Response`](crate::client::Response::peer_identity).
 ///
-/// As a handler argument it admits only requests of authenticated senders; others are answered with
-/// 4.01. The program authorizes the sender, in a handler or in a layer that reads the identity from
-/// [`Request::extension`](crate::server::Request::extension), as
-/// [`from_fn`](crate::server::from_fn) shows.
+/// As a handler argument it admits only authenticated requests; others are answered with 4.01. The
+/// program authorizes the sender, in a handler or in a layer that reads
+/// [`Request::extension`](crate::server::Request::extension), as in
+/// [`from_fn`](crate::server::from_fn).
 ///
-/// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) runs it
-/// once for all observers. A layer can check registrations.
+/// A handler with this argument cannot be observed, because a [`Notifier`](crate::server::Notifier)
+/// runs it once for all observers. A layer can check registrations.
 ///
 /// ```
 /// use conche::security::Identity;
@@ -138,8 +137,8 @@ impl HandshakeError {
 #[non_exhaustive]
 pub enum Identity {
     /// The holder of the pre-shared key of this identity, in a DTLS session (RFC 4279). In a
-    /// session that this program opened, it is the identity that this program sent: the server has
-    /// proved that it holds the same key.
+    /// session that this program opened, the identity that it sent: the server has proved to hold
+    /// the same key.
     #[cfg(feature = "dtls")]
     Psk(Arc<[u8]>),
     /// The holder of this certificate's private key, authenticated by the trusted roots, in a DTLS
@@ -162,7 +161,7 @@ impl Identity {
         Self::Psk(identity.as_ref().into())
     }
 
-    /// Rather than each message.
+    /// Whether a session, not each message, authenticates it.
     #[cfg(feature = "dtls")]
     pub(crate) fn is_of_session(&self) -> bool {
         matches!(self, Self::Psk(_) | Self::Certificate(_))
@@ -193,9 +192,9 @@ impl Identity {
     }
 }
 
-/// Formats for logs: a PSK identity as text, with bytes that are not printable ASCII escaped; a
-/// certificate by its subject; OSCORE keys by their ID in hexadecimal; an EDHOC credential by its
-/// subject. Identities of different kinds may format alike, so compare identities, not text.
+/// Formats for logs: a PSK identity as text, with escapes for bytes that are not printable ASCII; a
+/// certificate or EDHOC credential by its subject; OSCORE keys by their ID in hexadecimal.
+/// Different identities may format alike, so compare identities, not text.
 impl fmt::Display for Identity {
     #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +217,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The peer at a destination is not the one that a request expects. The request was not sent.
+/// The peer at a destination is not the expected one. The request was not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerMismatch {
     expected: Option<Arc<Identity>>,
@@ -230,15 +229,15 @@ impl PeerMismatch {
         Self { expected, authenticated }
     }
 
-    /// Returns the identity that the request expects, from
-    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer). `None` if the request names
-    /// none and the peer opened the session, which only a request with `expect_peer` may use.
+    /// Returns the expected identity. `None` if the request names none and the peer opened the
+    /// session, which only a request with
+    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) may use.
     #[must_use]
     pub fn expected(&self) -> Option<&Identity> {
         self.expected.as_deref()
     }
 
-    /// Returns the identity that the session or keys authenticate. `None` without keys, and for an
+    /// Returns the identity that the session or keys authenticate. `None` without keys and for an
     /// unauthenticated client.
     #[must_use]
     pub fn authenticated(&self) -> Option<&Identity> {

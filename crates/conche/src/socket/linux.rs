@@ -30,7 +30,7 @@ use tokio::io::unix::AsyncFd;
 use super::{Arrival, Departure};
 use crate::address::Address;
 
-/// RFC 792. Only "fragmentation needed" does not mean that the datagram is lost for good.
+/// RFC 792. All codes but "fragmentation needed" mean that the datagram is lost for good.
 const DESTINATION_UNREACHABLE: u8 = 3;
 const FRAGMENTATION_NEEDED: u8 = 4;
 /// RFC 4443 §3.1.

@@ -33,7 +33,7 @@ use linux::Descriptor;
 const BUFFER: usize = 4 << 20;
 
 /// More datagrams than the buffer holds: the kernel doubles it, but charges each datagram more than
-/// this.
+/// 256 bytes.
 const MAX_ARRIVED: usize = 2 * BUFFER / 256;
 
 /// Attempts to send while the operating system reports errors of earlier datagrams.

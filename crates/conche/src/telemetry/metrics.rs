@@ -1,18 +1,16 @@
 //! OpenMetrics text for Prometheus: counters, gauges and path state.
 //!
 //! [`Client::metrics`](crate::Client::metrics) and [`Server::metrics`](crate::Server::metrics)
-//! return the text on demand, from the present state of clients and servers; there is no other and
-//! no global state. A program serves it over HTTP as [`CONTENT_TYPE`], or as a CoAP resource, as
-//! the example `metrics` does.
+//! return the text on demand, from present state; there is no global state. A program serves it
+//! over HTTP as [`CONTENT_TYPE`], or as a CoAP resource, as in the example `metrics`.
 //!
-//! All names begin with `conche_`. Series of single destinations carry the label `destination`, the
-//! address, also for DTLS sessions. Peers can multiply label values, so the caller bounds their
-//! number, and the busiest destinations are listed.
+//! All names begin with `conche_`. Series of single destinations carry the address as the label
+//! `destination`, also for DTLS sessions. Peers can multiply label values, so the caller bounds
+//! their number, and the busiest destinations are listed.
 //!
 //! Finding the busiest scans all destinations with state: about 8 ns each, 1.0 ms for 131 072, in
 //! batches of 2 048 (9 µs) between which traffic is processed. Measured with `cargo bench -p
-//! conche-proto --bench endpoint -- survey` and 32 places, on a machine with two cores and a load
-//! average of 7.
+//! conche-proto --bench endpoint -- survey` and 32 places, on two cores with a load average of 7.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,8 +49,8 @@ pub(crate) fn text(mut reports: Vec<Report>) -> String {
     encoded
 }
 
-/// Keeps one series per address, since duplicates are invalid: the busiest, if an address is
-/// reached from two ports or with and without a session.
+/// Keeps the busiest series per address, since duplicates are invalid: an address may be reached
+/// from two ports, or with and without a session.
 fn once_each(reports: &mut [Report]) {
     let load = |path: &PeerSnapshot| u64::from(path.outstanding).saturating_add(path.queued as u64);
     let mut told: HashMap<SocketAddr, u64> = HashMap::new();

@@ -1,9 +1,7 @@
-//! [`Telemetry`]: reports a socket's events. Each datagram becomes a `tracing` event, and everything
-//! goes to the [`Watchers`].
+//! [`Telemetry`]: reports a socket's events to `tracing` (datagrams only) and to the [`Watchers`].
 //!
-//! The events have the target `conche::message` and the level TRACE. The datagram is a field of its
-//! own, as bytes, so that a subscriber can decode it; `decoded` is for subscribers that print
-//! fields as text.
+//! The `tracing` events have the target `conche::message` and the level TRACE. A subscriber can
+//! decode the datagram, a field of bytes; `decoded` is for subscribers that print text.
 
 #[cfg(feature = "metrics")]
 pub mod metrics;

@@ -1,10 +1,10 @@
-//! Loopback addresses for servers that a test binds, closes and binds again.
+//! Loopback addresses that a test's server binds, closes and binds again.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The first port tried. It lies below the ephemeral range (Linux: 32768 to 60999), so that no
-/// other socket takes a port while it is closed.
+/// The first port tried, below the ephemeral range (Linux: 32768 to 60999), so that no other socket
+/// takes a port while it is closed.
 const FIRST_PORT: u16 = 16_384;
 
 /// On Linux each process has its own host of 127.0.0.0/8; elsewhere the host is 127.0.0.1.
@@ -12,7 +12,7 @@ pub fn own_address() -> SocketAddr {
     own_addresses(1)
 }
 
-/// Returns the first of `ports` addresses with consecutive ports, each like [`own_address`]'s.
+/// Returns the first of `ports` addresses with consecutive ports, like [`own_address`]'s.
 pub fn own_addresses(ports: u16) -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(FIRST_PORT);
     let [_, high, middle, low] = std::process::id().to_be_bytes();

@@ -1,9 +1,8 @@
-//! The attacks of draft-ietf-core-attacks-on-coap §2: an on-path attacker can neither read nor
-//! change protected messages, but can hold, drop and reorder them.
+//! The attacks of draft-ietf-core-attacks-on-coap §2: an on-path attacker can hold, drop and
+//! reorder protected messages, but neither read nor change them.
 //!
-//! Each attack runs through DTLS and with OSCORE (static keys, keys of appendix B.2, keys of
-//! EDHOC). Neither keeps the attacker from dropping everything (§2.1), or proves where the other
-//! end is (§2.5).
+//! Each attack runs with DTLS and with OSCORE (static keys, keys of appendix B.2, keys of EDHOC).
+//! Neither prevents dropping everything (§2.1), or proves where the other end is (§2.5).
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -25,14 +24,14 @@ use crate::between::{Act, Foe, LONG, Toward, keys};
 enum By {
     Dtls,
     Oscore,
-    /// With keys derived anew by both ends (RFC 8613 appendix B.2).
+    /// New keys of both ends (RFC 8613 appendix B.2).
     Anew,
     Edhoc,
 }
 
 const ALL: [By; 4] = [By::Dtls, By::Oscore, By::Anew, By::Edhoc];
 
-/// Runs an attack in all ways concurrently, since it mostly waits.
+/// Runs an attack in all ways concurrently: it mostly waits.
 async fn by_each(attack: impl AsyncFn(By)) {
     let [dtls, oscore, anew, edhoc] = ALL;
     tokio::join!(attack(dtls), attack(oscore), attack(anew), attack(edhoc));
@@ -135,8 +134,8 @@ fn router(done: &Done) -> Router {
     router.route("/body", put(doing())).route("/door", put(doing()).layer(fresh))
 }
 
-/// draft-ietf-core-attacks-on-coap §2.1: a blocked request has an unknown outcome; after a blocked
-/// response, the request is retransmitted but not executed twice.
+/// draft-ietf-core-attacks-on-coap §2.1: a blocked request has an unknown outcome; a blocked
+/// response causes no second execution.
 #[tokio::test]
 async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_nothing_done_twice() {
     by_each(async |by| {
@@ -159,8 +158,8 @@ async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_n
     .await;
 }
 
-/// draft-ietf-core-attacks-on-coap §2.2: a delayed request has its effect once, however often it is
-/// delivered.
+/// draft-ietf-core-attacks-on-coap §2.2: a delayed request has its effect once, however often it
+/// arrives.
 #[tokio::test]
 async fn a_delayed_request_is_executed_once_at_most() {
     by_each(async |by| {
@@ -188,7 +187,7 @@ async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
     by_each(async |by| {
         let path = Path::new(by).await;
         assert!(path.put("/door", "open").await.is_ok());
-        // The request that gets the challenge passes; the one that answers it is held.
+        // The request that gets the challenge passes; the request that answers it is held.
         path.foe.act(Toward::Server, 1, Act::Hold);
         path.cancel_when_held(Toward::Server, path.put_body("/door", "open late")).await;
         path.foe.act(Toward::Server, usize::MAX, Act::Pass);
@@ -203,7 +202,7 @@ async fn a_delayed_request_is_stale_where_it_has_to_be_fresh() {
 }
 
 /// draft-ietf-core-attacks-on-coap §2.3: the response to an earlier request is not accepted for a
-/// later one, whether their tokens are the same (OSCORE) or differ (sessions).
+/// later one, with the same token (OSCORE) or another (sessions).
 #[tokio::test]
 async fn a_delayed_response_is_no_answer_to_a_later_request() {
     by_each(async |by| {
@@ -264,8 +263,8 @@ fn bodies() -> [Bytes; 2] {
     [b'a', b'b'].map(|byte| Bytes::from(vec![byte; 1_500]))
 }
 
-/// Cancels a body with a withheld block: that one alone or, for the first block, all that follow.
-/// Delivers it during a later body, whose second block is held until then.
+/// Cancels a body with a withheld block: only that one or, for the first, all that follow. Delivers
+/// it during a later body, whose second block is held until then.
 async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodies: [Bytes; 2]) -> Path {
     let (path, [first, second]) = (Path::new(by).await, bodies);
     path.foe.act(Toward::Server, withheld, Act::Hold);
@@ -289,8 +288,7 @@ async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodie
     path
 }
 
-/// draft-ietf-core-attacks-on-coap §2.4.1: completing an operation with the final block of an
-/// earlier one.
+/// draft-ietf-core-attacks-on-coap §2.4.1: an earlier operation's final block completes another.
 #[tokio::test]
 async fn a_delayed_final_block_ends_no_later_body() {
     by_each(async |by| {
@@ -302,8 +300,7 @@ async fn a_delayed_final_block_ends_no_later_body() {
     .await;
 }
 
-/// draft-ietf-core-attacks-on-coap §2.4.2: injecting a withheld first block, which a later
-/// operation would continue.
+/// draft-ietf-core-attacks-on-coap §2.4.2: a later operation continues a withheld first block.
 #[tokio::test]
 async fn a_withheld_first_block_begins_no_body_that_a_later_one_ends() {
     by_each(async |by| {

@@ -45,7 +45,7 @@ async fn sleeps_in_vain(client: &Client, silent: &UdpSocket, for_long: Duration)
                 received.expect("a request");
                 break request;
             }
-            // On a loaded machine the timeout can expire before the datagram is sent.
+            // On a loaded machine the timeout can precede the datagram.
             ended = &mut request => assert!(ended.expect("it ends").is_err()),
         }
     };
@@ -73,7 +73,7 @@ async fn the_thread_sleeps_when_nothing_is_outstanding() {
     let server = Server::builder().route("/t", get(async || "21.5")).bind("127.0.0.1:0").await.expect("it starts");
     let client = looking(LONG);
     client.get(format!("coap://{}/t", server.local_addr())).await.expect("a response");
-    // Lets tasks run that the response has made ready.
+    // Lets tasks run that the response made ready.
     yield_now().await;
     let before = sleeps();
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -90,7 +90,7 @@ async fn nothing_is_looked_for_where_round_trips_take_longer() {
     let mut datagram = [0; 64];
     let (length, from) = far.recv_from(&mut datagram).await.expect("a request");
     tokio::time::sleep(Duration::from_millis(80)).await;
-    // An ACK with 2.05, and the token of the request.
+    // An ACK with 2.05, and the request's token.
     (datagram[0], datagram[1]) = (datagram[0] | 0x20, 0x45);
     let token = usize::from(datagram[0] & 0xf);
     assert!(length >= 4 + token);

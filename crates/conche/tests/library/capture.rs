@@ -1,4 +1,4 @@
-//! A capture contains every datagram sent or received, with the headers that it would have had.
+//! A capture contains every datagram with the headers that it would have had.
 
 #![cfg(feature = "pcapng")]
 
@@ -45,7 +45,7 @@ fn read(path: &Path) -> Vec<Captured> {
     packets
 }
 
-/// Returns source, destination and payload of an IP packet.
+/// Source, destination and payload of an IP packet.
 fn addresses(packet: &[u8]) -> (IpAddr, IpAddr, &[u8]) {
     let v4 = |at: usize| Ipv4Addr::from_octets(packet[at..at + 4].try_into().expect("four bytes")).into();
     let v6 = |at: usize| Ipv6Addr::from_octets(packet[at..at + 16].try_into().expect("sixteen bytes")).into();

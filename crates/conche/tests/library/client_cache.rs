@@ -1,7 +1,6 @@
-//! The client's cache over loopback sockets: which requests it answers, and which it sends to the
-//! server (RFC 7252 §5.6).
+//! The client's cache: which requests it answers, and which it forwards (RFC 7252 §5.6).
 //!
-//! A paused clock may skip a retransmission timeout, so ages are hundreds of seconds.
+//! Ages are hundreds of seconds, because a paused clock may skip a retransmission timeout.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,7 +51,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A representation with the number of earlier requests, fresh for `max_age` seconds.
+/// The number of earlier requests, fresh for `max_age` seconds.
 fn counted(n: u32, max_age: u64) -> Response {
     Response::new(Code::CONTENT).text(n.to_string()).max_age(seconds(max_age))
 }
@@ -430,7 +429,7 @@ async fn a_state_that_is_fetched_after_its_notification_replaces_the_one_before(
         if n > 0 {
             notifier.notify();
             tokio::time::sleep(seconds(10)).await;
-            // The notification brought only a part of the state; the rest is being fetched.
+            // The notification brought only a part; the rest is being fetched.
             let begun = tokio::time::timeout(Duration::ZERO, observation.next()).await;
             assert!(begun.is_err(), "{n}");
             let meanwhile = client.get(&uri).await.expect("a response");

@@ -25,7 +25,7 @@ fn client(limits: Limits, waiting: Waiting) -> Client {
     Client::builder().config(config).waiting(waiting).build().expect("legal settings")
 }
 
-/// All of 127.0.0.0/8 is loopback: one server on all addresses represents many.
+/// One server on all loopback addresses (127.0.0.0/8) represents many.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn ten_thousand_gets_to_a_hundred_servers_are_all_answered() {
@@ -193,7 +193,7 @@ async fn beyond_the_bound_on_waiting_requests_fail_and_name_the_setting() {
     let (silent, there) = silence().await;
     let client = client(Limits::default(), Waiting { per_destination: 3, ..Waiting::default() });
     let waiting: Vec<_> = (0..4).map(|_| tokio::spawn(client.get(&there).send())).collect();
-    // One of four requests that join at once is refused, unless the first has left by then.
+    // One of four simultaneous requests is refused, unless the first has left by then.
     silent.recv(&mut [0; 64]).await.expect("the first of them");
     let _more: Vec<_> = (0..3).map(|_| tokio::spawn(client.get(&there).send())).collect();
     tokio::task::yield_now().await;

@@ -6,7 +6,7 @@ use tokio::net::UdpSocket;
 
 const REQUESTS: u16 = 1_000;
 
-/// Allowed for tables that grow in chunks: far from one allocation per request.
+/// For tables that grow in chunks, far from one allocation per request.
 const NOW_AND_THEN: u64 = REQUESTS as u64 / 10;
 
 const PARSED: u64 = 8;
@@ -59,7 +59,7 @@ fn allocations_of_client(uri: impl Fn(&Uri) -> Uri) -> u64 {
         let mut datagram = [0; 64];
         loop {
             let (_, from) = socket.recv_from(&mut datagram).await.expect("a request");
-            // An ACK with 2.05, and the token of the request.
+            // An ACK with 2.05, and the request's token.
             (datagram[0], datagram[1]) = (0x68, 0x45);
             datagram[12..17].copy_from_slice(b"\xff21.5");
             socket.send_to(&datagram[..17], from).await.expect("it is sent");

@@ -1,4 +1,4 @@
-//! How the driver runs handlers, shuts down, and uses the metadata of datagrams.
+//! Handlers, shutdown, and datagram metadata of the driver.
 
 use std::net::UdpSocket as BlockingSocket;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
-/// A handler that waits at a gate, the gate, and a counter of started handlers.
+/// A handler that waits at a gate, the gate, and the number of started handlers.
 fn gated() -> (impl Handler<(), ()> + Clone, Arc<Semaphore>, Arc<Semaphore>) {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (held, start) = (Arc::clone(&gate), Arc::clone(&started));
@@ -96,7 +96,7 @@ async fn a_shutdown_ends_as_soon_as_its_farewells_are_acknowledged() {
     tokio::time::pause();
     let start = tokio::time::Instant::now();
     server.shutdown(Duration::from_secs(100)).await;
-    // Handlers have all the time except the last 5 s.
+    // Handlers have all but the last 5 s.
     assert!((Duration::from_secs(95)..Duration::from_secs(96)).contains(&start.elapsed()), "{:?}", start.elapsed());
     assert_eq!(pending.await.expect("no panic").expect("a response").code(), Code::SERVICE_UNAVAILABLE);
 }
@@ -114,7 +114,7 @@ async fn handlers_that_wait_do_not_keep_quick_ones_from_running() {
     };
     let quick = get(async || "quick").post(count);
     let router = Router::new().route("/slow", get(wait)).route("/quick", quick);
-    // The clients of one prefix have half of this.
+    // The clients of one prefix have half.
     let server = Server::builder().concurrency(4).router(router).bind(LOCALHOST).await.expect("it starts");
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
     let slow: Vec<_> = (0..2).map(|_| tokio::spawn(Client::new().get(uri("/slow")).send())).collect();

@@ -48,7 +48,7 @@ pub(crate) fn client(party: Party) -> Client {
     Client::builder().edhoc(party).build().expect("legal settings")
 }
 
-/// Datagrams from a client. A loaded machine causes retransmissions, left out here.
+/// A client's datagrams without the retransmissions of a loaded machine.
 pub(crate) async fn sent_at_first(client: &Client) -> u64 {
     let stats = client.stats().await;
     stats.datagrams_sent - stats.retransmissions
@@ -149,7 +149,7 @@ async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
     assert_eq!(client(lamp).get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
-/// Returns the server's credential, which the client must know.
+/// The server's credential, for the client.
 fn hall_of(party: &Party) -> Credential {
     party.own().credential().clone()
 }
@@ -178,7 +178,7 @@ async fn who_asks_with_non_confirmable_requests_alone_learns_of_a_restart_too() 
     assert_eq!(client.get(&uri).non().await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
-/// A 4.01 response without an error would be to an unprotected request.
+/// A 4.01 response without an error would answer an unprotected request.
 #[tokio::test]
 async fn no_request_leaves_unprotected_while_others_find_that_the_keys_are_gone() {
     let (lamp, hall) = parties();
@@ -226,7 +226,7 @@ async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those
     let uri = format!("coap://{}/t", server.local_addr());
     let mut observation = client(lamp.clone()).observe(&uri);
     assert!(observation.next().await.is_some_and(|state| state.is_ok()));
-    // The same number of newer contexts replaces it.
+    // As many newer contexts replace it.
     for _ in 0..conche::edhoc::CONTEXTS {
         assert_eq!(client(lamp.clone()).get(&uri).await.expect("an answer").code(), Code::CONTENT);
     }
@@ -234,7 +234,7 @@ async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those
     assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
 }
 
-/// Sends arbitrary EDHOC payloads to the server.
+/// Sends arbitrary EDHOC payloads.
 struct Raw(UdpSocket, u16);
 
 impl Raw {
@@ -272,7 +272,7 @@ impl Raw {
     }
 }
 
-/// message_1 of RFC 9529 §3 with only our suite, and this identifier.
+/// message_1 of RFC 9529 §3 with only our suite and this identifier.
 pub(crate) fn message_1(c_i: u8) -> Vec<u8> {
     let g_x = b"\x8a\xf6\xf4\x30\xeb\xe1\x8d\x34\x18\x40\x17\xa9\xa1\x1b\xf5\x11\xc8\xdf\xf8\xf8\x34\x73\x0b\x96\xc1\xb7\xc8\xdb\xca\x2f\xc3\xb6";
     [&b"\xf5\x03\x02\x58\x20"[..], g_x, &[c_i]].concat()
@@ -296,14 +296,14 @@ async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
         assert_eq!(raw.post(wrong).0, Code::BAD_REQUEST, "{wrong:02x?}");
     }
     assert_eq!(raw.post(&[&[0xf5][..], &vec![3; 1000]].concat()).0, Code::BAD_REQUEST);
-    // The same message again, with the same identifier, starts another exchange.
+    // The same message starts another exchange.
     let (first, second) = (raw.post(&message_1(0x37)), raw.post(&message_1(0x37)));
     assert_eq!((first.0, second.0), (Code::CHANGED, Code::CHANGED));
     assert_ne!(first.1, second.1);
     let begun = 2 + (0..1000).filter(|_| raw.post(&message_1(0x37)).0 == Code::CHANGED).count();
     assert_eq!(begun, 256 + 64, "those for which nothing has to be shown, and those of a host");
     assert_eq!(raw.post(&message_1(0x37)).0, Code::SERVICE_UNAVAILABLE);
-    // Its neighbours in the same /16 are not limited.
+    // Neighbours in the same /16 are not limited.
     let other = Client::builder().bind(([127, 0, 0, 3], 0).into()).edhoc(lamp).build().expect("legal settings");
     let uri = format!("coap://{}/who", server.local_addr());
     assert_eq!(other.get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
@@ -327,7 +327,7 @@ async fn once_a_quarter_is_taken_who_does_not_show_where_it_is_begins_nothing() 
     assert_eq!(raw.post_with(&message_1(0x37), Some(&echo)).code(), Code::CHANGED);
     // message_3 is not challenged.
     assert_eq!(raw.post_with(b"\x43\x01\x02\x03\x40", None).code(), Code::BAD_REQUEST);
-    // A client answers the challenge automatically.
+    // Clients answer the challenge automatically.
     let uri = format!("coap://{}/who", server.local_addr());
     assert_eq!(client(lamp).get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }

@@ -1,5 +1,5 @@
-//! EDHOC between aiocoap and conche (RFC 9528; RFC 9668), in both roles, over the loopback. aiocoap
-//! uses its own implementation, `lakers`.
+//! EDHOC with aiocoap (RFC 9528; RFC 9668) in both roles. aiocoap uses its own implementation,
+//! `lakers`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};

@@ -58,7 +58,7 @@ async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_a
     assert_eq!(sent_at_first(&client).await, before + 1, "nothing had to be agreed on");
 }
 
-/// A server with an observable and a slow resource.
+/// A server with an observable resource and a slow one.
 async fn observed(party: conche::edhoc::Party, at: &str, gate: &Arc<Semaphore>) -> (Server, Notifier) {
     let (notifier, gate) = (Notifier::new(), Arc::clone(gate));
     let slow = move || {
@@ -183,7 +183,7 @@ async fn of_the_destinations_without_anything_under_way_the_one_used_least_latel
     }
 }
 
-/// Keys that a request has just exchanged are not evicted before it uses them.
+/// Keys are not evicted before the request that exchanged them uses them.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there_is_none() {
     let (lamp, hall) = parties();
@@ -230,7 +230,7 @@ async fn what_was_to_bring_keys_and_did_not_leaves_none_that_the_server_never_ha
         let long = (0..5).fold(client.get(&uri), |request, _| request.query(&"x".repeat(250)));
         let refused = long.await.expect_err("more than a message has");
         assert!(matches!(refused, Error::Refused(RequestError::TooLarge { .. })), "{refused:?}");
-        // The request is lost, and its client times out.
+        // The request is lost and times out.
         foe.act(Toward::Server, 1, Act::Block);
         let request = client.get(&uri).timeout(if given_up { LONG } else { SHORT });
         let answer = timeout(SHORT, request.into_future()).await;
@@ -258,7 +258,7 @@ async fn who_waits_for_the_same_keys_waits_for_no_handler() {
         let (client, before) = (combined(lamp.clone()), server.stats().await.requests_received);
         let slow = client.get(uri("/slow"));
         let slow = tokio::spawn(if confirmable { slow } else { slow.non() }.into_future());
-        // The EDHOC messages and the request, which may carry the last of them.
+        // The EDHOC messages and the request, which may carry the last one.
         while server.stats().await.requests_received < before + if confirmable { 2 } else { 3 } {
             tokio::task::yield_now().await;
         }
@@ -296,8 +296,8 @@ async fn a_body_in_blocks_has_brought_the_keys_once_its_first_block_is_answered(
     let server = server(hall).await;
     let foe = Foe::before(server.local_addr()).await;
     let (uri, client) = (format!("coap://{}", foe.address), combined(lamp));
-    // message_1 passes, and the first block with message_3; the second block and a concurrent
-    // request are held.
+    // message_1 and the first block with message_3 pass; the second block and a concurrent request
+    // are held.
     foe.act(Toward::Server, 2, Act::Hold);
     let upload = client.post(format!("{uri}/size")).payload(ContentFormat::TEXT_PLAIN, "x".repeat(5_000));
     let upload = tokio::spawn(upload.into_future());

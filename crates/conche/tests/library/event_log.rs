@@ -1,4 +1,4 @@
-//! The event log is qlog in JSON text sequences, with the expected events.
+//! The event log is qlog in JSON text sequences with the expected events.
 
 #![cfg(feature = "event-log")]
 
@@ -32,7 +32,7 @@ impl File {
     }
 }
 
-/// Returns the header and the events of a finished log without lost events.
+/// The header and events of a finished log that lost none.
 async fn finished(log: &Recorder, file: &File) -> (Value, Vec<Value>) {
     let recorded = log.finish().await.expect("memory can be written");
     assert_eq!(recorded.lost, 0);
@@ -143,7 +143,7 @@ async fn what_is_dropped_is_logged_with_the_reason() {
     let server = Server::builder().watch(log.clone()).bind("127.0.0.1:0").await.expect("loopback can be bound");
     let peer = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     peer.connect(server.local_addr()).await.expect("it is a local address");
-    // Two bytes, an unsolicited acknowledgement, and a duplicated request that is answered twice.
+    // Two bytes, an unsolicited acknowledgement, and a duplicate request, answered twice.
     let (short, stray, request) = (&b"\x40\x01"[..], &b"\x60\0\x12\x34"[..], &b"\x40\x01\x12\x35"[..]);
     for datagram in [short, stray, request, request] {
         peer.send(datagram).await.expect("it can be sent");
@@ -203,7 +203,7 @@ async fn what_is_dropped_of_a_session_is_logged_with_the_reason() {
     let there = server.local_addr();
     let relay = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let between = relay.local_addr().expect("it is bound");
-    // The server's first response after the handshake is lost, so the request is retransmitted.
+    // The server's first response after the handshake is lost.
     let passes = tokio::spawn(async move {
         let (mut buffer, mut client, mut application_data) = ([0; 2048], None, 0);
         loop {

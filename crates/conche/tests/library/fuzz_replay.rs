@@ -1,4 +1,4 @@
-//! Replays the seeds of the fuzz target: earlier findings and the initial corpus.
+//! Replays the fuzz target's seeds: earlier findings and the initial corpus.
 
 #[path = "../../../../fuzz/bodies/credentials.rs"]
 mod body;

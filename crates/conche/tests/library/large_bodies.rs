@@ -1,4 +1,4 @@
-//! Bodies larger than a message, in both directions over loopback sockets (RFC 7959).
+//! Bodies larger than a message, in both directions (RFC 7959).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use conche::{Client, Code, ContentFormat, Error, OptionNumber, QBlock, Server};
 
 const MIB: usize = 1 << 20;
 
-/// Returns bytes with no two equal blocks.
+/// Bytes without equal blocks.
 fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| u8::try_from((at ^ at >> 8 ^ at >> 16) & 0xff).expect("a byte")).collect()
 }
@@ -27,8 +27,8 @@ fn binary(code: Code, payload: impl Into<Vec<u8>>) -> Response {
     Response::new(code).payload(ContentFormat::OCTET_STREAM, payload.into())
 }
 
-/// A client and a server with this limit; `/{bytes}` has a body of this size, and PUT returns the
-/// size of its payload.
+/// A client and a server with this limit. `/{bytes}` has a body of this size; PUT returns the
+/// payload's size.
 async fn with_limit(limit: usize) -> (Client, Server, String) {
     pair(Server::builder().body_limit(limit), Client::builder().body_limit(limit)).await
 }
@@ -118,7 +118,7 @@ async fn what_exceeds_a_limit_says_so_and_which_setting_raises_it() {
     assert!(matches!(failed, Error::ResponseTooLarge { peer: from, limit: 2000, .. } if from == peer), "{failed}");
     assert!(failed.was_sent() && failed.to_string().contains("body_limit"), "{failed}");
 
-    // The client's limit is higher than the server's.
+    // The client's limit exceeds the server's.
     let response = client.get(format!("{there}/{}", 2 * MIB + 1)).await.expect("a response");
     assert_eq!(response.code(), Code::INTERNAL_SERVER_ERROR);
 }

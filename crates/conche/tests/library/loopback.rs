@@ -186,7 +186,7 @@ async fn dropping_a_request_frees_its_slot_at_once() {
     let (silent, there) = silence().await;
     let client = Client::new();
     let mut datagram = [0; 64];
-    // NSTART is 1: the second request is sent only once the first one's slot is free.
+    // NSTART is 1: the second request waits for the first one's slot.
     let first = tokio::spawn(client.get(&there).query("first").send());
     silent.recv(&mut datagram).await.expect("the first request");
     first.abort();
@@ -270,7 +270,7 @@ async fn requests_to_many_peers_go_through_one_socket() {
         }
         sockets
     };
-    // The window of their path would stay at 4.
+    // The window of a shared path would stay at 4.
     let client = Client::builder().share_paths(false).build().expect("legal settings");
     let addresses: Vec<SocketAddr> = sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect();
     let requests: Vec<_> =

@@ -1,5 +1,4 @@
-//! LwM2M over `coaps` with the Eclipse Leshan programs of `tools/interop/leshan/`, as device and as
-//! server.
+//! LwM2M over `coaps` with Eclipse Leshan (`tools/interop/leshan/`) as device and as server.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -20,7 +19,7 @@ const SENML_JSON: ContentFormat = ContentFormat(110);
 
 const MODES: [&str; 2] = ["psk", "mutual"];
 
-/// A Leshan program, and the lines that it prints. Killed when the test ends.
+/// A Leshan program and the lines that it prints; killed when the test ends.
 struct Leshan {
     process: Child,
     lines: UnboundedReceiver<String>,

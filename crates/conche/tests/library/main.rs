@@ -1,4 +1,4 @@
-//! Integration tests of the library. One binary, since linking tokio takes seconds; tests that need
+//! Integration tests of the library: one binary, since linking tokio takes seconds. Tests that need
 //! their own process are separate.
 
 #![allow(missing_docs, reason = "a test")]

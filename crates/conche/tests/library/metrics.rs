@@ -1,4 +1,4 @@
-//! Metrics are OpenMetrics text, with counters, gauges and the requested number of destinations.
+//! Metrics are OpenMetrics text with counters, gauges and the requested number of destinations.
 
 #![cfg(feature = "metrics")]
 
@@ -13,8 +13,8 @@ fn sample(text: &str, name: &str) -> Option<f64> {
     Some(line.parse().expect("a number"))
 }
 
-/// Checks rules of OpenMetrics 1.0: families are declared once and before their samples, whose
-/// names end with type and unit, and no sample is repeated.
+/// Checks rules of OpenMetrics 1.0: each family is declared once and before its samples, whose
+/// names end with type and unit; samples are unique.
 fn check(text: &str) {
     let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
     let mut family = ("", "");
@@ -111,7 +111,7 @@ async fn a_session_is_told_under_its_address_and_once_after_another_has_followed
     let there = own_address();
     for _ in 0..2 {
         let server = at(there).await;
-        // The first attempt may be the one that detects the closed session.
+        // The first attempt may detect the closed session.
         while client.get(format!("coaps://{there}/")).await.is_err() {}
         let text = client.metrics(9).await;
         check(&text);

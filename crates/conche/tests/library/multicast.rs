@@ -1,4 +1,4 @@
-//! Multicast requests (RFC 7252 §8) with servers that are members of a group, on this host only.
+//! Multicast requests (RFC 7252 §8) to servers in a group on this host.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use socket2::{Domain, Socket, Type};
 
 const GROUP_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 187);
 
-/// Set on hosts without IPv6, because a test must not skip anything silently.
+/// Set on hosts without IPv6: no test may skip anything silently.
 const WITHOUT_IPV6: &str = "CONCHE_TEST_WITHOUT_IPV6";
 
 fn loopback() -> u32 {
@@ -20,8 +20,7 @@ fn loopback() -> u32 {
     index.trim().parse().expect("a number")
 }
 
-/// Returns the index of an interface with IPv6 multicast, which the loopback supports only with a
-/// route for it.
+/// The index of an interface with IPv6 multicast, which the loopback supports only with a route.
 fn interface_v6(group: Ipv6Addr) -> Option<u32> {
     let interfaces = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
     let mut indices =
@@ -29,7 +28,7 @@ fn interface_v6(group: Ipv6Addr) -> Option<u32> {
     indices.find(|&index| asking(Domain::IPV6, index).send_to(b"", (group, 9)).is_ok())
 }
 
-/// Returns a socket that sends to groups through this interface.
+/// A socket that sends to groups through this interface.
 fn asking(domain: Domain, interface: u32) -> UdpSocket {
     let socket = Socket::new(domain, Type::DGRAM, None).expect("there are sockets");
     let address: SocketAddr = if domain == Domain::IPV4 {
@@ -43,7 +42,7 @@ fn asking(domain: Domain, interface: u32) -> UdpSocket {
     socket.into()
 }
 
-/// A server socket that shares its port, in place of several hosts.
+/// A server socket with a shared port, in place of several hosts.
 fn shared(domain: Domain, port: u16) -> UdpSocket {
     let socket = Socket::new(domain, Type::DGRAM, None).expect("there are sockets");
     socket.set_reuse_address(true).expect("it can be");
@@ -52,7 +51,7 @@ fn shared(domain: Domain, port: u16) -> UdpSocket {
     socket.into()
 }
 
-/// A leisure so short that the test need not wait for it.
+/// Leisure short enough not to wait for.
 fn config() -> EndpointConfig {
     EndpointConfig { multicast: Some(Multicast::with_leisure(Duration::from_millis(50))), ..EndpointConfig::default() }
 }
@@ -96,7 +95,7 @@ async fn the_members_of_an_ipv4_group_answer_who_asks_it() {
 // RFC 7252 §8 (Q82), §8.1 (Q84)
 #[tokio::test]
 async fn the_members_of_an_ipv6_group_answer_who_asks_it() {
-    // Interface-local scope, so that nothing leaves the host.
+    // Interface-local scope: nothing leaves the host.
     let group = Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 0xfd);
     if std::env::var_os(WITHOUT_IPV6).is_some() {
         return;
@@ -119,7 +118,7 @@ async fn no_keys_are_agreed_on_with_who_asks_a_group() {
     let port = socket.local_addr().expect("it is bound").port();
     let builder = Server::builder().config(config()).edhoc(hall).route("/name", get(async || "hall"));
     let _server = builder.join_group(GROUP_V4.into(), loopback()).socket(socket).await.expect("it starts");
-    // A second request from the same client is delayed by PROBING_RATE.
+    // PROBING_RATE delays the same client's second request.
     let [first, second] = [(), ()].map(|()| Server::builder().socket(asking(Domain::IPV4, loopback())));
     let (first, second) = (first.await.expect("it starts"), second.await.expect("it starts"));
     let (group, within) = (SocketAddr::new(GROUP_V4.into(), port), Duration::from_millis(500));

@@ -1,7 +1,7 @@
-//! Guarantees of observation (RFC 7641), over loopback sockets.
+//! Observation (RFC 7641), over loopback sockets.
 //!
-//! Notifications to one client wait for each other, for seconds if they are Non-confirmable; a
-//! paused clock skips these times.
+//! A paused clock skips the times for which notifications to one client wait for each other:
+//! seconds if they are Non-confirmable.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ fn uri(server: &Server, path: &str) -> String {
     format!("coap://{}{path}", server.local_addr())
 }
 
-/// An observable number, and the count of its handler's runs.
+/// An observable number, and its handler's runs.
 #[derive(Clone, Default)]
 struct Counter {
     value: Arc<AtomicU32>,
@@ -356,7 +356,7 @@ async fn what_can_be_observed_says_so_in_the_list_of_resources() {
     assert_eq!(plain.option(OptionNumber::OBSERVE), None);
 }
 
-/// A FETCH of two blocks, for a handler that reads the body as it arrives.
+/// A FETCH of two blocks, whose handler reads the body as it arrives.
 #[tokio::test(start_paused = true)]
 async fn a_fetch_in_two_blocks_whose_body_is_streamed_is_observed_until_it_is_dropped() {
     let notifier = Notifier::new();
@@ -386,7 +386,7 @@ async fn a_fetch_in_two_blocks_whose_body_is_streamed_is_observed_until_it_is_dr
     }
 }
 
-/// A client that sends the first block of a registration and no other.
+/// The client sends only the first block of a registration.
 #[tokio::test(start_paused = true)]
 async fn a_registration_whose_body_is_given_up_is_not_counted_as_an_observer() {
     let notifier = Notifier::new();
@@ -412,7 +412,7 @@ async fn a_registration_whose_body_is_given_up_is_not_counted_as_an_observer() {
     }
 }
 
-/// Registrations of one socket for queries that the handler does not distinguish.
+/// One socket registers for queries that the handler does not distinguish.
 #[tokio::test(start_paused = true)]
 async fn queries_of_one_host_run_a_bounded_number_of_handlers_and_requests_are_served_between_them() {
     const TOPICS: usize = 3000;

@@ -1,4 +1,4 @@
-//! OSCORE between client and server (RFC 8613), over the loopback.
+//! OSCORE between client and server (RFC 8613).
 
 use std::cell::Cell;
 use std::io;
@@ -16,7 +16,7 @@ use crate::own_address::own_address;
 const CLIENT: &[u8] = b"c";
 const SERVER: &[u8] = b"s";
 
-/// Keys in use at the same time must differ, so each test has its own secret.
+/// Each test has its own secret: keys in use at the same time must differ.
 fn credentials(own: &[u8], other: &[u8]) -> Credentials {
     static TESTS: AtomicU64 = AtomicU64::new(0);
     thread_local!(static TEST: Cell<u64> = Cell::new(TESTS.fetch_add(1, Ordering::SeqCst)));
@@ -238,7 +238,7 @@ async fn the_next_client_waits_for_the_keys_of_one_that_was_dropped() {
     }
 }
 
-/// A store that keeps the last write, as a file does. The second write is slow.
+/// Keeps the last write, as a file does. The second write is slow.
 #[derive(Clone, Debug, Default)]
 struct Slow {
     kept: Arc<AtomicU64>,
@@ -274,7 +274,7 @@ async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_bac
     assert!(store.kept.load(Ordering::SeqCst) >= 540);
 }
 
-/// A store that keeps the first reservation at once, and blocks the second until opened.
+/// Keeps the first reservation at once, and blocks the second until opened.
 #[derive(Clone, Debug, Default)]
 struct Shut {
     calls: Arc<AtomicU64>,

@@ -57,7 +57,7 @@ async fn with_sharing_off_each_peer_is_alone() {
     assert_eq!(begins_with(&client, &silent().await).await.0, None);
 }
 
-// Other platforms have only one IPv4 loopback address.
+// Other platforms have one IPv4 loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_prefix_decides_who_shares() {
@@ -142,7 +142,7 @@ async fn what_was_learnt_is_kept_each_minute() {
     ask(&client, &server).await;
     assert!(!file.exists());
     tokio::time::sleep(Duration::from_secs(61)).await;
-    // The paused clock does not advance while the file is written.
+    // The paused clock does not advance during the write.
     for _ in 0..10 {
         if !file.exists() {
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -27,7 +27,7 @@ fn key_of(identity: &[u8]) -> Secret {
     keys(identity).expect("it has one")
 }
 
-/// A server with a resource `/register` that returns the address and the identity of the device.
+/// A server whose `/register` returns the device's address and identity.
 async fn registry() -> Server {
     registry_at("127.0.0.1:0").await
 }

@@ -17,7 +17,7 @@ use crate::own_address::own_address;
 struct Nat {
     address: SocketAddr,
     orders: mpsc::UnboundedSender<Order>,
-    /// Number of handshakes with a client reply to the server's flight.
+    /// Handshakes in which the client replied to the server's flight.
     handshakes: Arc<AtomicUsize>,
 }
 

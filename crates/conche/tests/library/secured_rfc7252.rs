@@ -1,5 +1,4 @@
-//! RFC 7252 §9 requirement by requirement: sessions in relation to messages, requests and
-//! responses.
+//! RFC 7252 §9 by requirement: sessions in relation to messages, requests and responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -95,7 +94,7 @@ async fn nothing_that_began_in_a_session_goes_on_in_the_next_one() {
         client.send(&message(CON, Code::GET, id, 7, "later")).await;
         assert_eq!(client.receive().await, empty(ACK, &id.to_be_bytes()));
     }
-    // One response was sent, and would be retransmitted; another is pending.
+    // One response was sent and would be retransmitted; another is pending.
     served.answer.notify_one();
     client.receive().await;
     let mut client = client.restarted(served.address()).await;

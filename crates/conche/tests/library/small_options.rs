@@ -77,7 +77,7 @@ async fn serves_everything(validation: SourceValidation) {
 
     let large = Client::new().get(uri("/large")).await.expect("a response");
     assert_eq!((large.code(), large.payload().len()), (Code::CONTENT, 5_000));
-    // Address validation and request freshness are two separate challenges.
+    // Address validation and freshness are separate challenges.
     let added = Client::new().post(uri("/add")).await.expect("a response");
     assert_eq!((added.code(), added.payload().len(), count.load(Ordering::SeqCst)), (Code::CHANGED, 5_000, 1));
 

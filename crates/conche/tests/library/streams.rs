@@ -19,7 +19,7 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| u8::try_from((at ^ at >> 8 ^ at >> 16) & 0xff).expect("a byte")).collect()
 }
 
-/// A body in pieces of this size, which counts them, and may end with an error.
+/// A body in counted pieces of this size, which may end with an error.
 struct Pieces {
     left: Vec<u8>,
     size: usize,
@@ -139,7 +139,7 @@ async fn a_request_beyond_all_limits_reaches_the_handler_while_it_is_made() {
         let request = client.put(format!("{there}/count")).uint(OptionNumber::SIZE1, 5_000);
         let response = request.send_stream(from_reader(std::io::Cursor::new(bytes(5_000)))).await.expect("a response");
         assert_eq!(response.text(), Ok("5000 of Some(5000)"));
-        // A handler of streams also accepts payloads of one message.
+        // Handlers of streams also accept payloads of one message.
         let response = client.put(format!("{there}/count")).bytes(bytes(50_000)).await.expect("a response");
         assert_eq!(response.text(), Ok("50000 of Some(50000)"));
     }
@@ -214,7 +214,7 @@ async fn a_sender_waits_for_a_handler_that_takes_its_time() {
     let pulled = Arc::clone(&pieces.pulled);
     let client = Client::new();
     let sent = tokio::spawn(client.post(format!("coap://{}", server.local_addr())).send_stream(pieces));
-    // The server has received the second block and acknowledged it with an Empty ACK.
+    // The server has received the second block and sent an Empty ACK.
     while client.stats().await.datagrams_received < 2 {
         tokio::task::yield_now().await;
     }

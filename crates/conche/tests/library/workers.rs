@@ -1,4 +1,4 @@
-//! A server with several workers: each client is served by one of them.
+//! A server with several workers, one per client.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -60,7 +60,7 @@ async fn a_copy_of_a_request_is_answered_by_the_worker_that_remembers_it() {
     let counter = Arc::new(AtomicUsize::new(0));
     let router = Router::new().route("/count", post(count)).with_state(Arc::clone(&counter));
     let server = builder().router(router).bind("127.0.0.1:0").await.expect("it starts");
-    // All stay open, as a reused port would be the same client to the server.
+    // All stay open: a reused port would be the same client.
     let mut sockets = Vec::new();
     for _ in 0..CLIENTS {
         sockets.push(UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound"));
@@ -118,13 +118,13 @@ struct Door {
     moved: Notifier,
 }
 
-/// Confirmable, as a Non-confirmable notification would wait for room on the path.
+/// Confirmable: a Non-confirmable notification would wait for room on the path.
 async fn moves(State(door): State<Door>) -> Response {
     let moves = door.moves.load(Ordering::Relaxed).to_string();
     Response::new(Code::CONTENT).text(moves).reliability(Reliability::Confirmable)
 }
 
-/// Waits until an observer has received this state.
+/// Waits until an observer receives this state.
 async fn hear(observation: &mut Observation, state: &str) {
     while observation.next().await.expect("it goes on").expect("it goes well").text().expect("a text") != state {}
 }
@@ -194,7 +194,7 @@ async fn a_handler_that_waits_answers_from_its_worker_separately() {
 
 #[tokio::test]
 async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do() {
-    /// Each worker takes longer than the one before.
+    /// Each worker takes longer than the last.
     async fn late() -> String {
         let worker = worker().await;
         let index: u64 = worker.trim_start_matches("conche-").parse().expect("a number");
@@ -214,7 +214,7 @@ async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do
         socket.send(b"\x41\x01\x00\x07t\xb4late").await.expect("it is sent");
         sockets.push(socket);
     }
-    // Requests after the start of a shutdown are refused.
+    // Requests during a shutdown are refused.
     while server.stats().await.requests_received < CLIENTS as u64 {
         tokio::task::yield_now().await;
     }
@@ -228,7 +228,7 @@ async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do
     }
 }
 
-/// Acknowledges responses until the server is gone, and returns their number.
+/// Acknowledges responses until the server is gone; returns their number.
 async fn responses(socket: UdpSocket) -> usize {
     let (mut responses, mut datagram) = (0, [0; 64]);
     loop {

@@ -1,8 +1,8 @@
 //! [`Capture`]: the datagrams of sockets as a capture file.
 //!
-//! IP and UDP headers are synthesized, since a program does not see them. An unbound socket does
-//! not know its local address until the kernel chooses it for a datagram; connecting another socket
-//! to the peer, without sending, reveals the kernel's choice.
+//! IP and UDP headers are synthesized, since a program does not see them. The kernel chooses the
+//! local address of an unbound socket per datagram; connecting another socket to the peer, without
+//! sending, reveals the choice.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -18,12 +18,12 @@ use super::recorder::{Format, Record, Recorder, Start};
 const PEERS: usize = 4096;
 
 /// A capture file (pcapng) of all datagrams that sockets send and receive, payloads included, for
-/// Wireshark and tshark. It needs no privileges, and contains no traffic of other programs.
+/// Wireshark and tshark. Needs no privileges, and contains no other traffic.
 ///
-/// IP and UDP headers are synthesized from the addresses: fragments, hop limits and checksums are
-/// not those on the wire. A datagram to a multicast group has our unicast address as destination,
-/// and a comment. Datagrams dropped because the file was written too slowly are counted with the
-/// next packet (option `epb_dropcount`).
+/// IP and UDP headers are synthesized from the addresses: fragments, hop limits and checksums
+/// differ from those on the wire. A received multicast datagram has our unicast address as
+/// destination, and a comment. Datagrams dropped because the file was written too slowly are
+/// counted with the next packet (option `epb_dropcount`).
 ///
 /// ```
 /// use conche::Server;
@@ -44,7 +44,7 @@ impl Capture {
         Self::default()
     }
 
-    /// Starts the file. Writing is buffered, on a thread of its own.
+    /// Starts the file. A separate thread writes it, buffered.
     ///
     /// # Errors
     /// If the header cannot be written, or the thread cannot be started.
@@ -116,7 +116,7 @@ impl<W: Write + Send + 'static> Format for Packets<W> {
     }
 }
 
-/// The address that the kernel would send from to this peer, or the unspecified one on error.
+/// The kernel's source address toward this peer; unspecified on error.
 fn source_toward(peer: SocketAddr) -> IpAddr {
     let any = match peer {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),

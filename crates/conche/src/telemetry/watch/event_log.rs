@@ -1,5 +1,5 @@
-//! [`EventLog`] writes events as qlog: the main schema of draft-ietf-quic-qlog-main-schema-10, with
-//! our own events, which docs/event-log.md describes. Records are framed by RFC 7464 §2.
+//! [`EventLog`] writes qlog (draft-ietf-quic-qlog-main-schema-10) with our own events
+//! (docs/event-log.md), framed by RFC 7464 §2.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -14,11 +14,11 @@ use super::recorder::{Format, Record, Recorder, Start};
 use super::{DropReason, ExchangeState, Fact};
 
 /// Configuration of an event log in qlog's main schema (draft-ietf-quic-qlog-main-schema), as JSON
-/// text sequences (RFC 7464): a header record, then one record per event. `docs/event-log.md`
-/// describes the events and their members. Such files end in `.sqlog`, and `jq --seq` reads them.
+/// text sequences (RFC 7464): a header record, then a record per event, which `docs/event-log.md`
+/// describes. Such files end in `.sqlog`, and `jq --seq` reads them.
 ///
 /// Payloads are logged only with [`payloads`](Self::payloads). Options are always logged, including
-/// data that applications put into URIs.
+/// application data in URIs.
 ///
 /// ```
 /// use conche::Client;
@@ -73,7 +73,7 @@ impl EventLog {
         self
     }
 
-    /// Starts the log. Writing is buffered, on a thread of its own.
+    /// Starts the log. A separate thread writes it, buffered.
     ///
     /// # Errors
     /// If the header cannot be written, or the thread cannot be started.
@@ -87,7 +87,7 @@ impl EventLog {
 
 const SCHEMA: &str = "https://github.com/conche/conche/blob/main/docs/event-log.md";
 
-/// Paths whose last logged state is kept. Beyond it all are cleared and logged again on use.
+/// Paths with a last logged state. Beyond it all are cleared and logged again on use.
 const PATHS: usize = 4096;
 
 /// RFC 7464 §2.2.
@@ -192,8 +192,8 @@ impl<W: Write + Send + 'static> Format for Qlog<W> {
     }
 }
 
-/// The header record (§3.2, §5.2 of the schema). Absent members of records are unknown or have
-/// their usual value.
+/// The header record (§3.2, §5.2 of the schema). Absent members are unknown or have their usual
+/// value.
 #[derive(Serialize)]
 struct Header<'a> {
     file_schema: &'a str,
@@ -295,7 +295,7 @@ struct Raw {
 }
 
 impl MessageData {
-    /// In full only if `payloads` is set.
+    /// In full only with `payloads`.
     fn of(record: &Record, payloads: bool) -> Self {
         let decoded = Message::decode_extended(&record.datagram);
         let (message, payload_length, error) = match &decoded {
@@ -427,8 +427,7 @@ struct Lost {
     count: u64,
 }
 
-/// A fractional number, precise to the nanosecond for ten days and to the microsecond for many
-/// years.
+/// A fractional number, precise to the nanosecond for ten days, to the microsecond for many years.
 fn milliseconds(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }

@@ -1,8 +1,8 @@
 //! Observers of socket events, for logs, captures and counters.
 //!
 //! A [`Watcher`] receives each datagram, its outcome, and path state changes, as they happen. A
-//! [`Recorder`] writes them to a file: as qlog with the feature `event-log` ([`EventLog`]), or as a
-//! capture for Wireshark with the feature `pcapng` ([`Capture`]).
+//! [`Recorder`] writes them to a file: as qlog with the feature `event-log` ([`EventLog`]), or for
+//! Wireshark with the feature `pcapng` ([`Capture`]).
 //!
 #![cfg_attr(feature = "event-log", doc = "```")]
 #![cfg_attr(not(feature = "event-log"), doc = "```ignore")]
@@ -45,7 +45,7 @@ pub use event_log::EventLog;
 #[cfg(any(feature = "event-log", feature = "pcapng"))]
 pub use recorder::{Recorded, Recorder};
 
-/// Receives the events of the client's or server's sockets, after
+/// Receives the events of a client's or server's sockets: see
 /// [`Builder::watch`](crate::Builder::watch).
 ///
 /// ```
@@ -71,8 +71,8 @@ pub use recorder::{Recorded, Recorder};
 /// # Ok::<(), conche::ConfigError>(())
 /// ```
 pub trait Watcher: Send + Sync + 'static {
-    /// Handles an event. Runs on the task that drives the socket and delays its traffic, so it must
-    /// be fast and must not block.
+    /// Handles an event. Runs on the task that drives the socket, so it must be fast and must not
+    /// block.
     fn notice(&self, notice: &Notice<'_>);
 }
 
@@ -86,25 +86,25 @@ impl<W: Watcher> Watcher for Arc<W> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Notice<'a> {
-    /// Time on the endpoint's clock, which is not advanced while a batch of datagrams is received
-    /// or sent.
+    /// Time on the endpoint's clock, which stands still while a batch of datagrams is received or
+    /// sent.
     pub at: Instant,
     /// The address that the socket is bound to.
     pub socket: SocketAddr,
-    /// The local address of the datagram. `None` if the socket is bound to one address only, or the
-    /// operating system chose it.
+    /// The datagram's local address. `None` if the socket is bound to one address, or the operating
+    /// system chose it.
     pub local: Option<IpAddr>,
     /// The remote address.
     pub peer: SocketAddr,
     /// The event.
     pub fact: Fact,
-    /// The datagram of the event; empty if there is none.
+    /// The event's datagram; empty if none.
     pub datagram: &'a [u8],
 }
 
 impl<'a> Notice<'a> {
     /// Creates a notice outside of an endpoint, such as in a proxy. Set [`local`](Self::local) if
-    /// the local address is known.
+    /// it is known.
     #[must_use]
     pub fn new(at: Instant, socket: SocketAddr, peer: SocketAddr, fact: Fact, datagram: &'a [u8]) -> Self {
         Self { at, socket, local: None, peer, fact, datagram }
@@ -119,8 +119,8 @@ pub enum Fact {
     Sent {
         /// 0 for the first transmission, n for the n-th retransmission.
         attempt: u8,
-        /// [Number](conche_proto::ExchangeId::as_u64) of the exchange that the datagram belongs to;
-        /// `None` for acknowledgements and other replies.
+        /// [Number](conche_proto::ExchangeId::as_u64) of the datagram's exchange; `None` for
+        /// acknowledgements and other replies.
         exchange: Option<u64>,
         /// The ECN codepoint sent.
         ecn: Ecn,
@@ -165,8 +165,8 @@ pub enum Fact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExchangeState {
-    /// The peer acknowledged it. This ends a ping or a separate response; the response to a request
-    /// is still to come.
+    /// Acknowledged by the peer. Ends a ping or a separate response; a request still awaits its
+    /// response.
     Acknowledged,
     /// A response with this code ended it.
     Responded(Code),
@@ -195,9 +195,9 @@ pub enum DropReason {
     Overloaded,
     /// Its source exceeds the [`ResponseLimit`](crate::ResponseLimit).
     Limited,
-    /// Sent to a multicast group while none is served, or not a Non-confirmable request.
+    /// Multicast while no group is served, or not a Non-confirmable request.
     Group,
-    /// Sent to a multicast group for which too many responses are waiting.
+    /// Multicast to a group with too many waiting responses.
     NoLeisure,
     /// A response beyond the limit of a multicast request.
     GroupOverflow,

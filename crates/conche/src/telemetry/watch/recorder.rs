@@ -1,9 +1,9 @@
 //! [`Recorder`]: a watcher that writes to a file from its own thread.
 //!
-//! The task that drives a socket must not wait for a disk, so it copies events to a queue that is
-//! bounded in bytes. Events that do not fit are counted, and the count is written at the gap. A
-//! thread empties the queue, not a runtime task: a runtime waits for its blocking tasks at
-//! shutdown, and this one lives as long as any recorder.
+//! The task that drives a socket must not wait for a disk, so it copies events to a queue bounded
+//! in bytes. Events that do not fit are counted, and the count is written at the gap. A thread, not
+//! a runtime task, empties the queue: a runtime waits for its blocking tasks at shutdown, and this
+//! one lives as long as any recorder.
 
 use std::fmt;
 use std::io;
@@ -27,9 +27,9 @@ const QUEUE_BYTES: usize = 4 << 20;
 ///
 /// Events for which the file is too slow are dropped, and the file records where and how many.
 ///
-/// The writing thread ends when the last clone is dropped, and flushes whenever it is idle. A
-/// program that ends right after its last request should call [`finish`](Self::finish), or it may
-/// lose the end of the file.
+/// The writing thread flushes whenever it is idle, and ends with the last clone. A program that
+/// ends right after its last request should call [`finish`](Self::finish) to not lose the end of
+/// the file.
 #[derive(Clone)]
 pub struct Recorder(Arc<Queue>);
 
@@ -180,7 +180,7 @@ impl<F: Format> Writer<F> {
         }
     }
 
-    /// Writes the dropped events at the end of an empty queue, and flushes.
+    /// Writes the count of dropped events, and flushes.
     fn flush_all(&mut self) {
         let lost = self.load.lost.swap(0, Ordering::Relaxed);
         self.write_lost(lost, self.start.steady.elapsed());
@@ -263,7 +263,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let recorder = Recorder::start(Start::now(), Kept { gate, told: Arc::clone(&told) }).expect("a thread");
         let large = vec![0; QUEUE_BYTES / 2 - size_of::<Record>()];
-        // The first leaves the queue and waits for the gate; the queue then holds two.
+        // The first leaves the queue for the gate; the queue then holds two.
         notice(&recorder, b"x");
         while recorder.0.load.bytes.load(Ordering::Relaxed) > 0 {
             thread::yield_now();

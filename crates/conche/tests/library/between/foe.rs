@@ -1,4 +1,4 @@
-//! [`Foe`]: an on-path attacker that sees all datagrams and decides which are forwarded, and when.
+//! [`Foe`]: an on-path attacker that sees all datagrams and controls their forwarding.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ struct State {
 
 #[derive(Default)]
 struct Way {
-    /// Number of datagrams that pass before the action applies.
+    /// Datagrams that pass before the action applies.
     passes: usize,
     then: Act,
     held: Vec<Vec<u8>>,
@@ -73,7 +73,7 @@ impl Foe {
         Self { address, shared, relay }
     }
 
-    /// Applies an action to this direction after `passes` more datagrams.
+    /// Applies an action in this direction after `passes` more datagrams.
     pub fn act(&self, toward: Toward, passes: usize, then: Act) {
         let mut state = self.shared.state.lock().expect("nobody panics");
         let way = state.way(toward);

@@ -1,4 +1,4 @@
-//! [`Hand`]: one end of `coaps`; the test writes and reads its messages itself.
+//! [`Hand`]: one end of `coaps` whose messages the test writes and reads.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{LONG, keys};
 
-/// One end, and its session once it has one.
+/// One end, and any session.
 pub struct Hand {
     socket: UdpSocket,
     sessions: Sessions<SocketAddr>,
@@ -28,7 +28,7 @@ impl Hand {
         Self::on(socket().await, Config::default()).connected(server).await
     }
 
-    /// The client after a restart, at the same address and without its session.
+    /// The client after a restart: same address, no session.
     pub async fn restarted(self, server: SocketAddr) -> Self {
         Self::on(self.socket, Config::default()).connected(server).await
     }

@@ -1,4 +1,4 @@
-//! Test peers: an on-path attacker, and a DTLS endpoint that the test controls.
+//! Test peers: an on-path attacker, and a DTLS endpoint under the test's control.
 
 mod foe;
 mod hand;

@@ -9,7 +9,7 @@ use tower::Service;
 
 use super::{request, service};
 
-/// A description, the expected number of allocations, and the request.
+/// A description, the expected allocations, and the request.
 type Case = (&'static str, u64, fn() -> Request);
 
 #[test]

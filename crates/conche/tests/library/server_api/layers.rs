@@ -41,7 +41,7 @@ fn a_peer_keeps_its_zone_and_one_of_ipv4_looks_like_one() {
     }
 }
 
-/// Returns the maximum of eight requests that run at once, alternating between two handlers.
+/// The maximum of eight requests that run at once, alternating between two handlers.
 async fn most_at_once(layer: impl FnOnce(Router) -> Router) -> usize {
     let (gate, running) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let wait = {

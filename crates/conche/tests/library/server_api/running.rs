@@ -13,7 +13,7 @@ async fn waiting_for_a_server_that_serves_does_not_end() {
         ended = server.wait() => panic!("{ended:?}"),
         response = request.send() => assert_eq!(response.expect("a response").text(), Ok("here")),
     }
-    // The wait leaves nothing behind that would keep the server from ending.
+    // The wait leaves nothing that would keep the server from ending.
     server.shutdown(Duration::from_secs(60)).await;
 }
 
