@@ -1,10 +1,12 @@
-"""ANRW'18's bottleneck without conche: 400 clients, RFC 7252's timers, no limit of the queue (tests/validation/bottleneck.rs).
+"""Independent model of ANRW'18's bottleneck in tests/validation/bottleneck.rs.
 
     python3 bottleneck.py
 
-Needs nothing but Python. All requests leave at once over 60 kbit/s and 200 ms, take U(10, 20) ms to the server and U(2, 4) ms
-there, U(10, 20) ms back, and wait for 30 kbit/s and 400 ms. Every copy is answered; a client sends its next request when
-the first answer to the one before is there. Nothing is ever lost, so every copy but the first is in vain.
+400 clients with RFC 7252's timers and an unlimited queue; needs only Python. All requests leave at
+once over 60 kbit/s and 200 ms, take U(10, 20) ms to the server, U(2, 4) ms there and U(10, 20) ms
+back, and wait for 30 kbit/s and 400 ms. Every transmission is answered; a client sends its next
+request when the first response to the previous one arrives. Nothing is lost, so every
+retransmission is spurious.
 """
 
 import heapq
@@ -18,7 +20,7 @@ CAP = 60.0
 
 
 def copies(seed: int) -> tuple[int, list[int]]:
-    """Copies of a run, and how many exchanges needed how many retransmissions."""
+    """Returns the transmissions of a run, and a histogram of retransmissions per exchange."""
     rng = random.Random(seed)
     order = count()
     events = []
@@ -53,7 +55,7 @@ def copies(seed: int) -> tuple[int, list[int]]:
             downlink_free = max(now, downlink_free) + RESPONSE
             schedule(downlink_free + 0.400, "answer", client, number)
         elif number != exchange[client]:
-            continue  # of an exchange that is over
+            continue  # the exchange has ended
         elif kind == "answer":
             histogram[min(retransmissions[client], 4)] += 1
             exchange[client] += 1

@@ -1,11 +1,11 @@
-"""What ns-3's lr-wpan module delivers in the saturated stars of tests/validation/radio/star.rs.
+"""Throughput of ns-3's lr-wpan module in the saturated stars of tests/validation/radio/star.rs.
 
     python3 -m venv venv && venv/bin/pip install --only-binary cppyy-cling ns3==3.44.post0
     venv/bin/python star_ns3.py
 
-n senders on a circle of 10 m always have a packet of 100 octets for the sink in the middle; log-distance path loss of
-exponent 3 and 46.67 dB at 1 m, everything else as ns-3 has it. Prints packets a second that were acknowledged or, without
-acknowledgments, received.
+n senders on a circle of 10 m always have a packet of 100 octets for the sink in the middle. Path
+loss is log-distance with exponent 3 and 46.67 dB at 1 m; all else is ns-3's default. Prints packets
+acknowledged per second or, without acknowledgments, received per second.
 """
 
 import cppyy

@@ -1,5 +1,4 @@
-//! ANRW'18's topology: completion times without loss, and conservation of transmissions with many
-//! retransmissions.
+//! ANRW'18's topology: completion times without loss, and conservation of transmissions.
 //!
 //! ```text
 //!   client 1 ─┐      60 kbit/s, 200 ms, no limit            U(10, 20) ms
@@ -54,7 +53,7 @@ fn simulate<O: Observer>(clients: u32, queue: DropTail, seed: u64, observer: O) 
     sim
 }
 
-/// Returns the times at which the clients received their last response, in order, in seconds.
+/// Returns the clients' completion times in seconds, sorted.
 fn completion_times<O: Observer>(sim: &Simulation<Node<Role>, O>) -> Vec<f64> {
     let clients = sim.hosts().map(|(_, host)| host.application().outcomes()).filter(|outcomes| !outcomes.is_empty());
     let mut times: Vec<f64> = clients
@@ -68,9 +67,9 @@ fn completion_times<O: Observer>(sim: &Simulation<Node<Role>, O>) -> Vec<f64> {
     times
 }
 
-/// 50 clients and room for 150 frames: the return link never idles and nothing is lost, so the k-th
-/// client to finish does so after FCT_k = L + (49N + k)·s. Within a run this is exact except for L,
-/// which contains the first frame's jitter.
+/// 50 clients, room for 150 frames: the return link never idles and loses nothing, so the k-th
+/// client finishes after FCT_k = L + (49N + k)·s, exactly, except that L contains the first frame's
+/// jitter.
 #[test]
 fn clients_of_a_saturated_link_finish_one_service_time_after_another() {
     const RUNS: u32 = 20;
@@ -91,9 +90,8 @@ fn clients_of_a_saturated_link_finish_one_service_time_after_another() {
     }
 }
 
-/// The knee: an unloaded round trip with its service time, 0.662 s, equals 26 service times. With
-/// fewer clients the link idles and each exchange takes the unloaded time; with more, all wait for
-/// the link.
+/// The knee: an unloaded round trip with its service time, 0.662 s, is 26 service times. Fewer
+/// clients leave the link idle and each exchange takes the unloaded time; more wait for the link.
 #[test]
 fn the_link_saturates_at_26_clients() {
     let mean_of = |clients| {
@@ -122,8 +120,8 @@ impl Observer for Responses {
     }
 }
 
-/// 400 clients, no limit: every transmission of every request is answered and crosses the return
-/// link, which never idles, so the last response arrives after L + s·Σ transmissions.
+/// 400 clients, no limit: each transmission is answered over the return link, which never idles, so
+/// the last response arrives after L + s·Σ transmissions.
 #[test]
 fn without_a_limit_the_run_lasts_as_long_as_all_copies_take() {
     let sim = simulate(400, DropTail::default(), 1, Responses::default());
@@ -139,7 +137,6 @@ fn without_a_limit_the_run_lasts_as_long_as_all_copies_take() {
     let expected = BASE_SECONDS + SERVICE_SECONDS * f64::from(copies);
     let measured = sim.observer().last.as_nanos() as f64 / 1e9;
     assert!((measured / expected - 1.0).abs() < 0.001, "{measured:.1} s instead of {expected:.1} s");
-    // An independent model of this run, `tests/models/bottleneck.py`, has this many transmissions,
-    // ± 8.
+    // `tests/models/bottleneck.py`, an independent model, has this many transmissions, ± 8.
     assert!(copies.abs_diff(98_232) < 100, "{copies} copies");
 }

@@ -1,5 +1,4 @@
-//! Attribution of packets to transmissions of requests, from the client through the server and
-//! back.
+//! Attribution of packets to transmissions of requests, from client to server and back.
 //!
 //! ```text
 //!   client ── 4 s ──> server (answers after 2 ms)       RTO 2-3 s: each request is sent two or three times
@@ -16,7 +15,6 @@ use conche_netsim::{Instant, PacketId, Simulation};
 
 use crate::roles::{Role, attach, papers_config};
 
-/// The progress of each transmission of a request.
 #[derive(Default)]
 struct Copies {
     sent: HashMap<Transmission, PacketId>,
@@ -61,7 +59,7 @@ fn each_copy_of_a_request_finds_its_own_response() {
     assert!(copies.sent.len() >= 100, "each request was sent at least twice");
     for transmission in copies.sent.keys() {
         let back = copies.responses[transmission] - copies.requests[transmission];
-        // Only the original waits for the application; retransmissions get its cached response.
+        // Only the original waits for the application; retransmissions get the cached response.
         let processing = if transmission.attempt == 0 { Duration::from_millis(2) } else { Duration::ZERO };
         assert_eq!(back, Duration::from_secs(4) + processing, "{transmission:?}");
     }

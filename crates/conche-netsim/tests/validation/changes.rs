@@ -40,7 +40,7 @@ struct Run {
     link: LinkId,
 }
 
-/// Runs with all packets at once, or one in each interval.
+/// Runs with all packets at once, or one per interval.
 fn run(config: LinkConfig, changing: bool, interval: Duration) -> Run {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));
@@ -60,7 +60,6 @@ impl Run {
         self.sim.run_until(Instant::from_millis(milliseconds));
     }
 
-    /// Returns the arrival times of packets in milliseconds.
     fn arrivals_ms(&self) -> Vec<u128> {
         let arrivals = self.sim.host(self.sink).expect("attached").arrivals();
         arrivals.iter().map(|arrival| (arrival.at - Instant::ZERO).as_millis()).collect()
@@ -89,7 +88,7 @@ fn another_rate_and_delay_hold_for_what_has_not_begun() {
     assert_eq!(run.sim.link_config(run.link), Ok(config(80)));
     run.sim.change_link(run.link, LinkConfig { delay: ms(1), ..config(40) }).expect("it changes");
     run.sim.run();
-    // The fourth packet is being transmitted; it enters the wire at 40 ms, when the delay is 1 ms.
+    // The fourth packet, in transmission, enters the wire at 40 ms, when the delay is 1 ms.
     assert_eq!(run.arrivals_ms(), [15, 25, 35, 41, 61, 81, 101, 121, 141, 161]);
 }
 
@@ -104,7 +103,7 @@ fn a_link_without_a_rate_lets_go_of_all_that_waits() {
 
 #[test]
 fn a_link_that_goes_down_drops_what_waits_and_what_comes() {
-    // From 8 ms on, a packet arrives every 8 ms and departs 10 ms after the one before.
+    // From 8 ms on, a packet arrives every 8 ms and one departs every 10 ms.
     let mut run = run(config(80), true, ms(8));
     run.until(33);
     run.sim.set_link_up(run.link, false).expect("it changes");
@@ -112,8 +111,8 @@ fn a_link_that_goes_down_drops_what_waits_and_what_comes() {
     run.sim.set_link_up(run.link, true).expect("it changes");
     run.sim.run();
     let down = DropReason::LinkDown(run.link);
-    // At 33 ms the third packet is in transmission and the fourth waits; the fifth and sixth arrive
-    // at 40 and 48 ms.
+    // At 33 ms the third packet is in transmission and the fourth waits; the next arrive at 40 and
+    // 48 ms.
     let at = [33, 33, 40, 48].map(|ms| (Instant::from_millis(ms), down));
     assert_eq!(run.sim.observer().0, at);
     assert_eq!(run.arrivals_ms(), [23, 33, 71, 81, 91, 101]);
@@ -157,7 +156,7 @@ fn a_rebooted_host_is_handed_back_and_its_successor_gets_what_was_on_its_way() {
 fn timers_die_with_their_host() {
     let mut run = run(config(80), true, ms(20));
     run.until(50);
-    // Its next packet would be sent at 60 ms; the new host's packets are sent at 53 and 56 ms.
+    // The old host's next packet would leave at 60 ms; the new one's leave at 53 and 56 ms.
     let interval = Interval::Constant(ms(3));
     let fresh = Plain::Source { to: run.sink, left: 2, bytes: 72, interval };
     let before = run.sim.reboot(run.source, fresh).expect("a node");

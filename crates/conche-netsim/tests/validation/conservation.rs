@@ -143,7 +143,6 @@ fn links() -> BoxedStrategy<LinkConfig> {
         .boxed()
 }
 
-/// A change during a run.
 #[derive(Clone, Debug)]
 enum Change {
     Link(Box<LinkConfig>),
@@ -164,7 +163,6 @@ fn changes() -> impl Strategy<Value = Vec<(u64, Change)>> {
 }
 
 impl Network {
-    /// Makes a change now.
     fn change<O: Observer>(&self, sim: &mut Simulation<Plain, O>, change: &Change) {
         let node = |index: usize| [self.sources, self.echoes].concat()[index];
         match change {
@@ -196,8 +194,7 @@ proptest! {
             let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();
             net.topology.trace(net.middle, lines.join("\n").parse::<LinkTrace>().expect("a trace"));
         }
-        // Makes each change after a further time, with the run in pieces of this many milliseconds
-        // or as a whole.
+        // Makes the changes, running in pieces of this many milliseconds or as a whole.
         let run = |piece_ms: u64| {
             let mut sim = simulate(&net, seed, (Tally::default(), Digest::default()));
             let mut now = Instant::ZERO;
@@ -265,7 +262,6 @@ fn stopping_and_going_on_changes_nothing() {
     assert_eq!(pieces.events(), whole.events());
 }
 
-/// Arrivals of the packets of one source.
 struct Flow {
     source: NodeId,
     arrivals: Vec<(Instant, Vec<u8>)>,
@@ -281,8 +277,7 @@ impl Observer for Flow {
 
 #[test]
 fn a_further_draw_in_one_entity_moves_no_other() {
-    // The middle link draws nothing, so the flow of b depends on the draws of its own source only,
-    // whatever a's link draws.
+    // The middle link draws nothing, so b's flow depends only on the draws of its own source.
     let run = |access| {
         let net = network(LinkConfig { delay: Duration::from_millis(3), ..LinkConfig::default() }, access);
         let mut sim = simulate(&net, 1, Flow { source: net.sources[1], arrivals: Vec::new() });

@@ -51,13 +51,12 @@ fn packets_overtake_their_predecessors_as_often_as_two_draws_say() {
         let overtaken = arrivals.windows(2).map(|pair| f64::from(u8::from(pair[1].at < pair[0].at)));
         let (share, error) = mean(overtaken);
         let expected = (WIDTH_MS - spacing_ms as f64).powi(2) / (2.0 * WIDTH_MS.powi(2));
-        // Neighbouring pairs share a draw, so the true standard error is smaller than with
-        // independent ones.
+        // Neighbouring pairs share a draw: the true standard error is smaller.
         assert!((share - expected).abs() <= 4.0 * error, "{spacing_ms} ms apart: {share:.4} instead of {expected:.4}");
     }
 }
 
-/// With order kept, packet n, sent d = 6 ms after its predecessor, waits for at most that one. Its
+/// With order kept, a packet sent d = 6 ms after its predecessor waits for at most that one. Its
 /// delay depends on two draws, E[max(u, v − d)] = 15 ms + (w − d)³/6w²; earlier packets do not
 /// matter, since 2d > w.
 #[test]

@@ -1,4 +1,4 @@
-//! Loss and duplication in a network.
+//! Loss and duplication.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ fn attach(sim: &mut Simulation<Plain>, source: NodeId, to: NodeId) {
     sim.attach(source, Plain::Source { to, left: PACKETS, bytes: 20, interval }).expect("a node");
 }
 
-/// A transaction over h hops without link-layer retransmissions fails with 1 − q^2h: it crosses
-/// each hop in both directions, modelled here as a chain of 2h links.
+/// A transaction over h hops without link-layer retransmissions fails with 1 − q^2h: modelled as a
+/// chain of 2h links.
 #[test]
 fn loss_over_h_hops_and_back_is_one_minus_q_to_the_2h() {
     let q: f64 = 0.92;
@@ -66,8 +66,7 @@ fn gilbert_elliott_loses_in_bursts_of_its_mean_length() {
     let lost = f64::from(PACKETS) - arrivals.len() as f64;
     let gaps = arrivals.windows(2).filter(|pair| pair[1].number > pair[0].number + 1).count() as f64;
     let (share, burst) = (lost / f64::from(PACKETS), lost / gaps);
-    // About 1900 bursts with σ = 4.5: three standard errors of the length are 0.31, and 0.0046 for
-    // the share.
+    // About 1900 bursts with σ = 4.5: three standard errors are 0.31 of length, 0.0046 of share.
     assert!((share - 0.01 / 0.21).abs() < 0.0046, "lost {share:.4}");
     assert!((burst - 5.0).abs() < 0.31, "mean burst {burst:.2}");
 }

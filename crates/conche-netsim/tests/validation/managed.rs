@@ -31,8 +31,7 @@ impl Observer for Drops {
 
 const SECONDS: u32 = 40;
 
-/// Offers `a_second` frames per second to a link that carries `capacity` per second, at intervals
-/// of this kind.
+/// Offers `a_second` frames per second to a link that carries `capacity` per second.
 fn overload(
     aqm: Option<Aqm>,
     capacity: u32,
@@ -57,7 +56,7 @@ fn overload(
     (arrivals, sim.into_parts().1)
 }
 
-/// Returns the mean time from sending to arrival in the second half of the run, in milliseconds.
+/// Returns the mean delay in the second half of the run, in milliseconds.
 fn settled_wait_ms(arrivals: &[Arrival]) -> f64 {
     let half = Instant::from_millis(u64::from(SECONDS) * 500);
     let waits = arrivals.iter().filter(|arrival| arrival.sent_at > half);
@@ -76,10 +75,10 @@ fn codel_drops_more_and_more_until_a_load_that_does_not_give_way_fits() {
     let codel = CoDel { mtu_bytes: 100, ..CoDel::default() };
     let (arrivals, drops) = overload(Some(Aqm::CoDel(codel)), 1000, 1100, Interval::Constant);
     // A frame that departs after t ms waits t/11 ms: 5 ms at 55 ms, and 14.1 ms an interval later,
-    // when the first frame is dropped. Each drop removes 1/1.1 ms, and the n-th drop occurs Σ 100
-    // ms/√k = 200 ms·√n − 146 ms after the first. The wait is longest when drops are 10 ms apart,
-    // which balances the load: n = 100, 1854 ms later, 14.1 + 1854/11 − 100/1.1 = 91.7 ms. The
-    // queue is empty after about the same time again.
+    // when the first frame is dropped. Each drop removes 1/1.1 ms, and the n-th occurs Σ 100 ms/√k
+    // = 200 ms·√n − 146 ms after the first. The wait is longest when drops are 10 ms apart and
+    // balance the load: n = 100, 1854 ms later, 14.1 + 1854/11 − 100/1.1 = 91.7 ms. The queue is
+    // empty after about the same time again.
     let until = |ms| Instant::from_millis(ms);
     let wait_ms = |arrival: &Arrival| (arrival.at - arrival.sent_at).as_secs_f64() * 1e3 - 1.0;
     let begin = arrivals.iter().filter(|arrival| arrival.at < until(5_000));
@@ -98,8 +97,8 @@ fn codel_drops_more_and_more_until_a_load_that_does_not_give_way_fits() {
 
 #[test]
 fn pie_holds_its_target_under_loads_that_do_not_give_way() {
-    // Beyond 46 % of drops de-randomisation leaves a gap: a probability of 0.85 drops 0.85 of the
-    // frames, and one below it p/(1+p).
+    // PIE's de-randomisation leaves a gap: a probability of 0.85 drops 0.85 of the frames, one just
+    // below drops p/(1+p), 46 %.
     for a_second in [11_000, 12_500, 15_000] {
         let pie = Pie { mean_packet_bytes: 100, ..Pie::default() };
         let (arrivals, drops) = overload(Some(Aqm::Pie(pie)), 10_000, a_second, Interval::Constant);
@@ -131,8 +130,7 @@ fn managed_queues_leave_a_light_load_alone() {
     }
 }
 
-/// Returns the arrival times, in milliseconds, of packets sent at this interval over a recorded
-/// link.
+/// Returns arrival times in milliseconds over a recorded link.
 fn recorded(trace: &str, header_bytes: u32, count: u32, interval_ms: u64) -> Vec<u128> {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));
@@ -149,8 +147,8 @@ fn recorded(trace: &str, header_bytes: u32, count: u32, interval_ms: u64) -> Vec
 
 #[test]
 fn an_opportunity_carries_1504_bytes_and_what_is_left_of_a_frame_takes_the_next() {
-    // Of the frames of 100 bytes, 15 leave at 10 ms. The 16th leaves with its last 96 bytes at 30
-    // ms, with 14 more.
+    // 15 frames of 100 bytes leave at 10 ms. The 16th leaves with its last 96 bytes at 30 ms, with
+    // 14 more.
     let arrivals = recorded("10\n30\n100\n", 28, 40, 0);
     assert_eq!(arrivals[..15], [10; 15]);
     assert_eq!(arrivals[15..30], [30; 15]);
@@ -166,7 +164,7 @@ fn a_long_frame_takes_several_opportunities_and_those_of_one_instant_together() 
 
 #[test]
 fn what_nobody_needs_is_lost() {
-    // Packets are sent at 12, 24 and 36 ms; the opportunity at 12 ms has passed.
+    // Sent at 12, 24 and 36 ms; the opportunity at 12 ms has passed.
     assert_eq!(recorded("12\n", 28, 3, 12), [24, 36, 48]);
     assert_eq!(recorded("5\n11\n13\n", 28, 2, 12), [13, 26]);
 }

@@ -1,5 +1,5 @@
-//! Memory of a simulated client: a million fit into 2 GiB before their first request, and into 3
-//! GiB after it.
+//! Memory of a simulated client: a million fit into 2 GiB before their first request, 3 GiB after
+//! it.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use conche_proto::{EndpointConfig, Event, Request, Response, SharedConfig};
 const CLIENTS: usize = 20_000;
 const MILLION: u64 = 1_000_000;
 
-/// Sends one request to the server, if there is one, and responds to requests.
+/// Sends a request to the server, if any; responds to requests.
 #[derive(Default)]
 struct Host {
     server: Option<NodeId>,
@@ -27,7 +27,7 @@ impl Application for Host {
 
     fn start(&mut self, context: &mut Context<'_, Self>) {
         if self.server.is_some() {
-            // One client after the other, so that packets in flight do not count.
+            // One client at a time, so that packets in flight do not count.
             context.set_timer(Duration::from_millis(10 * context.node().index() as u64), ());
         }
     }
@@ -49,8 +49,8 @@ impl Application for Host {
     }
 }
 
-/// Runs clients behind one hub and a server behind a bottleneck until no events are left. Returns
-/// the number of clients that received a response.
+/// Runs clients behind a hub and a server behind a bottleneck. Returns the number of clients that
+/// received a response.
 fn dumbbell(clients: usize, asking: bool) -> usize {
     let mut net = Topology::new();
     let (hub, server) = (net.node("hub"), net.node("server"));

@@ -1,4 +1,4 @@
-//! A client and a server over a link, and the operations of their applications.
+//! A client and a server over a link: operations of their applications.
 
 use std::time::Duration;
 
@@ -16,12 +16,11 @@ use conche_proto::{
 
 const LATENCY: Duration = Duration::from_millis(100);
 
-/// The configuration of a node in a closed network, where sources need not prove their addresses.
+/// Returns the configuration of a closed network, where sources need not prove their addresses.
 fn closed() -> EndpointConfig {
     EndpointConfig { source_validation: SourceValidation::Off, ..EndpointConfig::default() }
 }
 
-/// The behaviour of an application.
 enum Script {
     /// Sends one request of this kind after a while.
     Get(NodeId, Reliability),
@@ -113,8 +112,8 @@ impl Observer for Sent {
     }
 }
 
-/// Runs the two scripts, the first of which gets the second one's node. Returns the events of both
-/// applications and the packets sent.
+/// Runs two scripts, the first with the second's node. Returns the events of both applications and
+/// the packets sent.
 fn run(client: impl FnOnce(NodeId) -> Script, server: Script) -> (Vec<String>, Vec<String>, Vec<PacketMeta>, Ended) {
     run_over(LATENCY, client, server)
 }
@@ -162,7 +161,7 @@ fn a_separate_response_answers_the_request_that_was_stated() {
 
 #[test]
 fn all_copies_of_a_separate_response_answer_the_same_request() {
-    // A round trip of 4 s exceeds any first timeout, so everything is sent twice.
+    // A round trip of 4 s exceeds the first timeout: everything is sent twice.
     let (_, _, sent, _) = run_over(
         Duration::from_secs(2),
         |server| Script::Get(server, Reliability::Confirmable),

@@ -1,13 +1,12 @@
-//! Hosts without a protocol: sources of plain packets, an echo, and a sink that records arrivals.
+//! Hosts without a protocol.
 
 use std::time::Duration;
 
 use conche_netsim::host::{Host, Port, Received};
 use conche_netsim::{Instant, NodeId};
 
-/// A host of one of these kinds.
 pub enum Plain {
-    /// Sends `left` packets of `bytes` bytes with their numbers, one each `interval`.
+    /// Sends `left` numbered packets of `bytes` bytes.
     Source { to: NodeId, left: u32, bytes: usize, interval: Interval },
     /// Returns every packet to its sender.
     Echo,
@@ -24,7 +23,7 @@ pub enum Interval {
     Poisson(Duration),
 }
 
-/// A packet that arrived at a sink, or back at its source.
+/// A packet received by a sink or its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub number: u32,
@@ -88,7 +87,7 @@ impl Interval {
     }
 }
 
-/// Returns the mean and its standard error, assuming independent values.
+/// Returns the mean and its standard error for independent values.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let values: Vec<f64> = values.into_iter().collect();
     let n = values.len() as f64;

@@ -18,7 +18,6 @@ fn run(queue: DropTail, packets: u32, interval: Interval) -> Vec<Arrival> {
     run_over(LinkConfig { queue, ..LinkConfig::default() }, packets, interval)
 }
 
-/// `link` is the link except for its rate.
 fn run_over(link: LinkConfig, packets: u32, interval: Interval) -> Vec<Arrival> {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));
@@ -44,8 +43,8 @@ fn assert_waits(load: f64, packets: u32, expected_ms: f64, tolerance: f64) {
     assert!(deviation.abs() < tolerance, "rho {load}: {measured_ms:.2} ms is {:.2} % off", deviation * 100.0);
 }
 
-// The tolerances are about three standard errors. These grow as 1/(1-ρ), because consecutive waits
-// are correlated.
+// Tolerances are about three standard errors, which grow as 1/(1-ρ), because consecutive waits are
+// correlated.
 
 #[test]
 fn waits_of_m_d_1_at_half_load_are_half_a_service_time() {
@@ -99,14 +98,12 @@ fn a_burst_fills_2500_bytes_with_26_waiting_frames_and_one_in_service() {
     }
 }
 
-/// In each service time one frame leaves and two arrive: the queue stays full and accepts every
-/// second frame.
+/// Per service time one frame leaves and two arrive: the full queue accepts every second frame.
 #[test]
 fn a_full_queue_takes_as_many_frames_as_leave() {
     let arrivals = run(DropTail::packets(10), 1000, Interval::Constant(SERVICE / 2));
     let last = arrivals.last().expect("some arrive").at;
     assert_eq!(arrivals.len() as u128, (last.as_nanos() as u128 - SERVICE.as_nanos() / 2).div_ceil(SERVICE.as_nanos()));
-    // 1000 frames in 500 service times; the first 500 leave meanwhile, one is in service and ten
-    // wait at the end.
+    // 1000 frames in 500 service times: 500 leave, one is in service and ten wait at the end.
     assert!((509..=511).contains(&arrivals.len()), "{}", arrivals.len());
 }

@@ -13,15 +13,13 @@ use conche_proto::{
     Course, EndpointConfig, Envelope, Event, Failure, Request, RequestId, Response, TransmissionParameters,
 };
 
-/// A client or a server.
 pub enum Role {
-    /// Sends `left` requests, each after the previous one has ended.
+    /// Sends `left` requests, one at a time.
     Client { server: NodeId, left: u32, ended: Vec<Outcome> },
-    /// Responds with 66 bytes after a time uniform over these bounds.
+    /// Responds with 66 bytes after a uniform time.
     Server { fastest: Duration, slowest: Duration },
 }
 
-/// The outcome of a client's exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub at: Instant,
@@ -29,7 +27,6 @@ pub struct Outcome {
     pub failure: Option<Failure>,
 }
 
-/// A request that the server processes.
 pub struct Pending {
     request: RequestId,
     cause: Option<Cause>,
@@ -93,8 +90,8 @@ fn get(context: &mut Context<'_, Role>, server: NodeId) {
     context.request(server, Request::new(Code::GET, Body::default())).expect("one request at a time");
 }
 
-/// ANRW'18's configuration: no tokens, the paper's MAX_RETRANSMIT, timeouts capped at 60 s and
-/// otherwise the controller's own.
+/// Returns ANRW'18's configuration: no tokens, the paper's MAX_RETRANSMIT, timeouts capped at 60 s
+/// and otherwise the controller's.
 pub fn papers_config(max_retransmit: u8) -> EndpointConfig {
     EndpointConfig {
         transmission: TransmissionParameters { max_retransmit, ..TransmissionParameters::default() },
@@ -105,7 +102,6 @@ pub fn papers_config(max_retransmit: u8) -> EndpointConfig {
     }
 }
 
-/// Puts a node with this role into the simulation.
 pub fn attach<O: Observer>(sim: &mut Simulation<Node<Role>, O>, node: NodeId, config: EndpointConfig, role: Role) {
     let seed = sim.streams().seed_bytes(Entity::Node(node), Purpose::named("endpoint"));
     let host = Node::new(config, CoapDefault::default(), seed, role).expect("a valid configuration");

@@ -1,6 +1,5 @@
-//! A body of 16 MiB over a link of 250 kbit/s with a round-trip time of 200 ms that loses 1 % of
-//! all frames in each direction. The example `transfer` prints these values for more controllers
-//! and MAX_PAYLOADS.
+//! A body of 16 MiB over a link of 250 kbit/s with a round-trip time of 200 ms and 1 % loss in each
+//! direction. The example `transfer` prints these values for more controllers and MAX_PAYLOADS.
 
 use std::time::Duration;
 
@@ -16,10 +15,10 @@ fn transfer(code: Code, mebibytes: usize, max_payloads: Option<u16>) -> Transfer
     Transfer { code, body_bytes, kbit: 250, rtt, loss: 0.01, controller: "default", max_payloads, seed: 1 }
 }
 
-/// With one exchange at a time, a block costs a round trip and two serialisations: 1024 bytes of
-/// body in a frame of 1078 (28 of IP and UDP, header and token 12, ETag 9, Block2 4, payload marker
-/// 1), and a request of 45. With loss p in each direction an attempt fails with q = 1 - (1 - p)²,
-/// and then costs an RTO of 2.5 s on average, doubled each time:
+/// With one exchange at a time, a block costs a round trip and two serialisations: 1024 bytes in a
+/// frame of 1078 (28 of IP and UDP, header and token 12, ETag 9, Block2 4, payload marker 1), and a
+/// request of 45. With loss p in each direction an attempt fails with q = 1 - (1 - p)², and then
+/// costs an RTO of 2.5 s on average, doubled each time:
 ///
 /// ```text
 ///   T = RTT + 8·(1078 + 45) / 250 000 + 2.5·q/(1 - 2q)
@@ -34,9 +33,8 @@ fn block_by_block_a_body_takes_what_stop_and_wait_takes() {
     assert!((went.goodput / bound - 1.0).abs() < 0.05, "{:.0} B/s instead of {bound:.0} B/s", went.goodput);
 }
 
-/// Each burst of 256 payloads costs a round trip, and another one if some of it is lost, which is
-/// likely. 256 frames of 1082 bytes take 8.9 s, and bodies can use at most 1024/1082 of the
-/// capacity.
+/// Each burst of 256 payloads costs a round trip, and, as some loss is likely, usually a second
+/// one. 256 frames of 1082 bytes take 8.9 s, and bodies use at most 1024/1082 of the capacity.
 #[test]
 fn in_sets_a_body_takes_more_than_85_percent_of_the_capacity_in_either_direction() {
     for code in [Code::GET, Code::PUT] {

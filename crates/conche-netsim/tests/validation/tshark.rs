@@ -7,9 +7,8 @@
 //!   client4 ─┘
 //! ```
 //!
-//! Needs tshark (Debian package `tshark`), so it is not run by default:
-//! `cargo test -p conche-netsim -- --ignored`. Without tshark it prints a note and passes, unless
-//! `CONCHE_REQUIRE_TOOLS` is set.
+//! Needs tshark, so it is not run by default: `cargo test -p conche-netsim -- --ignored`. Without
+//! tshark it prints a note and passes, unless `CONCHE_REQUIRE_TOOLS` is set.
 
 use std::path::Path;
 use std::process::Command;
@@ -91,7 +90,7 @@ fn capture(path: &Path) -> Counters {
     counters
 }
 
-/// Returns the lines of `tshark -r file` with these arguments, or `None` without tshark.
+/// Returns tshark's output lines for a file, or `None` without tshark.
 fn tshark(file: &Path, arguments: &[&str]) -> Option<Vec<String>> {
     let output = match Command::new("tshark").arg("-r").arg(file).args(arguments).output() {
         Ok(output) => output,
@@ -135,8 +134,8 @@ fn wireshark_reads_every_frame_as_coap_and_shows_its_comment() {
     assert!(has(&["bottleneck>\t", "dropped: queue of bottleneck> full"]));
     assert!(has(&["bottleneck", "dropped: lost on bottleneck"]));
 
-    // Times are nanoseconds: a first request leaves at the earliest after 35 bytes of header, token
-    // and path at 30 kbit/s.
+    // Times are nanoseconds: the first request takes 35 bytes of header, token and path at 30
+    // kbit/s.
     let epochs: Vec<&str> = lines.iter().filter_map(|line| line.split('\t').nth(1)).collect();
     assert!(epochs.iter().any(|epoch| !epoch.ends_with("000")), "whole microseconds only: {epochs:?}");
 

@@ -1,4 +1,4 @@
-//! A layer between an endpoint and the network that must be opened first, like a DTLS session.
+//! A layer below an endpoint that must be opened first, like a DTLS session.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,8 +16,8 @@ const KNOCK: u8 = b'?';
 const COME_IN: u8 = b'!';
 const MESSAGE: u8 = b'>';
 
-/// Passes messages with a one-byte prefix once the peer has answered a knock. The first message
-/// that arrives after `closes` closes it.
+/// Passes prefixed messages once the peer has answered a knock. The first message after `closes`
+/// closes it.
 #[derive(Default)]
 struct Door {
     steps: VecDeque<(Step, Vec<u8>)>,
@@ -89,8 +89,7 @@ impl Underlay for Door {
     }
 }
 
-/// A client that sends a request once the connection to its server is open, and another one after
-/// each response; or a server.
+/// A client that sends a request once connected to its server and after each response; or a server.
 #[derive(Default)]
 struct Asking {
     server: Option<NodeId>,

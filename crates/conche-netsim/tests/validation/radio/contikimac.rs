@@ -1,7 +1,7 @@
-//! Sleeping receivers: the waits that ContikiMAC causes for senders and neighbours.
+//! Waits that ContikiMAC's sleeping receivers cause for senders and neighbours.
 //!
 //! A frame with 50 bytes of UDP payload has a PSDU of 63 octets, 2.208 ms on the air. With the gap
-//! of 0.397 ms and the turnaround of 0.192 ms, strobes follow each other every 2.797 ms.
+//! of 0.397 ms and the turnaround of 0.192 ms, strobes repeat every 2.797 ms.
 
 use std::time::Duration;
 
@@ -20,15 +20,14 @@ const STROBE_INTERVAL_MS: f64 = STROBE_MS + GAP_MS;
 /// Six clear channel assessments.
 const ASSESSMENT_MS: f64 = 6.0 * 0.6104;
 
-/// A sender to the first station of the row: its place, and the packets it sends, one every
-/// `every_ms`.
+/// A sender to the first station of a row.
 struct Sender {
     place: usize,
     every_ms: f64,
     packets: u32,
 }
 
-/// Runs a row of stations, some of which send to the first one. Returns the arrivals there.
+/// Runs a row of stations and returns the arrivals at the first.
 fn run(
     medium: MediumConfig,
     mac: MacConfig,
@@ -66,8 +65,8 @@ fn delay_ms(arrival: &Arrival) -> f64 {
 /// ```
 ///
 /// The receiver wakes up W after the first strobe began, x after the last one, and receives the
-/// next one S + P − x later, with strobes of length S at intervals of P. If it wakes up in a gap,
-/// its second assessment detects the next strobe after it has begun, so it receives the one after
+/// next one S + P − x later, with strobes of length S at intervals of P. After waking up in a gap,
+/// its second assessment detects the next strobe after its start, so it receives the one after
 /// that. The mean over x is S + P/2 + (P − S).
 #[test]
 fn a_receiver_of_unknown_phase_is_waited_for_uniformly_up_to_a_cycle() {
@@ -83,11 +82,11 @@ fn a_receiver_of_unknown_phase_is_waited_for_uniformly_up_to_a_cycle() {
             .collect();
         let reception_ms = STROBE_MS + STROBE_INTERVAL_MS / 2.0 + GAP_MS;
         let mean = waits.iter().sum::<f64>() / 2000.0 - reception_ms;
-        // The standard error of the mean of 2000 draws is 0.65 % of the cycle.
+        // The standard error of the mean is 0.65 % of the cycle.
         assert!((mean / cycle_ms - 0.5).abs() < 0.02, "{mean:.2} ms at {hertz} Hz");
         let longest = cycle_ms + 2.0 * STROBE_INTERVAL_MS;
         assert!(waits.iter().all(|wait| (STROBE_MS..longest).contains(wait)), "{hertz} Hz");
-        // At the rate where strobes are short against the cycle, and do not blur its quarters.
+        // Only at 8 Hz are strobes short enough not to blur the cycle's quarters.
         for quarter in (0..4).filter(|_| hertz == 8) {
             let from = reception_ms + f64::from(quarter) * cycle_ms / 4.0;
             let count = waits.iter().filter(|wait| (from..from + cycle_ms / 4.0).contains(*wait)).count();
@@ -134,13 +133,12 @@ fn a_receiver_of_known_phase_takes_six_strobes_at_most_and_less_than_a_cycle() {
     // The sender starts 15.9 ms ahead and strobes 12.2 ms before the receiver is due.
     assert!(counters.frames >= first_frames + 4 * 1000, "{} frames", counters.frames);
     let mean = arrivals[1..].iter().map(delay_ms).sum::<f64>() / 1000.0;
-    // A wait of U(0, 125 ms) for the phase minus the guard time, then the guard time and the
-    // strobe.
+    // U(0, 125 ms) for the phase minus the guard time, the guard time, and the strobe.
     assert!((mean - (62.5 + 15.87 + STROBE_MS)).abs() < 5.0, "{mean:.2} ms");
     assert!(arrivals[1..].iter().all(|arrival| delay_ms(arrival) < 125.0 + 16.7 + 3.7 + 3.0));
 }
 
-/// A link without a return path: rows are senders, and 60 dB of loss leave −60 dBm.
+/// A link without a return path: rows are senders; 60 dB of loss leave −60 dBm.
 fn one_way() -> MediumConfig {
     let losses = vec![vec![0.0, f64::INFINITY], vec![60.0, 0.0]];
     MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), tx_power_dbm: 0.0, ..Sinr::default() })
@@ -155,13 +153,12 @@ fn lost_acknowledgments_lead_to_copies_that_are_dropped() {
         let (arrivals, counters) =
             run(one_way(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &[once(1, 0.0)], seed);
         assert_eq!(arrivals.len(), 1);
-        // Five full trains. The receiver wakes up at least once in each, and twice if it does so at
-        // the start.
+        // Five full trains. The receiver wakes up at least once in each, and twice if early.
         assert_eq!((counters.no_ack, counters.unacknowledged, counters.succeeded), (5, 1, 0));
         assert!((5..=10).contains(&counters.received), "{} copies", counters.received);
         assert_eq!(counters.duplicates, counters.received - 1);
         assert_eq!(counters.acknowledgments, counters.received);
-        // Each lasts 127.4 ms: the last strobe begins before that and is the 46th.
+        // Each lasts 127.4 ms: the 46th strobe is the last to begin before.
         assert_eq!(counters.frames, 5 * 46);
     }
 }
@@ -181,7 +178,7 @@ fn strobes_of_two_hidden_senders_collide_until_both_give_up() {
         assert!(delay_ms(&alone[0]) < 135.0);
         let both = [once(1, 0.0), once(2, 0.0)];
         let (arrivals, counters) = run(MediumConfig::Udgm(udgm), mac, &places, &both, seed);
-        // Both trains are lost, 131 ms each; then both senders wait for 125 ms and a random time.
+        // Both trains of 131 ms are lost; then both senders wait for 125 ms and a random time.
         assert!(arrivals.iter().all(|arrival| delay_ms(arrival) > 131.0 + 125.0), "seed {seed}: {arrivals:?}");
         assert!(counters.no_ack >= 2, "seed {seed}");
     }
@@ -199,7 +196,7 @@ fn a_broadcast_is_strobed_for_a_full_cycle_and_wakes_each_neighbour_once() {
     assert!((from..to).contains(&ms(hosts[0].told[0].0 - Instant::ZERO)));
 }
 
-/// Frames are at least 43 octets long, so that none fits between two assessments.
+/// Frames have at least 43 octets, so that none fits between two assessments.
 #[test]
 fn a_short_frame_is_padded() {
     let mac = MacConfig::contiki27_contikimac();
@@ -226,7 +223,7 @@ fn sleeping_and_waking_in_silence_costs_no_event() {
     assert_eq!(sim.events(), 0);
     sim.run();
     assert_eq!(sim.radio_counters(radio).expect("a radio network").succeeded, 1);
-    // At most one train of 46 strobes, and some events for each station that it wakes up.
+    // At most one train of 46 strobes, and some events per station that it wakes up.
     assert!(sim.events() < 46 * 4 + 30 * 5, "{} events", sim.events());
 }
 
@@ -244,8 +241,7 @@ fn presets_back_off_by_their_cycle() {
 ///   │ wait for the receiver: U(0, 125 ms) │ 127 │ ACK │ 127 or less │ ACK │ the last one │ ACK │
 /// ```
 ///
-/// Each fragment announces the next one, so that the receiver stays awake; after the last one it
-/// sleeps.
+/// Each fragment announces the next, which keeps the receiver awake until the last.
 #[test]
 fn frames_that_wait_for_one_neighbour_follow_in_a_burst() {
     let mac = MacConfig { sixlowpan: Some(Sixlowpan::default()), ..MacConfig::contiki27_contikimac() };
@@ -259,9 +255,9 @@ fn frames_that_wait_for_one_neighbour_follow_in_a_burst() {
         let counters = sim.radio_counters(radio).expect("a radio network");
         assert_eq!((counters.succeeded, counters.no_ack, counters.received), (30, 0, 30), "seed {seed}");
         let arrivals = sim.host(nodes[0]).expect("attached").arrivals();
-        // The first fragment waits for the cycle, the others take two frames and acknowledgments.
+        // The first fragment waits for the cycle, the others for two frames and acknowledgments.
         assert!(arrivals.iter().all(|arrival| delay_ms(arrival) < 125.0 + 16.7 + 3.7 + 3.0 * 6.0), "seed {seed}");
-        // Two of a packet's three frames are sent once.
+        // Two of three frames per packet are sent once.
         let first_fragments = counters.frames - 20;
         assert!(first_fragments < 28 + 9 * 5, "{first_fragments} strobes of 10 first fragments");
         sim.run_until(Instant::from_millis(3_600_000));
@@ -279,7 +275,7 @@ fn a_queue_is_emptied_in_one_burst() {
         let (arrivals, counters) = run(disk(), MacConfig::contiki27_contikimac(), &[0.0, 5.0], &senders, seed);
         assert_eq!((arrivals.len(), counters.succeeded, counters.no_ack), (8, 8, 0));
         let burst = arrivals[7].at - arrivals[0].at;
-        // Seven frames, each with the time to read the previous acknowledgment: 0.641 ms.
+        // Seven frames, each with 0.641 ms to read the previous acknowledgment.
         assert!((ms(burst) - 7.0 * (STROBE_INTERVAL_MS + 0.641)).abs() < 0.1, "{burst:?}");
     }
 }
@@ -288,8 +284,8 @@ fn a_queue_is_emptied_in_one_burst() {
 ///   sender ── 2 packets at once ──> receiver, whose acknowledgments are lost
 /// ```
 ///
-/// A lone frame is received once in a train, by a receiver that then sleeps. A frame that announces
-/// another keeps the receiver awake, so that it receives the rest of the train as well.
+/// A receiver sleeps after a lone frame. After a frame that announces another it stays awake and
+/// receives the rest of the train as well.
 #[test]
 fn a_receiver_stays_on_for_the_frame_that_is_announced() {
     let received = |packets| -> u64 {
@@ -305,8 +301,8 @@ fn a_receiver_stays_on_for_the_frame_that_is_announced() {
     };
     let (alone, announcing) = (received(1), received(2) - received(1));
     assert!((100..117).contains(&alone), "{alone} receptions in 100 trains");
-    // It wakes up in the middle of the 46 strobes, and its acknowledgment and turnaround overlap
-    // every other one.
+    // It wakes up in the middle of the 46 strobes, and misses every other one while it
+    // acknowledges.
     assert!((100 * 9..100 * 14).contains(&announcing), "{announcing} receptions in 100 trains");
 }
 
@@ -314,8 +310,8 @@ fn a_receiver_stays_on_for_the_frame_that_is_announced() {
 ///   sender ── 2 packets at once ──> sleeping receiver
 /// ```
 ///
-/// Without bursts, 2.7 sets a timer for the second frame, and 3.0 does not: the frame is received
-/// at the receiver's next wake-up.
+/// Without bursts, the second frame is received at the receiver's next wake-up; 2.7 also sets a
+/// timer for it, 3.0 does not.
 #[test]
 fn without_bursts_version_2_7_waits_a_time_base_after_each_frame() {
     let between = |mac: MacConfig, config: ContikiMac, seed| {

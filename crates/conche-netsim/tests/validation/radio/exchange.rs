@@ -46,8 +46,8 @@ fn simulate<O: Observer>(mac: MacConfig, clients: u32, seed: u64, observer: O) -
     (sim, radio)
 }
 
-/// A single exchange takes two radio hops and the wire: with backoffs of 1.12 ms on average, 3.2 ms
-/// for the request, 4.0 for the response and 40.6 for the wire.
+/// Two radio hops with backoffs of 1.12 ms on average, 3.2 ms for the request and 4.0 for the
+/// response, and 40.6 ms on the wire.
 #[test]
 fn an_exchange_takes_two_hops_and_the_wire() {
     let (sim, radio) = simulate(MacConfig::ieee802154(), 1, 1, ());

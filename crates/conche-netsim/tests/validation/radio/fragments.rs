@@ -1,7 +1,7 @@
 //! Fragmented datagrams, and control traffic.
 //!
-//! With the headers below, a frame has 67 octets beyond the UDP payload. A payload of 100 bytes
-//! takes two fragments: 56 bytes in a PSDU of 127, 44 in one of 72.
+//! The headers take 67 octets. A payload of 100 bytes takes two fragments: 56 bytes in a PSDU of
+//! 127, 44 in one of 72.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Observer for Dropped {
     }
 }
 
-/// Sends packets of this size from the second station to the first one, one every 100 ms.
+/// Sends packets from the second station to the first, one every 100 ms.
 fn run(
     medium: MediumConfig,
     mac: MacConfig,
@@ -67,8 +67,8 @@ fn a_packet_arrives_with_its_last_fragment() {
     assert_eq!(arrivals, [Instant::from_millis(100) + expected]);
 }
 
-/// Without acknowledgments each frame arrives with probability 3/4 at the edge of the disk, and a
-/// packet of three fragments with 27/64.
+/// Without acknowledgments a frame arrives with probability 3/4 at the edge of the disk, a packet
+/// of three fragments with 27/64.
 #[test]
 fn a_packet_is_lost_once_with_any_of_its_fragments() {
     let udgm = Udgm { transmission_range_m: 5.0, success_ratio: 0.75, ..Udgm::default() };
@@ -114,8 +114,7 @@ fn control_traffic_keeps_its_rate_and_reaches_all_but_no_host() {
         }
         sim.run_until(Instant::from_millis(3600 * 1000));
         let counters = sim.radio_counters(radio).expect("a radio network");
-        // 60 intervals each, except the first partial one; the frame of the last one may not be due
-        // yet.
+        // 60 intervals each; the first is partial, and the last one's frame may not be due yet.
         assert!((30 * 58..=30 * 60).contains(&counters.control), "{}", counters.control);
         assert_eq!(sim.counters(), Counters::default());
         let share = counters.received as f64 / (29 * counters.control) as f64;

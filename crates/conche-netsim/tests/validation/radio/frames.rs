@@ -1,4 +1,4 @@
-//! Frames that hosts transmit themselves, without the topology's routes.
+//! Frames of hosts with their own routing.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr, Udgm};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Counters, Instant, NodeId, PacketId, RadioId, Simulation};
 
-/// Transmits its frames at the start, and records their outcomes and the frames received.
+/// Transmits frames at the start; records their outcomes and the frames received.
 #[derive(Default)]
 pub struct Router {
     pub frames: Vec<(RadioId, NodeId, usize)>,
@@ -39,8 +39,8 @@ impl Host for Router {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// Runs stations in a row without hops. The first one transmits these frames, each to a place in
-/// the row or as a broadcast.
+/// Runs a row of stations without hops. The first transmits these frames, each to a place in the
+/// row or as a broadcast.
 pub fn run(
     medium: MediumConfig,
     mac: MacConfig,

@@ -4,8 +4,8 @@
 //!   a ── 10 m ── sink ── 10 m ── b          transmission, interference and carrier range: 15 m
 //! ```
 //!
-//! Both send as Poisson processes of rate λ without acknowledgment. A frame of length T is lost if
-//! the other station begins one within T before or after its start: 1 − e^(−2λT).
+//! Both send Poisson processes of rate λ without acknowledgment. A frame of length T is lost if the
+//! other station begins one within T before or after its start: 1 − e^(−2λT).
 
 use std::time::Duration;
 
@@ -24,8 +24,7 @@ const FRAMES: u32 = 100_000;
 fn lost_share(carrier_range_m: f64) -> f64 {
     let disk = 15.0;
     let udgm = Udgm { transmission_range_m: disk, interference_range_m: disk, carrier_range_m, success_ratio: 1.0 };
-    // Without a backoff, frames start as the Poisson process itself, except for those that wait for
-    // the previous one.
+    // Without backoff, frames start as the Poisson process, except those that wait for another.
     let access = Ieee802154 { min_be: 0, max_be: 0, ..Ieee802154::default() };
     let mac = MacConfig { access: AccessConfig::Ieee802154(access), ..MacConfig::ieee802154() }.unacknowledged();
     let (net, radio, nodes) = row(MediumConfig::Udgm(udgm), mac, &[0.0, 10.0, -10.0]);
@@ -44,12 +43,12 @@ fn lost_share(carrier_range_m: f64) -> f64 {
 fn a_hidden_pair_collides_with_probability_1_less_e_to_the_minus_2_lambda_t() {
     let (measured, expected) = (lost_share(15.0), 1.0 - (-2.0 * RATE * AIRTIME_SECONDS).exp());
     assert!((expected - 0.137).abs() < 0.0005, "the closed form itself");
-    // Collisions come in pairs, so the standard error is the one of 100 000 frames: 0.0011. A
-    // station's own frames do not overlap, which makes its process slightly more regular.
+    // Collisions come in pairs: a standard error of 0.0011, as of 100 000 frames. A station's own
+    // frames do not overlap, which makes its process slightly more regular.
     assert!((measured - expected).abs() < 0.005, "{measured:.4} instead of {expected:.4}");
 }
 
-/// Within carrier range, the same pair collides only if one begins while the other turns round.
+/// Within carrier range, the pair collides only if one begins while the other turns round.
 #[test]
 fn a_pair_that_hears_each_other_seldom_collides() {
     let measured = lost_share(25.0);

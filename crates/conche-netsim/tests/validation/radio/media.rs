@@ -9,7 +9,7 @@ use conche_netsim::{NodeId, Simulation};
 
 use super::net::row;
 
-/// Sends one packet at each of these times, in microseconds.
+/// Sends packets at these times in microseconds.
 enum Scripted {
     Sender { to: NodeId, at_micros: Vec<u64> },
     Sink(Vec<NodeId>),
@@ -41,8 +41,8 @@ impl Host for Scripted {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// No backoff, assessment or acknowledgment: a frame of 100 octets (3.392 ms) is transmitted as
-/// soon as it is sent.
+/// No backoff, assessment or acknowledgment: a frame of 100 octets (3.392 ms) starts as soon as it
+/// is sent.
 fn blunt() -> MacConfig {
     let access = AccessConfig::Ieee802154(Ieee802154 { min_be: 0, max_be: 0, ..Ieee802154::default() });
     let attempt = AttemptConfig { cca: None, tx_turnaround: Duration::ZERO, ..AttemptConfig::default() };
@@ -53,7 +53,7 @@ fn blunt() -> MacConfig {
 ///   sink ── near ── far
 /// ```
 ///
-/// Returns the stations whose frames reach the sink if they send at these times.
+/// Returns the senders that reach the sink if they send at these times.
 fn received(medium: MediumConfig, places_m: [f64; 2], sent_at_micros: [u64; 2]) -> Vec<usize> {
     let (net, _, nodes) = row(medium, blunt(), &[0.0, places_m[0], places_m[1]]);
     let mut sim = Simulation::new(&net, 1, ()).expect("a valid topology");
@@ -93,7 +93,7 @@ fn in_unit_disks_frames_disturb_farther_than_they_are_received() {
     assert_eq!(received(udgm(), [5.0, 20.1], [0, 1000]), [1]);
 }
 
-/// At 10 m almost every frame is received with this sensitivity; at 20 m the signal is 6 dB weaker.
+/// Almost every frame is received at 10 m; at 20 m the signal is 6 dB weaker.
 fn mrm31() -> MediumConfig {
     MediumConfig::Mrm31(Mrm31 { sensitivity_dbm: -85.0, ..Mrm31::default() })
 }
@@ -167,7 +167,7 @@ fn slow_fading_loses_its_share() {
     assert!((lost - 0.065).abs() < 0.008, "{lost:.4}");
 }
 
-/// Frames arrive, but their acknowledgments do not: the retries are duplicates.
+/// Frames arrive, but not their acknowledgments: retries are duplicates.
 #[test]
 fn asymmetric_links_lose_acknowledgments_and_copies_are_rejected() {
     let there_only = vec![vec![0.0, 300.0], vec![60.0, 0.0]];
@@ -191,7 +191,7 @@ fn asymmetric_links_lose_acknowledgments_and_copies_are_rejected() {
     assert_eq!((sim.counters().delivered, sim.counters().dropped), (2, 0), "given up, but delivered");
 }
 
-/// Two stations at equal distance assess the channel for 128 µs and then turn round for 192 µs. The
+/// Two stations at equal distance assess the channel for 128 µs, then turn round for 192 µs. The
 /// second detects the first only if its assessment ends after the first one's turnaround.
 #[test]
 fn an_assessment_hears_what_began_before_its_end() {

@@ -26,14 +26,13 @@ fn aodv() -> AodvConfig {
     }
 }
 
-/// Creates the router of each mote.
 type Routers = fn(NodeId, &[NodeId]) -> Router;
 
 fn searching(node: NodeId, _: &[NodeId]) -> Router {
     Router::Aodv(Box::new(Aodv::new(node, aodv())))
 }
 
-/// Each mote sends to the next one on the route.
+/// Returns fixed routes along the row.
 fn frozen(node: NodeId, nodes: &[NodeId]) -> Router {
     let (first, last, at) = (nodes[0], nodes[nodes.len() - 1], node.index());
     let mut routes = BTreeMap::new();
@@ -42,8 +41,7 @@ fn frozen(node: NodeId, nodes: &[NodeId]) -> Router {
     Router::Frozen(routes)
 }
 
-/// Motes 8 m apart with reception and interference ranges of 10 m; the first one sends to the last
-/// one.
+/// Motes 8 m apart with reception and interference ranges of 10 m; the first sends to the last.
 fn transfer(motes: usize, window_limit: u16, mac: MacConfig, router: Routers) -> Simulation<Mote<AnyController>> {
     let medium = MediumConfig::Udgm(Udgm { transmission_range_m: 10.0, interference_range_m: 10.0, ..Udgm::default() });
     let mut net = Topology::new();
@@ -91,8 +89,7 @@ fn completed(sim: &Simulation<Mote<AnyController>>, sink: usize) -> Option<Insta
 /// ```
 ///
 /// A segment and its acknowledgment take: loading, a backoff of 5.051 ms, CCA, 7 jiffies, 133 or 37
-/// octets of 32 µs, unloading, processing. The MAC's acknowledgment is hidden by the receiver's
-/// unloading.
+/// octets of 32 µs, unloading (which hides the MAC's acknowledgment), processing.
 #[test]
 fn one_segment_at_a_time_takes_the_time_of_its_frames() {
     let ms = Duration::from_millis(2);
@@ -118,12 +115,11 @@ fn a_transfer_finds_its_route_and_completes() {
     assert_eq!(sim.run(), Ended::Stopped);
     assert_eq!(mote(&sim, 0).stats().routes_found[0], 3);
     assert!(completed(&sim, 3).is_some());
-    // A segment and its acknowledgment pass each relay, and some are retransmitted.
+    // Segments and acknowledgments pass each relay; some are retransmitted.
     assert!(mote(&sim, 1).stats().handed_over >= 2 * u64::from(SEGMENTS));
 }
 
-/// The same without radio contact between the relays: nothing arrives, and the sender eventually
-/// gives up.
+/// Without radio contact between the relays nothing arrives, and the sender gives up.
 #[test]
 fn a_transfer_without_a_way_is_aborted() {
     let no_way = |node: NodeId, nodes: &[NodeId]| {
@@ -137,8 +133,7 @@ fn a_transfer_without_a_way_is_aborted() {
     assert_eq!(seconds, 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60);
 }
 
-/// The time of each segment is proportional to the number of hops, apart from the processing at
-/// both ends.
+/// Apart from processing, a segment's time is proportional to the number of hops.
 #[test]
 fn goodput_of_one_segment_at_a_time_falls_with_the_hops() {
     let seconds = |motes| {

@@ -9,10 +9,10 @@ use conche_netsim::radio::{MediumConfig, Position, Udgm};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Instant, NodeId, RadioId, Simulation};
 
-/// A host that always has packets to send, or receives them.
+/// A sender that always has packets, or their receiver.
 pub enum Saturated {
-    /// Starts within 100 ms and refills its queue every 100 ms. The queue holds 64 packets, more
-    /// than a station sends in that time.
+    /// Starts within 100 ms. Every 100 ms it refills its queue of 64 packets, more than it sends in
+    /// that time.
     Sender { to: NodeId, bytes: usize },
     /// Receives packets.
     Sink,
@@ -39,13 +39,12 @@ impl Host for Saturated {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// A medium in which all stations are in range, and any overlap destroys both frames.
+/// Returns a medium with all stations in range, where any overlap destroys both frames.
 pub fn everyone_hears() -> MediumConfig {
     MediumConfig::Udgm(Udgm::default())
 }
 
-/// Stations in a row at these distances from the first, in metres, with hops from each to the
-/// first.
+/// Lays out stations in a row, with hops from each to the first.
 pub fn row(medium: MediumConfig, mac: MacConfig, places_m: &[f64]) -> (Topology, RadioId, Vec<NodeId>) {
     let mut net = Topology::new();
     let radio = net.radio("air", RadioConfig { medium, mac });
@@ -59,7 +58,7 @@ pub fn row(medium: MediumConfig, mac: MacConfig, places_m: &[f64]) -> (Topology,
     (net, radio, nodes)
 }
 
-/// A saturated star of `senders` on a circle of 10 m around a sink, run for `seconds`.
+/// Runs a saturated star with senders on a circle of 10 m around a sink.
 pub fn saturated_star(
     medium: MediumConfig,
     mac: MacConfig,

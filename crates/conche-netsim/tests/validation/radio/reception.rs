@@ -22,7 +22,7 @@ fn oqpsk_receives_as_the_standards_formula_says() {
     }
 }
 
-/// TOSSIM's curve of the CC2420 is 1 dB wide, and for whole frames.
+/// TOSSIM's curve is 1 dB wide and applies to whole frames.
 #[test]
 fn the_cc2420_receives_as_tossim_says() {
     for (db, expected) in [(5.0, 0.79), (6.0, 0.99)] {
@@ -36,8 +36,6 @@ fn the_cc2420_receives_as_tossim_says() {
 /// ```text
 ///   sender ── signal 0 or 1 dB above the noise ──> sink
 /// ```
-///
-/// A PSDU of 100 and the 6 octets of SHR and PHR are 106.
 #[test]
 fn frames_arrive_with_the_probability_of_their_signal_to_noise_ratio() {
     for (db, payload, expected) in [(0.0, 89, 0.872), (1.0, 89, 0.989), (0.0, 19, 0.9545)] {

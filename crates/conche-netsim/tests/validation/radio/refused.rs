@@ -70,7 +70,7 @@ impl Observer for Dropped {
     }
 }
 
-/// The standard's MHR with short addresses and its FCS leave 116 of 127 octets.
+/// Short-address MHR and FCS leave 116 of 127 octets.
 #[test]
 fn a_packet_that_does_not_fit_into_a_frame_is_dropped() {
     for (bytes, fits) in [(116, true), (117, false), (300, false)] {

@@ -47,8 +47,7 @@ fn the_quality_of_a_link_is_what_it_lets_through() {
         sim.run();
         let counters = sim.radio_counters(radio).expect("a radio network");
         let share = counters.received as f64 / counters.frames as f64;
-        // Four standard errors of the binomial, and the same again for the fading, which lasts
-        // longer than a frame.
+        // Four standard errors of the binomial, and as much for fading that outlasts a frame.
         assert!((share - expected).abs() < 0.02, "{medium:?}: {share:.4} instead of {expected:.4}");
     }
 }
@@ -57,7 +56,7 @@ fn the_quality_of_a_link_is_what_it_lets_through() {
 ///   88 nodes on circles of 10, 20, .. 50 m ~~~ border router ── 115.2 kbit/s ── host
 /// ```
 ///
-/// With a range of 13 m each circle reaches only the next one, so each circle is one hop further.
+/// The range is 13 m, so each circle is one hop further.
 #[test]
 fn every_node_of_a_tree_reaches_the_host_and_is_reached() {
     let medium = MediumConfig::Udgm(Udgm { transmission_range_m: 13.0, ..Udgm::default() });
@@ -86,7 +85,7 @@ fn every_node_of_a_tree_reaches_the_host_and_is_reached() {
     let mut sim = Simulation::<Plain>::new(&net, 1, ()).expect("a valid topology");
     sim.attach(host, Plain::Echo).expect("a node");
     for (turn, (node, _)) in (1..).zip(&nodes) {
-        // One after the other, so that nothing collides.
+        // Without collisions: one after the other.
         let interval = Interval::Constant(Duration::from_millis(200) * turn);
         sim.attach(*node, Plain::Source { to: host, left: 1, bytes: 40, interval }).expect("a node");
     }

@@ -33,15 +33,15 @@ fn tinyos_sends_a_frame_once_more_than_its_retries() {
         let counters = sim.radio_counters(radio).expect("a radio network");
         let frames = 1000 * (u64::from(retries) + 1);
         assert_eq!((counters.frames, counters.unacknowledged, counters.received), (frames, 1000, 0));
-        // Each frame takes an initial backoff of 5.051 ms, 128 µs, 7 jiffies, 67 octets of 32 µs
-        // and a wait of 256 jiffies.
+        // Per frame: an initial backoff of 5.051 ms, 128 µs, 7 jiffies, 67 octets of 32 µs, a wait
+        // of 256 jiffies.
         let per_frame = sim.now().as_nanos() as f64 / 1e6 / frames as f64;
         let expected = 5.051 + 0.128 + 7.0 / 32.768 + 67.0 * 0.032 + 256.0 / 32.768;
         assert!((per_frame / expected - 1.0).abs() < 0.015, "{per_frame:.3} ms instead of {expected:.3} ms");
     }
 }
 
-/// The hops that refused a packet because a queue was full.
+/// Hops that dropped a packet because of a full queue.
 #[derive(Default)]
 struct Refused(Vec<usize>);
 
@@ -87,7 +87,7 @@ fn contiki_has_room_for_two_neighbours_and_its_packet_buffers() {
         sim.run();
         let delivered = |node| sim.host(node).expect("attached").arrivals().len();
         let delivered: Vec<usize> = neighbours.iter().map(|node| delivered(*node)).collect();
-        // The packets come in turn: a, b, c, a, ...; the third neighbour gets no queue.
+        // Packets alternate: a, b, c, a, ...; the third neighbour gets no queue.
         assert_eq!(delivered, [buffers / 2, buffers / 2, 0]);
         assert_eq!(sim.observer().0.len(), 30 - buffers);
     }

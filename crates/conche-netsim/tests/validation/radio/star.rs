@@ -1,5 +1,5 @@
-//! Saturated stars, compared with ns-3 3.44's lr-wpan module, whose values
-//! `tests/models/star_ns3.py` prints. They vary by up to 1.5 % from seed to seed.
+//! Saturated stars, compared with ns-3 3.44's lr-wpan module. `tests/models/star_ns3.py` prints its
+//! values, which vary by up to 1.5 % between seeds.
 //!
 //! ```text
 //!          n1   n2          n senders on a circle of 10 m, always with a packet of 100 octets for the sink;
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! At equal strength the first of two overlapping frames usually survives (0 dB: 0.86), as in ns-3.
-//! If every overlap destroyed both, stars of ten or more would deliver far less. The senders start
-//! at random times: if all started together, their backoffs, which like all other times are
-//! multiples of 32 µs, would stay on one lattice and collide more.
+//! If every overlap destroyed both, stars of ten or more would deliver far less. Senders start at
+//! random times: otherwise their backoffs, which like all times are multiples of 32 µs, would stay
+//! on one lattice and collide more.
 
 use conche_netsim::mac::{MacConfig, QueueConfig, RadioCounters};
 use conche_netsim::radio::{MediumConfig, PathLoss, Sinr};
@@ -24,7 +24,7 @@ fn like_ns3() -> MediumConfig {
         shadowing_sigma_db: 0.0,
         asymmetry_sigma_db: 0.0,
     };
-    // Thermal noise of 5 MHz; a sensitivity of 1 % losses without noise figure; ED 10 dB above it.
+    // Thermal noise of 5 MHz; sensitivity at 1 % losses without noise figure; ED 10 dB above it.
     MediumConfig::Sinr(Sinr {
         path_loss,
         noise_dbm: -106.6,
@@ -40,7 +40,7 @@ fn run(medium: MediumConfig, mac: MacConfig, senders: usize, seconds: u64) -> Ra
     sim.radio_counters(radio).expect("a radio network")
 }
 
-/// Acknowledged packets per second, within 3 % of ns-3's. The standard error is below 1 %.
+/// Within 3 % of ns-3's; the standard error is below 1 %.
 #[test]
 fn acknowledged_packets_of_saturated_stars_are_those_of_ns3() {
     for (senders, seconds, expected) in
@@ -52,7 +52,6 @@ fn acknowledged_packets_of_saturated_stars_are_those_of_ns3() {
     }
 }
 
-/// Packets received per second without acknowledgments, within 3 % of ns-3's.
 #[test]
 fn received_packets_of_saturated_stars_without_acknowledgment_are_those_of_ns3() {
     for (senders, expected) in [(2, 185.0), (10, 204.6)] {
@@ -62,8 +61,7 @@ fn received_packets_of_saturated_stars_without_acknowledgment_are_those_of_ns3()
     }
 }
 
-/// Lost acknowledgments cause retransmissions, which the sink rejects: it delivers each packet
-/// once.
+/// Lost acknowledgments cause retransmissions; the sink delivers each packet once.
 #[test]
 fn lost_acknowledgments_make_copies_that_are_not_delivered() {
     let mac = MacConfig { queue: QueueConfig { packets: Some(64), neighbours: None }, ..MacConfig::ieee802154() };

@@ -1,4 +1,4 @@
-//! Time of one station for a frame.
+//! Time per frame of one station.
 //!
 //! ```text
 //!   sender ── always something to send ──> sink
@@ -6,8 +6,8 @@
 //!   │ backoff 0..7 · 320 │ CCA 128 │ turnaround 192 │ frame 32·(6 + PSDU) │ turnaround 192 │ ACK 352 │ spacing 640 │ µs
 //! ```
 //!
-//! With a mean backoff of 1120 µs, short addresses (MHR of 9 octets) and an FCS of 2, a frame with
-//! x octets of payload takes T = 1120 + 128 + 192 + 32(6 + 9 + x + 2) + [192 + 352] + 640 µs.
+//! With a mean backoff of 1120 µs, an MHR of 9 octets (short addresses) and an FCS of 2, a frame
+//! with x octets of payload takes T = 1120 + 128 + 192 + 32(6 + 9 + x + 2) + [192 + 352] + 640 µs.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use conche_netsim::mac::{AttemptConfig, MacConfig};
 use super::net::{everyone_hears, row};
 use crate::plain::{Interval, Plain};
 
-/// The backoff's standard deviation is 733 µs, and its mean's is below 0.03 % of the shortest T.
+/// The backoff's standard deviation is 733 µs: its mean's is below 0.03 % of the shortest T.
 const FRAMES: u32 = 400_000;
 const BACKOFF_NANOS: u64 = 320_000;
 
-/// Asserts that each frame takes `fixed_micros` and a backoff of 0 to 7 periods, and that the mean
-/// time and rate are within 0.1 % of `expected_micros` and `expected_kbits`.
+/// Asserts that each frame takes `fixed_micros` and 0 to 7 backoff periods, and that mean time and
+/// rate are within 0.1 % of `expected_micros` and `expected_kbits`.
 fn assert_frame_time(mac: MacConfig, payload: usize, fixed_micros: u64, expected_micros: f64, expected_kbits: f64) {
     let (net, _, nodes) = row(everyone_hears(), mac, &[0.0, 1.0]);
     let mut sim = Simulation::<Plain>::new(&net, 3, ()).expect("a valid topology");
@@ -41,7 +41,7 @@ fn assert_frame_time(mac: MacConfig, payload: usize, fixed_micros: u64, expected
         assert_eq!(backoff % BACKOFF_NANOS, 0, "a backoff of {backoff} ns");
         counts[usize::try_from(backoff / BACKOFF_NANOS).expect("small")] += 1;
     }
-    // Each of the eight has its share, within five standard errors.
+    // The eight are equally frequent, within five standard errors.
     assert!(counts.iter().all(|count| count.abs_diff(FRAMES / 8) < 1050), "{counts:?}");
 
     let elapsed = arrivals[arrivals.len() - 1].at - arrivals[0].at;
@@ -73,8 +73,8 @@ fn the_longest_frame_gives_146_kbit_s_and_135_with_acknowledgment() {
 }
 
 /// Latré et al. (Throughput and delay analysis of unslotted IEEE 802.15.4, Journal of Networks
-/// 2006) include neither clear channel assessment nor turnaround: 162.2 kbit/s, 64.9 % of the
-/// channel, without addresses and acknowledgment.
+/// 2006) omit clear channel assessment and turnaround: 162.2 kbit/s, 64.9 % of the channel, without
+/// addresses and acknowledgment.
 #[test]
 fn without_assessment_and_turnaround_122_octets_take_6016_us() {
     let attempt = AttemptConfig { cca: None, tx_turnaround: Duration::ZERO, ..AttemptConfig::default() };
