@@ -120,7 +120,7 @@ impl Collector {
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);
-        // Number 0 ends a whole number of intervals before the end of the warm-up.
+        // Number 0 ends a whole number of intervals before the warm-up's end.
         let first = count(warm_up) + 1;
         let all = first..first + count(measured);
         all.map(|number| self.closed.remove(&number).unwrap_or_else(|| report::Interval::empty(span))).collect()

@@ -1,5 +1,5 @@
-//! [`DtlsLanes`]: DTLS between a thread's lanes and the server (RFC 7252 §9); a session per lane, as
-//! for separate clients.
+//! [`DtlsLanes`]: DTLS between a thread's lanes and the server (RFC 7252 §9), with a session per
+//! lane.
 //!
 //! Messages wait for their lane's session. A replacement lane, for lack of message IDs, opens its
 //! session with its first request, whose latency includes the handshake.

@@ -1,6 +1,6 @@
 //! A load generator for CoAP servers, used by `conche bench`.
 //!
-//! A [`Plan`] describes requests and load; [`run()`] executes it and returns a [`Report`];
+//! [`run()`] executes a [`Plan`] of requests and load, and returns a [`Report`];
 //! [`compare`](compare::compare) compares two. Requests go through a [`conche_proto::Endpoint`]:
 //! the server sees real clients' behaviour, at a higher rate.
 //!

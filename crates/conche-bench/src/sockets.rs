@@ -140,7 +140,7 @@ impl Sockets {
         &mut self.outgoing[self.waiting]
     }
 
-    /// Batches datagrams per lane; returns whether another lane's had to be sent first, which takes
+    /// Batches datagrams per lane; returns whether another lane's were sent first, which takes
     /// time.
     #[inline]
     pub(crate) fn send(&mut self, lane: u32, length: usize) -> bool {

@@ -6,7 +6,7 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure};
 use hdrhistogram::Histogram;
 
-/// And a thousandth of the value.
+/// Resolution of short times; of longer ones, a thousandth.
 const STEP_NANOS: u64 = 100;
 
 /// No exchange takes longer.
@@ -16,7 +16,7 @@ const LONGEST_NANOS: u64 = 1_000_000_000_000;
 pub(crate) type Times = Histogram<u64>;
 
 pub(crate) fn times() -> Times {
-    // Valid constants: above 0, the highest more than twice the lowest, and 3 digits are permitted.
+    // Constants are valid: above 0, the highest more than twice the lowest, and 3 digits.
     Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 

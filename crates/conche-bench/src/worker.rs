@@ -6,7 +6,7 @@
 //!   tally <── slot is free again <── endpoint <── lane's socket <──┘
 //! ```
 //!
-//! A slot is a request in flight, of a seat: one of the plan's endpoints, whose lane is a source
+//! A slot is a request in flight of a seat: one of the plan's endpoints, whose lane is a source
 //! port with message IDs left.
 
 mod sessions;
@@ -651,7 +651,8 @@ fn open(sockets: &mut Sockets, source_ports: &mut SourcePorts) -> Result<u32, Er
     Ok(lane)
 }
 
-/// A seat's are adjacent in a closed loop, to batch its requests; an open loop spreads arrivals.
+/// A seat's slots are adjacent in a closed loop, to batch its requests; an open loop spreads
+/// arrivals.
 fn slots(plan: &Plan, seats: usize) -> Vec<Slot> {
     let (seats, each) = (u32::try_from(seats).unwrap_or(u32::MAX), u32::from(plan.in_flight));
     let slot = |seat| Slot { seat, ..Slot::default() };

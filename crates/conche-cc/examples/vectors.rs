@@ -1,8 +1,8 @@
 //! Checks controllers against a file of event traces: `cargo run --release -p conche-cc --example
 //! vectors -- FILE`.
 //!
-//! Prints each failed expectation, then `N passed, M failed`. Exit status: 0 if all passed, 1 if
-//! any failed, 2 if the file is unusable.
+//! Prints failed expectations, then `N passed, M failed`. Exit status: 0 if all passed, 1 if any
+//! failed, 2 if the file is unusable.
 
 use std::process::ExitCode;
 

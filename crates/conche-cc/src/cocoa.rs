@@ -1,5 +1,5 @@
-//! The CoCoA family: Simple Congestion Control/Advanced. One RTO blends two RFC 6298 estimators:
-//! strong for exchanges without retransmissions, weak for those with.
+//! The CoCoA family: Simple Congestion Control/Advanced. One RTO blends two RFC 6298 estimators,
+//! strong (without retransmissions) and weak (with).
 //!
 //! | module | algorithm | source |
 //! |---|---|---|

@@ -2,9 +2,9 @@
 //! trait.
 //!
 //! Algorithms are pure integer state machines without clock, random source or allocation: the same
-//! code for a server with 100 000 peers, a Cortex-M0 and a simulator. [`Controller`] is the trait;
-//! a rule for one retransmission timer implements [`RtoRule`]. [`AnyController`] is an algorithm
-//! chosen at run time, and [`features`] compares them.
+//! code for a server with 100 000 peers, a Cortex-M0 and a simulator. Algorithms implement
+//! [`Controller`], or [`RtoRule`] for one retransmission timer. [`AnyController`] is chosen at run
+//! time; [`features`] compares all.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -3,8 +3,8 @@
 //!
 //! The endpoint adds every exchange, for every controller, and calls
 //! [`Controller::seed`](crate::Controller::seed) for a peer without state. A history's only source
-//! gets the full state. Other peers may be other hosts, as behind a NAT, and forge
-//! acknowledgements: they get only the round-trip time, within a bound.
+//! gets the full state; others, perhaps other hosts that forge acknowledgements, as behind a NAT,
+//! get only the round-trip time, within a bound.
 //!
 //! ```
 //! use conche_cc::control::{AckKind, AckedCopy, Acknowledged, Load};

@@ -1,5 +1,5 @@
-//! Drives a controller through sequential exchanges, in milliseconds, with random draws u in [0,
-//! 1]. Functions return the next timeout or, after an exchange, the next RTO.
+//! Drives a controller through sequential exchanges, in milliseconds, with random draws in [0, 1].
+//! Functions return the next timeout or, after an exchange, the next RTO.
 
 use core::time::Duration;
 use std::vec::Vec;

@@ -170,8 +170,7 @@ mod tests {
             Self { bottleneck: BytesPerSecond::new(bottleneck), rtt, now: Instant::ZERO, train: Train::new(None) }
         }
 
-        /// Sends a train that loses `lost` messages after the bottleneck, and returns the next
-        /// rate.
+        /// Sends a train that loses `lost` messages after the bottleneck; returns the next rate.
         fn pass(&mut self, lost: u32) -> u32 {
             self.train.begin(Duration::from_secs(2), BYTES);
             let mut free = self.now;

@@ -1,4 +1,4 @@
-//! A model endpoint that drives any controller with arbitrary legal events and checks every result.
+//! A model endpoint that drives any controller with arbitrary legal events and checks the results.
 //!
 //! Like a real endpoint, it has at most NSTART exchanges and `MAX_RETRANSMIT` retransmissions, a
 //! monotonic clock, and acknowledgements of open exchanges only. The [`Plan`] determines network,

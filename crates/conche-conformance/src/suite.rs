@@ -11,9 +11,8 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::Bounds;
 use crate::model::{Endpoint, Plan, plans};
 
-/// Checks that timers and RTOs keep their bounds, backoff does not shrink, admission never waits
-/// for an impossible event or a past time, queries change nothing, and equal events give equal
-/// results.
+/// Checks that timers and RTOs keep their bounds, backoff does not shrink, admission waits for no
+/// impossible event or past time, queries change nothing, and equal events give equal results.
 ///
 /// # Panics
 /// If a plan violates this.
@@ -56,8 +55,8 @@ pub fn slows_down_under_total_loss<C: Controller>(controller: &C) {
     assert!(last >= first, "five copies in {first:?} at first, in {last:?} later");
 }
 
-/// Returns the gaps between the five transmissions of each of several consecutive exchanges, all
-/// unacknowledged.
+/// Returns the gaps between the five transmissions of each of several consecutive, unacknowledged
+/// exchanges.
 pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) -> Vec<Vec<Duration>> {
     let mut now = Instant::from_millis(1_000);
     let mut peer = controller.peer(now);

@@ -25,8 +25,7 @@ use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content
 
 /// How long a key makes cookies, and then verifies them.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Nanoseconds per stamp, a 64th of a millisecond: no client completes a handshake and begins the
-/// next within it.
+/// Nanoseconds per stamp, a 64th of a millisecond: shorter than a client's handshake.
 const STAMP_UNIT: u64 = 15_625;
 /// Maximum age in stamps, plus one.
 const LONGEST_VALID: u32 = 120_000 * 64 + 1;
@@ -36,7 +35,7 @@ pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
 const COOKIE_LENGTH: u8 = 32;
 const STAMP: usize = 4;
 pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
-/// Maximum ClientHello message number, incremented by each cookie request; there the client must
+/// Maximum ClientHello message number, incremented by each cookie request; then the client must
 /// restart.
 const MOST_HELLOS: u16 = 4;
 
@@ -171,9 +170,8 @@ impl CookieVerifier {
 
 /// Each address's newest spent cookie, in constant memory.
 ///
-/// A keyed hash maps an address to a cell in each of two rows; a cookie is spent if both hold its
-/// time or a later one. A false positive needs other addresses with both cells that begin
-/// handshakes meanwhile.
+/// A keyed hash maps an address to a cell in each of two rows; a cookie is spent if neither cell is
+/// older. A false positive needs other addresses' handshakes in both cells meanwhile.
 #[derive(Debug)]
 struct Spent {
     key: [u64; 2],

@@ -1,5 +1,4 @@
-//! DTLS 1.2 sessions (RFC 6347) without I/O: datagrams of many peers in, datagrams and plaintext
-//! out.
+//! DTLS 1.2 sessions (RFC 6347) without I/O.
 //!
 //! [`Sessions`] holds all sessions of one socket in either role. A driver calls
 //! [`handle`](Sessions::handle) for each datagram, then [`poll`](Sessions::poll) until
@@ -13,8 +12,7 @@
 //! State and computation that attackers can cause are bounded. A ClientHello from an unverified
 //! address costs two hashes; a cookie begins one handshake. Handshakes are bounded in total, per
 //! group of sources, in time and in message length; unfinished ones also per second, host and
-//! group. Sessions are bounded in total ([`Config::max_sessions`]). Session IDs are never reused,
-//! so an exchange never continues with another peer's keys (RFC 7252 §9.1).
+//! group. Sessions are bounded in total ([`Config::max_sessions`]).
 //!
 //! ```
 //! use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};

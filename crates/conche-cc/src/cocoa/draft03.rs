@@ -84,8 +84,8 @@ impl Cocoa {
         Self { aging: Aging::Off, ..Self::draft03() }
     }
 
-    /// Returns a new exchange's initial RTO beside `running` others, before randomisation; without
-    /// a sample it grows with `running`, unlike [`Controller::base`](crate::Controller::base).
+    /// Returns a new exchange's initial RTO beside `running` others, before randomisation; unlike
+    /// [`Controller::base`](crate::Controller::base), it grows with `running` without a sample.
     pub fn initial_rto(&self, peer: &mut CocoaPeer, now: Instant, running: u16) -> Duration {
         self.age(peer, now);
         self.initial(peer, running).into()

@@ -165,7 +165,7 @@ mod tests {
         }
         let settled = drive.base();
         drive.wait(settled * 16 + 100);
-        // The RTO has a resolution of microseconds, so twice its milliseconds may be one too few.
+        // Twice the milliseconds of an RTO in microseconds may be one too few.
         assert!((settled * 2..=settled * 2 + 1).contains(&drive.base()));
     }
 }

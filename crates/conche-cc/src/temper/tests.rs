@@ -7,7 +7,7 @@ use crate::control::AckKind;
 use crate::control::{AbandonReason, AckedCopy, NonHistory};
 use crate::testing::Drive;
 
-/// Returns a drive after `exchanges` clean exchanges with this round-trip time, a second apart.
+/// Returns a drive after clean exchanges with this round-trip time, a second apart.
 fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> Drive<'_, Temper> {
     let mut drive = Drive::new(temper);
     for _ in 0..exchanges {

@@ -130,8 +130,8 @@ impl<C: Controller> Endpoint<C> {
         Ok(observed)
     }
 
-    /// Observes when the next exchange may start, if that depends on time only. Leaves the
-    /// controller's state unchanged.
+    /// Observes when the next exchange may start, if that depends on time only, without changing
+    /// the controller's state.
     fn ask(&mut self, event: &Event, observed: &mut Observed) {
         let peer = self.peer.clone();
         if let Ok((at, _)) = self.admitted(&confirmable(event)) {

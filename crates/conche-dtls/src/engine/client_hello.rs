@@ -1,7 +1,7 @@
 //! Removes the extension `use_srtp` (RFC 5764 §4.1.1) from dimpl's ClientHello.
 //!
-//! dimpl, made for WebRTC, always offers SRTP profiles. CoAP does not use them, and a server with
-//! SRTP but no common profile may abort the handshake, as pion does (alert 71).
+//! dimpl, made for WebRTC, always offers SRTP profiles, which CoAP does not use. A server with SRTP
+//! but no common profile may abort the handshake, as pion does (alert 71).
 //!
 //! [`Rewriter`] removes it from datagrams, [`hashes`] and [`keys`] from the transcript, which dimpl
 //! hashes for the extended master secret (RFC 7627 §4) and for both Finished messages, and signs in

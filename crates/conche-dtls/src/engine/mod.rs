@@ -1,7 +1,5 @@
-//! [`Engine`]: the handshake and the records of one association. [`Engines`] creates them.
-//!
-//! It receives single records with checked bounds, and is polled for actions;
-//! [`Sessions`](crate::Sessions) does the rest.
+//! [`Engine`]: one association's handshake and records, with checked bounds. [`Engines`] creates
+//! them; [`Sessions`](crate::Sessions) does the rest.
 
 mod client_hello;
 mod dimpl;

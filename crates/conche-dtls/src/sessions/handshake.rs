@@ -93,7 +93,7 @@ impl Handshake {
         self.flights.on_answer(now, answer);
     }
 
-    /// Alerts are unprotected and perhaps forged: a peer that continues has not sent it.
+    /// Alerts may be forged: a peer that continues has not sent it.
     pub(super) fn on_alert(&mut self, now: Instant, fragment: &[u8]) {
         const FATAL: u8 = 2;
         if let [FATAL, description] = *fragment {

@@ -29,8 +29,8 @@ use table::{Associations, Initiator, Place, State, Table};
 
 /// More are dropped: a driver polls after each datagram.
 const REPLIES: usize = 64;
-/// Flight timeouts without a message until a handshake gives way to one of a host with as many. The
-/// flight to be answered was then retransmitted, unless the peer is slow.
+/// Maximum silence of a handshake, in flight timeouts, before it gives way to one of a host with as
+/// many. By then the local flight was retransmitted, unless the path is slow.
 const MAX_SILENT_TIMEOUTS: u32 = 4;
 /// Maximum plaintext of a record in bytes (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
@@ -572,7 +572,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// The local role, and whether the ClientHello repeats the association's first. A restarted
+    /// The local role, and whether the ClientHello repeats the association's first; a restarted
     /// client may repeat its random.
     fn role_in(&mut self, now: Instant, place: Option<Place>, hello: &Hello<'_>) -> Option<(Place, Role, bool)> {
         let session = self.table.at_mut(place?)?;

@@ -46,8 +46,7 @@ impl Kind {
     }
 }
 
-/// 1 and 3 are ClientHellos, 2 requests a cookie, 4 is the server's flight, 5 the client's answer,
-/// 6 the end.
+/// 1 and 3: ClientHellos, 2: cookie request, 4: server's flight, 5: client's answer, 6: end.
 fn flight(from: Address, datagram: &[u8]) -> u8 {
     match (from, datagram.first(), datagram.get(13)) {
         (CLIENT, Some(22), Some(1)) if datagram[17..19] == [0, 0] => 1,

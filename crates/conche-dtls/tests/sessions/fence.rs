@@ -112,7 +112,7 @@ impl<E: Engines> Site<E> {
         Self { now: Instant::ZERO, server, clients: vec![client(2), client(3)], established, received, closed }
     }
 
-    /// Delivers datagrams until no end has any. After `of_server` datagrams, the server's are lost.
+    /// Delivers datagrams until none is left. After `of_server` datagrams, the server's are lost.
     fn carry(&mut self, mut of_server: usize) {
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -222,8 +222,8 @@ fn an_identity_whose_lookup_panicked_is_not_taken_for_that_of_the_next_client() 
     };
     let mut site = Site::new(Sessions::new(Instant::ZERO, config(keys), [1; 32]).unwrap());
     site.connect(0, "lamp");
-    // The server's flight after its HelloVerifyRequest is lost. While the lamp waits for it, the
-    // other client's handshake panics.
+    // The server's flight after its HelloVerifyRequest is lost. Meanwhile the other client's
+    // handshake panics.
     site.carry(1);
     site.connect(1, "mallory");
     site.carry(ALL);

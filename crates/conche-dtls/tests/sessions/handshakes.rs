@@ -164,8 +164,8 @@ fn keys_go_with_the_suite_that_all_have() {
     const TLS_PSK_WITH_AES_128_CCM_8: [u8; 2] = [0xc0, 0xa8];
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
-    // After headers, version, random and session ID. In the ClientHello a cookie follows, which is
-    // empty in the first one.
+    // After headers, version, random and session ID; in the ClientHello a cookie follows, at first
+    // empty.
     let after_session = |hello: &[u8]| 13 + 12 + 2 + 32 + 1 + usize::from(hello[59]);
     let hello = &wire.ends[1].outputs.sent[0];
     let at = after_session(hello) + 1;

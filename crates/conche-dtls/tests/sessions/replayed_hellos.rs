@@ -34,8 +34,8 @@ fn hello(
     drain(&mut client, now).remove(0)
 }
 
-/// Replays two ClientHellos alternately for 100 s, every 50 ms. Returns the bytes that the server
-/// received and sent.
+/// Replays two ClientHellos alternately for 100 s, every 50 ms. Returns the server's bytes in and
+/// out.
 fn replayed(config: Config, credentials: &ClientCredentials, apart: Duration) -> (usize, usize) {
     let mut server = End::new(SERVER, config, 1).sessions;
     let start = at(1);
