@@ -31,8 +31,8 @@ pub enum RequestError {
         /// The limit.
         limit: usize,
     },
-    /// The start of a body with a [rest](crate::Rest) is not longer than the first block, or no
-    /// block fits into a message.
+    /// The start of a body with a [rest](crate::Rest) does not exceed the first block, or no block
+    /// fits into a message.
     #[error(
         "the beginning of the body has {given} bytes: {least} are enough, unless options leave no room for a block"
     )]
@@ -142,8 +142,8 @@ pub enum RespondError {
     /// The code is not a response code.
     #[error("{0} is not a response code: its class must be 2, 4 or 5")]
     NotAResponse(crate::codec::Code),
-    /// A response to a group request cannot be streamed: the client requests the rest from the
-    /// member (RFC 7959 §2.8).
+    /// A response to a group request cannot be streamed: the client requests the rest by unicast
+    /// (RFC 7959 §2.8).
     #[error("the request came to a group: its response has to be whole")]
     ToGroup,
     /// The group of sources has used its share of [`Limits::transfers`](crate::Limits::transfers),
@@ -195,8 +195,8 @@ pub enum NotifyError {
         /// The limit.
         limit: usize,
     },
-    /// The options leave no room in [`Limits::message_bytes`](crate::Limits::message_bytes) for a
-    /// block, beside the longest accepted token, Observe and OSCORE.
+    /// With the longest accepted token, Observe and OSCORE, the options leave no room for a block
+    /// in [`Limits::message_bytes`](crate::Limits::message_bytes).
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// Size of the message.

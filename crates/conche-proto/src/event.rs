@@ -18,9 +18,9 @@ pub enum Input<'a, P> {
     Unreachable {
         /// Destination of the datagram.
         peer: P,
-        /// The start of the datagram that the error quotes. It must match an outstanding message,
-        /// so that forged errors cancel nothing. `None` if the operating system matched the error
-        /// to a connected socket.
+        /// The start of the datagram quoted by the error. It must match an outstanding message, so
+        /// that forged errors cancel nothing. `None` if the operating system matched the error to a
+        /// connected socket.
         quoted: Option<&'a [u8]>,
     },
 }
@@ -41,7 +41,7 @@ pub enum Output<P> {
     Transmit(Transmit<P>),
     /// Pass this event to the application.
     Event(Event<P>),
-    /// Nothing to do before this time; `None`: before the next input.
+    /// Nothing to do before this time; with `None`, before the next input.
     Wait(Option<Instant>),
 }
 
@@ -71,9 +71,9 @@ pub enum Event<P> {
         /// Statistics of the exchange.
         course: Course,
     },
-    /// A block of the response to a [streamed](crate::Request::streamed) request arrived;
-    /// [`Endpoint::fetch_next`](super::Endpoint::fetch_next) requests the next one. If the body
-    /// changes, the exchange fails.
+    /// A block of the response to a [streamed](crate::Request::streamed) request arrived; request
+    /// the next with [`Endpoint::fetch_next`](super::Endpoint::fetch_next). If the body changes,
+    /// the exchange fails.
     Block {
         /// The exchange that [`Endpoint::request`](super::Endpoint::request) opened.
         exchange: ExchangeId,
@@ -94,7 +94,7 @@ pub enum Event<P> {
     },
     /// Another block of a [streamed](super::Endpoint::stream_requests) request body arrived. The
     /// client waits for [`Endpoint::continue_request`](super::Endpoint::continue_request) or, after
-    /// the last block, for the response.
+    /// the last block, the response.
     Part {
         /// The request, as in [`Event::Request`].
         request: RequestId,
@@ -189,7 +189,7 @@ pub enum Event<P> {
         reason: ObserverEnd,
     },
     /// A request with No-Response (RFC 7967) ended: the peer acknowledged it, or it was
-    /// Non-confirmable and may not have arrived.
+    /// Non-confirmable and may be lost.
     Unanswered {
         /// The exchange.
         exchange: ExchangeId,
@@ -204,7 +204,7 @@ pub enum Event<P> {
     /// success.
     #[cfg(feature = "oscore")]
     Reserve(Reserve),
-    /// A handshake flight may be sent, or sent again. Report it with
+    /// A handshake flight may be sent or repeated. Report it with
     /// [`Endpoint::flight_left`](super::Endpoint::flight_left).
     Flight {
         /// The exchange that [`Endpoint::begin_handshake`](super::Endpoint::begin_handshake)

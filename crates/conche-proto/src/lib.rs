@@ -9,8 +9,7 @@
 //! out:  application ─> exchange ─> peer (queue, IDs, controller) ─> outbox ─> codec ─> transmit
 //! ```
 //!
-//! ARCHITECTURE.md follows a request from function to function, and docs/modules.md lists the
-//! modules.
+//! ARCHITECTURE.md follows a request from function to function; docs/modules.md lists the modules.
 #![no_std]
 #![forbid(unsafe_code)]
 

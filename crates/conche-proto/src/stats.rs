@@ -16,7 +16,7 @@ pub struct Stats {
     pub exchanges: u64,
     /// Retransmissions.
     pub retransmissions: u64,
-    /// Exchanges given up because all retransmissions were unanswered.
+    /// Exchanges given up after all retransmissions.
     pub timeouts: u64,
     /// Requests passed to the application.
     pub requests_received: u64,
@@ -50,7 +50,8 @@ pub struct Stats {
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
-    /// Responses dropped without a Reset, whose sender had used its 16 Resets, plus one per second.
+    /// Responses dropped without a Reset, because their sender had used its 16 Resets, plus one per
+    /// second.
     pub resets_limited: u64,
     /// Messages dropped because they exceeded
     /// [`Limits::message_bytes`](crate::Limits::message_bytes): a bug of this crate. The exchange
@@ -129,8 +130,8 @@ pub struct Occupancy {
     /// Received requests that await a response.
     pub incoming: usize,
     /// Requests and responses held until their source has [proved its
-    /// address](crate::SourceValidation): at most 16 per source and 1 MiB, counted with 256 bytes
-    /// each in addition.
+    /// address](crate::SourceValidation): at most 16 per source and 1 MiB, counting 256 more bytes
+    /// each.
     pub awaiting_validation: usize,
     /// Separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
     pub responses: usize,

@@ -5,26 +5,33 @@ use super::ConfigError;
 /// Limits of all tables and queues; operations beyond them are refused with an error.
 ///
 /// No source can exclude others from a table that peers fill. Sources are counted in
-/// [groups](crate::Endpoint::set_source_groups). A group may hold at most as much as is free: a
+/// [groups](crate::Endpoint::set_source_groups). A group may hold at most as much as is free, so a
 /// single greedy group gets half.
 ///
-/// | limit | filled by | when a share or the whole is used up |
-/// |---|---|---|
-/// | `peers` | peers with shares, and own requests | evicts the peer that has been idle longest, for at least 255 s, or one that has not proven its address; otherwise as for `incoming` |
-/// | `queue_per_peer`, `queue`, `exchanges`, `subscriptions` | the application | an error; answers to peers have their own limits |
-/// | `incoming` | peers, shares | 5.03 with Max-Age; a Non-confirmable request is dropped |
-/// | `group_requests` | peers, shares | the request is ignored; groups of sources take turns with their responses |
-/// | `group_responses` | members of a group, a share for each | the response is dropped |
-/// | `observers` | peers, shares | evicts an observer that has not [proven its presence](crate::ObserverChecks); otherwise the request is answered without an observation |
-/// | `observers_per_host`, `observers_per_peer`, `topics`, `state_bytes` | peers, shares | the request is answered without an observation |
-/// | `deduplication_bytes` | peers, shares for non-idempotent requests | 5.03; for idempotent requests the oldest is evicted, and a duplicate of it is processed again |
-/// | `transfers`, `assembly_bytes` | peers, shares | evicts finished and stale bodies of the same group or larger ones; otherwise 5.03 |
-/// | `transfers_per_peer` | one peer | evicts its stale bodies and its oldest download; otherwise 5.03 |
-/// | `paths` | peers | evicts the least recently used path |
-/// | `outputs` | the application, by not polling | no input is accepted |
+/// Each limit with its users, and the effect of a used share or a full table:
 ///
-/// Message IDs toward a peer are not among these limits, but can also run out: see
-/// [`Stats::overloaded`](crate::Stats::overloaded).
+/// - `peers`: peers with shares, and own requests. Evicts the peer idle longest, for at least 255
+///   s, or one that has not proven its address; otherwise as for `incoming`.
+/// - `queue_per_peer`, `queue`, `exchanges`, `subscriptions`: the application. An error; answers to
+///   peers have their own limits.
+/// - `incoming`: peers, shares. 5.03 with Max-Age; a Non-confirmable request is dropped.
+/// - `group_requests`: peers, shares. The request is ignored; groups of sources take turns with
+///   their responses.
+/// - `group_responses`: members of a group, a share for each. The response is dropped.
+/// - `observers`: peers, shares. Evicts an observer that has not [proven its
+///   presence](crate::ObserverChecks); otherwise the request is answered without an observation.
+/// - `observers_per_host`, `observers_per_peer`, `topics`, `state_bytes`: peers, shares. The
+///   request is answered without an observation.
+/// - `deduplication_bytes`: peers, shares for non-idempotent requests. 5.03; for idempotent
+///   requests the oldest is evicted, and a duplicate of it is processed again.
+/// - `transfers`, `assembly_bytes`: peers, shares. Evicts finished and stale bodies of the same
+///   group or larger ones; otherwise 5.03.
+/// - `transfers_per_peer`: one peer. Evicts its stale bodies and its oldest download; otherwise
+///   5.03.
+/// - `paths`: peers. Evicts the least recently used path.
+/// - `outputs`: the application, by not polling. No input is accepted.
+///
+/// Message IDs toward a peer can also run out: see [`Stats::overloaded`](crate::Stats::overloaded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Peers with congestion state or message IDs: destinations of this endpoint, and senders of
@@ -32,64 +39,64 @@ pub struct Limits {
     /// neither answered a message nor been [validated](crate::EndpointConfig::source_validation) is
     /// evicted for others at any time.
     pub peers: usize,
-    /// Messages that wait for admission to one peer; further requests and pings are refused.
-    /// Messages that are never refused may wait in addition, as for `queue`.
+    /// Requests and pings that wait for admission to one peer; further ones are refused. Messages
+    /// that are never refused may wait in addition, as for `queue`.
     pub queue_per_peer: usize,
     /// Requests and pings that wait for admission, over all peers; further ones are refused. Never
-    /// refused: the next block or burst of a request in progress, or its repetition with Block1 and
-    /// Block2 or another token, which keep their places in `exchanges`; separate responses within
-    /// `incoming`, and notifications within `observers`.
+    /// refused are the next block or burst of a request in progress, and its repetition with Block1
+    /// and Block2 or another token, which keep their places in `exchanges`; separate responses
+    /// within `incoming`, and notifications within `observers`.
     pub queue: usize,
     /// Live requests and pings, including queued ones.
     pub exchanges: usize,
-    /// Received requests that await a response, and separate responses not acknowledged yet. An
-    /// admitted request is always answered; beyond the limit, requests get 5.03 with Max-Age.
+    /// Received requests without a response, and unacknowledged separate responses. An admitted
+    /// request is always answered; beyond the limit, requests get 5.03 with Max-Age.
     pub incoming: usize,
     /// Received group requests that await their response, and responses that wait for their time;
     /// further requests are ignored.
     ///
     /// Each response takes its own leisure, 5 s by default, and groups of sources take turns: a
     /// response leaves within two leisures, plus one for each other group with waiting responses.
-    /// The default of 16 thus limits the delay to 85 s.
+    /// The default of 16 limits the delay to 85 s.
     pub group_requests: usize,
     /// Delivered responses to one group request of this endpoint. A sender has at most as many as
     /// are left.
     pub group_responses: usize,
-    /// Observers, over all topics (RFC 7641 §4.1). Beyond the limit, observers that have not
-    /// [proven their presence](crate::ObserverChecks) are evicted; otherwise a registration is
-    /// answered like a plain GET.
+    /// Observers, over all topics (RFC 7641 §4.1). Beyond the limit, observers without a [proof of
+    /// presence](crate::ObserverChecks) are evicted; otherwise a registration is answered like a
+    /// plain GET.
     pub observers: usize,
-    /// Observers of one [host](crate::Endpoint::set_source_hosts), over all its ports and all
-    /// topics. The default, an eighth of `observers`, suffices for a site behind one address.
+    /// Observers of one [host](crate::Endpoint::set_source_hosts), over all ports and topics. The
+    /// default, an eighth of `observers`, suffices for a site behind one address.
     pub observers_per_host: usize,
-    /// Observers of one peer. An otherwise unmatched Reset is compared with each of them.
+    /// Observers of one peer. An unmatched Reset is compared with each of them.
     pub observers_per_peer: usize,
-    /// Observed [topics](crate::Endpoint::observe), whose states the application creates after a
+    /// Observed [topics](crate::Endpoint::observe). The application creates their states after a
     /// change. Beyond the limit, a registration for another topic is answered like a plain GET. A
     /// group of sources opens at most as many as are free, by default at most 8192; a server
-    /// creates as many states within seconds.
+    /// creates that number of states within seconds.
     pub topics: usize,
-    /// Bytes of the states stored for observers, one per topic: the newest notification, or the
-    /// size of the first response. Beyond the limit, a registration is answered like a plain GET,
-    /// and a larger state is [refused](crate::NotifyError::StatesFull). A topic is charged to one
-    /// of the groups that observe it.
+    /// Bytes of states stored for observers, one per topic: the newest notification, or the size of
+    /// the first response. Beyond the limit, a registration is answered like a plain GET, and a
+    /// larger state is [refused](crate::NotifyError::StatesFull). A topic is charged to one group
+    /// that observes it.
     pub state_bytes: usize,
-    /// Subscriptions of this endpoint, including registrations in progress.
+    /// Subscriptions of this endpoint, also during registration.
     pub subscriptions: usize,
     /// Bytes of the deduplication table, including stored replies. A Confirmable request that
     /// awaits its response takes `message_bytes`; an entry takes 68 bytes, including a reply of up
     /// to 14 bytes. 0: no request is remembered, and non-idempotent requests are refused.
     ///
     /// An entry stays for EXCHANGE_LIFETIME, 247 s: the default of 64 MiB sustains about 4000 POSTs
-    /// per second with short replies, and 1900 with replies of 60 bytes; beyond, they get 5.03.
-    /// Forged POSTs from n prefixes take at most n / (n + 1) of these rates. Idempotent requests
-    /// are always accepted: the oldest are evicted, and they use at most three quarters of the
-    /// table for entries.
+    /// per second with short replies, and 1900 with replies of 60 bytes; others get 5.03. Forged
+    /// POSTs from n prefixes take at most n / (n + 1) of these rates. Idempotent requests are
+    /// always accepted: the oldest are evicted, and they use at most three quarters of the table
+    /// for entries.
     pub deduplication_bytes: usize,
     /// Maximum message size in bytes, at least 64 (RFC 7252 §4.6: 1152 for an unknown path MTU).
     pub message_bytes: usize,
-    /// Maximum size in bytes of a body in blocks (RFC 7959), at most 2^30. Does not apply to
-    /// [streamed](crate::Request::streamed) bodies.
+    /// Maximum size in bytes of a body in blocks (RFC 7959), at most 2^30.
+    /// [Streamed](crate::Request::streamed) bodies are exempt.
     pub body_bytes: usize,
     /// Concurrent uploads of one peer, and as many downloads and streamed bodies. For another one,
     /// an upload is evicted after 4.5 times ACK_TIMEOUT (9 s) without use, the oldest download at
@@ -97,15 +104,16 @@ pub struct Limits {
     pub transfers_per_peer: usize,
     /// The same over all peers.
     ///
-    /// Evicted are responses after their last block, and, for the same group of sources or one that
-    /// holds less, bodies that were idle for 4.5 times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT
-    /// (4 s) if only the first block of a response was requested. Others are in use and can finish.
-    /// Otherwise an upload's first block gets 5.03 with Max-Age, as does a safe request whose last
-    /// response was large, before the application receives it; if the size was unknown, 5.03
-    /// replaces the response. Streamed bodies stay for EXCHANGE_LIFETIME.
+    /// Evicted are responses after their last block. For the same group of sources or one that
+    /// holds less, also bodies idle for 4.5 times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT (4 s)
+    /// if only the first block of a response was requested. Others are in use and can finish.
+    ///
+    /// Otherwise an upload's first block gets 5.03 with Max-Age, as does a safe request with a
+    /// large last response, before the application receives it; with an unknown size, 5.03 replaces
+    /// the response. Streamed bodies stay for EXCHANGE_LIFETIME.
     pub transfers: usize,
     /// Bytes, each, of all uploads of peers, of all downloads of peers, and of all block-wise
-    /// responses to this endpoint. Uploads and downloads follow the rules of `transfers`.
+    /// responses to this endpoint. The first two follow the rules of `transfers`.
     pub assembly_bytes: usize,
     /// Paths with [shared](crate::Endpoint::share_paths) state.
     pub paths: usize,

@@ -29,12 +29,11 @@ pub struct EndpointConfig {
     pub envelope: Envelope,
     /// Limits of memory.
     pub limits: Limits,
-    /// Maximum time that a request waits behind others; then it
-    /// [fails](crate::Failure::QueueExpired).
+    /// Maximum time of a request behind others before it [fails](crate::Failure::QueueExpired).
     pub queue_lifetime: Duration,
-    /// Maximum wait, from submission, of the request at the head of a queue while the controller,
-    /// PROBING_RATE or its [path](crate::Endpoint::share_paths) holds it back. `None`, the default:
-    /// the sum of `queue_lifetime` and EXCHANGE_LIFETIME (307 s).
+    /// Maximum wait, from submission, at the head of a queue while the controller, PROBING_RATE or
+    /// the [path](crate::Endpoint::share_paths) holds a request back. `None`, the default: the sum
+    /// of `queue_lifetime` and EXCHANGE_LIFETIME (307 s).
     pub longest_pause: Option<Duration>,
     /// Maximum wait for a separate response after the acknowledgement of the request. `None`, the
     /// default: EXCHANGE_LIFETIME (247 s).
@@ -43,10 +42,10 @@ pub struct EndpointConfig {
     /// must be well below the peers' ACK_TIMEOUT.
     pub separate_after: Duration,
     /// Length of the random tokens of requests in bytes, 0 to 8. Less than 4 is unsafe on the
-    /// Internet (RFC 7252 §5.3.1). 0 permits one request at a time to each peer, as in papers that
-    /// sent no tokens.
+    /// Internet (RFC 7252 §5.3.1). 0 permits one request at a time to each peer, as in papers
+    /// without tokens.
     ///
-    /// More than 8, up to `longest_token`, is for servers that support RFC 8974. If a Confirmable
+    /// More than 8, up to `longest_token`, requires servers that support RFC 8974. If a Confirmable
     /// request gets a Reset or 4.00 (§2.2.2), the endpoint repeats it with 8 bytes, and uses 8
     /// bytes for half an hour. Non-confirmable requests and group requests have 8 bytes while the
     /// support is unknown.
@@ -56,35 +55,35 @@ pub struct EndpointConfig {
     /// (RFC 7252 §3). Otherwise, a request with a longer token gets 4.00 if the token leaves room
     /// for an answer.
     ///
-    /// A long token counts several times in [`Limits::incoming`] and [`Limits::observers`]: 1, plus
-    /// one for each 128 bytes or part thereof.
+    /// A long token counts in [`Limits::incoming`] and [`Limits::observers`] as 1, plus one for
+    /// each 128 bytes or part thereof.
     pub longest_token: usize,
     /// Bytes per datagram in addition to its UDP payload, for byte-counting controllers and
     /// PROBING_RATE.
     pub datagram_overhead: u32,
     /// Maximum block size (RFC 7959 §2.2). With the default, 1024 bytes, only bodies that exceed a
     /// message are split. A smaller size applies to all bodies and is requested in advance (§2.4).
-    /// A peer and [`Limits::message_bytes`] may reduce it further.
+    /// A peer and [`Limits::message_bytes`] may reduce it.
     pub block_size: BlockSize,
     /// Transfer bodies with Q-Block1 and Q-Block2 (RFC 9177) if the peer supports them, and serve
-    /// requests with these options. Default: disabled.
+    /// such requests. Default: disabled.
     pub q_block: Option<QBlock>,
-    /// Maximum time for all blocks of a peer's body. A transfer unused for EXCHANGE_LIFETIME is
-    /// dropped earlier.
+    /// Maximum time for all blocks of a peer's body. Without use, a transfer is dropped after
+    /// EXCHANGE_LIFETIME.
     pub transfer_lifetime: Duration,
-    /// Critical options that the application handles, in addition to those that the endpoint
+    /// Critical options that the application handles, beside those that the endpoint
     /// [recognises](field@crate::codec::OptionSpec::recognised).
     pub known_options: Vec<OptionNumber>,
     /// Rate limit for the requests of one source (RFC 7252 §4.7). Default: none.
     pub response_limit: Option<ResponseLimit>,
-    /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3).
-    /// Without it, each datagram of a source is answered with at most three times its UDP payload.
+    /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3). Until
+    /// then, each datagram of a source is answered with at most three times its UDP payload.
     ///
     /// Default: [`SourceValidation::Ping`]. Does not apply to group requests (see [`Multicast`]),
     /// nor to datagrams that the transport has [validated](crate::Datagram::validated).
     pub source_validation: SourceValidation,
-    /// When an observer is checked by a Confirmable message, and whether the first notification to
-    /// a client with an unknown RTT is Confirmable. Default: `Some` of [`ObserverChecks::default`].
+    /// When a Confirmable message checks an observer, and whether the first notification to a
+    /// client with an unknown RTT is Confirmable. Default: `Some` of [`ObserverChecks::default`].
     /// With `None`, for simulations, only notifications check an observer: at least every fifth,
     /// and one more than 12 h after the last proof.
     pub observer_checks: Option<ObserverChecks>,
@@ -125,10 +124,10 @@ impl Default for EndpointConfig {
 }
 
 /// Rate limit for the requests of a source. Further requests are dropped as if lost, so that the
-/// client backs off. The right rate depends on the application, so there is no default.
+/// client backs off. The right rate depends on the application; there is no default.
 ///
 /// A source below its limit is never refused because of others. The table takes 64 KiB for the 4096
-/// most recent sources; with more, those closest to a full allowance get it back early.
+/// most recent sources; beyond, those closest to a full allowance regain it early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseLimit {
     /// Average requests per second; 0 counts as 1.
@@ -138,8 +137,8 @@ pub struct ResponseLimit {
 }
 
 impl EndpointConfig {
-    /// Checks all settings that do not depend on a controller. Returns warnings about legal but
-    /// unusual values. `controller_measures_rtt` as in [`TransmissionParameters::validate`].
+    /// Checks all settings except those that depend on a controller. Returns warnings about legal
+    /// but unusual values. `controller_measures_rtt` as in [`TransmissionParameters::validate`].
     ///
     /// # Errors
     /// The first invalid setting, with the allowed values.
@@ -178,8 +177,7 @@ impl EndpointConfig {
         Ok(self.transmission.validate(controller_measures_rtt)?)
     }
 
-    /// Returns the maximum token length of an accepted request, in bytes, which leaves room for an
-    /// answer.
+    /// Returns the maximum token length of an accepted request in bytes, with room for an answer.
     #[inline]
     pub(crate) fn longest_accepted_token(&self) -> usize {
         match self.longest_token {
@@ -196,7 +194,7 @@ impl EndpointConfig {
         }
     }
 
-    /// Returns the larger overhead: of this token, or of the longest new one.
+    /// Returns the larger overhead, of this token or the longest new one.
     pub(crate) fn longest_overhead(&self, token: &Token) -> Overhead {
         Overhead::of(token).max(Overhead::of_token_length(self.longest_own_token()))
     }
@@ -220,7 +218,7 @@ impl EndpointConfig {
         self.token_length.max(Token::MAX_LENGTH)
     }
 
-    /// Checks all settings, with the controller that arms the timers.
+    /// Checks all settings, also against the controller that arms the timers.
     ///
     /// # Errors
     /// As for [`validate`](Self::validate) and [`TransmissionParameters::validate_with`].
@@ -292,7 +290,7 @@ pub enum ConfigError {
         /// The maximum timeout.
         cap: Duration,
     },
-    /// Missing blocks would be requested before their sender can continue (RFC 9177 §7.2).
+    /// Missing blocks would be requested before the sender can continue (RFC 9177 §7.2).
     #[error("non_receive_timeout is {given:?}: it must be {least:?} at least, 1.5 times ack_timeout and a second")]
     NonReceiveTimeout {
         /// The given value.
@@ -316,16 +314,16 @@ const FINEST: Duration = Duration::from_millis(1);
 
 /// The safety envelope: bounds that hold even for a broken controller.
 ///
-/// Beyond these settings, retransmissions stay within MAX_TRANSMIT_SPAN, and an unresponsive peer
-/// gets Non-confirmable messages only at PROBING_RATE.
+/// In addition, retransmissions stay within MAX_TRANSMIT_SPAN, and an unresponsive peer gets
+/// Non-confirmable messages only at PROBING_RATE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Minimum initial timeout, even after a fast or forged acknowledgement. Default 100 ms.
     pub timeout_floor: Duration,
     /// Maximum timeout. Default 60 s.
     pub timeout_cap: Duration,
-    /// Within an exchange, no timeout is shorter than the previous one; `true` by default. FASOR's
-    /// own series has shorter ones on purpose.
+    /// No timeout of an exchange is shorter than the previous one; `true` by default. FASOR's own
+    /// series has shorter ones on purpose.
     pub monotonic_backoff: bool,
 }
 
@@ -340,7 +338,7 @@ impl Default for Envelope {
 }
 
 impl Envelope {
-    /// Creates an envelope without floor and order, for scenarios of papers that had no envelope.
+    /// Creates an envelope without floor and order, for papers that had none.
     #[must_use]
     pub fn open(timeout_cap: Duration) -> Self {
         Self { timeout_floor: Duration::ZERO, timeout_cap, monotonic_backoff: false }
@@ -351,8 +349,7 @@ impl Envelope {
         if cap < floor.max(FINEST) { Err(ConfigError::Envelope { floor, cap }) } else { Ok(()) }
     }
 
-    /// Returns the timeout to arm for a controller's `wanted`, after the timeout `previous` of this
-    /// exchange.
+    /// Returns the timeout to arm for `wanted`, after the timeout `previous` of this exchange.
     #[must_use]
     #[inline]
     pub fn hold(&self, wanted: Duration, previous: Option<Duration>) -> Duration {
@@ -384,8 +381,8 @@ impl Multicast {
         Self { leisure: Some(leisure) }
     }
 
-    /// Returns the shortest leisure with which a group of `members` responds at no more than this
-    /// rate: S · G / R of RFC 7252 §8.2; [`Duration::MAX`] for a rate of 0.
+    /// Returns the shortest leisure at which a group of `members` responds within this rate: S · G
+    /// / R of RFC 7252 §8.2; [`Duration::MAX`] for a rate of 0.
     ///
     /// ```
     /// use std::time::Duration;
@@ -406,10 +403,10 @@ impl Multicast {
     }
 }
 
-/// When an observer without notifications is sent a Confirmable message, to remove forged and
-/// departed ones (RFC 7641 §4.5): the newest state or, before the application's first notification,
-/// a ping (RFC 7252 §4.3). An observer that does not acknowledge within MAX_TRANSMIT_WAIT (93 s by
-/// default) is removed.
+/// Schedule of presence checks: Confirmable messages to observers without notifications, to remove
+/// forged and departed ones (RFC 7641 §4.5): the newest state or, before the application's first
+/// notification, a ping (RFC 7252 §4.3). An observer that does not acknowledge within
+/// MAX_TRANSMIT_WAIT (93 s by default) is removed.
 ///
 /// An observer has proven its presence when it has acknowledged a notification or its first
 /// response, when its peer has acknowledged any message or answered a request, or when it
@@ -422,7 +419,7 @@ pub struct ObserverChecks {
     /// that the first change checks most observers without an extra message.
     pub first: Duration,
     /// Time from the last proof to the next check, at most 24 h (RFC 7641 §4.5). Default: 12 h,
-    /// because a failing check is given up only later.
+    /// because a failing check takes time to give up.
     pub every: Duration,
 }
 
@@ -459,24 +456,24 @@ impl Default for ObserverChecks {
 /// Parameters of Q-Block1 and Q-Block2 (RFC 9177): bursts of Non-confirmable messages with one
 /// answer each, or Confirmable messages.
 ///
-/// Both ends must use the same `max_payloads`. The rate within a burst depends on the controller,
-/// and on the delivered part of previous bursts.
+/// Both ends must use the same `max_payloads`. The rate within a burst depends on the controller
+/// and the delivered part of previous bursts.
 ///
 /// NON_TIMEOUT, NON_MAX_RETRANSMIT and NON_PARTIAL_TIMEOUT are ACK_TIMEOUT, MAX_RETRANSMIT and
 /// EXCHANGE_LIFETIME of the [transmission parameters](super::TransmissionParameters) (RFC 9177
 /// §7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QBlock {
-    /// MAX_PAYLOADS: the maximum number of messages in a burst, 1 to 1024; 10 by default. A path
-    /// with a long RTT needs more, because each burst waits for its answer.
+    /// MAX_PAYLOADS: the maximum number of messages in a burst, 1 to 1024; 10 by default. A long
+    /// RTT needs more, because each burst waits for its answer.
     pub max_payloads: u16,
     /// NON_RECEIVE_TIMEOUT: the wait before missing blocks are requested; 4 s by default, at least
     /// 1.5 times ACK_TIMEOUT plus a second. After the end of a burst, it is the time of two more
     /// messages.
     pub non_receive_timeout: Duration,
-    /// Send payloads as Confirmable messages (RFC 9177 §7.1); `false` by default. One is
-    /// outstanding at a time for each body, and missing blocks are never requested: slower than
-    /// bursts, but no slower than block-wise transfer. Peers may send either kind.
+    /// Send payloads as Confirmable messages (RFC 9177 §7.1); `false` by default. A body has one
+    /// outstanding at a time, and missing blocks are never requested: slower than bursts, but no
+    /// slower than block-wise transfer. Peers may send either kind.
     pub confirmable: bool,
 }
 
@@ -486,7 +483,7 @@ impl Default for QBlock {
     }
 }
 
-/// The missing blocks of a burst must fit into one burst, and their transfer into the application's
+/// The missing blocks of a burst must fit into one burst, and be sent within the application's
 /// timeout.
 const MOST_PAYLOADS: u16 = 1024;
 
@@ -503,12 +500,12 @@ impl QBlock {
     }
 }
 
-/// The proof that a source receives at its address, required before it is sent more than three
-/// times its own bytes.
+/// The proof that a source receives at its address, before it is sent more than three times its own
+/// bytes.
 ///
-/// A small and prompt response needs no proof. Required are proofs for larger responses, for those
-/// after [`separate_after`](crate::EndpointConfig::separate_after), and before a request registers
-/// an observer, uses Q-Block or starts a body that the application streams. A source then counts as
+/// A small and prompt response needs no proof. Larger responses do, responses after
+/// [`separate_after`](crate::EndpointConfig::separate_after), and requests that register an
+/// observer, use Q-Block or start a body that the application streams. A source then counts as
 /// validated for 247 s, as does one that acknowledges a Confirmable response or notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SourceValidation {
@@ -524,7 +521,7 @@ pub enum SourceValidation {
     /// source's bytes permit it, so that the client fetches the others. Otherwise, or without room
     /// to hold the message, an Echo value is requested. A request with an Echo value needs no ping.
     ///
-    /// A host that runs CoAP at the forged address answers the ping, and can be sent responses
+    /// A host that runs CoAP at the forged address answers the ping, and can receive responses
     /// while it counts as validated. Only [`Echo`](Self::Echo) protects such hosts.
     #[default]
     Ping,
@@ -532,7 +529,7 @@ pub enum SourceValidation {
 
 // Targets without atomic pointers have a single endpoint.
 
-/// A configuration shared by all clones, for the endpoints of a simulation.
+/// A configuration shared by all clones, for simulations.
 ///
 /// ```
 /// use conche_proto::cc::AnyController;
@@ -565,7 +562,7 @@ pub(crate) struct Times {
     pub(crate) non_timeout: [Duration; 2],
     /// NON_RECEIVE_TIMEOUT: the wait before missing blocks are requested.
     pub(crate) non_receive_timeout: Duration,
-    /// Maximum wait at the head of a queue; see [`EndpointConfig::longest_pause`].
+    /// See [`EndpointConfig::longest_pause`].
     pub(crate) longest_pause: Duration,
 }
 
@@ -592,8 +589,8 @@ impl SharedConfig {
     }
 
     /// Returns the maximum timeout of transmission `attempt`, sent `elapsed` after the first, with
-    /// which all retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth of it stays free, because
-    /// timers expire late.
+    /// which all retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth stays free, because timers
+    /// expire late.
     pub(crate) fn room_for_retransmissions(&self, attempt: u8, elapsed: Duration) -> Duration {
         let span = self.times().max_transmit_span;
         let left = (span - span / 16).saturating_sub(elapsed);

@@ -14,8 +14,8 @@ use thiserror::Error;
 /// Parameters of retransmission and pacing; the defaults are those of RFC 7252 (§4.8, Table 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmissionParameters {
-    /// ACK_TIMEOUT: the base of all derived times. The controller arms the timers: its initial RTO
-    /// must equal this value ([`validate_with`](Self::validate_with)).
+    /// ACK_TIMEOUT: the base of all derived times. The controller's initial RTO must equal it
+    /// ([`validate_with`](Self::validate_with)), since the controller arms the timers.
     pub ack_timeout: Duration,
     /// ACK_RANDOM_FACTOR: the initial timeout is drawn between ACK_TIMEOUT and this multiple of it.
     pub ack_random_factor: RandomFactor,
@@ -23,9 +23,9 @@ pub struct TransmissionParameters {
     pub max_retransmit: u8,
     /// NSTART: maximum number of outstanding interactions with one peer.
     pub nstart: u16,
-    /// DEFAULT_LEISURE: the period over which responses to multicast requests are spread.
+    /// DEFAULT_LEISURE: the period that spreads responses to multicast requests.
     pub default_leisure: Duration,
-    /// PROBING_RATE: the average rate toward a peer that does not respond, in bytes per second.
+    /// PROBING_RATE: the average rate toward an unresponsive peer, in bytes per second.
     pub probing_rate: u32,
     /// MAX_LATENCY: maximum time of a datagram in the network (§4.8.2).
     pub max_latency: Duration,
@@ -58,14 +58,14 @@ impl TransmissionParameters {
         self.processing_delay.unwrap_or(self.ack_timeout)
     }
 
-    /// Returns MAX_TRANSMIT_SPAN: from the first transmission of a Confirmable message to its last;
+    /// Returns MAX_TRANSMIT_SPAN, from the first to the last transmission of a Confirmable message;
     /// 45 s by default.
     #[must_use]
     pub fn max_transmit_span(&self) -> Duration {
         self.timeouts(self.max_retransmit.into())
     }
 
-    /// Returns MAX_TRANSMIT_WAIT: from the first transmission of a Confirmable message until its
+    /// Returns MAX_TRANSMIT_WAIT, from the first transmission of a Confirmable message until its
     /// sender gives up; 93 s by default.
     #[must_use]
     pub fn max_transmit_wait(&self) -> Duration {
@@ -78,19 +78,19 @@ impl TransmissionParameters {
         self.max_latency.saturating_mul(2).saturating_add(self.processing_delay())
     }
 
-    /// Returns EXCHANGE_LIFETIME: from the first transmission of a Confirmable message until no
+    /// Returns EXCHANGE_LIFETIME, from the first transmission of a Confirmable message until no
     /// acknowledgement is expected, so that its message ID can be reused; 247 s by default.
     ///
     /// The RFC's MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY is the time until which an
     /// acknowledgement of the last retransmission can arrive. This simplification holds if the last
-    /// waiting period is shorter than MAX_LATENCY; if it is longer, the sender still waits at that
-    /// time, until MAX_TRANSMIT_WAIT. The later of both is exact in either case.
+    /// waiting period is shorter than MAX_LATENCY; if longer, the sender still waits then, until
+    /// MAX_TRANSMIT_WAIT. The later of both is exact in either case.
     #[must_use]
     pub fn exchange_lifetime(&self) -> Duration {
         self.max_transmit_span().saturating_add(self.max_rtt()).max(self.max_transmit_wait())
     }
 
-    /// Returns NON_LIFETIME: from the first transmission of a Non-confirmable message until no
+    /// Returns NON_LIFETIME, from the first transmission of a Non-confirmable message until no
     /// duplicate can arrive; 145 s by default.
     #[must_use]
     pub fn non_lifetime(&self) -> Duration {
@@ -100,7 +100,7 @@ impl TransmissionParameters {
     /// Returns the maximum sum of the first `count` timeouts of an exchange: ACK_TIMEOUT * (2 **
     /// count - 1) * ACK_RANDOM_FACTOR.
     fn timeouts(&self, count: u32) -> Duration {
-        // A value that overflows 128 bits would not fit into a Duration after the division either.
+        // A value that overflows 128 bits would not fit a Duration after the division.
         let nanos = 1_u128
             .checked_shl(count)
             .map(|power| power - 1)
@@ -134,8 +134,8 @@ impl TransmissionParameters {
         Ok(warnings.into_iter().filter_map(|(applies, warning)| applies.then_some(warning)).collect())
     }
 
-    /// Checks the parameters together with the controller that arms the timers: its measurements
-    /// determine which values are safe, and its initial RTO must equal a changed `ack_timeout`.
+    /// Checks the parameters with the controller that arms the timers: its measurements determine
+    /// which values are safe, and its initial RTO must equal a changed `ack_timeout`.
     ///
     /// # Errors
     /// As for [`validate`](Self::validate), and if `ack_timeout` was changed here but not in the
@@ -249,8 +249,8 @@ pub enum ParameterError {
 pub enum ParameterWarning {
     /// The parameters differ from the defaults (RFC 7252 §4.8.1).
     NotDefault,
-    /// Peers that keep message IDs for the default times would take late duplicates for new
-    /// messages (§4.8.1); the new EXCHANGE_LIFETIME.
+    /// Peers with default lifetimes of message IDs would take late duplicates for new messages
+    /// (§4.8.1); the new EXCHANGE_LIFETIME.
     EnlargedLifetimes(Duration),
     /// ACK_TIMEOUT is between 1 s and the default, without a controller that measures RTTs.
     ShortAckTimeout(Duration),

@@ -34,8 +34,7 @@ fn derived_times_are_those_of_table_3() {
     assert_eq!(RFC.non_lifetime(), seconds(145));
 }
 
-/// The derived times of §4.8.2 in milliseconds, summed timeout by timeout instead of by the closed
-/// formula.
+/// The derived times of §4.8.2 in milliseconds, summed timeout by timeout.
 struct Expected {
     span: u64,
     wait: u64,
