@@ -72,8 +72,7 @@ impl BlockSize {
 pub struct Block {
     /// NUM: the block number, from 0 to [`MAX_NUM`](Self::MAX_NUM).
     pub num: u32,
-    /// M: more blocks follow. Has another meaning or none in a message without a block's payload
-    /// (§2.3).
+    /// M: more blocks follow. Without a block's payload, it has another meaning or none (§2.3).
     pub more: bool,
     /// SZX: the size of the blocks.
     pub size: BlockSize,
@@ -83,8 +82,8 @@ impl Block {
     /// The largest block number: 20 bits.
     pub const MAX_NUM: u32 = 0xf_ffff;
 
-    /// Returns the block that starts at byte `offset` of the body; `None` if no block starts there
-    /// or its number is too large.
+    /// Returns the block at byte `offset` of the body; `None` if no block starts there or its
+    /// number is too large.
     #[must_use]
     pub fn at(offset: usize, more: bool, size: BlockSize) -> Option<Self> {
         let num = u32::try_from(offset / size.bytes()).ok().filter(|&num| num <= Self::MAX_NUM)?;
@@ -138,8 +137,8 @@ impl Content<'_> {
     }
 }
 
-/// Encodes the payload of a 4.08 response, a CBOR sequence of block numbers (RFC 9177 §5), as far
-/// as it fits into `room` bytes.
+/// Encodes the payload of a 4.08 response, a CBOR sequence of block numbers (RFC 9177 §5), up to
+/// `room` bytes.
 pub(crate) fn encode_missing_blocks(numbers: &[u32], room: usize) -> Vec<u8> {
     let mut sequence = Vec::new();
     for &number in numbers {
@@ -154,8 +153,8 @@ pub(crate) fn encode_missing_blocks(numbers: &[u32], room: usize) -> Vec<u8> {
     sequence
 }
 
-/// Decodes at most `most` block numbers; the peer requests others again. Returns `None` for a list
-/// that is malformed or does not ascend: the message is dropped (RFC 9177 §5).
+/// Decodes at most `most` block numbers; the peer repeats the others. `None` for a list that is
+/// malformed or does not ascend: the message is dropped (RFC 9177 §5).
 pub(crate) fn decode_missing_blocks(payload: &[u8], most: usize) -> Option<Vec<u32>> {
     let mut decoder = minicbor::Decoder::new(payload);
     let mut numbers: Vec<u32> = Vec::new();

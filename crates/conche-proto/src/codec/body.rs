@@ -1,4 +1,4 @@
-//! [`Body`]: the encoded options and payload of an outgoing message.
+//! [`Body`]: encoded options and payload of an outgoing message.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,8 +15,7 @@ use super::{
     RawOption, Token, UintBytes, encode_uint,
 };
 
-/// The encoded options and payload of a message. The endpoint adds header and token to each
-/// transmission. Clones share the bytes.
+/// The encoded options and payload of a message, without header and token. Clones share the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Body {
     bytes: Bytes,
@@ -77,7 +76,7 @@ impl Body {
         self.options().find(|option| option.number == number).map(|option| option.value)
     }
 
-    /// Returns a builder with the same options, which shares the payload.
+    /// Returns a builder with these options, which shares the payload.
     #[must_use]
     pub fn to_builder(&self) -> BodyBuilder {
         BodyBuilder::new().options(self.options()).payload(self.payload())
@@ -400,8 +399,7 @@ fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawO
 
 /// A message assembled from consecutive parts of its payload.
 ///
-/// Header and token are known only with the last part. The buffer reserves room for the longest of
-/// them, so that nothing is moved.
+/// The buffer reserves room for the longest header and token, which come with the last part.
 #[derive(Debug)]
 pub(crate) struct Joined {
     code: Code,
@@ -412,7 +410,6 @@ pub(crate) struct Joined {
 const FRONT: usize = HEADER_LENGTH + Token::MAX_LENGTH;
 
 impl Joined {
-    /// Starts with the options of `content` selected by `kept`, and an empty payload.
     pub(crate) fn new(content: &Content<'_>, kept: impl Fn(OptionNumber) -> bool) -> Self {
         let options: SmallVec<[RawOption<'_>; 16]> = content.options().filter(|option| kept(option.number)).collect();
         let mut bytes = Vec::with_capacity(FRONT + encoded_length(&options) + 1 + content.payload().len());
@@ -435,8 +432,8 @@ impl Joined {
         self.bytes.capacity()
     }
 
-    /// Returns the capacity for `more` further payload bytes. It grows by half each time, up to a
-    /// payload of `most` bytes, so that parts are copied twice on average.
+    /// Returns the capacity for `more` further payload bytes. It grows by half, up to a payload of
+    /// `most` bytes, so that parts are copied twice on average.
     pub(crate) fn capacity_with(&self, more: usize, most: usize) -> usize {
         let needed = self.bytes.len().saturating_add(more);
         if needed <= self.bytes.capacity() {

@@ -14,7 +14,7 @@ impl Code {
         Self((class & 0b111) << 5 | (detail & 0b1_1111))
     }
 
-    /// Returns the class: 0 for requests, 2 for success, 4 for client errors, 5 for server errors.
+    /// Returns the class: 0 request, 2 success, 4 client error, 5 server error.
     #[must_use]
     pub const fn class(self) -> u8 {
         self.0 >> 5
@@ -38,14 +38,14 @@ impl Code {
         self.class() == 0 && self.detail() > 0
     }
 
-    /// Returns `true` for a response of class 2, 4 or 5 (RFC 7252 §5.9). Class 3 has no defined
-    /// meaning: such a code is neither request nor response.
+    /// Returns `true` for a response of class 2, 4 or 5 (RFC 7252 §5.9). Class 3 is undefined:
+    /// neither request nor response.
     #[must_use]
     pub const fn is_response(self) -> bool {
         matches!(self.class(), 2 | 4 | 5)
     }
 
-    /// Returns `true` for a reserved class, whose messages are rejected (RFC 7252 §4.2, §4.3).
+    /// Returns `true` for a reserved class; its messages are rejected (RFC 7252 §4.2, §4.3).
     #[must_use]
     pub const fn is_reserved(self) -> bool {
         matches!(self.class(), 1 | 6 | 7)

@@ -1,5 +1,5 @@
 //! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3, RFC
-//! 8323 §3.2). Decoding checks them once, so that later accesses cannot fail.
+//! 8323 §3.2). Decoding checks them once; later accesses cannot fail.
 
 use core::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) struct Layout {
     options_end: usize,
 }
 
-/// A set of option numbers: a bit for each number below 31, the last bit for all others.
+/// A set of option numbers: a bit for each below 31, and one for all others.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Present(u32);
 
@@ -61,9 +61,8 @@ impl<'a> Content<'a> {
     ///
     /// # Errors
     ///
-    /// The first violation of RFC 7252 §3, including a token longer than eight bytes. Only
-    /// [`Message::decode`](super::Message::decode) forbids content in an Empty message: that rule
-    /// belongs to CoAP over UDP.
+    /// The first violation of RFC 7252 §3, including a token longer than eight bytes. Content in an
+    /// Empty message is only an error over UDP, for [`Message::decode`](super::Message::decode).
     #[inline]
     pub fn decode(code: Code, tkl: u8, bytes: &'a [u8]) -> Result<Self, DecodeErrorKind> {
         Self::read(code, tkl, bytes, Token::MAX_LENGTH)
@@ -83,7 +82,7 @@ impl<'a> Content<'a> {
     pub(super) fn read(code: Code, tkl: u8, bytes: &'a [u8], longest_token: usize) -> Result<Self, DecodeErrorKind> {
         let (length, rest) = split_length(tkl, bytes, longest_token)?;
         let behind = rest.get(length as usize..).ok_or(DecodeErrorKind::TokenTruncated)?;
-        // The extended token length has at most two bytes.
+        // At most two bytes.
         let token_start = u8::try_from(bytes.len() - rest.len()).unwrap_or_default();
         let (options_end, present) = options_end(bytes.len(), behind)?;
         let layout = Layout { code, token_start, token_end: u32::from(token_start) + length, present, options_end };
@@ -143,16 +142,15 @@ impl<'a> Content<'a> {
     }
 
     /// Returns an option as a number; `None` if absent or longer than 32 bits. As for all
-    /// [`values`](Self::values), an elective option of a length that its definition does not allow
-    /// counts as absent.
+    /// [`values`](Self::values), an elective option with an undefined length counts as absent.
     #[must_use]
     #[inline]
     pub fn uint(&self, number: OptionNumber) -> Option<u32> {
         self.option(number).and_then(decode_uint)
     }
 
-    /// Returns the values of an option except unrecognised ones: of a length out of range (RFC 7252
-    /// §5.4.3), supernumerary (§5.4.5), or not defined for this message (§5.4).
+    /// Returns the recognised values of an option. Excluded are those of a length out of range (RFC
+    /// 7252 §5.4.3), supernumerary (§5.4.5), or not defined for this message (§5.4).
     #[must_use]
     #[inline]
     pub fn values(&self, number: OptionNumber) -> Values<'a> {
@@ -162,7 +160,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Returns Max-Age, or 60 s without one (RFC 7252 §5.10.5).
+    /// Returns Max-Age; 60 s if absent (RFC 7252 §5.10.5).
     #[must_use]
     pub fn max_age(&self) -> Duration {
         Duration::from_secs(self.uint(OptionNumber::MAX_AGE).unwrap_or(DEFAULT_MAX_AGE).into())
@@ -177,8 +175,8 @@ impl<'a> Content<'a> {
 
 const DEFAULT_MAX_AGE: u32 = 60;
 
-/// Checks the options and payload that end a content of `length` bytes. Returns the offset of the
-/// options' end, and the options present.
+/// Checks the options and payload at the end of a content of `length` bytes. Returns the end of the
+/// options, and the options present.
 #[inline]
 fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, Present), DecodeErrorKind> {
     let (mut number, mut present) = (0_u32, Present::default());
@@ -284,8 +282,8 @@ impl<'a> Iterator for Values<'a> {
 impl core::iter::FusedIterator for Values<'_> {}
 
 impl<'a> Content<'a> {
-    /// Returns the first unrecognised critical option, for which the message is rejected or
-    /// answered with 4.02 (RFC 7252 §5.4.1). An option is unrecognised if
+    /// Returns the first unrecognised critical option, which causes a rejection or 4.02 (RFC 7252
+    /// §5.4.1). An option is unrecognised if
     ///
     /// - it is neither [recognised](field@super::OptionSpec::recognised) by the endpoint nor
     ///   `also_known`,
@@ -298,7 +296,7 @@ impl<'a> Content<'a> {
     }
 
     /// As [`unacceptable_option`](Self::unacceptable_option); calls `pass` for each option up to
-    /// the one in error.
+    /// the invalid one.
     #[inline]
     pub(crate) fn pass_acceptable(
         &self,

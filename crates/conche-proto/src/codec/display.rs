@@ -7,8 +7,8 @@ use super::{Block, Code, Content, Message, OptionFormat, OptionNumber, RawOption
 
 const PRINTED: usize = 64;
 
-/// Text from a peer, safe for logs and terminals: control characters and characters that reorder
-/// text are escaped as in Rust.
+/// Text from a peer, safe for logs and terminals: escapes control characters and characters that
+/// reorder text, as Rust does.
 ///
 /// ```
 /// use conche_proto::codec::Escaped;
@@ -27,7 +27,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Prints bytes as hexadecimal digits, two per byte.
+/// Prints bytes in hexadecimal.
 ///
 /// ```
 /// use conche_proto::codec::Hexadecimal;
@@ -81,7 +81,7 @@ impl fmt::Debug for Content<'_> {
     }
 }
 
-/// Prints `Uri-Path=test`; hexadecimal if the value does not conform to the option's format.
+/// Prints `Uri-Path=test`; in hexadecimal if the value has not the option's format.
 impl fmt::Display for RawOption<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;

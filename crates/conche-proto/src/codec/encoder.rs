@@ -47,9 +47,8 @@ impl<'b> Encoder<'b> {
         Ok(Self { stage, ..Self::framed(buffer, &framing, token)? })
     }
 
-    /// Writes the framing of another transport, then the token. `framing` must announce the code
-    /// and the [token length](Token::tkl). The length of options and payload is that of the
-    /// [`Body`].
+    /// Writes the framing of another transport, then the token. `framing` must contain the code and
+    /// the [token length](Token::tkl). The length of options and payload is that of the [`Body`].
     ///
     /// # Errors
     ///
@@ -172,8 +171,8 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Writes the first `length` bytes of `padded`. If there is room, one instruction stores all of
-    /// them instead of a loop; the next write overwrites the excess.
+    /// Writes the first `length` bytes of `padded`. If there is room, one instruction stores all
+    /// instead of a loop; the next write overwrites the excess.
     #[inline]
     fn write_padded<const N: usize>(&mut self, padded: [u8; N], length: u8) -> Result<(), EncodeError> {
         match self.buffer.get_mut(self.length..).and_then(|free| free.first_chunk_mut::<N>()) {
@@ -211,7 +210,6 @@ fn length_extension(token: &Token) -> SmallVec<[u8; 8]> {
     })
 }
 
-/// Encodes a message into a new buffer, which is not zeroed first.
 #[inline]
 pub(crate) fn encode_to_vec(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
     if code.is_empty() {
@@ -276,8 +274,8 @@ pub(crate) const OBSERVE_BYTES: usize = 1 + 3;
 
 pub(crate) const MARKER_BYTES: usize = 1;
 
-/// The size of a message beyond its [`Body`]: header, token, and options that are added later.
-/// Every size check uses this type, so that the checked size equals the sent size.
+/// The size of a message beyond its [`Body`]: header, token, and later options. Every size check
+/// uses this type, so that checked and sent size are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Overhead(usize);
 
@@ -291,7 +289,7 @@ impl Overhead {
         Self(HEADER_LENGTH + Token::encoded_len_of(length))
     }
 
-    /// Returns the overhead of a response to this message: header and its token.
+    /// Returns the overhead of a response to this message: header and token.
     #[inline]
     pub(crate) fn of_response_to(message: &Message<'_>) -> Self {
         Self(HEADER_LENGTH + message.encoded_token_len())

@@ -10,7 +10,7 @@
 //! assert!(found.next().is_none());
 //! ```
 //!
-//! For interoperability, and unlike the RFC, reading skips white space around `,` and `;`.
+//! Unlike the RFC, reading skips white space around `,` and `;`, for interoperability.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -19,8 +19,8 @@ use core::iter::FusedIterator;
 
 use thiserror::Error;
 
-/// Iterator over the links of a text. It ends after the first error, because the next link's
-/// position is unknown.
+/// Iterator over the links of a text. It ends after the first error, since the next link's position
+/// is unknown.
 #[derive(Clone, Debug)]
 pub struct Links<'a> {
     cursor: Cursor<'a>,
@@ -115,14 +115,13 @@ impl<'a> Link<'a> {
         self.attributes.clone()
     }
 
-    /// Returns the first attribute of this name, in any case; further ones are ignored (RFC 8288
-    /// §3).
+    /// Returns the first attribute of this name, in any case; ignores further ones (RFC 8288 §3).
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<Attribute<'a>> {
         self.attributes().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the value of an attribute; empty for one without a value, such as `obs`.
+    /// Returns an attribute's value; empty for one without a value, such as `obs`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<Value<'a>> {
         self.attribute(name).map(|attribute| attribute.value)
@@ -273,8 +272,7 @@ impl<'a> Cursor<'a> {
                 return Err(self.expected("'\"' behind the value of an attribute"));
             }
             escaped = true;
-            // A backslash changes only these two; of any other character, the rest is skipped
-            // later.
+            // A backslash changes only these two; the rest of other text is skipped later.
             if !self.take(b'"') {
                 self.take(b'\\');
             }
@@ -379,7 +377,7 @@ pub struct LinkWriter<W> {
 }
 
 impl<W: fmt::Write> LinkWriter<W> {
-    /// Creates a writer that appends to `out`, which has no links yet.
+    /// Creates a writer that appends to `out`, without previous links.
     pub const fn new(out: W) -> Self {
         Self { out, separated: false }
     }

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::content::Layout;
 use super::{Body, Code, Content, Encoder, OptionNumber, Token, Values};
 
-/// A well-formed message in a borrowed datagram. Dereferences to its [`Content`].
+/// A well-formed message in a borrowed datagram. Dereferences to [`Content`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     datagram: &'a [u8],
@@ -113,7 +113,7 @@ impl<'a> Deref for Message<'a> {
 
 #[inline]
 fn content(code: Code, tkl: u8, behind_header: &[u8], longest_token: usize) -> Result<Content<'_>, DecodeErrorKind> {
-    // A reserved token length has precedence over the check for an Empty message.
+    // A reserved token length precedes the check for an Empty message.
     let reserved = if longest_token > Token::MAX_LENGTH { 15 } else { Token::MAX_LENGTH + 1 };
     if code.is_empty() && usize::from(tkl) < reserved && (tkl > 0 || !behind_header.is_empty()) {
         return Err(DecodeErrorKind::EmptyWithContent);
@@ -128,9 +128,8 @@ fn content(code: Code, tkl: u8, behind_header: &[u8], longest_token: usize) -> R
 pub struct DecodeError {
     /// The violation.
     pub kind: DecodeErrorKind,
-    /// The first four bytes, if present and of version 1. A malformed Confirmable message is
-    /// rejected with a Reset that echoes its message ID (RFC 7252 §4.2); a datagram without this
-    /// header is ignored (§3).
+    /// The first four bytes, if present and of version 1. A malformed Confirmable message gets a
+    /// Reset with its message ID (RFC 7252 §4.2); a datagram without this header is ignored (§3).
     pub header: Option<Header>,
 }
 
@@ -226,7 +225,7 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// Type, code and message ID, which are needed even if the rest is malformed.
+/// Type, code and message ID, needed even if the rest is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// The type (T).
@@ -247,7 +246,6 @@ impl Header {
         Self { ty: Type::from_bits(first >> 4), code: Code(code), id: MessageId(u16::from_be_bytes([id_high, id_low])) }
     }
 
-    /// Decodes the header whether or not the rest is well-formed.
     pub(crate) fn of(datagram: &[u8]) -> Option<Self> {
         datagram.first_chunk().map(|bytes| Self::from_bytes(*bytes))
     }
@@ -293,7 +291,7 @@ impl OwnedMessage {
         Ok(Self { datagram, ty, id, layout })
     }
 
-    /// Encodes a message as if it was received; `None` for an Empty message with content.
+    /// Encodes a message as if received; `None` for an Empty message with content.
     #[must_use]
     pub fn encode(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Option<Self> {
         let mut datagram = vec![0; HEADER_LENGTH + token.encoded_len() + body.len()];
@@ -313,7 +311,7 @@ impl OwnedMessage {
         Self { datagram, ty: message.ty(), id: message.id(), layout: message.layout() }
     }
 
-    /// Returns the borrowed message, which has all methods.
+    /// Returns the borrowed message, with all methods.
     #[must_use]
     pub fn view(&self) -> Message<'_> {
         Message::decoded(&self.datagram, self.ty, self.id, self.content())
@@ -405,9 +403,8 @@ impl fmt::Debug for OwnedMessage {
     }
 }
 
-/// Memory for [`OwnedMessage::pooled`]: chunks of [`CHUNK`](Self::CHUNK) bytes, which are reused as
-/// soon as all their messages are dropped. An endpoint whose messages are handled soon does not
-/// allocate.
+/// Memory for [`OwnedMessage::pooled`]: chunks of [`CHUNK`](Self::CHUNK) bytes, reused once all
+/// their messages are dropped. An endpoint that handles messages soon does not allocate.
 ///
 /// A message or a slice of its payload keeps its chunk in memory; larger messages have their own
 /// allocation. To keep a small message for long, copy it: `OwnedMessage::from(message.view())`.
@@ -418,7 +415,7 @@ pub struct MessagePool {
 }
 
 impl MessagePool {
-    /// Chunk size in bytes: three messages of the maximum size that RFC 7252 §4.6 recommends.
+    /// Chunk size in bytes: three messages of the maximum size in RFC 7252 §4.6.
     pub const CHUNK: usize = 4096;
 
     /// Creates a pool without memory.
@@ -441,7 +438,7 @@ impl MessagePool {
             return parts.concat().into();
         }
         if length > self.chunk.capacity() {
-            // Reserving a whole chunk lets `reserve` reuse the old one if it is free.
+            // With a whole chunk, `reserve` can reuse the old one if it is free.
             self.chunk.reserve(Self::CHUNK);
         }
         parts.iter().for_each(|part| self.chunk.extend_from_slice(part));

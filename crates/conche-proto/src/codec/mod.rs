@@ -2,9 +2,8 @@
 //!
 //! [`Message`] is a checked view of a datagram, and [`Encoder`] writes into the caller's buffer.
 //! The [`Content`] of a message is independent of the transport; type and message ID are specific
-//! to CoAP over UDP. The owned types outlive a datagram and share their bytes: [`Body`] is an
-//! application's outgoing message, [`OwnedMessage`] a received one, stored in a [`MessagePool`]
-//! where many are received.
+//! to UDP. The owned types share their bytes: [`Body`] is an outgoing message, [`OwnedMessage`] a
+//! received one, in a [`MessagePool`] if they are many.
 //!
 //! ```
 //! use conche_proto::codec::{Code, Encoder, Message, MessageId, OptionNumber, Token, Type};

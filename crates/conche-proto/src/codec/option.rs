@@ -1,4 +1,4 @@
-//! Options: their numbers, and the table of their definitions.
+//! Option numbers, and the table of their definitions.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -11,7 +11,7 @@ pub struct OptionNumber(pub u16);
 
 impl OptionNumber {
     /// Returns `true` for a critical option: a recipient that does not know it rejects the message
-    /// instead of ignoring the option (§5.4.1).
+    /// (§5.4.1).
     #[must_use]
     pub const fn is_critical(self) -> bool {
         self.0 & 0b1 != 0
@@ -39,8 +39,7 @@ impl OptionNumber {
         }
     }
 
-    /// Returns `true` for options that describe blocks: each message of a transfer has its own, and
-    /// the reassembled message has none.
+    /// Returns `true` for options of a single block, which the reassembled message lacks.
     #[inline]
     pub(crate) const fn describes_blocks(self) -> bool {
         matches!(self.spec(), Some(OptionSpec { describes_blocks: true, .. }))
@@ -82,7 +81,7 @@ impl fmt::Debug for OptionNumber {
 pub struct OptionSpec {
     /// The option number.
     pub number: OptionNumber,
-    /// The number of the RFC that defines the option, if one does.
+    /// The RFC that defines the option, if any.
     pub rfc: Option<u16>,
     /// The name: `Uri-Path`.
     pub name: &'static str,
@@ -96,18 +95,18 @@ pub struct OptionSpec {
     pub repeatable: bool,
     /// The value that applies if the option is absent.
     pub default: OptionDefault,
-    /// The endpoint recognises this critical option in every message. It recognises others only if
-    /// they are in [`EndpointConfig::known_options`](crate::EndpointConfig::known_options).
+    /// The endpoint recognises this critical option in every message. Others must be in
+    /// [`EndpointConfig::known_options`](crate::EndpointConfig::known_options).
     pub recognised: bool,
     /// Protection by OSCORE.
     pub oscore: OscoreClass,
-    /// Requests for blocks of the same body may differ in this option: it is not part of the
-    /// cache key, or describes the blocks (RFC 7959 §2.4).
+    /// Requests for blocks of one body may differ in this option: it is not part of the cache key,
+    /// or describes the blocks (RFC 7959 §2.4).
     pub may_differ_between_blocks: bool,
     /// The option describes the blocks and not the body (RFC 7959, RFC 9177).
     pub describes_blocks: bool,
     /// The option concerns one client, its path or its cache, and does not select the
-    /// representation: observations that differ only in such options get the same notifications.
+    /// representation: observations that differ only in such options share notifications.
     pub of_one_client: bool,
 }
 
@@ -172,11 +171,11 @@ pub enum OptionDefault {
     None,
     /// A number.
     Uint(u32),
-    /// The address or port to which the request was sent (RFC 7252 §5.10.1).
+    /// The request's destination address or port (RFC 7252 §5.10.1).
     Destination,
 }
 
-/// The messages that may have an option; in others it counts as unrecognised (RFC 7252 §5.4).
+/// The messages for which an option is defined; in others it is unrecognised (RFC 7252 §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionUse {
@@ -259,13 +258,13 @@ macro_rules! options {
     };
 }
 
-// A row: number, RFC if one defines the option, name, use, format, length in bytes. Critical, unsafe
-// and NoCacheKey follow from the number (RFC 7252 §5.4.6). Then, if it applies:
+// A row: number, RFC if any, name, use, format, length in bytes. Critical, unsafe and NoCacheKey
+// follow from the number (RFC 7252 §5.4.6). Then, if it applies:
 //
 // - repeatable: may occur more than once.
 // - default(…): the value that applies if the option is absent.
 // - recognised: critical, and handled by the endpoint or by all servers. Servers refuse other
-//   critical options, unless `EndpointConfig::known_options` lists them.
+//   critical options, except those in `EndpointConfig::known_options`.
 // - oscore(…): the class of protection, if not Encrypted.
 // - may_differ_between_blocks: does not identify the body; implied by NoCacheKey.
 // - describes_blocks: removed from the reassembled body.

@@ -374,7 +374,7 @@ fn an_option_without_a_definition_is_taken_as_it_is() {
 
 // Owned messages and bodies share memory, and sharing does not mix messages up.
 
-/// Returns datagrams of many lengths relative to a chunk, each with distinct bytes.
+/// Returns datagrams of many lengths around a chunk, each with distinct bytes.
 fn datagrams() -> impl Iterator<Item = Vec<u8>> {
     (1_u8..=255).map(|fill| datagram(Code::POST, &[], &vec![fill; usize::from(fill) * 7 % 1500 + 1]))
 }

@@ -8,7 +8,7 @@ use super::wire::{Field, extended};
 use super::{DecodeErrorKind, Hexadecimal};
 
 /// A token of at most eight bytes (RFC 7252), stored inline, or a longer, allocated one (RFC 8974).
-/// A peer's token is only compared and echoed.
+/// Peers' tokens are only compared and echoed.
 #[derive(Clone)]
 pub struct Token(Bytes);
 
@@ -22,7 +22,7 @@ enum Bytes {
     Long(Box<Long>),
 }
 
-/// The length of a short token. Length and bytes fill a word each: a load that spans smaller stores
+/// Length of a short token. Length and bytes fill a word each: a load that spans smaller stores
 /// would stall.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
@@ -98,7 +98,6 @@ impl Token {
         }
     }
 
-    /// Returns a short token, padded with zeros, and its length.
     #[inline]
     pub(super) fn padded(&self) -> Option<([u8; Self::MAX_LENGTH], u8)> {
         match self.0 {
@@ -116,8 +115,8 @@ impl Token {
         }
     }
 
-    /// Returns the token with `number` in its last two bytes. A token of fewer than six bytes is
-    /// unchanged: the rest would be guessable.
+    /// Returns the token with `number` in its last two bytes; unchanged below six bytes, because
+    /// the rest would be guessable.
     pub(crate) fn numbered(mut self, number: u16) -> Self {
         let bytes = match &mut self.0 {
             Bytes::Short { length, bytes: Word(bytes) } if length.get() >= 6 => {
@@ -158,7 +157,7 @@ impl Token {
         matches!(self.0, Bytes::Long(_))
     }
 
-    /// Returns the size of the token in a message, in bytes, with one or two bytes of extended
+    /// Returns the size of the token in a message, in bytes, including one or two bytes of extended
     /// length from 13 bytes on.
     #[must_use]
     #[inline]
@@ -189,8 +188,8 @@ impl Token {
         Field::new(u32::try_from(self.len()).ok()?)
     }
 
-    /// Returns the token's weight in limits: 1, plus one for each 128 bytes, or part thereof, that
-    /// it allocates.
+    /// Returns the token's weight in limits: 1, plus one for each 128 allocated bytes or part
+    /// thereof.
     #[inline]
     pub(crate) fn places(&self) -> usize {
         Self::places_of(self.len())
@@ -210,8 +209,8 @@ impl Token {
     }
 }
 
-/// Splits off the token length that the first byte announces (RFC 8974 §2.1). Each length has one
-/// encoding, since the extended forms start at 13 and 269.
+/// Splits off the token length announced by the first byte (RFC 8974 §2.1). Each length has one
+/// encoding: the extended forms start at 13 and 269.
 #[inline]
 pub(super) fn split_length(nibble: u8, bytes: &[u8], most: usize) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match usize::from(nibble) {

@@ -20,8 +20,8 @@ impl<'a> Content<'a> {
         encode_path(self.values(OptionNumber::URI_PATH))
     }
 
-    /// Returns the URI of a request to `destination` (RFC 7252 §6.5). Uri-Host and Uri-Port replace
-    /// its address and port.
+    /// Returns the URI of a request to `destination` (RFC 7252 §6.5). Uri-Host and Uri-Port take
+    /// precedence.
     #[must_use]
     pub fn request_uri(&self, destination: SocketAddr) -> String {
         let mut uri = String::from("coap://");
@@ -69,7 +69,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Returns the absolute path of these segments (RFC 7252 §6.5, steps 6 and 7), percent-encoded; `/`
+/// Returns the absolute path of these segments, percent-encoded (RFC 7252 §6.5, steps 6 and 7); `/`
 /// without segments.
 #[must_use]
 pub fn encode_path<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> String {
@@ -84,8 +84,8 @@ pub fn encode_path<'a>(segments: impl IntoIterator<Item = &'a [u8]>) -> String {
     path
 }
 
-/// Returns the query of these arguments (RFC 7252 §6.5, steps 8 and 9), percent-encoded and joined
-/// by `&`.
+/// Returns the query of these arguments, percent-encoded and joined by `&` (RFC 7252 §6.5, steps 8
+/// and 9).
 #[must_use]
 pub fn encode_query<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut query = String::new();

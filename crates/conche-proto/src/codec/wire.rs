@@ -1,7 +1,7 @@
 //! Encodes option headers (RFC 7252 §3.1) and token lengths (RFC 8974 §2.1).
 //!
-//! A delta or length up to 12 is stored in its nibble; 13 announces one more byte (minus 13), 14
-//! two more (minus 269); 15 is reserved, except in the payload marker `0xff`.
+//! A delta or length up to 12 is in its nibble; 13 announces one more byte (minus 13), 14 two more
+//! (minus 269); 15 is reserved, except in the payload marker `0xff`.
 
 use super::DecodeErrorKind;
 
@@ -32,7 +32,7 @@ pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeEr
     Ok(Split { delta, value, rest })
 }
 
-/// Decodes a nibble with its extension bytes; returns the remaining bytes, too.
+/// Decodes a nibble with its extension bytes; also returns the remaining bytes.
 #[inline]
 pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match (nibble, rest) {
@@ -47,8 +47,7 @@ pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Re
 /// The one to five bytes before an option value.
 #[derive(Clone, Copy)]
 pub(super) struct OptionHeader {
-    /// Left-aligned. A number stays in a register; an array filled byte by byte would go through
-    /// memory.
+    /// Left-aligned. A number stays in a register; filling an array by bytes would use memory.
     packed: u64,
     length: u8,
 }
