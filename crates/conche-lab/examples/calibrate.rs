@@ -1,15 +1,14 @@
-//! Fits the free parameters of ETFA'14's network to the two tables meant for calibration, in one
-//! search.
+//! Fits the free parameters of ETFA'14's network to the two calibration tables in one search.
 //!
 //! `cargo run --release -p conche-lab --example calibrate [SEED]` takes some minutes and prints
-//! each improvement. The parameters marked [fitted] in scenarios/etfa14.toml are its result,
-//! rounded; scenarios/commag16.toml has the same. A seed gives the same values on any machine and
+//! each improvement. The parameters marked [fitted] in scenarios/etfa14.toml are its rounded
+//! result; scenarios/commag16.toml has the same. A seed gives the same values on any machine and
 //! number of threads.
 //!
-//! - Objective: the mean of |ln(measured / published)| over the values that the scenario lists as
-//!   `[[fitted]]`, over all schemes and both duty cycles. Other tables are not run.
-//! - Search: log-uniform draws from the ranges below, then small changes of the best set, with
-//!   steps that shrink when they bring no improvement.
+//! - Objective: the mean of |ln(measured / published)| over the scenario's `[[fitted]]` values, all
+//!   schemes and both duty cycles. Other tables are not run.
+//! - Search: log-uniform draws from the ranges below, then changes of the best set, in steps that
+//!   shrink without improvement.
 //! - Sets that leave a mote without a path are rejected.
 
 use std::error::Error;
@@ -22,12 +21,12 @@ use conche_lab::scenario::{Effort, FileError};
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use toml::{Table, Value};
 
-/// A parameter: its path in the scenario, its range, and its unit.
+/// A parameter: path in the scenario, range, and unit.
 type Parameter = (&'static str, [f64; 2], &'static str);
 
-/// The fitted parameters. Rate: from a rate that explains most of a published exchange's duration
-/// to the line's nominal speed. Fades: from durations between two frames of one packet to durations
-/// of several retransmissions of a request.
+/// The fitted parameters. Rate: from one that explains most of a published exchange's duration to
+/// the line's nominal speed. Fades: from the time between two frames of a packet to several
+/// retransmissions of a request.
 const PARAMETERS: [Parameter; 3] = [
     ("links.slip.wire.rate", [1_000.0, 92_160.0], "bit/s"),
     ("radios.flocklab.medium.sinr.fading.mean_good", [500.0, 60_000.0], "ms"),
@@ -37,9 +36,9 @@ const PARAMETERS: [Parameter; 3] = [
 const PART: &str = "baseline";
 const DRAWS: u32 = 100;
 const STEPS: u32 = 100;
-/// Replications of a candidate, to limit run time; the final set uses the scenario's number.
+/// Replications of a candidate, to limit run time; the final set uses the scenario's.
 const RUNS: u32 = 3;
-/// The longest and shortest step, as a change of a parameter's logarithm.
+/// Longest and shortest step, as a change of a parameter's logarithm.
 const STEP: [f64; 2] = [0.6, 0.05];
 const SHORTER: f64 = 0.95;
 
@@ -86,7 +85,6 @@ fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Erro
     Ok(Experiment::read(&toml::to_string(&scenario)?, &file)?)
 }
 
-/// Measures a set, and keeps it if it is better.
 fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> bool {
     // A set that cannot run is rejected.
     let Ok(closeness) = closeness(experiment, set, Some(RUNS)) else { return false };
@@ -99,7 +97,7 @@ fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> boo
     is_better
 }
 
-/// Measures the distance of the fitted values under a set.
+/// Measures the distance of a set's fitted values.
 fn closeness(experiment: &Experiment, set: Set, runs: Option<u32>) -> Result<Closeness, Box<dyn Error>> {
     let with = |experiment: Experiment, (&(path, _, unit), value): (&Parameter, f64)| {
         experiment.with(path, format!("{value:.0}{unit}"))

@@ -1,4 +1,4 @@
-//! Runs independent simulations in parallel; results do not depend on the number of threads.
+//! Runs independent simulations in parallel, with the same results on any number of threads.
 //!
 //! Replication n has the same seed in every cell: common random numbers. A failed run leaves a gap.
 //! A [`Store`] keeps results as runs end; kept runs are not repeated.
@@ -130,12 +130,13 @@ pub trait RunnableCell: Sync {
     /// Number of replications.
     fn replications(&self) -> u32;
 
-    /// Estimated duration of a run, in a unit that all cells share.
+    /// Estimated duration of a run, in a unit common to all cells.
     fn work(&self) -> u64;
 
-    /// Runs the cell once; adds its exchanges to `exchanges`, if any.
+    /// Runs the cell once, and adds its exchanges to `exchanges`.
     ///
     /// # Errors
+    ///
     /// If the cell cannot run.
     fn run(
         &self,
@@ -146,17 +147,18 @@ pub trait RunnableCell: Sync {
     /// Returns a run's samples to keep.
     fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
 
-    /// Rebuilds an outcome from kept samples; `None` if they do not fit this cell.
+    /// Rebuilds an outcome from kept samples; `None` if they do not fit.
     fn restore(&self, samples: Vec<Sample>) -> Option<Self::Outcome>;
 }
 
 /// Per cell, each replication's outcome; `None` for a failed one.
 pub type Outcomes<C> = Vec<Vec<Option<<C as RunnableCell>::Outcome>>>;
 
-/// Runs every replication of every cell; outcomes are in that order.
+/// Runs all replications of all cells; outcomes have their order.
 ///
 /// # Errors
-/// If the threads cannot start.
+///
+/// If threads cannot start.
 pub fn run<C: RunnableCell>(
     cells: &[C],
     origin: &Origin,
@@ -168,7 +170,7 @@ pub fn run<C: RunnableCell>(
         .enumerate()
         .flat_map(|(cell, of)| (0..of.replications()).map(move |index| (cell, index)))
         .collect();
-    // Longest first, so that none runs alone at the end.
+    // Longest first, so that none is left alone at the end.
     jobs.sort_by_key(|(cell, _)| std::cmp::Reverse(cells[*cell].work()));
     let total = jobs.iter().map(|(cell, _)| cells[*cell].work()).sum();
     let progress = Progress { done: 0, total, reused: 0 };

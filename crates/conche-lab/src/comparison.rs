@@ -1,17 +1,17 @@
 //! Compares controllers over many cells by regret.
 //!
-//! The controllers of a cell share random numbers, so their *ratio*, how many times one is worse
-//! than the best or a baseline, is more precise than their values. Values below their unit's
+//! Controllers in a cell share random numbers, so the *ratio* (how many times worse than the best
+//! or a baseline) is more precise than their values. Values below their unit's
 //! [floor](crate::scenario::Unit::floor) count as the floor, so that 0 has a ratio. A ratio is
-//! *apart* if its 95 % interval excludes 1: the jackknife over replications, with the best
-//! controller chosen anew in each. *Regret* is the worst ratio that is apart.
+//! *apart* if its 95 % interval excludes 1: the jackknife over replications, choosing the best
+//! controller anew in each. *Regret* is the worst ratio that is apart.
 //!
-//! Means over cells are geometric. The cells of an experiment share random numbers, so the
-//! jackknife leaves out a replication in all of them; experiments are independent, so squared
-//! half-widths add up.
+//! Means over cells are geometric. An experiment's cells share random numbers, so the jackknife
+//! leaves out a replication in all of them; experiments are independent, so squared half-widths add
+//! up.
 //!
 //! A controller without a value in a cell (a run failed or measured nothing) has no mean, only a
-//! lower bound of regret, and ranks below controllers with values everywhere.
+//! lower bound of regret, and ranks below controllers with all values.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,7 @@ impl Entry {
     }
 }
 
-/// The ratios between the controllers that have a value in a cell.
+/// Ratios between the controllers with a value in a cell.
 struct Ratios<'a> {
     cell: &'a CellComparison,
     there: Vec<&'a Entry>,
@@ -131,8 +131,8 @@ fn bounds(interval: Interval) -> [f64; 2] {
     [rounded(interval.low), rounded(interval.high)]
 }
 
-/// Returns the controllers in each cell, then over all cells, least regret first. Ratios are to the
-/// baseline or to each cell's best controller.
+/// Returns the controllers per cell, then over all cells, least regret first. Ratios are to the
+/// baseline or each cell's best controller.
 #[must_use]
 pub fn rows(cells: &[CellComparison], baseline: Option<&str>) -> Vec<Row> {
     let ratios: Vec<Ratios<'_>> = cells.iter().filter_map(|cell| Ratios::new(cell, baseline)).collect();
@@ -183,7 +183,7 @@ fn tally(controller: &str, ratios: &[Ratios<'_>], lines: &[InCell], is_of: impl 
     }
 }
 
-/// Returns the geometric mean of one ratio per cell, and its interval.
+/// Returns the geometric mean of a ratio per cell, and its interval.
 fn mean(controller: &str, ratios: &[&Ratios<'_>]) -> (f64, Option<Interval>) {
     let replications = |of: &&Ratios<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
     // Cells of an experiment with equally many replications share random numbers.

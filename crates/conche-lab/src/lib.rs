@@ -1,8 +1,8 @@
 //! Experiments on CoAP congestion control, and the reproduction of papers.
 //!
-//! An [`experiment`] of a [`scenario`] is run by [`campaign`]: each run is a [`trial`] of hosts
-//! with a [`workload`], measured by [`metrics`]. [`comparison`] ranks controllers, [`papers`]
-//! reproduces published values.
+//! A [`campaign`] runs an [`experiment`] of a [`scenario`]: each run is a [`trial`] of hosts with a
+//! [`workload`], measured by [`metrics`]. [`comparison`] ranks controllers, [`papers`] reproduces
+//! published values.
 
 pub mod campaign;
 pub mod comparison;

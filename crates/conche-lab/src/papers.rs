@@ -1,4 +1,4 @@
-//! Reproduced papers on CoAP congestion control: scenarios, published values, and summaries.
+//! Reproduced papers: scenarios, published values, and summaries.
 
 use conche_results::{Score, Verdict};
 
@@ -17,7 +17,7 @@ pub struct Paper {
     pub scenario: &'static str,
 }
 
-/// All papers, in listing order; a `static`, so that the texts are linked once.
+/// All papers in listing order; a `static`, so that texts are linked once.
 pub static PAPERS: &[Paper] = &[ETFA14, COMMAG16, BDP19, WIOPT12, ANRW18];
 
 /// Betzler, Gomez, Demirkol, Kovatsch, "Congestion Control for CoAP Cloud Services", ETFA 2014.
@@ -41,7 +41,8 @@ pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../.
 /// Returns a file beside the papers' scenarios.
 ///
 /// # Errors
-/// If no file has this name.
+///
+/// If it does not exist.
 pub fn paper_file(name: &str) -> Result<String, FileError> {
     let text = match name {
         "anrw18.csv" => include_str!("../../../scenarios/anrw18.csv"),
@@ -64,6 +65,7 @@ impl Paper {
     /// Returns the paper's experiment.
     ///
     /// # Panics
+    ///
     /// Never: a test reads every scenario.
     #[must_use]
     pub fn experiment(&self) -> Experiment {
@@ -176,7 +178,7 @@ pub fn overview(summaries: &[(&str, Summary)]) -> Table {
     }
 }
 
-/// Returns a table of a paper's values beyond their bar and refuted claims.
+/// Returns a table of refuted claims and values beyond their bar.
 #[must_use]
 pub fn misses(paper: &str, summary: &Summary) -> Table {
     // Misses with the same reason share a note.

@@ -1,4 +1,4 @@
-//! Tables of text, and the format of numbers in them.
+//! Text tables and number formats.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub struct Table {
     pub title: String,
     /// Column names.
     pub header: Vec<String>,
-    /// Leading columns of names, aligned left; the others hold numbers.
+    /// Leading columns of names, left-aligned; the others hold numbers.
     pub names: usize,
     /// Rows.
     pub rows: Vec<Vec<String>>,

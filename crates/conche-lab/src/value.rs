@@ -30,7 +30,7 @@ pub struct MeasuredValue {
     /// Measured value.
     #[serde(serialize_with = "number")]
     pub measured: f64,
-    /// 95 % confidence interval; `None` for one replication and for verdicts.
+    /// 95 % confidence interval; `None` for one replication or a verdict.
     #[serde(serialize_with = "bounds")]
     pub ci95: Option<Interval>,
     /// Number of replications.
@@ -38,7 +38,7 @@ pub struct MeasuredValue {
 }
 
 impl MeasuredValue {
-    /// Deviation from the published value in per cent; `None` without one, or if it is 0.
+    /// Deviation from the published value in per cent; `None` if absent or 0.
     #[must_use]
     pub fn deviation_percent(&self) -> Option<f64> {
         let published = self.published.filter(|value| value.abs() > f64::EPSILON)?;
@@ -46,9 +46,10 @@ impl MeasuredValue {
     }
 }
 
-/// Writes a line of JSON per value, [`SCHEMA`] first.
+/// Writes a JSON line per value, [`SCHEMA`] first.
 ///
 /// # Errors
+///
 /// If writing to `out` fails.
 pub fn write_json<'a>(values: impl IntoIterator<Item = &'a MeasuredValue>, mut out: impl io::Write) -> io::Result<()> {
     #[derive(Serialize)]
@@ -64,7 +65,7 @@ pub fn write_json<'a>(values: impl IntoIterator<Item = &'a MeasuredValue>, mut o
     Ok(())
 }
 
-/// Rounded to six decimals, which hides differences between mathematical libraries.
+/// Rounded to six decimals: hides differences between mathematical libraries.
 struct Number(f64);
 
 impl Serialize for Number {

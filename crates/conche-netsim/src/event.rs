@@ -68,7 +68,7 @@ pub(crate) enum RadioEventKind {
     AckTimeout(u16),
     /// The turnaround before an acknowledgment has ended.
     Ack,
-    /// Assesses a channel check; the number identifies it.
+    /// Checks the channel, after this many earlier checks of the wake-up.
     Check(u8),
     EndListening,
     Control,

@@ -146,14 +146,12 @@ impl<'a, T> Port<'a, T> {
     }
 }
 
-/// State shared by all hosts.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) scheduler: Scheduler<Event>,
     pub(crate) packets: Packets,
     pub(crate) wake_ups: Vec<WakeUp>,
     pub(crate) streams: Vec<Stream>,
-    /// Packets for the network.
     pub(crate) outbox: Vec<PacketRef>,
     /// Frames of [`Port::transmit`], with their radio networks.
     pub(crate) frames: Vec<(PacketRef, RadioId)>,

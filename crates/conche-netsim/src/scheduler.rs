@@ -142,25 +142,21 @@ struct Entry<E> {
 }
 
 impl<E: Copy> Heap<E> {
-    /// Creates an empty heap.
     #[must_use]
     const fn new() -> Self {
         Self { entries: Vec::new() }
     }
 
-    /// Returns the number of entries.
     #[must_use]
     fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns `true` if the heap has no entries.
     #[must_use]
     fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the smallest key.
     #[must_use]
     fn first_key(&self) -> Option<u128> {
         self.entries.first().map(|entry| entry.key)
@@ -192,7 +188,6 @@ impl<E: Copy> Heap<E> {
         Some((first.key, first.value))
     }
 
-    /// Keeps the entries that `keep` accepts.
     fn retain(&mut self, mut keep: impl FnMut(&E) -> bool) {
         self.entries.retain(|entry| keep(&entry.value));
         for hole in (0..self.entries.len().div_ceil(CHILDREN)).rev() {

@@ -287,7 +287,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         self.world.packets.release(packet, bytes);
     }
 
-    /// Calls a host and forwards its packets.
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
         let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
         act(host, &mut Port::new(&mut self.world, &mut self.timers, node));

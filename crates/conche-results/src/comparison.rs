@@ -1,6 +1,6 @@
-//! Comparison of controllers: the value of each in each cell, and its ranking over all cells.
+//! Comparison of controllers: values per cell, and ranking over all cells.
 //!
-//! Numbers have at most six decimals, as the last bits may differ between mathematical libraries.
+//! Numbers have at most six decimals; the last bits may differ between mathematical libraries.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ pub struct InCell {
     pub value: Option<f64>,
     /// Factor by which it is worse than the best controller or the baseline.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio; `None` for a single replication.
+    /// 95 % interval of the ratio; `None` for one replication.
     pub ci95: Option<[f64; 2]>,
     /// Whether the interval excludes 1.
     pub apart: bool,
@@ -53,12 +53,12 @@ pub struct InCell {
     pub runs: Vec<f64>,
 }
 
-/// The ranking of a controller. The first one of a comparison has the least regret.
+/// The ranking of a controller; a comparison's first has the least regret.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Standing {
     /// Controller.
     pub controller: String,
-    /// Baseline of the ratios; `None` for the best controller of each cell.
+    /// Baseline of ratios; `None` for each cell's best controller.
     pub baseline: Option<String>,
     /// Over all cells.
     #[serde(flatten)]
@@ -67,7 +67,7 @@ pub struct Standing {
     pub papers: Vec<OfPaper>,
 }
 
-/// The ranking over the cells of one paper or scenario.
+/// Ranking over the cells of one paper or scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct OfPaper {
     /// Name.
@@ -91,9 +91,9 @@ pub struct Tally {
     pub mean: Option<f64>,
     /// 95 % interval of the mean.
     pub ci95: Option<[f64; 2]>,
-    /// Number of cells in which the ratio is significantly above 1.
+    /// Cells with a ratio significantly above 1.
     pub behind: usize,
-    /// Number of cells in which the ratio is significantly below 1.
+    /// Cells with a ratio significantly below 1.
     pub ahead: usize,
 }
 
@@ -121,7 +121,8 @@ impl Row {
     /// Reads a line.
     ///
     /// # Errors
-    /// If the text is invalid or has another schema version.
+    ///
+    /// If it is invalid or of another schema version.
     pub fn from_json(text: &str) -> Result<Self, RowError> {
         let row: Self = serde_json::from_str(text)?;
         match row.schema {
@@ -132,7 +133,7 @@ impl Row {
 }
 
 impl Tally {
-    /// Formats the regret, marked as a lower bound if values are missing.
+    /// Formats the regret; `≥` marks a lower bound.
     #[must_use]
     pub fn shown_regret(&self) -> String {
         format!("{}{}", if self.missing > 0 { "≥" } else { "" }, shown(self.regret))
@@ -177,6 +178,7 @@ pub fn rounded(number: f64) -> f64 {
 /// Returns the lines of a file.
 ///
 /// # Errors
+///
 /// Only if memory is exhausted.
 pub fn to_ndjson(rows: &[Row]) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = Vec::new();

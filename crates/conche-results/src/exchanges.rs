@@ -1,9 +1,8 @@
-//! `exchanges.parquet`: a row group for each run, appended at its end.
+//! `exchanges.parquet`: a row group per run, appended at its end.
 //!
-//! Each run appends a complete Parquet file, and the journal keeps its first byte and length.
-//! [`Exchanges::close`] appends a footer that lists the row groups of all runs, with offsets in the
-//! whole file. Without it, after an interruption, the campaign continues with the runs in the
-//! journal.
+//! Each run appends a complete Parquet file; the journal keeps its position and length.
+//! [`Exchanges::close`] appends a footer with all row groups, at offsets in the whole file. Without
+//! it, the campaign continues with the runs in the journal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -53,7 +52,7 @@ impl Exchanges {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the row groups of an earlier run; `place` is the journal's.
+    /// Returns an earlier run's row groups; `place` is the journal's.
     pub(crate) fn find(&self, place: &[u64]) -> Option<Vec<RowGroupMetaData>> {
         let (&[at, bytes], Ok(file)) = (place, &*self.lock()) else { return None };
         if at.checked_add(bytes)? > file.bytes {
@@ -70,7 +69,7 @@ impl Exchanges {
         }
     }
 
-    /// Appends the exchanges of a run, and returns their place for the journal.
+    /// Appends a run's exchanges; returns their place for the journal.
     pub(crate) fn write(&self, rows: &ExchangeRows) -> Option<Vec<u64>> {
         let mut file = self.lock();
         match file.as_mut().ok()?.append(rows) {
@@ -108,7 +107,7 @@ impl Appended {
     }
 }
 
-/// Reads the metadata of a Parquet file within another one.
+/// Reads the metadata of a Parquet file within another.
 fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMetaData> {
     let before = |end: u64, length: usize| end.checked_sub(length as u64).filter(|start| *start >= at);
     let start = |end, length| before(end, length).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
@@ -123,7 +122,7 @@ fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMeta
     Ok(ParquetMetaDataReader::decode_metadata(&metadata)?)
 }
 
-/// Adds the start of the inner file to all offsets.
+/// Adds the inner file's start to all offsets.
 fn moved(metadata: &ParquetMetaData, by: u64) -> ParquetResult<Vec<RowGroupMetaData>> {
     let by = i64::try_from(by)?;
     let group = |group: &RowGroupMetaData| {

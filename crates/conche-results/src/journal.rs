@@ -1,6 +1,6 @@
 //! The journal of finished runs, one per line, which are not repeated.
 //!
-//! One call writes a line at the end of its run, so a killed process truncates only the last line.
+//! One call writes a line at the end of its run, so a killed process truncates only the last.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::sample::{Kept, Sample, Timeline, samples};
 pub struct Run {
     /// Name of its scenario.
     pub scenario: String,
-    /// Fingerprint of the scenario with all changes; see [`Origin::settings`].
+    /// Fingerprint of the scenario with all changes: [`Origin::settings`].
     pub settings: String,
     /// Cell.
     pub cell: CellId,
@@ -43,7 +43,7 @@ struct Appended {
     problem: Option<io::Error>,
 }
 
-/// The position of a line, and of the run's exchanges.
+/// Position of a line, and of the run's exchanges.
 #[derive(Debug)]
 struct Place {
     at: u64,
@@ -90,10 +90,9 @@ impl Line<'_> {
     pub const FILE: &'static str = FILE;
 }
 
-/// The text before the samples. It cannot occur in a JSON string, which escapes quotation marks.
+/// The text before the samples. No JSON string contains it: quotation marks are escaped.
 const OUTCOME: &str = ",\"outcome\":";
 
-/// Returns a line's run and the position of its exchanges.
 fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
     let (head, _) = line.split_once(OUTCOME)?;
     let line: Line<'_> = serde_json::from_str(&format!("{head}}}")).ok()?;
@@ -108,8 +107,8 @@ fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
 }
 
 impl Journal {
-    /// Opens or begins a journal. Returns notes about unused lines. Fails if another process has it
-    /// open.
+    /// Opens or creates a journal; returns notes about unused lines. Fails if another process has
+    /// it open.
     pub(crate) fn open(path: &Path, origins: &[Origin], anew: bool) -> io::Result<(Self, Vec<String>)> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         file.try_lock().map_err(|error| match error {
@@ -174,7 +173,7 @@ impl Journal {
         self.known.get(run)?.exchanges.as_deref()
     }
 
-    /// Adds a finished run. After an error, [`Journal::problem`], nothing is added.
+    /// Adds a finished run; has no effect after an error ([`Journal::problem`]).
     pub(crate) fn add(
         &self,
         run: &Run,

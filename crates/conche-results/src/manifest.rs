@@ -1,4 +1,4 @@
-//! The contents of `manifest.json`: scenarios, program, and how the campaign ended.
+//! `manifest.json`: scenarios, program, and the campaign's outcome.
 
 use std::time::{Duration, SystemTime};
 
@@ -173,7 +173,8 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// If the text is invalid or has another schema version.
+    ///
+    /// If it is invalid or of another schema version.
     pub fn from_json(text: &str) -> Result<Self, ManifestError> {
         #[derive(Deserialize)]
         struct Version {
@@ -236,8 +237,8 @@ impl Origin {
         format!("scenarios/{}.toml", plain(&self.name))
     }
 
-    /// Returns the file, in a directory of results, of a file that the scenario names. Files from
-    /// elsewhere are stored beside the scenario.
+    /// Returns a named file's path in the directory of results; files from elsewhere are stored
+    /// beside the scenario.
     pub(crate) fn beside(name: &str) -> String {
         let parts = || name.split(['/', '\\']);
         let is_below = parts().all(|part| !matches!(part, "" | "." | ".."));

@@ -1,4 +1,4 @@
-//! The origin of results: scenarios, their cells, and the program.
+//! Origin of results: scenarios, cells and program.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,9 +21,9 @@ pub struct Origin {
     pub seed: u64,
     /// Text.
     pub text: String,
-    /// Names and texts of the files that it names.
+    /// Names and texts of the files it names.
     pub files: Vec<(String, String)>,
-    /// Fingerprint of everything its runs depend on, except cell and seed.
+    /// Fingerprint of all that runs depend on, except cell and seed.
     pub settings: String,
     /// Names of the sweep's axes.
     pub axes: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Build {
     pub version: &'static str,
     /// Commit in hexadecimal; `None` without a repository.
     pub commit: Option<&'static str>,
-    /// Whether the sources differed from the commit, if known.
+    /// Whether sources differed from the commit, if known.
     pub is_dirty: Option<bool>,
 }
 
@@ -62,7 +62,7 @@ pub struct Program {
     pub version: String,
     /// Commit.
     pub commit: Option<String>,
-    /// Whether the sources differed from the commit, if known.
+    /// Whether sources differed from the commit, if known.
     pub dirty: Option<bool>,
     /// SHA-256 of the executable, which may contain controllers of its own.
     pub sha256: Option<String>,
@@ -91,7 +91,7 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// Returns 16 hexadecimal digits of a SHA-256 of texts in order.
+/// Returns 16 hexadecimal digits of a SHA-256 of the texts.
 #[must_use]
 pub fn fingerprint(texts: &[&str]) -> String {
     let mut hasher = Sha256::new();

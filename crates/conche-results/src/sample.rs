@@ -1,20 +1,20 @@
-//! The samples of a run and the values computed from each, and the timelines of its exchanges.
+//! Samples of runs, values computed from them, and timelines of exchanges.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A sample of one run. JSON writes `null` for a number that is not finite; it reads as NaN.
+/// A sample of one run. JSON has `null` for non-finite numbers, read as NaN.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sample {
     /// A number.
     One(#[serde(deserialize_with = "or_nan")] f64),
-    /// A ratio, as numerator and denominator; the denominator is not 0.
+    /// A ratio: numerator and denominator, not 0.
     Ratio(f64, f64),
-    /// Integers of flows or exchanges in a base unit, and base units per unit of the metric.
+    /// Integers of flows or exchanges in a base unit, and base units per metric unit.
     Each(Vec<u64>, f64),
-    /// A number per flow, if the flow has one.
+    /// A number per flow that has one.
     OfFlows(Vec<Option<f64>>),
     /// Numbers with labels.
     Labelled(#[serde(deserialize_with = "each_or_nan")] Vec<(String, f64)>),
@@ -42,7 +42,7 @@ impl Sample {
         })
     }
 
-    /// Restricts both samples to the flows that have a value in each.
+    /// Restricts samples to flows with a value in both.
     #[must_use]
     pub fn of_common_flows(one: Self, other: Self) -> (Self, Self) {
         let (Self::OfFlows(a), Self::OfFlows(b)) = (&one, &other) else { return (one, other) };
@@ -78,7 +78,7 @@ pub struct Kept {
     pub sample: Sample,
 }
 
-/// A value; labels of the sample replace `{}` in its column.
+/// A value; sample labels replace `{}` in its column.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Made {
     /// Row.
@@ -87,10 +87,10 @@ pub struct Made {
     pub column: String,
 }
 
-/// Reads the samples from the JSON of [`Kept`] values, with the exact numbers.
+/// Reads the samples from the JSON of [`Kept`] values, exactly.
 ///
-/// The scenario determines the rest. The order of keys is fixed, and strings escape quotation
-/// marks, so each sample begins at its key.
+/// The scenario determines the rest. Keys have a fixed order and strings escape quotation marks, so
+/// each sample begins at its key.
 pub(crate) fn samples(json: &str) -> Option<Vec<Sample>> {
     let mut parts = json.split(",\"sample\":");
     parts.next()?;
@@ -184,11 +184,11 @@ pub struct Timeline {
     pub lasted_s: f64,
     /// Whether it was answered.
     pub is_answered: bool,
-    /// Time after the first transmission, and timeout, of each transmission, in seconds.
+    /// Time after the first transmission, and timeout, of each, in seconds.
     pub copies: Vec<(f64, f64)>,
 }
 
-/// Which exchange of a scheme in a run is selected.
+/// Selects an exchange of a scheme in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Which {

@@ -75,10 +75,11 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// Opens a directory. Returns notes about earlier runs that cannot be used.
+    /// Opens a directory; returns notes about unusable earlier runs.
     ///
     /// # Errors
-    /// If it cannot be written, or holds results that cannot be continued.
+    ///
+    /// If it cannot be written, or its results cannot be continued.
     pub fn open(begin: Begin<'_>) -> Result<(Self, Vec<String>), StoreError> {
         let directory = begin.directory.to_owned();
         let failed = |error: io::Error| StoreError::Io { directory: directory.clone(), error };
@@ -88,7 +89,7 @@ impl Store {
             check_previous(&directory, &program, origins)
                 .map_err(|problem| StoreError::Previous { directory: directory.clone(), problem })?;
         }
-        // Nothing is changed before the journal's lock is held.
+        // Changes nothing before the journal is locked.
         let open = || Journal::open(&directory.join(JOURNAL), origins, overwrites);
         let (journal, notes) = open().map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => StoreError::Busy(directory.clone()),
@@ -131,7 +132,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the outcome of an earlier run, which `restore` rebuilds from its samples.
+    /// Returns an earlier run's outcome, which `restore` rebuilds from samples.
     pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
         let groups = match &self.exchanges {
             Some(exchanges) => Some((exchanges.find(self.journal.exchanges(run)?)?, exchanges)),
@@ -151,13 +152,13 @@ impl Store {
         self.journal.add(run, events, place, timelines, outcome);
     }
 
-    /// Returns a table for the exchanges of a run, if they are kept.
+    /// Returns a table for a run's exchanges, if they are kept.
     #[must_use]
     pub fn exchange_rows(&self) -> Option<ExchangeRows> {
         self.exchanges.as_ref().map(Exchanges::rows)
     }
 
-    /// Returns a table for the values of a scenario's runs.
+    /// Returns a table for the values of runs.
     #[must_use]
     pub fn run_rows(&self) -> RunRows {
         RunRows::new(self.runs_shape.clone())
@@ -168,10 +169,11 @@ impl Store {
         self.lock().runs.push(rows);
     }
 
-    /// Writes the results of a scenario.
+    /// Writes a scenario's results.
     ///
     /// # Errors
-    /// If it cannot be written.
+    ///
+    /// If they cannot be written.
     pub fn finish(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
         let mut done = self.lock();
         let Done { manifest, values, runs } = &mut *done;
@@ -190,10 +192,11 @@ impl Store {
         write().map_err(|error| self.failed(error))
     }
 
-    /// Writes a comparison of controllers: its lines, and the ranking as text.
+    /// Writes a comparison's lines, and its ranking as text.
     ///
     /// # Errors
-    /// If it cannot be written.
+    ///
+    /// If they cannot be written.
     pub fn write_comparison(&self, lines: &[u8], text: &str) -> Result<(), StoreError> {
         let write = || {
             fs::write(self.directory.join(COMPARISON), lines)?;
@@ -202,10 +205,11 @@ impl Store {
         write().map_err(|error| self.failed(error))
     }
 
-    /// Closes the directory at the end of all scenarios.
+    /// Closes the directory after all scenarios.
     ///
     /// # Errors
-    /// If something could not be written, now or earlier.
+    ///
+    /// If anything could not be written, now or earlier.
     pub fn close(self) -> Result<(), StoreError> {
         let end = || {
             self.journal.problem().map_or(Ok(()), Err)?;
@@ -231,7 +235,7 @@ impl Manifest {
     }
 }
 
-/// Why the results in a directory cannot be continued.
+/// Why a directory's results cannot be continued.
 #[derive(Debug, thiserror::Error)]
 pub enum PreviousError {
     /// The directory has runs, but no manifest.
@@ -251,7 +255,7 @@ pub enum PreviousError {
         /// Names of the scenarios to run.
         here: String,
     },
-    /// The scenario, or a file that it names, has changed.
+    /// The scenario, or a file it names, has changed.
     #[error("it holds results of another scenario {scenario}: its {file} is not what is to be run")]
     OtherText {
         /// Name of the scenario.
@@ -269,7 +273,7 @@ pub enum PreviousError {
     },
 }
 
-/// Fails if this program cannot continue the directory's results with these scenarios.
+/// Fails if this program cannot continue the directory with these scenarios.
 fn check_previous(directory: &Path, program: &Program, origins: &[Origin]) -> Result<(), PreviousError> {
     let text = match fs::read_to_string(directory.join(MANIFEST)) {
         Ok(text) => text,
@@ -315,7 +319,7 @@ const RUNS: &str = "runs.parquet";
 const EXCHANGES: &str = "exchanges.parquet";
 const COMPARISON: &str = Row::FILE;
 const BOARD: &str = "comparison.txt";
-/// All files but the journal, scenarios and tables of text.
+/// All files but the journal, scenarios and text tables.
 const WRITTEN: [&str; 6] = [MANIFEST, VALUES, RUNS, EXCHANGES, COMPARISON, BOARD];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tables of the values of runs, and of their exchanges, and their Parquet files.
+//! Tables of runs' values and exchanges, and their Parquet files.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -71,7 +71,7 @@ pub struct RowOf<'a> {
     pub seed: u64,
 }
 
-/// The columns of a table; the axes are those of the scenarios.
+/// Columns of a table; the axes are those of the scenarios.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     axes: Vec<String>,
@@ -132,7 +132,7 @@ fn int(number: impl Into<u32>) -> Value<'static> {
 #[derive(Clone, Debug)]
 pub struct RunRows(Shape, Rows);
 
-/// Exchanges of a run, and timelines of some of them.
+/// Exchanges of a run, with timelines of some.
 #[derive(Clone, Debug)]
 pub struct ExchangeRows(Shape, Rows, Vec<Timeline>);
 
@@ -149,7 +149,8 @@ impl RunRows {
     /// Adds a row.
     ///
     /// # Errors
-    /// If the row does not fit the columns.
+    ///
+    /// If it does not fit the columns.
     pub fn push(&mut self, row: &RunRow<'_>) -> io::Result<()> {
         let further = [
             row.phase.into(),
@@ -184,7 +185,8 @@ impl ExchangeRows {
     /// Adds a row.
     ///
     /// # Errors
-    /// If the row does not fit the columns.
+    ///
+    /// If it does not fit the columns.
     pub fn push(&mut self, row: &ExchangeRow<'_>) -> io::Result<()> {
         let further = [
             Value::Text(row.traffic),
@@ -206,7 +208,7 @@ impl ExchangeRows {
 pub(crate) struct Column {
     name: String,
     values: Values,
-    /// Definition level of each row of an optional column: 1 with a value, 0 without.
+    /// Definition level per row of an optional column: 1 with a value, else 0.
     levels: Option<Vec<i16>>,
 }
 
@@ -304,10 +306,11 @@ impl Rows {
         Self { columns, count: 0 }
     }
 
-    /// Adds a row, with a value for each column.
+    /// Adds a row, with a value per column.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if the row does not fit. The table is then unusable.
+    ///
+    /// [`io::ErrorKind::InvalidInput`] if it does not fit; the table is then unusable.
     pub(crate) fn push<'a>(&mut self, row: impl IntoIterator<Item = Value<'a>>) -> io::Result<()> {
         let mut row = row.into_iter();
         for column in &mut self.columns {
@@ -336,7 +339,6 @@ impl Rows {
         Ok(Type::group_type_builder("schema").with_fields(fields).build()?)
     }
 
-    /// Writes the rows as one row group, if any.
     pub(crate) fn write<W: Write + Send>(&self, file: &mut SerializedFileWriter<W>) -> io::Result<()> {
         if self.count == 0 {
             return Ok(());

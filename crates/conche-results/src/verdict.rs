@@ -3,7 +3,7 @@
 /// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The 95 % interval of the outcome lies inside the claimed range.
+    /// The outcome's 95 % interval lies inside the claimed range.
     Holds,
     /// The interval lies partly inside, or is missing.
     Inconclusive,
@@ -12,7 +12,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns 1 if the claim holds, 0 if it is refuted, otherwise 0.5.
+    /// Returns 1 if the claim holds, 0 if refuted, else 0.5.
     #[must_use]
     pub const fn number(self) -> f64 {
         match self {

@@ -1,6 +1,6 @@
-//! The tables of a directory of results, read by pyarrow.
+//! A directory's tables, read by pyarrow.
 //!
-//! `CONCHE_PYTHON` names a Python with pyarrow. Default: the `python3` of the PATH.
+//! `CONCHE_PYTHON` names a Python with pyarrow. Default: `python3` of the PATH.
 
 use std::path::Path;
 use std::process::Command;

@@ -25,7 +25,6 @@ impl ScenarioError {
         Self { place: None, problem: problem.to_string(), span: Some(span) }
     }
 
-    /// Adds the part to the place.
     pub(crate) fn within_part(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
         let place = self.place.map_or(format!("parts.{name}"), |place| format!("parts.{name}.{place}"));

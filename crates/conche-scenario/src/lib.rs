@@ -215,7 +215,6 @@ impl Scenario {
         format!("{{scheme}}{}", named.concat()).into()
     }
 
-    /// Checks conditions over several fields.
     fn validate(&self) -> Result<(), ScenarioError> {
         let of_schema = format_args!("this conche reads scenarios of schema {SCHEMA}, not {}", self.schema);
         ensure(self.schema == SCHEMA, "schema", of_schema)?;
@@ -268,7 +267,6 @@ impl Scenario {
         watched.collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// Checks that the link can compute waiting times.
     fn validate_watched(&self, name: &str) -> Result<(), ScenarioError> {
         let refuse = |problem: &str| Err(ScenarioError::new("values.standing-queue", problem));
         let Some(link) = self.links.iter().find(|link| link.name == name) else {

@@ -83,7 +83,6 @@ fn by_scheme() -> String {
 }
 
 impl Plot {
-    /// Checks that labels, items and columns exist.
     pub(super) fn validate(&self, items: &[Item], sections: &[Scenario]) -> Result<(), ScenarioError> {
         let place = |key: &str| format!("figure.{}.{key}", self.title);
         let listed = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -144,7 +143,6 @@ fn names(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
-/// Whether a value's columns can match a template.
 fn may_be(template: &str, column: &str) -> bool {
     if column.contains("{}") {
         let pattern = column.replace("{}", "*");

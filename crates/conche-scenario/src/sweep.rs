@@ -38,7 +38,6 @@ pub struct Point {
     pub set: BTreeMap<String, Value>,
 }
 
-/// The axis of schemes and mixes.
 pub(super) const SCHEME: &str = "scheme";
 
 /// A cell's label on an axis.

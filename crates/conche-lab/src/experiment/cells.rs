@@ -25,7 +25,7 @@ pub(super) enum CellError {
     Exchanges(#[from] io::Error),
 }
 
-/// The samples of a run: per span, scheme and metric.
+/// Samples of a run: per span, scheme and metric.
 #[derive(Clone, Debug)]
 pub(super) struct Samples(Vec<Sample>);
 
@@ -33,11 +33,11 @@ pub(super) struct Samples(Vec<Sample>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpanIndex(usize);
 
-/// Index of a metric among those that a cell measures.
+/// Index of a metric among a cell's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MetricIndex(usize);
 
-/// What a cell measures of a scheme in a span.
+/// A scheme's measurements in a span of a cell.
 #[derive(Clone)]
 pub(super) struct View<'a> {
     pub(super) runs: &'a CellRuns,

@@ -110,7 +110,7 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
     filled(template, |name| label(labels, name).map(Into::into))
 }
 
-/// `None` if a required value is missing or the comparison undefined.
+/// `None` if a required value is missing or the comparison is undefined.
 fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
@@ -160,7 +160,7 @@ struct Outcome {
 fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<String>) -> Option<Outcome> {
     let numbers =
         if let Compare::LineFrom(from) = claim.compare { numbers(claim, found, from, fill) } else { Vec::new() };
-    // The line starts at its zero: points before it are excluded.
+    // Points before the line's zero are excluded.
     let is_compared = |place: &usize| numbers.get(*place).is_none_or(|number| *number > 0.0);
     let places: Vec<usize> = (0..found.len()).filter(is_compared).collect();
     let numbers: Vec<f64> = numbers.into_iter().filter(|number| *number > 0.0).collect();
@@ -197,7 +197,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// Returns each row's distance from the start of the line; 0 for a row without a number.
+/// Returns rows' distances from the line's start; 0 for a row without number.
 fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();
@@ -211,8 +211,8 @@ fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> O
     found.iter().map(|series| number(&series.value.row)).collect()
 }
 
-/// Returns the share of `y`'s variance that the least-squares line through 0 explains; `None` with
-/// fewer than two points or without variance.
+/// Returns the share of `y`'s variance that the least-squares line through 0 explains; `None`
+/// without two points or variance.
 fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     let sum = |of: &dyn Fn(f64, f64) -> f64| x.iter().zip(y).map(|(x, y)| of(*x, *y)).sum::<f64>();
     let slope = sum(&|x, y| x * y) / sum(&|x, _| x * x);

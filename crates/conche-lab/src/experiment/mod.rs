@@ -1,4 +1,4 @@
-//! Runs and measures a scenario's experiment, and lays out its tables.
+//! Runs and measures experiments, and lays out their tables.
 
 mod cells;
 mod claims;
@@ -35,7 +35,7 @@ pub struct Experiment {
     text: String,
     /// Files that the source names, with their texts.
     files: Vec<(String, String)>,
-    /// Fingerprint of the source and of all changes to it.
+    /// Fingerprint of the source and all changes to it.
     settings: String,
 }
 
@@ -51,9 +51,10 @@ pub struct Measured {
 }
 
 impl Experiment {
-    /// Reads a scenario; `file` returns the files that it names.
+    /// Reads a scenario; `file` returns the files it names.
     ///
     /// # Errors
+    ///
     /// The problem, its place, and the expected form.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
@@ -98,6 +99,7 @@ impl Experiment {
     /// Returns the experiment with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
+    ///
     /// If the path does not exist or the value is invalid.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let value = value.into();
@@ -111,14 +113,15 @@ impl Experiment {
         &self.scenario().name
     }
 
-    /// Changes the replications, schemes and cells to run.
+    /// Changes replications, schemes and cells.
     ///
     /// # Errors
+    ///
     /// If a controller is unknown, a setting invalid, or no cell left.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)?;
         if effort.compares {
-            // Published values belong to the paper's schemes, not to others of the same name.
+            // Published values belong to the paper's schemes, not namesakes.
             self.published = Published::default();
             self.settings = fingerprint(&[self.settings.as_str(), "compares"]);
         }
@@ -131,9 +134,10 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks that every label of [`Effort::only`] occurs in these experiments.
+    /// Checks that each label of [`Effort::only`] occurs in an experiment.
     ///
     /// # Errors
+    ///
     /// The first missing label, and the existing ones.
     pub fn check_labels(all: &[Self]) -> Result<(), ScenarioError> {
         Document::check_labels(all.iter().map(|experiment| &experiment.document))
@@ -158,7 +162,8 @@ impl Experiment {
     /// Runs the experiment. Options do not affect values; failed runs contribute none.
     ///
     /// # Errors
-    /// If the experiment cannot run.
+    ///
+    /// If it cannot run.
     pub fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<Measured, ExperimentError> {
         let scenario = self.scenario();
         let routes = Arc::default();

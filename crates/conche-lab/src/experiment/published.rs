@@ -1,4 +1,4 @@
-//! Published values of a paper: a CSV file beside the scenario, and their distance from measured
+//! Published values of a paper (a CSV file beside the scenario), and their distance from measured
 //! ones.
 //!
 //! Columns: row and column as in results, value and, optionally, the half-width of its 95 %
@@ -36,6 +36,7 @@ impl Published {
     /// Reads a file.
     ///
     /// # Errors
+    ///
     /// The first wrong line, and its expected form.
     pub(super) fn from_csv(text: &str) -> Result<Self, PublishedError> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -95,7 +96,7 @@ pub struct Closeness {
     log_ratios: f64,
 }
 
-/// Bound of [`Closeness::within`] in per cent of the published value.
+/// Bound of [`Closeness::within`], in per cent of the published value.
 pub const WITHIN_PERCENT: f64 = 15.0;
 
 impl Closeness {
@@ -138,7 +139,7 @@ impl Closeness {
 
 pub(crate) const CLOSENESS_HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
-/// Returns a row for the fitted values and one for the predicted ones.
+/// Returns a row each for fitted and predicted values.
 pub(super) fn closeness_table(paper: &Experiment, values: &[MeasuredValue]) -> Option<Table> {
     let of = |calibration| Closeness::of(paper, values, calibration);
     let rows = [("fitted on", of(Calibration::Fitted)), ("predicted", of(Calibration::Predicted))];

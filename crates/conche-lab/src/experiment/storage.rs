@@ -1,4 +1,4 @@
-//! Data of runs on disk: samples, values of single runs, exchanges and timelines.
+//! Run data on disk: samples, values, exchanges and timelines.
 
 use std::io;
 use std::time::Duration;
@@ -118,7 +118,7 @@ pub(super) fn add_timelines(rows: &mut ExchangeRows, runs: &CellRuns, record: &R
     }
 }
 
-/// Each transmission's time in seconds since the first, and its timeout; `None` without timeouts,
+/// Time of each transmission in seconds since the first, and its timeout; `None` without timeouts,
 /// as for Non-confirmable requests.
 fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
     let copies: Vec<_> = of(log(record, flow)?, exchange)
@@ -127,7 +127,7 @@ fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope
     (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
 }
 
-/// Selects also by time: a restarted host reuses exchange numbers.
+/// Selects also by time: restarted hosts reuse exchange numbers.
 fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a Timeout> {
     let (number, began, ended) = (exchange.number, exchange.began, exchange.ended);
     log.iter().filter(move |copy| copy.exchange == number && began <= copy.at && copy.at <= ended)

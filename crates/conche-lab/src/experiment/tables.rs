@@ -18,7 +18,7 @@ pub(super) fn tables(experiment: &Experiment, values: &[MeasuredValue]) -> Vec<T
     let layouts = Layouts::new(experiment.document.sections(), values);
     let mut tables: Vec<Table> = scenario.tables.iter().map(|table| layouts.table(table)).collect();
     tables.retain(|table| !table.rows.is_empty());
-    // ByName that no table shows must appear, as of controllers that the paper did not run.
+    // Values of controllers that the paper did not run may appear in no table.
     if tables.is_empty() {
         tables.push(everything(values));
     }
@@ -101,7 +101,7 @@ impl<'a> ByName<'a> {
     }
 }
 
-/// ByName with the labels of their rows.
+/// Values by name, with the labels of their rows.
 struct Layouts<'a> {
     values: &'a [MeasuredValue],
     by_name: ByName<'a>,
@@ -160,7 +160,7 @@ impl<'a> Layouts<'a> {
         (header, shown.iter().filter_map(line).collect())
     }
 
-    /// A line per combination of names, a column per `across` and cell.
+    /// Builds a line per combination of names, with a column per `across` and cell.
     fn grid(&self, layout: &scenario::Table, shown: &[&'a MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
@@ -215,7 +215,7 @@ impl<'a> Layouts<'a> {
         Some(if with_interval { with_error(value) } else { number(value.measured, value.unit) })
     }
 
-    /// Returns the names left of a value; `None` if it is not shown.
+    /// Returns a value's names on the left; `None` if it is not shown.
     fn names(&self, layout: &scenario::Table, value: &MeasuredValue) -> Option<Vec<String>> {
         let name = |head: &scenario::Head| self.fill(layout, &head.show, value).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()
@@ -249,7 +249,7 @@ fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
     }
 }
 
-/// Returns the state bytes per peer of each scheme, if the scenario shows features.
+/// Returns each scheme's state bytes per peer, if the scenario shows features.
 pub(super) fn feature_values(scenario: &Scenario) -> Vec<MeasuredValue> {
     let Some(shown) = &scenario.features else { return Vec::new() };
     let peer_bytes = |scheme: &Scheme| {

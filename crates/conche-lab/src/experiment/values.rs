@@ -20,7 +20,7 @@ pub(super) struct Series {
     pub(super) compared: Option<ComparedValue>,
 }
 
-/// Returns values scheme by scheme: the whole run, then each phase.
+/// Returns values by scheme: the whole run, then each phase.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
     let of_scheme = |scheme: usize| runs.spans().map(move |span| runs.view(span, scheme));
@@ -227,7 +227,7 @@ fn label(at: &View<'_>, axis: &str) -> Option<String> {
     at.runs.cell.label(axis, at.scheme).map(std::borrow::Cow::into_owned)
 }
 
-/// Returns by how much `one` exceeds `other`: a difference, or per cent.
+/// Returns the excess of `one` over `other`: a difference, or per cent.
 fn compared(by: By, statistic: Statistic, one: Sample, other: Sample) -> Option<f64> {
     if by == By::Difference {
         return Some(number(statistic, &one)? - number(statistic, &other)?);

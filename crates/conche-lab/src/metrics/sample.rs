@@ -201,7 +201,7 @@ fn successes_over_time(run: &Record, of: Selection, windows: Windows, so_far: bo
     let exchanges = run.flows_of(of).flat_map(|flow| &flow.exchanges);
     for exchange in exchanges.filter(|exchange| exchange.answered) {
         let at = exchange.ended - run.began;
-        // An exchange at the end of a window counts for it in cumulative counts, else for the next.
+        // At a window's end, an exchange counts for it in cumulative counts, else for the next.
         let place = ends.partition_point(|end| if so_far { *end < at } else { *end <= at });
         counts[place.min(ends.len() - 1)] += 1;
     }
@@ -258,7 +258,7 @@ fn received_sample(received: Received, run: &Record, of: Selection) -> Sample {
             Sample::Labelled((0..=farthest).filter_map(of_hops).collect())
         }
         Received::GoodputOfEach => {
-            // Whole thousandths of a bit per second: not negative, below 2^53 up to 9 Tbit/s.
+            // Thousandths of a bit per second: not negative, below 2^53 up to 9 Tbit/s.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let thousandths = |flow: &Flow| (1e3 * number(flow) * bits(flow) / seconds).round() as u64;
             Sample::Each(flows.iter().map(|flow| thousandths(flow)).collect(), 1e3)
@@ -326,8 +326,8 @@ fn observed_sample(observed: Observed, run: &Record, of: Selection) -> Sample {
     }
 }
 
-/// Per change since registration, the nanoseconds until the observer received that or a later
-/// state; `None` if never.
+/// Per change since registration, nanoseconds until the observer received that or a later state;
+/// `None` if never.
 fn ages(flow: &Flow) -> Vec<Option<u128>> {
     let Some(observed) = &flow.observed else { return Vec::new() };
     let registered = observed.received.first().map(|received| received.at);

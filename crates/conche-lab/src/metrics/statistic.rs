@@ -1,6 +1,6 @@
 //! Statistics over a cell's replications.
 //!
-//! Percentiles pool the flows of all replications, and their intervals resample replications. Other
+//! Percentiles pool the flows of all replications; intervals resample replications. Other
 //! statistics use one number per replication, with Student's t.
 
 use conche_scenario::Statistic;
@@ -60,7 +60,7 @@ pub fn in_run(statistic: Statistic, sample: &Sample) -> Vec<(&str, f64)> {
     }
 }
 
-/// Computes a statistic within a run, if it is a number.
+/// Computes a statistic within a run, if a number.
 #[must_use]
 pub fn number(statistic: Statistic, sample: &Sample) -> Option<f64> {
     numbers(sample, statistic).first().map(|(_, number)| *number)
@@ -84,8 +84,8 @@ pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], rep
     Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, per_replication }
 }
 
-/// Computes percentiles, 0 to 100, over the flows or exchanges of all replications, with one
-/// bootstrap of `seed`.
+/// Computes percentiles, 0 to 100, over flows or exchanges of all replications, with one bootstrap
+/// of `seed`.
 #[must_use]
 pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Vec<(f64, Measured)> {
     let each = || {

@@ -1,8 +1,7 @@
 //! Signal-to-noise ratios between stations that agree with measured packet reception ratios.
 //!
-//! Listed links have a known ratio; others are below the threshold of the list. One model of path
-//! loss with log-normal shadowing draws both: a pair's shadowing is redrawn until both directions
-//! agree.
+//! Unlisted links are below the list's threshold. One model of path loss with log-normal shadowing
+//! draws all: a pair's shadowing is redrawn until both directions agree.
 
 use conche_netsim::mac::Rdc;
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
@@ -15,7 +14,6 @@ use crate::scenario::{Measured, Radio};
 /// Then the pair is clamped to the measured bounds.
 const DRAWS: u32 = 10_000;
 
-/// Returns the medium of a radio, from measured links if any.
 pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, TrialError> {
     let (Some(measured), MediumConfig::Sinr(sinr)) = (&radio.measured, &radio.medium) else {
         return Ok(radio.medium.clone());
@@ -32,8 +30,7 @@ pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) ->
     Ok(MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), ..sinr.clone() }))
 }
 
-/// Returns the links whose receivers wake up: checks of ContikiMAC miss signals below the
-/// threshold.
+/// Returns the links whose receivers wake up: ContikiMAC's checks miss signals below the threshold.
 pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> LinkQuality {
     let (
         MediumConfig::Sinr(Sinr { tx_power_dbm, cca_threshold_dbm, path_loss: PathLoss::Matrix(losses), .. }),

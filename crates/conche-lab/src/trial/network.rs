@@ -1,4 +1,4 @@
-//! Builds the topology from a scenario's nodes, links and radios.
+//! Builds a scenario's topology.
 
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::TAU;
@@ -38,7 +38,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Nodes, radio hops and links keep the scenario's order, so that an addition at the end leaves
+    /// Nodes, radio hops and links keep the scenario's order, so that additions at the end leave
     /// other random streams unchanged.
     pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, TrialError> {
         let mut network = Self {
@@ -214,13 +214,14 @@ fn positions(nodes: &Nodes, streams: &Streams) -> Option<Vec<Position>> {
     })
 }
 
-/// Draws a rate from a stream named after the link. Whole bits hide differences between machines.
+/// Draws a rate from a stream named after the link, in whole bits, to hide differences between
+/// machines.
 fn rate(spread: Spread, mean: BitRate, name: &str, replication: Replication) -> BitRate {
     let z = match spread.draw {
         Draw::Independent => Streams::new(replication.seed).stream(Entity::Run, Purpose::named(name)).normal(),
         Draw::Stratified => normal_quantile((f64::from(replication.index) + 0.5) / f64::from(replication.count)),
     };
-    // exp(μ + σ²/2) is the mean of a lognormal distribution.
+    // exp(μ + σ²/2) is a lognormal distribution's mean.
     let drawn = mean.as_bits() as f64 * (spread.sigma * z - spread.sigma * spread.sigma / 2.0).exp();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, and casts saturate
     let bits = drawn.round() as u64;

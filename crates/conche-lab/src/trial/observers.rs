@@ -1,4 +1,4 @@
-//! Observers of a simulation: transmissions and losses, standing queues, notifications.
+//! Observers: transmissions and losses, standing queues, notifications.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl StandingQueue {
         self.last_interval.1.min(end) - self.last_interval.0
     }
 
-    /// A packet that arrives more than `above` before the departure waits too long.
+    /// A packet waits too long if it arrives more than `above` before its departure.
     fn on_queued(&mut self, now: Instant, departure: Instant) {
         let waits_until = Instant::ZERO + (departure - Instant::ZERO).saturating_sub(self.above);
         if waits_until <= now {
@@ -109,7 +109,7 @@ impl Notifications {
         Self { servers, ..Self::default() }
     }
 
-    /// By time: server, client, and the exchange without flow number.
+    /// By time: server, client, and exchange without flow number.
     pub(super) fn into_acknowledged(self) -> Vec<(NodeId, NodeId, Exchange)> {
         self.acknowledged
     }

@@ -226,8 +226,8 @@ impl<'a> Plan<'a> {
         self.streams.stream(entity, purpose)
     }
 
-    /// Returns the traffic's `own` controller, or deals a scheme, in the order in which traffic
-    /// names the clients.
+    /// Returns the traffic's `own` controller, or deals schemes in the order in which traffic names
+    /// clients.
     pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
@@ -385,7 +385,7 @@ impl ObserverRoles {
     }
 }
 
-/// Converts a pace; `random` draws the first tick of a clock within its interval.
+/// Converts a pace; `random` draws the first tick within the interval.
 fn pace_of(pace: &Pace, start: Instant, phases: &[Instant], random: &mut Stream) -> workload::Pace {
     let tick = |from: Instant, interval: Duration, messages: u32| Segment { from, interval, messages };
     let mut within = |interval: Duration| interval.mul_f64(random.unit());

@@ -56,15 +56,15 @@ pub struct Flow {
     pub tally: Tally,
     /// Completed exchanges by end.
     pub exchanges: Vec<Exchange>,
-    /// Arrivals at the server, without duplicates, if wanted. The first of several flows between
-    /// the same nodes has them all.
+    /// Arrivals at the server, without duplicates, if wanted; the first flow between two nodes has
+    /// all.
     pub arrivals: Vec<Instant>,
     /// Outcome of a bulk transfer.
     pub transfer: Option<Transferred>,
     /// States that an observing client received. Its exchanges are acknowledged Confirmable
     /// notifications, its arrivals states.
     pub observed: Option<Observed>,
-    /// DTLS handshakes between its nodes; the first of several flows between them has them all.
+    /// DTLS handshakes between its nodes; the first flow between them has all.
     pub handshakes: HandshakeCounts,
 }
 
@@ -149,7 +149,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Traffic with its own controller matches any scheme, if selected explicitly.
+    /// Traffic with its own controller, if selected explicitly, matches any scheme.
     fn has(self, control: Control) -> bool {
         match control {
             Control::Scheme(scheme) => scheme == self.scheme,
@@ -159,7 +159,7 @@ impl Selection {
 }
 
 impl Record {
-    /// Adds a run in which only this flow was active.
+    /// Adds a run of this flow alone.
     pub(super) fn add(&mut self, run: Self, place: usize) {
         self.flows.extend(run.flows.into_iter().nth(place));
         self.nodes.extend(run.nodes);
@@ -176,8 +176,8 @@ impl Record {
         self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
-    /// Returns a part of the run, by the ends of exchanges, the arrivals of requests and the begins
-    /// of timeouts. Transmissions, losses and frames count for whole runs.
+    /// Returns a part of the run, by ends of exchanges, arrivals of requests and begins of
+    /// timeouts. Transmissions, losses and frames remain those of the whole run.
     #[must_use]
     pub fn during(&self, from: Duration, to: Duration) -> Self {
         let (began, end) = (Instant::ZERO + from, Instant::ZERO + to);

@@ -1,7 +1,7 @@
 //! One run of a cell, in virtual time.
 //!
-//! Random draws have an entity and a purpose, so that a replication has the same jitter, processing
-//! times, batches and dithering under every scheme.
+//! Random draws have an entity and a purpose: a replication has the same jitter, processing times,
+//! batches and dithering under every scheme.
 
 use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, HashMap};
@@ -40,6 +40,7 @@ pub struct Wanted {
 /// Runs a cell once; `routes` holds the routes discovered so far.
 ///
 /// # Errors
+///
 /// If its parts contradict each other, or it exceeds its time limit.
 pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, TrialError> {
     let mut network = Network::new(&cell.scenario, replication)?;
@@ -116,7 +117,7 @@ struct Trial<'a> {
     retired: Vec<(NodeId, AnyHost)>,
     handshakes: Vec<(NodeId, Log)>,
     wanted: Wanted,
-    /// Number of unfinished flows, if the last one ends the run.
+    /// Number of unfinished flows; the last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
 
@@ -229,7 +230,7 @@ impl<'a> Trial<'a> {
         self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
     }
 
-    /// Builds the host of a node that restarted `lives` times.
+    /// Builds the host of a node restarted `lives` times.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
@@ -398,7 +399,7 @@ fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
     steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
 }
 
-/// Returns the changes in reverse order, and marks their links in the network.
+/// Returns the changes in reverse order, and marks their links.
 fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Step)>, TrialError> {
     let mut steps = Vec::new();
     for change in &scenario.changes {

@@ -1,4 +1,4 @@
-//! Bulk transfers: between motes with their own routing, and over wires by TCP.
+//! Bulk transfers: between self-routing motes, and over wires by TCP.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -91,7 +91,7 @@ fn mote_config(radio: RadioId, transfer: &Transfer) -> MoteConfig {
     MoteConfig { radio, header_octets, payload_octets, processing: transfer.processing.0 }
 }
 
-/// Mixed, so that neighbouring seeds of experiments do not produce the same runs.
+/// Mixed, so that neighbouring experiment seeds give different runs.
 pub(super) fn mixed_seed(seed: u64, number: u64) -> u64 {
     seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -102,7 +102,7 @@ pub(super) struct Route {
     pub(super) back: Vec<NodeId>,
 }
 
-/// Routes discovered before any run and then frozen, shared by the cells of an experiment.
+/// Routes discovered before any run and frozen, shared by an experiment's cells.
 #[derive(Debug, Default)]
 pub struct Routes(Mutex<Vec<(Testbed, Vec<Option<Route>>)>>);
 
@@ -129,7 +129,7 @@ impl Route {
 }
 
 impl Routes {
-    /// Returns the `number`-th pair with a route of `hops` hops, in order.
+    /// Returns pair `number` among those with a route of `hops` hops.
     pub(super) fn of_hops(
         &self,
         scenario: &Scenario,

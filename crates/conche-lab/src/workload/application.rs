@@ -71,8 +71,7 @@ pub struct Application {
 /// pauses.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the endpoint configuration of the papers: the longest timeout is the only safety
-/// envelope.
+/// Returns the papers' endpoint configuration: the longest timeout is the only safety envelope.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     let mut limits = Limits::default();
@@ -100,6 +99,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
 /// Builds a node that restarted `lives` times.
 ///
 /// # Errors
+///
 /// If controller and configuration do not fit.
 pub fn host(
     node: NodeId,

@@ -10,14 +10,14 @@ use conche_proto::codec::{Body, Code};
 
 use crate::scenario::Range;
 
-/// Schedule, concurrency and size of a node's requests to one peer.
+/// Schedule, concurrency and size of a node's requests to a peer.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Destination.
     pub peer: NodeId,
     /// Start time.
     pub start: Instant,
-    /// Time from which no new exchange opens; `None` for no end.
+    /// Time after which no exchange opens; `None` for no end.
     pub stop: Option<Instant>,
     /// Schedule of its exchanges.
     pub pace: Pace,
@@ -25,9 +25,9 @@ pub struct Flow {
     pub outstanding: u16,
     /// Limit on the number of exchanges.
     pub limit: Limit,
-    /// The run ends when this counter of missing successes, which flows share, reaches 0.
+    /// The run ends when this counter of missing successes, shared by flows, reaches 0.
     pub enough: Option<Rc<Cell<u64>>>,
-    /// Number of successes after which the flow resets the peer's congestion state.
+    /// Successes after which the flow resets the peer's congestion state.
     pub batch: Option<Range>,
     /// GET, POST, …
     pub method: Code,
@@ -72,7 +72,7 @@ pub enum Limit {
     Succeeded(u64),
 }
 
-/// The rate of a clock until the next segment; the first messages are due at once.
+/// A clock's rate until the next segment; the first messages are due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Begin.
@@ -150,10 +150,11 @@ fn current(segments: &[Segment], now: Instant) -> Option<&Segment> {
     segments.iter().rev().find(|segment| segment.from <= now)
 }
 
-/// Returns a payload that makes a message of this size, with this token length.
+/// Returns a payload for a message of this size, with this token length.
 ///
 /// # Panics
-/// If the message is longer than any payload may be.
+///
+/// If the message exceeds the maximum payload.
 #[must_use]
 pub fn body_of(message_bytes: usize, token_bytes: usize) -> Body {
     const HEADER_BYTES: usize = 4;

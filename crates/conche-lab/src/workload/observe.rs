@@ -90,7 +90,7 @@ impl Publisher {
         }
     }
 
-    /// Returns the time of the last change, padded to the body size.
+    /// Returns the last change's time, padded to the body size.
     fn state(&self, number: u32) -> Response {
         let Topic { changes, reliability } = &self.topics[number as usize];
         let changed = self.changes[number as usize].last().copied().unwrap_or(Instant::ZERO);

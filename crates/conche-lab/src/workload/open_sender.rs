@@ -7,7 +7,7 @@ use super::application::Timer;
 use super::flow::Flow;
 use super::requester::Tally;
 
-/// Sends Non-confirmable requests at the pace of its flows, and ignores responses.
+/// Sends Non-confirmable requests at its flows' pace; ignores responses.
 #[derive(Debug)]
 pub struct OpenSender {
     flows: Vec<Flow>,

@@ -1,4 +1,4 @@
-//! The requester opens and records the exchanges of its flows.
+//! Opens and records the exchanges of flows.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct Requester {
     exchanges: Vec<Exchange>,
     /// Flow of each open exchange.
     open: BTreeMap<u64, u32>,
-    /// Number of the run's unfinished flows; the last one ends the run.
+    /// Number of the run's unfinished flows; the last one ends it.
     unfinished_flows: Option<Rc<Cell<u64>>>,
 }
 
@@ -72,7 +72,7 @@ impl Tally {
         self.opened - self.answered - self.failed
     }
 
-    /// Returns the counts of one exchange, successful at `done`, or failed if `None`.
+    /// Returns the counts of one exchange: successful at `done`, or failed.
     #[must_use]
     pub fn of_one(done: Option<Instant>) -> Self {
         let answered = u64::from(done.is_some());
@@ -309,7 +309,7 @@ impl Flow {
     }
 }
 
-/// Counts the transmissions after the first that arrived, which the first response answers.
+/// Counts arrived transmissions after the first, which the first response answers.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));

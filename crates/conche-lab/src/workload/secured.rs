@@ -26,7 +26,7 @@ pub type Log = Rc<RefCell<BTreeMap<NodeId, HandshakeCounts>>>;
 /// The handshakes between two nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeCounts {
-    /// Durations of completed handshakes, from the first datagram until the client may send.
+    /// Durations of completed handshakes, from first datagram until the client may send.
     pub done: Vec<Duration>,
     /// Handshakes that missed their deadline.
     pub failed: u64,
@@ -37,7 +37,7 @@ pub struct HandshakeCounts {
 }
 
 impl HandshakeCounts {
-    /// Adds the counts of the other end, or of another life.
+    /// Adds the other end's or another life's counts.
     pub fn add(&mut self, other: &Self) {
         self.done.extend(&other.done);
         self.failed += other.failed;
@@ -70,6 +70,7 @@ impl Secured {
     /// Creates the sessions of a node restarted `lives` times.
     ///
     /// # Errors
+    ///
     /// Invalid handshake parameters.
     pub fn new(
         node: NodeId,

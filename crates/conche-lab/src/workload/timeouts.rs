@@ -37,7 +37,7 @@ impl Timeouts {
         self.last.of(controller)
     }
 
-    /// The controller has just returned the timeout of a Confirmable datagram.
+    /// The controller has just returned a Confirmable datagram's timeout.
     pub(super) fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
         if let (Some(after), Some(exchange)) = (self.last.take(), transmit.exchange) {
             let (exchange, attempt) = (exchange.as_u64(), transmit.attempt);

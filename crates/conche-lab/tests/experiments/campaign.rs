@@ -8,7 +8,7 @@ use conche_lab::campaign::{
 };
 use conche_results::{Begin, Build, Origin, Program};
 
-/// Returns the seed of each replication, except for those configured to fail.
+/// Returns each replication's seed, or fails as configured.
 struct Seeds {
     panics_in: Option<u32>,
     fails_in: Option<u32>,

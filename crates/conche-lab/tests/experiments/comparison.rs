@@ -1,10 +1,10 @@
-//! The definitions of comparisons, on samples with results computed by hand.
+//! Comparisons of samples with results computed by hand.
 
 use conche_lab::comparison::{CellComparison, Entry, ranking, rows};
 use conche_lab::scenario::{Better, Unit};
 use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
-/// Builds a cell from each controller's values per replication; `None` for a missing controller.
+/// Builds a cell from values per replication; `None` for a missing controller.
 fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
     let entry = |(controller, runs): &(&str, Option<&[f64]>)| {
         let runs = runs.unwrap_or_default();

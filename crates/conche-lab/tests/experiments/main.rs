@@ -1,4 +1,4 @@
-//! Experiments through the library. One test program, so that the lab is linked once.
+//! Experiments through the library, in one program, so that the lab is linked once.
 //!
 //! | module | what it tests |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Reduced experiments of papers: their values, and independence of the number of threads.
+//! Reduced experiments of papers: values, and independence of the number of threads.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -79,7 +79,7 @@ fn gprs(schemes: &[&str], runs: u32) -> Experiment {
     reduced(&COMMAG16, &values, schemes, runs)
 }
 
-/// Points of an axis, each with the duration of its runs.
+/// Points of an axis, each with its runs' duration.
 fn points(points: &[(&str, &str)]) -> toml::Value {
     let point = |(name, duration): &(&str, &str)| {
         let set = toml::Table::from_iter([("duration".to_owned(), toml::Value::from(*duration))]);
@@ -112,9 +112,8 @@ fn clients_behind_a_modem_give_each_value_once() {
     assert!(difference.ci95.is_some_and(|interval| interval.contains(difference.measured)), "run by run");
 }
 
-/// In a closed loop every client always has one open exchange: rate × round-trip time = clients, up
-/// to exchanges still open at the end. Of all schemes with samples, only B-RTO takes exactly one
-/// per exchange.
+/// Each closed-loop client has one open exchange: rate × round-trip time = clients, up to exchanges
+/// still open at the end. Of all schemes with samples, only B-RTO takes exactly one per exchange.
 #[test]
 fn throughput_times_round_trip_time_is_the_number_of_clients() {
     let values = measured(&gprs(&["b-rto"], 1), 1);
@@ -131,7 +130,7 @@ fn the_default_is_dithered_from_2_to_3_seconds() {
     assert!((rto - 2.5).abs() < 0.05, "{rto}");
 }
 
-/// Closed-loop clients: B-RTO's first timeout is the round-trip time times the mean dithering
+/// With closed-loop clients, B-RTO's first timeout is the round-trip time times the mean dithering
 /// factor, on any network. The published ratio is 1.12, a factor from 1 to 1.25.
 #[test]
 fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
@@ -189,7 +188,7 @@ fn motes_have_a_place_in_figures_2_to_4() {
     assert_eq!((table.rows.len(), empty), (6, 1), "the default has no round-trip times: {table}");
 }
 
-/// ETFA'14 with two minutes of many-to-many traffic, and three exchanges with each mote.
+/// ETFA'14 with two minutes of many-to-many traffic, and three exchanges per mote.
 fn motes(schemes: &[&str]) -> Experiment {
     let values = [
         ("parts.many.duration", "120s".into()),

@@ -110,7 +110,7 @@ fn a_median_is_of_a_run_and_the_larger_of_the_two_in_the_middle() {
     let run = measured(&record(), Metric::RoundTrip);
     let other = Sample::Each(vec![7_000_000_000], 1e9);
     let [median] = &statistic::of(Statistic::Median, &[&run, &other])[..] else { panic!("one value") };
-    // The median of 1, 2, 4 and 5.9 s is 4 s, and the mean with the other run's 7 s is 5.5 s.
+    // The median of 1, 2, 4 and 5.9 s is 4 s; with the other run's 7 s, the mean is 5.5 s.
     assert!((median.value - 5.5).abs() < 1e-9 && median.runs == 2, "{median:?}");
 }
 

@@ -227,7 +227,6 @@ pub(super) mod testing {
     use crate::Instant;
     use crate::packet::PacketRef;
 
-    /// Creates a frame that arrived at `since`.
     pub(in super::super) fn frame(bytes: u32, since: Instant) -> Frame {
         Frame { packet: PacketRef::default(), bytes, since }
     }

@@ -92,7 +92,6 @@ impl DelayLine {
         Self { constant, jitter, stream, last_arrival: Instant::ZERO }
     }
 
-    /// Changes the delay of later frames.
     pub(super) fn change(&mut self, constant: Duration, jitter: Jitter) {
         (self.constant, self.jitter) = (constant, jitter);
     }

@@ -159,7 +159,6 @@ mod tests {
         Opportunities::new(text.parse().expect("a trace"))
     }
 
-    /// Takes the next `N` opportunities, in milliseconds.
     fn times<const N: usize>(opportunities: &mut Opportunities) -> [u128; N] {
         std::array::from_fn(|_| {
             let at = opportunities.next();

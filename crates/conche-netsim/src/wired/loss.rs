@@ -34,7 +34,6 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Returns the named probabilities for validation.
     pub(super) fn probabilities(&self) -> Vec<(&'static str, f64)> {
         match *self {
             Self::None => vec![],

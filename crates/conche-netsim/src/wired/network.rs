@@ -111,14 +111,12 @@ impl Network {
         at == to || over_link().unwrap_or(false)
     }
 
-    /// Prefetches the state for this node's next packet.
     pub(crate) fn prefetch(&self, node: NodeId) {
         if let Route::Always(id) = self.routes[node.index()] {
             black_box(self.links[id.index()].up);
         }
     }
 
-    /// Returns a changeable link's configuration.
     pub(crate) fn config(&self, id: LinkId) -> Result<LinkConfig, ChangeError> {
         match &self.links.get(id.index()).ok_or(ChangeError::NoSuchLink(id))?.kind {
             Kind::Buffer(buffer) => Ok(*buffer.config()),

@@ -45,7 +45,6 @@ pub enum InService {
 }
 
 impl DropTail {
-    /// Returns `true` if another frame fits.
     pub(super) fn has_room(&self, waiting: u64, waiting_bytes: u64, in_service: Option<u32>, bytes: u32) -> bool {
         let (frames, in_service_bytes) = match (self.in_service, in_service) {
             (_, None) if waiting == 0 => return true,

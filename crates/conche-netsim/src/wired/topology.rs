@@ -263,7 +263,6 @@ impl Topology {
         Ok(Network::new(links, routes))
     }
 
-    /// Computes the signals in each radio network.
     pub(crate) fn build_radios(&self, streams: &Streams) -> Result<Vec<RadioNetwork>, TopologyError> {
         let build = |(number, layout): (u16, &Layout)| {
             let in_radio = |error| TopologyError::Radio { radio: layout.name.clone(), error };

@@ -26,7 +26,7 @@ impl Fixture {
         Exchanges::open(&self.path, Shape::exchanges(&[origin])).expect("it can be opened")
     }
 
-    /// The replication and RTT of each row, in the order of the file.
+    /// Returns replication and RTT of each row, in file order.
     fn read(&self) -> Vec<(Field, Field)> {
         let file = SerializedFileReader::new(File::open(&self.path).expect("it is there")).expect("a Parquet file");
         let metadata = file.metadata();
@@ -41,7 +41,6 @@ impl Fixture {
     }
 }
 
-/// A run of two exchanges, the second of which failed.
 fn append(exchanges: &Exchanges, replication: u32) -> Vec<u64> {
     let mut rows = exchanges.rows();
     let cell = CellId::default();

@@ -1,4 +1,4 @@
-//! Verdicts on invented values, for the claims of BDP'19 and ComMag'16.
+//! Verdicts on invented values, for claims of BDP'19 and ComMag'16.
 
 use super::*;
 use crate::scenario::Document;
@@ -21,7 +21,7 @@ fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
     Series { value, per_replication: per_replication.to_vec(), compared: None }
 }
 
-/// Judges the paper's claims that these values allow: name, value, verdict.
+/// Judges the claims that these values allow: name, value, verdict.
 fn judged(values: &[Series]) -> Vec<(String, f64, Verdict)> {
     let document = Document::from_toml(crate::papers::BDP19.scenario).expect("valid");
     let claims = judge_all(document.scenario(), values);
@@ -94,7 +94,7 @@ fn a_line_explains_what_rises_in_proportion_and_nothing_that_falls() {
     assert_eq!(explained(&[1.0], &[2.0]), None);
 }
 
-/// Judges the claims of ComMag'16 that need these values only.
+/// Judges the claims of ComMag'16 that need only these values.
 fn of_commag16(values: &[(&str, &str, [f64; 2])]) -> Vec<MeasuredValue> {
     let document = Document::read(crate::papers::COMMAG16.scenario, &crate::papers::paper_file).expect("valid");
     let values: Vec<_> =
@@ -110,7 +110,7 @@ fn a_difference_of_means_has_the_interval_of_the_single_runs() {
     let claims = of_commag16(&[(&one.0, "throughput_per_s", one.1), (&other.0, "throughput_per_s", other.1)]);
     let [difference, verdict] = &claims[..] else { panic!("{claims:?}") };
     assert_eq!(difference.row, "less_throughput_than_default/b-rto/gprs/10");
-    // -1 and -3: the runs differ much more than the schemes do.
+    // -1 and -3: runs differ much more than schemes.
     let interval = difference.ci95.expect("two replications");
     assert!((difference.measured + 2.0).abs() < 1e-9 && (interval.high - interval.low) / 2.0 < 13.0, "{interval:?}");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Runs of small scenarios: pairs of client and server, and changes during the run.
+//! Runs of small scenarios: pairs of client and server, and changes.
 
 mod bulk;
 mod groups;
@@ -9,7 +9,7 @@ use conche_lab::campaign::Replication;
 use conche_lab::scenario::{Document, ScenarioError};
 use conche_lab::trial::{Record, Routes, Wanted, run};
 
-/// Two clients send a request to a server each once a second, over links of 100 ms each way.
+/// Two clients send a request per second to a server each, over links of 100 ms each way.
 const SMALL: &str = r#"
 schema = 1
 name = "small"
@@ -186,8 +186,8 @@ fn what_the_network_does_not_have_is_named() {
     }
 }
 
-/// One client sends every second, 20 s on and 10 s off, whatever happens; the other one uses the
-/// same server.
+/// One client sends every second, 20 s on and 10 s off, whatever happens; the other uses the same
+/// server.
 const UNAWARE: &str = r#"
 [[traffic]]
 name = "noise"
@@ -245,8 +245,8 @@ fn a_clock_follows_the_phases() {
         let steps: Vec<u64> = millis.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let change = steps.iter().position(|step| *step != 1000).expect("the second phase");
         assert!(steps[change + 1..].iter().all(|step| *step == 5000), "{steps:?}");
-        // The first clock runs until the second one first ticks, within 5 s of its phase; 60 ms to
-        // the server.
+        // The first clock runs until the second first ticks, within 5 s of its phase; 60 ms to the
+        // server.
         assert!((20_000..=25_100).contains(&millis[change + 1]), "{millis:?}");
     }
 }

@@ -22,7 +22,7 @@ fn an_observer_knows_of_each_change_as_soon_as_it_is_on_its_way() {
         let Observed { changes, received } = known(flow);
         let millis = |at: &conche_netsim::Instant| at.as_nanos() / 1_000_000;
         assert!(changes.iter().map(millis).eq([20_000, 30_000, 40_000, 50_000]), "{changes:?}");
-        // The state at registration comes first; it holds from the begin.
+        // The state at registration comes first, valid from the begin.
         assert_eq!((received.len(), millis(&received[0].changed)), (5, 0));
         let ages: Vec<u64> =
             received[1..].iter().map(|received| millis(&received.at) - millis(&received.changed)).collect();
@@ -40,8 +40,7 @@ fn a_notification_whose_answer_is_late_is_sent_again_in_vain() {
     let text = observing("confirmable").replace("delay = \"60ms\"", "delay = \"1500ms\"");
     let record = record(&text).expect("it runs");
     for flow in &record.flows {
-        // The round trip of 3080 ms is longer than any first timeout of the default, and shorter
-        // than two of them.
+        // The round trip of 3080 ms exceeds the default's first timeouts, but not twice these.
         assert!(flow.exchanges.iter().all(|exchange| (exchange.transmissions, exchange.unnecessary) == (2, 1)));
         assert!(flow.exchanges.len() >= 3, "{:?}", flow.exchanges);
     }
@@ -77,7 +76,7 @@ fn an_observer_that_forgot_and_answers_with_a_reset_has_acknowledged_nothing() {
     assert_eq!(acknowledged, [3, 4], "the change at 30 s came before it observed again");
 }
 
-/// As above; the first server also sends requests to the second one, with its own controller or the
+/// As above; the first server also sends requests to the second, with its own controller or the
 /// scheme's, declared before or after the observation.
 fn asking(controller: &str, is_first: bool) -> String {
     let asks = format!("[[traffic]]\nname = \"asks\"\nfrom = \"server[0]\"\nto = \"server[1]\"\n{controller}\n");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// 100 clients open a session with a server and register, over a path with this wire.
+/// 100 clients open a session with a server and register over this wire.
 fn registrations(wire: &str, endpoint: &str, addition: &str) -> Result<Record, String> {
     record(&format!(
         r#"
@@ -48,7 +48,7 @@ controller = "default"
 const PSK: &str = "security = \"dtls-psk\"";
 const LOSSY: &str = "delay = \"50ms\", jitter = { uniform = [\"0ms\", \"300ms\"], order = \"free\" }, duplicate = 0.1";
 
-/// Durations of handshakes, number of failures, and total datagrams and bytes.
+/// Returns durations, failures, and total datagrams and bytes.
 fn handshakes(record: &Record) -> (Vec<Duration>, u64, u64, u64) {
     let each = || record.flows.iter().map(|flow| &flow.handshakes);
     let mut done: Vec<Duration> = each().flat_map(|handshakes| handshakes.done.iter().copied()).collect();
@@ -67,8 +67,7 @@ fn a_session_takes_three_round_trips_before_the_first_request_and_its_datagrams_
     let (done, failed, datagrams, bytes) = handshakes(&record);
     assert_eq!((done.len(), failed), (100, 0));
     assert!(done.iter().all(|time| time.as_millis() == 300), "{done:?}");
-    // ClientHello, HelloVerifyRequest, ClientHello, the server's flight, the client's, the
-    // server's.
+    // ClientHello, HelloVerifyRequest, ClientHello, and flights of server, client and server.
     assert_eq!(datagrams, 600);
     assert!((40_000..80_000).contains(&bytes), "{bytes} bytes of 100 handshakes");
     let exchange = record.flows[0].exchanges[0];

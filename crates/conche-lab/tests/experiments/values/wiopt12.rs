@@ -1,4 +1,4 @@
-//! WiOpt'12, reduced: frozen routes, the cost of one hop, and values over several cells.
+//! WiOpt'12, reduced: frozen routes, one hop's cost, and values over several cells.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ fn measured(experiment: &Experiment, threads: usize) -> Vec<MeasuredValue> {
 /// its acknowledgment. TinyOS's mean backoff is 5.051 ms, that of 140 symbols 1.12 ms.
 fn goodput_of_one_hop(backoff_ms: f64) -> f64 {
     let frame = |octets: f64| 2.0 + backoff_ms + 0.128 + 7.0 / 32.768 + 0.032 * octets + 2.0;
-    // The handshake's two frames, minus the last acknowledgment, which does not count: one frame.
+    // The handshake's two frames minus the last acknowledgment, which does not count: one frame.
     let ms = 60.0 * (frame(133.0) + frame(37.0)) + frame(37.0);
     60.0 * 96.0 * 8.0 / ms * 1000.0
 }
@@ -70,7 +70,7 @@ fn the_paper_in_small_has_all_its_items_and_what_one_hop_costs() {
     assert_eq!(experiment.tables(&values).len(), 11, "one of the claims, too");
     for (column, backoff_ms) in [("goodput_tinyos", 5.051), ("goodput_beb", 1.12)] {
         let (goodput, expected) = (value(&values, "static/1/1", column), goodput_of_one_hop(backoff_ms));
-        // Links of one hop lose few frames, and a backoff has a standard deviation of 2.7 ms.
+        // One-hop links lose few frames; a backoff has a standard deviation of 2.7 ms.
         assert!((goodput / expected - 1.0).abs() < 0.05, "{column}: {goodput:.0} instead of {expected:.0} bit/s");
     }
 }
@@ -156,7 +156,6 @@ fn a_scenario_that_makes_no_sense_is_refused() {
     }
 }
 
-/// Asking for more routes of a length than AODV finds is an error.
 #[test]
 fn too_few_routes_are_a_failure_that_says_how_many_there_are() {
     let one = toml::Value::from(vec![40]);

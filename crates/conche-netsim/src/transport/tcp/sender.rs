@@ -252,7 +252,6 @@ impl<C: Controller> Sender<C> {
         self.state = State::Aborted(now);
     }
 
-    /// Returns the window's first segment not in flight.
     fn next_to_send(&mut self, now: Instant) -> Next {
         let window = usize::from(self.window.segments());
         let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();
@@ -325,7 +324,6 @@ enum Next {
     Nothing,
 }
 
-/// Size of the send window.
 #[derive(Clone, Debug)]
 struct Window {
     segments: u16,
@@ -459,7 +457,6 @@ impl<C: Controller> Exchange<C> {
         Self { flight, sent: SmallVec::new(), deadline: None, again: None, timeouts: 0, acknowledged: false }
     }
 
-    /// Records a transmission and returns its timeout.
     fn transmit(
         &mut self,
         controller: &C,

@@ -40,7 +40,6 @@ pub enum Aqm {
     Pie(Pie),
 }
 
-/// The queue when a frame arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     /// Waiting frames, without the one in transmission.

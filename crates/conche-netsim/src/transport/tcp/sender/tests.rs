@@ -8,7 +8,6 @@ use crate::transport::tcp::Receiver;
 
 const SEGMENTS: u32 = 20;
 
-/// A sender and its clock.
 struct Bench {
     sender: Sender<AnyController>,
     stream: Stream,
