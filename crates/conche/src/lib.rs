@@ -24,18 +24,18 @@
 //! # Guarantees
 //!
 //! - One task per socket drives one sans-I/O [`Endpoint`](conche_proto::Endpoint), which the
-//!   simulator also runs. [Several workers](server::ServerBuilder::workers) of a server each have a
-//!   thread, task and endpoint.
-//! - Dropping a request's future cancels the request. A slow handler's response is sent as a
-//!   separate response; a handler that panics returns 5.00.
+//!   simulator also runs. A server may have several [workers](server::ServerBuilder::workers), each
+//!   with its own thread, task and endpoint.
+//! - Dropping a request's future cancels the request. A slow handler's response is sent separately;
+//!   a handler that panics returns 5.00.
 //! - A request's [`timeout`](client::RequestBuilder::timeout) bounds the whole request.
 //!   [`Error::was_sent`] reports whether repeating it could have an effect twice.
 //! - A send that the operating system refuses fails at once with [`Error::Send`]. On Linux, which
-//!   reports ICMP errors, a request to a closed port also fails at once, unless
+//!   reports ICMP errors, so does a request to a closed port, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) is set.
 //! - Payloads larger than a message are transferred block-wise (RFC 7959); each block is subject to
 //!   congestion control and takes turns with other requests.
-//! - A server with several addresses answers from the address that the request was sent to. After
+//! - A server with several addresses answers from the one that the request was sent to. After
 //!   [`join_group`](server::ServerBuilder::join_group), it answers multicast requests after a
 //!   random leisure; [`multicast`](Client::multicast) sends them.
 //!
@@ -61,19 +61,19 @@
 //! # Congestion control
 //!
 //! A client or server has one controller for all peers, or one per
-//! [prefix](client::ClientBuilder::controller_for). [`AnyController`] selects one of this crate's
-//! by name. Implement [`cc::Controller`] for your own and pass it to
-//! [`own_controller`](client::ClientBuilder::own_controller); the endpoint applies its [`Envelope`]
-//! to every controller. [`Client::snapshot`] returns the state of a path, and
-//! [`Client::reset_path`] discards it.
+//! [prefix](client::ClientBuilder::controller_for). [`AnyController`] selects one by name;
+//! [`own_controller`](client::ClientBuilder::own_controller) accepts your own [`cc::Controller`].
+//! The endpoint applies its [`Envelope`] to every controller. [`Client::snapshot`] returns the
+//! state of a path, and [`Client::reset_path`] discards it.
 //!
 //! A new peer starts with path state [shared](client::ClientBuilder::share_paths) on its host or
 //! network. A [file](client::ClientBuilder::path_store) keeps path state across restarts.
 //!
 //! # Observing
 //!
-//! [`Client::observe`] returns an [`Observation`](client::Observation), a stream of a resource's
-//! states. A server's resource becomes observable with a [`Notifier`](server::Notifier) (RFC 7641).
+//! [`Client::observe`] returns a stream of a resource's states, an
+//! [`Observation`](client::Observation). A [`Notifier`](server::Notifier) makes a server's resource
+//! observable (RFC 7641).
 //!
 //! # Caching
 //!
@@ -89,13 +89,12 @@
 //!
 //! # Both roles on one socket
 //!
-//! [`Server::client`] sends from the server's socket, for protocols that identify a node by one
-//! address, such as LwM2M.
+//! [`Server::client`] sends from the server's socket, for protocols such as LwM2M that identify a
+//! node by one address.
 //!
 //! # Logs
 //!
-//! Events and spans go to [`tracing`](https://docs.rs/tracing). To print them, install a subscriber
-//! such as `tracing-subscriber`:
+//! Events and spans go to [`tracing`](https://docs.rs/tracing). To print them:
 //!
 //! ```
 //! tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).init();

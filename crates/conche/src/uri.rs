@@ -129,8 +129,8 @@ impl Uri {
         &self.0.text
     }
 
-    /// Adds the options of this URI (RFC 7252 §6.4): Uri-Host only for a name, and no Uri-Port, as
-    /// the request is sent to that port.
+    /// Adds the options of this URI (RFC 7252 §6.4): Uri-Host only for a name, and no Uri-Port,
+    /// which is the destination's.
     #[must_use]
     pub fn options(&self, body: BodyBuilder) -> BodyBuilder {
         options(&self.0.host, &self.0.segments, &self.0.queries, body)
@@ -217,8 +217,8 @@ fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-/// The likely intended URI for a text without a scheme, such as `localhost:5683`, which would parse
-/// with the scheme `localhost`.
+/// The likely intended URI for a text without a scheme; `localhost:5683` would parse with the
+/// scheme `localhost`.
 fn with_scheme(text: &str) -> Option<String> {
     let is_coap = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("coap"));
     if text.contains("://") || is_coap && text.contains(':') {
@@ -257,7 +257,7 @@ fn host_name<E: Encoder>(name: &EStr<E>) -> Result<String, UriError> {
 }
 
 /// Whether a resolver treats the name as an IPv4 address, as inet_aton does `127.1`, `0x7f.1` and
-/// `2130706433`: such a name does not compare equal to its address. No DNS name ends this way (URL
+/// `2130706433`, which does not compare equal to its address. No DNS name ends this way (URL
 /// standard, "ends in a number").
 fn is_number(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);

@@ -59,7 +59,7 @@ impl ClientRole {
 impl<C: SharedController> Builder<ClientRole, C> {
     /// Binds to this local address, for destinations of the same IP version.
     ///
-    /// By default the operating system chooses a port, which off-path attackers cannot guess.
+    /// By default the operating system chooses both; off-path attackers cannot guess the port.
     pub fn bind(mut self, local: SocketAddr) -> Self {
         *self.slot(local) = Binding::Address(local);
         self
@@ -79,10 +79,9 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// Polls for responses for up to this long after a send, instead of sleeping. Zero, the
     /// default, disables it. Linux only.
     ///
-    /// Like `SO_BUSY_POLL`, this saves the time to sleep and wake up, for programs that send one
-    /// request at a time to servers that respond within tens of microseconds. While polling, the
-    /// core runs only other tasks of the runtime. Destinations with a longer measured RTT are not
-    /// polled for.
+    /// Like `SO_BUSY_POLL`, this saves the time to sleep and wake up, for sequential requests to
+    /// servers that respond within tens of microseconds. While polling, the core runs only other
+    /// tasks of the runtime. Destinations with a longer measured RTT are not polled for.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -96,9 +95,9 @@ impl<C: SharedController> Builder<ClientRole, C> {
 
     /// Caches responses within these limits (RFC 7252 §5.6). Off by default.
     ///
-    /// - A GET or FETCH is answered from the cache until the Max-Age of an equal request's response
-    ///   expires (60 s if the server sends none), whatever its code.
-    ///   [`Response::age`](super::Response::age) identifies cached responses;
+    /// - A GET or FETCH is answered from the cache until the Max-Age of an equal request's
+    ///   response, whatever its code, expires (60 s if the server sends none).
+    ///   [`Response::age`](super::Response::age) identifies such responses;
     ///   [`fresh`](super::RequestBuilder::fresh) bypasses them.
     /// - An expired response with an ETag is validated: on 2.03 the result is the cached payload as
     ///   2.05 with updated options.
@@ -166,17 +165,16 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and chain
-    /// to one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) for the server
-    /// takes precedence.
+    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and be
+    /// authenticated by one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) takes
+    /// precedence.
     #[cfg(feature = "dtls")]
     pub fn roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
         self
     }
 
-    /// Sets the client certificate, presented on request to servers that [`roots`](Self::roots)
-    /// authenticate.
+    /// Sets the client certificate for [`roots`](Self::roots), presented on request.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);
@@ -189,20 +187,19 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// [`oscore_for`](Self::oscore_for) overrides the keys for some destinations. Requests without
     /// usable keys, and to groups, are not sent.
     ///
-    /// An unprotected error response, all that a server without the keys can send, ends a request
-    /// with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated).
-    /// [`oscore`](crate::oscore) has an example.
+    /// Unprotected errors, all that a server without the keys can send, end requests with
+    /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated). [`oscore`](crate::oscore)
+    /// has an example.
     #[cfg(feature = "oscore")]
     pub fn oscore(self, keys: crate::oscore::Keys) -> Self {
         let [v4, v6] = everywhere();
         self.oscore_for(v4, keys.clone()).oscore_for(v6, keys)
     }
 
-    /// Runs an EDHOC key exchange (RFC 9528) with each server before the first request to it, and
-    /// accepts only OSCORE-protected responses. `coaps` URIs are exempt.
+    /// Runs an EDHOC key exchange (RFC 9528) before the first request to each server, and accepts
+    /// only OSCORE-protected responses. `coaps` URIs are exempt.
     ///
-    /// [`edhoc_for`](Self::edhoc_for) does this for some destinations. [`edhoc`](crate::edhoc) has
-    /// an example.
+    /// [`edhoc_for`](Self::edhoc_for) selects destinations. [`edhoc`](crate::edhoc) has an example.
     #[cfg(feature = "edhoc")]
     pub fn edhoc(self, party: crate::edhoc::Party) -> Self {
         let [v4, v6] = everywhere();

@@ -151,8 +151,8 @@ fn path(body: &Body) -> impl Iterator<Item = &[u8]> {
     body.options().filter(|option| option.number == OptionNumber::URI_PATH).map(|option| option.value)
 }
 
-/// Whether an option selects one representation, one block, one way of answering, or a resource of
-/// another server.
+/// Whether an option selects one representation, block or way of answering, or another server's
+/// resource.
 fn passes_by(number: OptionNumber) -> bool {
     matches!(
         number,
@@ -417,7 +417,7 @@ impl Store {
     }
 
     /// The entry to evict for a destination of this prefix: the prefix's oldest if it holds half of
-    /// the cache, otherwise the oldest of all.
+    /// the cache, otherwise the oldest.
     fn oldest(&self, prefix: u64, cost: usize) -> Option<Arc<Key>> {
         let has_its_half = !self.held.get(&prefix).copied().unwrap_or_default().admits(cost, self.limits, 2);
         let own = all_of(&self.of_prefix, prefix).next().filter(|_| has_its_half);

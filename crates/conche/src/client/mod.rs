@@ -43,10 +43,10 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A CoAP client. Clones are cheap and share sockets, queues, cache and path state.
 ///
-/// It opens one socket for IPv4 and one for IPv6 on first use, each driven by its own task, which
-/// ends with the last clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4),
-/// so beyond 64 512 messages to one destination in four minutes the client opens further ports.
-/// With a fixed port or a given socket, requests wait for free IDs.
+/// It opens a socket per IP version on first use, each driven by its own task, which ends with the
+/// last clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4), so beyond 64
+/// 512 messages to one destination in four minutes the client opens further ports. With a fixed
+/// port or a given socket, requests wait for free IDs.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,14 +64,13 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Waiting
 ///
 /// Congestion control limits the requests outstanding to one destination; with NSTART = 1, the
-/// default of RFC 7252 §4.7, to one unacknowledged request. Further ones queue per destination, for
-/// at most their [`timeout`](RequestBuilder::timeout). Without one, a request waits at most
+/// default of RFC 7252 §4.7, to one unacknowledged request. Further ones queue per destination, at
+/// most for their [`timeout`](RequestBuilder::timeout), or without one for
 /// [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the queue and as long again near
 /// its head; raise that setting for long queues.
 ///
-/// [`Waiting`] bounds the queued requests. Beyond it, requests fail with [`Error::Busy`], which
-/// names the full queue and its setting; [`try_send`](RequestBuilder::try_send) fails at a lower
-/// bound.
+/// Beyond the bounds of [`Waiting`], requests fail with [`Error::Busy`], which names the full queue
+/// and its setting; [`try_send`](RequestBuilder::try_send) fails at a lower bound.
 #[derive(Clone, Debug)]
 pub struct Client {
     sockets: Arc<Sockets>,
@@ -135,7 +134,7 @@ impl Client {
         self.get(uri).observe()
     }
 
-    /// Builds a request with any method. A malformed URI is reported when the request is sent.
+    /// Builds a request with any method. A malformed URI is reported on send.
     pub fn request(&self, method: Code, uri: impl TryInto<Uri, Error: Into<UriError>>) -> RequestBuilder {
         RequestBuilder::new(self.clone(), method, uri.try_into().map_err(Into::into))
     }
@@ -220,8 +219,8 @@ impl Client {
     /// Writes path state to the [`path_store`](ClientBuilder::path_store), if set, and waits for
     /// the write.
     ///
-    /// The store is written at most a minute late, so only a program that ends after its last
-    /// request needs this. Failures are logged.
+    /// It is written at most a minute late, so only a program that ends after its last request
+    /// needs this. Failures are logged.
     pub async fn keep_paths(&self) {
         for handle in self.sockets.open() {
             handle.keep_paths().await;

@@ -13,7 +13,7 @@ use super::request::{Registered, RequestBuilder};
 use super::{Error, Response};
 use crate::driver::{End, ExchangeError, News, State};
 
-/// A stream of a resource's states (RFC 7641), from the response to the request on.
+/// A stream of a resource's states (RFC 7641). The first item is the response to the request.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -30,8 +30,8 @@ use crate::driver::{End, ExchangeError, News, State};
 ///   slow reader skips outdated states.
 /// - **Renewal:** when nothing arrives for longer than the last Max-Age plus some seconds, the
 ///   client registers again (§3.3.1), in case the server restarted. Over `coaps` it also does so
-///   when the session is over, for about a minute. If the server lost keys from EDHOC, the client
-///   repeats the key exchange.
+///   when the session is over, and retries for about a minute. If the server lost keys from EDHOC,
+///   the client repeats the key exchange.
 /// - **Complete states:** a notification with only the first block (RFC 7959 §2.6) makes the client
 ///   fetch the whole state. If that fails, the error is an item and the observation continues.
 /// - **End:** after an item with an error code; after the first item if the server does not accept

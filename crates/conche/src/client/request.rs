@@ -18,7 +18,7 @@ use crate::driver::{End, ExchangeKind, Feed, Outcome, QueuePolicy, Subscription}
 use crate::security::{Identity, PeerMismatch};
 use crate::uri::{Uri, UriError};
 
-/// A request under construction; awaiting it sends it, and dropping the future cancels it.
+/// A request under construction; awaiting it sends it, dropping the future cancels it.
 ///
 /// ```no_run
 /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -73,7 +73,7 @@ impl RequestBuilder {
         }
     }
 
-    /// Sets the payload and its Content-Format. Payloads of more than one message are transferred
+    /// Sets the payload and its Content-Format. Payloads larger than one message are transferred
     /// block-wise, up to [`body_limit`](super::ClientBuilder::body_limit) bytes.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
         self.content_format(format).bytes(payload)
@@ -136,8 +136,8 @@ impl RequestBuilder {
 
     /// Sends the request as Non-confirmable: once, without an acknowledgement.
     ///
-    /// Congestion control may turn an occasional one into a Confirmable, to check that the peer is
-    /// alive, unless [`reliability`](Self::reliability) is [`Reliability::NeverConfirmable`].
+    /// Congestion control may make an occasional one Confirmable, to check that the peer is alive,
+    /// except with [`reliability`](Self::reliability) [`Reliability::NeverConfirmable`].
     pub fn non(self) -> Self {
         self.reliability(Reliability::NonConfirmable)
     }
@@ -153,21 +153,21 @@ impl RequestBuilder {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Sets the token; by default a random one that off-path attackers cannot guess. Tokens of more
-    /// than eight bytes ([`Token::extended`]) require a server with RFC 8974; others send a Reset.
+    /// Sets the token; by default a random one, which off-path attackers cannot guess. More than
+    /// eight bytes ([`Token::extended`]) require a server with RFC 8974; others send a Reset.
     pub fn token(self, token: Token) -> Self {
         Self { token: Some(token), ..self }
     }
 
-    /// Sends the request only to this peer, authenticated by a DTLS session or by OSCORE keys.
+    /// Sends the request only to this peer, authenticated by a DTLS session or OSCORE keys.
     ///
-    /// If another peer is authenticated at the address, nothing is sent and the error is
-    /// [`Error::UnexpectedPeer`]. Notifications of an observation must come from the same peer.
+    /// If the address has another peer, nothing is sent and the error is [`Error::UnexpectedPeer`].
+    /// Notifications must come from the same peer.
     ///
     /// Without it, `coaps` requests use only sessions that this program opened, with a certificate
-    /// for the URI's host or the pre-shared key for its address. A session that the peer opened to
-    /// [`Server::client`](crate::Server::client)'s server requires `expect_peer`, since any client
-    /// may open one from that address.
+    /// for the URI's host or the pre-shared key for its address. Any client may open a session from
+    /// that address to the server of a [`Server::client`](crate::Server::client), so requests in
+    /// such sessions require `expect_peer`.
     ///
     /// ```no_run
     /// use conche::Server;
@@ -191,8 +191,8 @@ impl RequestBuilder {
         Self { fresh: true, ..self }
     }
 
-    /// Requests and returns one block of the response's body (RFC 7959 §2.4). [`Response::block`]
-    /// has its number and whether more follow.
+    /// Requests one block of the response's body (RFC 7959 §2.4). [`Response::block`] has its
+    /// number and whether more follow.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -209,8 +209,8 @@ impl RequestBuilder {
         Self { whole: false, ..self.option(OptionNumber::BLOCK2, block.encode().as_slice()) }
     }
 
-    /// Sends the request and waits for the response, as awaiting the builder does. A 4.01 challenge
-    /// with Echo repeats the request with that value (RFC 9175 §2.3), at most twice.
+    /// Sends the request and waits for the response, like awaiting the builder. A 4.01 with Echo
+    /// repeats the request with that value (RFC 9175 §2.3), at most twice.
     ///
     /// # Errors
     /// If no response arrives. A response with an error code is a response.
@@ -232,10 +232,10 @@ impl RequestBuilder {
     /// §8).
     ///
     /// Members respond after a random delay of some seconds, or not at all. Responses are collected
-    /// until the [`timeout`](Self::timeout), or for the protocol's lifetime of minutes.
+    /// until the [`timeout`](Self::timeout), or else for the protocol's lifetime of minutes.
     ///
     /// The operating system chooses the network interface, unless the client has an
-    /// [`interface`](super::ClientBuilder::interface) or the URI's IPv6 address a zone.
+    /// [`interface`](super::ClientBuilder::interface) or the URI an IPv6 zone.
     ///
     /// # Errors
     /// If the URI names no group, or a limit is reached. Other errors appear among the responses.
@@ -260,8 +260,8 @@ impl RequestBuilder {
     /// Like [`send`](Self::send), but asks the server to suppress responses of these classes (RFC
     /// 7967).
     ///
-    /// Returns `None` without a response: once a Confirmable request that wants no response at all
-    /// is acknowledged, otherwise after the response timeout, which [`timeout`](Self::timeout) can
+    /// Returns `None` without a response: when a Confirmable request that wants none at all is
+    /// acknowledged, otherwise after the response timeout, which [`timeout`](Self::timeout) can
     /// shorten.
     ///
     /// ```no_run
@@ -285,13 +285,13 @@ impl RequestBuilder {
         }
     }
 
-    /// Observes the resource (RFC 7641) with GET or FETCH. Nothing is sent before the stream is
-    /// polled. The [`timeout`](Self::timeout) applies to the first response.
+    /// Observes the resource (RFC 7641) with GET or FETCH, once the stream is polled. The
+    /// [`timeout`](Self::timeout) applies to the first response.
     pub fn observe(self) -> Observation {
         Observation::new(self)
     }
 
-    /// Encodes the options now, which saves memory if many requests wait.
+    /// Encodes options now, to save memory while requests wait.
     fn send_with(self, policy: QueuePolicy) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         let timeout = self.timeout;
         let mut prepared = self.prepare(policy);
@@ -357,7 +357,7 @@ pub(super) async fn try_addresses<T, F: Future<Output = Result<T, Error>>>(
 ) -> Result<T, Error> {
     match uri.address() {
         Some(only) => attempt(no_group(only)?).await,
-        // Few requests need several addresses; boxing spares the others the memory.
+        // Boxed, as few requests need several addresses.
         None => Box::pin(first_of_name(prepared, uri, attempt)).await,
     }
 }
@@ -389,7 +389,7 @@ const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
 impl Registered {
-    /// With a new session if the old one is over or its server silent, as one that lost the session
+    /// In a new session if the old one is over or its server silent, as one that lost the session
     /// is; or with new keys if the server lost those of EDHOC.
     pub(super) fn can_reregister(&self, end: End) -> bool {
         match end {
@@ -464,7 +464,7 @@ impl IntoFuture for RequestBuilder {
     }
 }
 
-/// A request that is complete except for its destination address.
+/// A request without its destination address.
 #[derive(Clone)]
 pub(super) struct PreparedRequest {
     pub(super) client: Client,
@@ -507,7 +507,7 @@ impl PreparedRequest {
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.client.cache {
             None => self.ask(to, &self.body).await,
-            // Few clients have a cache; boxing spares the others the memory.
+            // Boxed, as few clients have a cache.
             Some(_) => Box::pin(self.send_by_cache(to)).await,
         }
     }
@@ -558,7 +558,7 @@ impl PreparedRequest {
         let response = self.exchange(to, body.clone()).await?;
         match challenged(body, &response)? {
             None => Ok(response),
-            // Few servers challenge; boxing spares the other requests the memory.
+            // Boxed, as few servers challenge.
             Some(with_echo) => Box::pin(self.ask_again(to, body, with_echo)).await,
         }
     }

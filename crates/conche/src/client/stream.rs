@@ -82,7 +82,7 @@ impl ResponseStream {
         &self.head
     }
 
-    /// Returns the whole body's size in bytes by Size2 (RFC 7959 §4), which may be an estimate.
+    /// Returns the whole body's size in bytes, if sent (Size2, RFC 7959 §4); it may be an estimate.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.size
@@ -300,7 +300,8 @@ impl PreparedRequest {
         Ok(IncomingBody { events, open })
     }
 
-    /// Repeats a request as long as the server received no more than the body's beginning.
+    /// A challenged request is repeated only while the server has received no more than the body's
+    /// beginning.
     async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<IncomingBody>), Error> {
         let mut answer = self.upload_once(to, &self.body, upload).await?;
         for _ in 0..CHALLENGES {

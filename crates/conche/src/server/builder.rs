@@ -52,29 +52,27 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Joins a multicast group (RFC 7252 §8), such as 224.0.1.187, `ff02::fd` or `ff05::fd` for All
-    /// CoAP Nodes (§12.8). Linux only: elsewhere starting the server fails, as no other system
-    /// reports whether a datagram was sent to a group.
+    /// CoAP Nodes (§12.8). Only Linux reports which datagrams were sent to a group; elsewhere
+    /// starting the server fails.
     ///
-    /// `interface` is the index of a network interface, or 0 for the operating system's choice. The
-    /// server must be bound to an unspecified address or to the group's, at the port that clients
-    /// use.
+    /// `interface` is a network interface's index, or 0 for the operating system's choice. The
+    /// server must be bound to an unspecified address or the group's, at the port that clients use.
     ///
-    /// Responses are delayed at random by up to some seconds
-    /// ([`EndpointConfig::multicast`](crate::EndpointConfig::multicast)); errors and responses
-    /// without a payload are not sent.
+    /// [`EndpointConfig::multicast`](crate::EndpointConfig::multicast) sets the random delay of
+    /// responses, up to some seconds. Errors and responses without a payload are not sent.
     pub fn join_group(mut self, group: IpAddr, interface: u32) -> Self {
         self.settings.groups.push((group, interface));
         self
     }
 
-    /// Sets how a client over UDP proves that its address is not forged. Without proof, it is sent
-    /// at most three times the bytes received from it.
+    /// Sets how a client over UDP proves that its address is not forged. Until then it is sent at
+    /// most three times the bytes received from it.
     ///
     /// By default the client answers a ping or returns an Echo value (RFC 9175 §2.4): one more
-    /// round trip before a large response or an observation, once in 247 s. Clients over DTLS
-    /// proved their address in the handshake.
+    /// round trip before a large response or an observation, once in 247 s. DTLS handshakes include
+    /// such a proof.
     ///
-    /// Use [`SourceValidation::Off`] in networks without forged addresses. [`config`](Self::config)
+    /// [`SourceValidation::Off`] suits networks without forged addresses. [`config`](Self::config)
     /// overwrites this setting,
     /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation), so call it
     /// first.
@@ -109,10 +107,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Runs each handler as its own task from the start.
     ///
     /// By default a handler becomes a task only where it first waits; most never wait. Until then
-    /// it delays all others, so a handler that computes for long or blocks its thread stalls the
-    /// server: move such work to [`tokio::task::spawn_blocking`], or spawn handlers on a runtime
-    /// with several threads. [`concurrency`](Self::concurrency) then counts all handlers, and
-    /// refuses those beyond it before they start.
+    /// it delays all others, so one that computes for long or blocks its thread stalls the server:
+    /// move such work to [`tokio::task::spawn_blocking`], or spawn handlers on a runtime with
+    /// several threads. [`concurrency`](Self::concurrency) then counts all handlers, and refuses
+    /// those beyond it before they start.
     pub fn spawn_handlers(mut self) -> Self {
         self.role.handlers.spawn = true;
         self
@@ -121,19 +119,19 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Serves with this number of threads, each with its own runtime, endpoint and socket at the
     /// same address (SO_REUSEPORT).
     ///
-    /// The default is 1 worker, a task on the caller's runtime. More require Linux.
+    /// The default is 1, a task on the caller's runtime. More, for servers that one core cannot
+    /// handle, require Linux.
     ///
-    /// Use several if one core is not enough. The kernel distributes clients by the addresses and
-    /// ports of both sides. A client whose address or port changes, as behind a NAT, may reach
-    /// another worker, without its state.
+    /// The kernel distributes clients by the addresses and ports of both sides. A client whose
+    /// address or port changes, as behind a NAT, may reach another worker, without its state.
     ///
     /// - Handlers run concurrently and share the router's state. A [`Notifier`](super::Notifier)
     ///   reaches the observers of all workers: each runs the handler once per change. Tasks that a
     ///   handler spawns end with the server.
-    /// - [`Limits`](crate::Limits) and [`concurrency`](Self::concurrency) are divided evenly among
-    ///   workers; clients may not be. Limits per peer stay whole. Each worker measures up to
-    ///   [`Limits::paths`](crate::Limits::paths) paths itself; a [`path_store`](Self::path_store)
-    ///   merges these for the next start.
+    /// - [`Limits`](crate::Limits), except those per peer, and [`concurrency`](Self::concurrency)
+    ///   are divided evenly among workers; clients may not be. Each worker measures up to
+    ///   [`Limits::paths`](crate::Limits::paths) paths; a [`path_store`](Self::path_store) merges
+    ///   these for the next start.
     /// - [`Server::client`] has its own sockets, which serve no resources. Both roles at one
     ///   address, as for LwM2M, require one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would respond.
@@ -162,10 +160,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Serves clients in DTLS sessions with pre-shared keys (RFC 7252 §9.1.3.1), and nothing
-    /// unprotected: the server answers `coaps`, at port 5684 by default.
+    /// unprotected: `coaps`, at port 5684 by default.
     ///
-    /// `keys` returns the key of an identity. It runs on the task that drives the socket, for any
-    /// bytes that an unauthenticated client sends; a panic counts as `None`. See
+    /// `keys` returns the key of an identity, on the task that drives the socket, for any bytes
+    /// that an unauthenticated client sends; a panic counts as `None`. See
     /// [`security`](crate::security).
     ///
     /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
@@ -175,15 +173,15 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Serves clients in DTLS sessions with this server certificate (RFC 7252 §9.1.3.3), and
-    /// nothing unprotected. With [`psk`](Self::psk) as well, clients choose.
+    /// Serves clients in DTLS sessions with this certificate (RFC 7252 §9.1.3.3), and nothing
+    /// unprotected. With [`psk`](Self::psk) as well, clients choose.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.certificate = Some(own);
         self
     }
 
-    /// Requires client certificates that these roots authenticate, in handshakes with the server's
+    /// Requires client certificates that these roots authenticate, for sessions with the server's
     /// [`certificate`](Self::certificate).
     #[cfg(feature = "dtls")]
     pub fn client_roots(mut self, roots: Roots) -> Self {
@@ -219,8 +217,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// [`Identity`](crate::security::Identity): an LwM2M device registers at its server and is then
     /// managed through the same session.
     ///
-    /// Clients open sessions only with the credentials of [`psk`](Self::psk) and
-    /// [`certificate`](Self::certificate). Without these two the server also answers `coap`, unless
+    /// This accepts no sessions: those require [`psk`](Self::psk) or
+    /// [`certificate`](Self::certificate). Without these the server also answers `coap`, unless
     /// [`secured_only`](Self::secured_only) is set.
     ///
     /// ```
@@ -269,15 +267,15 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// [`client`](Server::client) opens for `coaps` requests.
     ///
     /// The certificate must contain the host of the URI. An [`outgoing_psk`](Self::outgoing_psk)
-    /// for the same server takes precedence. The peer's requests are served as described there.
+    /// for the same server takes precedence, and describes how the peer's requests are served.
     #[cfg(feature = "dtls")]
     pub fn outgoing_roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
         self
     }
 
-    /// Sets the certificate presented on request to servers that
-    /// [`outgoing_roots`](Self::outgoing_roots) authenticate.
+    /// Sets the client certificate for [`outgoing_roots`](Self::outgoing_roots), presented on
+    /// request.
     #[cfg(feature = "dtls")]
     pub fn outgoing_certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);
@@ -288,7 +286,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// contexts must differ.
     ///
     /// Handlers read the client's [`Identity`](crate::oscore::Identity). Unprotected requests are
-    /// served as well, except behind [`RequireSecured`](super::RequireSecured) or with
+    /// served, too, except behind [`RequireSecured`](super::RequireSecured) or with
     /// [`secured_only`](Self::secured_only). [`oscore`](crate::oscore) has an example.
     #[cfg(feature = "oscore")]
     pub fn oscore(mut self, keys: crate::oscore::Keys) -> Self {
@@ -339,8 +337,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         Err(failure.unwrap_or(BindError::NoAddress))
     }
 
-    /// Starts the server on the caller's bound UDP socket, which becomes non-blocking and has its
-    /// buffers enlarged. No other code may receive from it.
+    /// Starts the server on a bound UDP socket, which becomes non-blocking and gets larger buffers.
+    /// No other code may receive from it.
     ///
     /// # Errors
     /// If a route or a setting is invalid, or the socket cannot be used.
@@ -432,7 +430,7 @@ pub enum WorkersError {
     /// Each worker would respond to multicast requests.
     #[error("several workers cannot join a group, as each of them would answer: have one worker")]
     Group,
-    /// Only one worker could hold the keys, but a client may reach any.
+    /// Only one worker could hold the keys, but clients may reach any.
     #[cfg(feature = "oscore")]
     #[error("several workers cannot have the same OSCORE keys, as numbers would be used twice: have one worker")]
     Keys,

@@ -1,9 +1,8 @@
 //! CoAP server: a tour.
 //!
-//! A [`Server`] is a socket with a [`Router`], which maps each request by path to a [`Resource`]
-//! and by method to a [`Handler`]: an async function with arguments extracted from the request,
-//! whose result becomes the response. The API follows axum, except that requests and responses are
-//! complete.
+//! A [`Server`] is a socket with a [`Router`], which maps requests by path to a [`Resource`] and by
+//! method to a [`Handler`]: an async function with arguments extracted from the request, whose
+//! result becomes the response. As in axum, but with complete requests and responses.
 //!
 //! # Routing
 //!
@@ -29,15 +28,14 @@
 //!     .fallback(async || (conche::Code::NOT_FOUND, "see /.well-known/core"));
 //! ```
 //!
-//! The server provides `/.well-known/core`, which lists routes without captures. Contradictory
-//! routes, and a handler whose number of captures differs from its route's, are errors of
-//! [`ServerBuilder::bind`].
+//! `/.well-known/core` lists routes without captures. Contradictory routes, and handlers with
+//! another number of captures than their route, are errors of [`ServerBuilder::bind`].
 //!
 //! # Extracting
 //!
 //! If an argument cannot be extracted, its error response is sent and the handler does not run.
-//! [`extract`] lists the arguments with their codes, and shows how to write one. Arguments that
-//! consume the request come last.
+//! [`extract`] lists arguments and their codes, and shows how to write one. Those that consume the
+//! request come last.
 //!
 //! ```
 //! use conche::server::{Conditions, Path, Peer, Query, Rejection, Router, Text, put};
@@ -58,17 +56,16 @@
 //! let router: Router = Router::new().route("/floors/{floor}/rooms/{room}", put(write));
 //! ```
 //!
-//! A request with If-Match or If-None-Match reaches only handlers that take [`Conditions`]; others
-//! answer these critical options with 4.02.
+//! Requests with If-Match or If-None-Match reach only handlers that take [`Conditions`]; others
+//! answer with 4.02.
 //!
 //! # Answering
 //!
 //! A handler returns a type that implements [`IntoResponse`]: text, bytes, a pair of
 //! [`ContentFormat`](crate::ContentFormat) and bytes, a [`Code`](crate::Code) alone or with one of
 //! these, `()`, an [`Option`] (4.04), a [`Result`], or a [`Response`] with any options. Without an
-//! explicit code, it follows from the method. A representation in a format that the client does not
-//! accept becomes 4.06. If the handler takes long, the request is acknowledged and the response is
-//! sent separately.
+//! explicit code, it follows from the method. A format that the client does not accept becomes
+//! 4.06. If the handler takes long, the request is acknowledged and the response sent separately.
 //!
 //! ```
 //! use std::time::Duration;
@@ -138,7 +135,7 @@
 //! # JSON and CBOR
 //!
 //! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. Both include
-//! the feature `serde`, which allows structs in [`Query`].
+//! `serde`, which allows structs in [`Query`].
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -162,9 +159,9 @@
 //! # Layers
 //!
 //! [`Router::layer`] and [`Resource::layer`] wrap handlers in [`tower`](https://docs.rs/tower)
-//! layers. [`from_fn`] makes a layer from an async function, and [`handle_error`] turns the errors
-//! of services such as `tower`'s timeout into responses. [`Router::into_service`] allows tests
-//! without a socket.
+//! layers. [`from_fn`] makes a layer from an async function; [`handle_error`] turns errors of
+//! services such as `tower`'s timeout into responses. [`Router::into_service`] allows tests without
+//! a socket.
 //!
 //! ```
 //! use conche::server::{Next, Request, Response, Router, from_fn, get};
@@ -217,7 +214,7 @@
 //! # Tracing
 //!
 //! Each request has a span at level DEBUG, in which its handler runs; server errors are logged at
-//! ERROR. `RUST_LOG=conche=debug` shows both with this subscriber:
+//! ERROR. With this subscriber, `RUST_LOG=conche=debug` shows both:
 //!
 //! ```no_run
 //! use tracing_subscriber::EnvFilter;
@@ -227,21 +224,19 @@
 //!
 //! # Limits
 //!
-//! Payloads larger than a message are transferred block-wise (RFC 7959). Payload and response may
-//! each have 64 KiB, which [`ServerBuilder::body_limit`] changes; [`Router::max_payload`] sets a
-//! lower limit for payloads, beyond which the response is 4.13. [`BodyStream`] receives a payload
-//! of any size, and [`Response::stream`] sends one.
+//! Payloads larger than a message are transferred block-wise (RFC 7959), up to 64 KiB, which
+//! [`ServerBuilder::body_limit`] changes for payloads and responses. [`Router::max_payload`] sets a
+//! lower limit for payloads, answered with 4.13. [`BodyStream`] and [`Response::stream`] have no
+//! limit.
 //!
-//! [`ServerBuilder::concurrency`] bounds the waiting handlers; beyond it the response is 5.03. A
-//! handler that computes for long delays all others, so move such work to
-//! `tokio::task::spawn_blocking`.
+//! Beyond [`ServerBuilder::concurrency`] waiting handlers, the response is 5.03. A handler that
+//! computes for long delays all others, so move such work to `tokio::task::spawn_blocking`.
 //!
 //! # Congestion control
 //!
 //! A server retransmits separate responses and notifications under congestion control, as a client
-//! does its requests. [`ServerBuilder::controller`] selects a controller for all clients, and
-//! [`ServerBuilder::controller_for`] one for a prefix. [`cc`](crate::cc) lists them and defines the
-//! trait [`Controller`](crate::cc::Controller).
+//! does requests. [`ServerBuilder::controller`] selects a controller, and
+//! [`ServerBuilder::controller_for`] one for the clients of a prefix; see [`cc`](crate::cc).
 
 mod builder;
 mod workers;
@@ -333,9 +328,9 @@ impl Server {
         }
     }
 
-    /// Returns a client that sends from this server's socket, for protocols such as LwM2M that need
-    /// both roles at one address. It has the server's settings and ends with the server. Each call
-    /// returns a clone of the same client.
+    /// Returns a client that sends from this server's socket, so that both roles have one address,
+    /// as in LwM2M. It has the server's settings and ends with the server. Each call returns a
+    /// clone.
     ///
     /// Over `coaps` it opens sessions with the credentials of
     /// [`outgoing_psk`](ServerBuilder::outgoing_psk) and
@@ -343,8 +338,8 @@ impl Server {
     /// opened carry only requests with their identity in
     /// [`expect_peer`](crate::client::RequestBuilder::expect_peer).
     ///
-    /// With several [workers](ServerBuilder::workers) the client has its own sockets and outlives
-    /// the server: a response to the server's address could arrive at another worker.
+    /// With several [workers](ServerBuilder::workers) it has its own sockets and outlives the
+    /// server: a response to the server's address could arrive at another worker.
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
@@ -377,9 +372,8 @@ impl Server {
     /// # Errors
     /// Why the server ended, unless it was shut down; the same on later calls. With several
     /// [workers](ServerBuilder::workers), the first that ends is reported at once. The others
-    /// continue, but the kernel redistributes half or more of their clients, which then reach a
-    /// worker without their deduplication state and observations. To avoid that, shut the server
-    /// down.
+    /// continue, but the kernel redistributes half or more of their clients, which lose their
+    /// deduplication state and observations. To avoid that, shut the server down.
     pub async fn wait(&mut self) -> Result<(), Stopped> {
         if self.ended.is_none() {
             self.ended = Some(self.workers.ended().await);

@@ -263,14 +263,12 @@ impl IntoResponse for &'static str {
     }
 }
 
-/// Success, with a text payload.
 impl IntoResponse for String {
     fn into_response(self, method: Code) -> Response {
         success(method).text(self)
     }
 }
 
-/// Success, with a text payload.
 impl IntoResponse for Cow<'_, str> {
     fn into_response(self, method: Code) -> Response {
         success(method).text(self)
@@ -291,7 +289,6 @@ impl IntoResponse for Infallible {
     }
 }
 
-/// Success, with a payload of application/octet-stream.
 impl IntoResponse for Vec<u8> {
     fn into_response(self, method: Code) -> Response {
         success(method).payload(ContentFormat::OCTET_STREAM, self)

@@ -160,7 +160,8 @@ impl BodyStream {
         }
     }
 
-    /// Returns the whole payload's size in bytes by Size1 (RFC 7959 §4), which may be an estimate.
+    /// Returns the whole payload's size in bytes, if sent (Size1, RFC 7959 §4); it may be an
+    /// estimate.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.size

@@ -1,4 +1,4 @@
-//! [`Router`]: the resources of a server by path, and their dispatch.
+//! [`Router`]: resources by path.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,17 +21,16 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// The resources of a server by path.
 ///
 /// A route is an absolute path. A segment `{name}` matches any one segment, and a last segment
-/// `{*name}` all remaining ones, at least one; the handler receives their values with
-/// [`Path`](crate::server::Path). A literal segment takes precedence over `{name}`, and that over
-/// `{*name}`. An encoded slash does not separate segments, and a trailing slash is an additional,
-/// empty segment.
+/// `{*name}` all remaining ones, at least one; [`Path`](crate::server::Path) has their values.
+/// Literal segments take precedence over `{name}`, and that over `{*name}`. An encoded slash does
+/// not separate segments; a trailing slash adds an empty one.
 ///
 /// A path without a route is answered with 4.04 or by the [`fallback`](Self::fallback), a method
 /// without a handler with 4.05, a payload beyond the limit with 4.13. For GET and FETCH, the router
-/// checks conditions against the handler's response, which becomes 4.12, or 2.03 for an ETag that
-/// the client has. Handlers of other methods must check [`Conditions`](crate::server::Conditions);
+/// compares conditions with the handler's response, which becomes 4.12, or 2.03 for an ETag that
+/// the client has. Handlers of other methods must take [`Conditions`](crate::server::Conditions);
 /// otherwise the response is 4.02. GET `/.well-known/core` lists the resources (RFC 6690), filtered
-/// by query, unless a route without captures is there.
+/// by query, unless it is a route without captures.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
@@ -43,7 +42,7 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// let router: Router = Router::new().route("/sensors/{id}", get(read));
 /// ```
 ///
-/// `S` is the state that its handlers still lack; [`with_state`](Self::with_state) provides it. A
+/// `S` is the state that its handlers lack; [`with_state`](Self::with_state) provides it. A
 /// `Router<()>` lacks none.
 #[must_use]
 pub struct Router<S = ()> {
@@ -90,15 +89,15 @@ impl<S> Router<S> {
         self.attempt(|router| router.insert(Pattern::parse(path)?, resource, None))
     }
 
-    /// Adds a resource of the server itself, unless the application has one at this path.
+    /// Adds a resource, unless the application has one at this path.
     #[cfg(feature = "edhoc")]
     pub(crate) fn or_route(self, path: &str, resource: Resource<S>) -> Self {
         let is_there = self.entries.iter().any(|entry| entry.pattern.text == path);
         if is_there { self } else { self.route(path, resource) }
     }
 
-    /// Adds all resources of another router below a prefix, which replaces the router's `/`.
-    /// Captures of the prefix come first.
+    /// Adds another router's resources below a prefix, which replaces `/`. Captures of the prefix
+    /// come first.
     ///
     /// Unmatched paths below the prefix go to its fallback, else to this router's, else become a
     /// 4.04 through its layers. The lower of both payload limits applies to its resources and
@@ -130,7 +129,7 @@ impl<S> Router<S> {
         })
     }
 
-    /// Adds all resources of another router at their own paths, with its payload limit.
+    /// Adds another router's resources at their own paths, with its payload limit.
     pub fn merge(self, router: Self) -> Self {
         self.attempt(|outer| outer.absorb(router, None))
     }
@@ -219,9 +218,8 @@ impl<S> Router<S> {
 }
 
 impl<S: Send + Sync + 'static> Router<S> {
-    /// Answers unmatched paths, with any method, instead of 4.04. A nested router's fallback
-    /// applies below its prefix. [`Request::message`](crate::server::Request::message) has the
-    /// path.
+    /// Answers unmatched paths, with any method, instead of 4.04. A nested router's applies below
+    /// its prefix. [`Request::message`](crate::server::Request::message) has the path.
     pub fn fallback<Arguments>(self, handler: impl Handler<Arguments, S>) -> Self {
         self.attempt(|router| router.add_fallback(Fallback::everywhere(ErasedHandler::new(handler))))
     }
@@ -230,7 +228,7 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// 4.04 and 4.05. Layers added later are outer.
     ///
     /// Each handler is wrapped separately: a concurrency limit applies to each, unless the layer
-    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does. The router's own refusals
+    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does. Refusals by the router
     /// (4.02, 4.13) and the list of resources bypass layers. Layers whose service fails require
     /// [`handle_error`](crate::server::handle_error).
     pub fn layer<L>(mut self, layer: L) -> Self
@@ -506,8 +504,8 @@ pub(super) struct Validation {
 }
 
 impl Validation {
-    /// `None` without conditions or ETags, as for most requests. Conditions are skipped if the
-    /// handler checks them itself.
+    /// `None` without conditions or ETags, as for most requests. Conditions are left to a handler
+    /// that checks them.
     pub(super) fn of(request: &Request, handler_looks: bool) -> Option<Self> {
         let message = request.message();
         let depends =
@@ -579,7 +577,7 @@ pub enum RouteError {
         /// The error in the attributes.
         problem: LinkWriteError,
     },
-    /// A handler takes another number of captures than its route has.
+    /// Handler and route differ in their number of captures.
     #[error(
         "the handler of {what} takes {wanted} captured segments, but the route has {there}: take all of them at once, \
          in the order of the route, as in Path((a, b)): Path<(A, B)>"
@@ -587,9 +585,9 @@ pub enum RouteError {
     Captures {
         /// The handler's method and route.
         what: String,
-        /// Number of captures that the handler takes.
+        /// Captures that the handler takes.
         wanted: usize,
-        /// Number of captures of the route.
+        /// Captures of the route.
         there: usize,
     },
 }
