@@ -137,11 +137,9 @@ pub(crate) struct Sample {
     pub(crate) next: u64,
 }
 
-/// The result of a thread.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) tally: Tally,
-    /// Duration of the measurement.
     pub(crate) measured: Duration,
     pub(crate) answered: u64,
     pub(crate) traffic: Stats,

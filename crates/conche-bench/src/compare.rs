@@ -135,7 +135,6 @@ fn differences(first: &Setup, second: &Setup) -> Vec<String> {
     differ.map(|(name, first, second)| format!("the tests differ in {name}: {first}, then {second}")).collect()
 }
 
-/// The share of due requests without a response.
 fn unanswered_share(report: &Report) -> Option<f64> {
     let without = report.lost.all().saturating_add(report.unsent).saturating_add(report.unfinished);
     quotient(without as f64, report.requests as f64)

@@ -30,7 +30,6 @@ pub(crate) struct DtlsLanes {
     credentials: ClientCredentials,
     lanes: Vec<Lane>,
     buffer: Box<[u8]>,
-    /// Next poll.
     due: Option<Instant>,
     /// Traffic in records, with their content.
     wire: Wire,
@@ -97,7 +96,6 @@ pub(crate) enum Next<'a> {
         lane: u32,
         bytes: &'a [u8],
     },
-    /// A message from the server.
     Message {
         lane: u32,
         bytes: &'a [u8],
@@ -126,7 +124,6 @@ impl DtlsLanes {
         })
     }
 
-    /// Returns the largest datagram for messages of this size.
     pub(crate) fn longest_datagram(message_bytes: usize) -> usize {
         message_bytes.saturating_add(OVERHEAD).max(MTU)
     }

@@ -21,7 +21,6 @@ const MOST_THREADS: u32 = 256;
 /// In requests per second: one in 11 days.
 const LOWEST_RATE: f64 = 1e-6;
 
-/// In requests per second.
 const HIGHEST_RATE: f64 = 1e8;
 
 /// A load test.

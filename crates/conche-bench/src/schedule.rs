@@ -25,7 +25,6 @@ impl Share {
     }
 }
 
-/// The extent of a schedule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     /// Requests due earlier do not count.
@@ -42,7 +41,6 @@ pub(crate) struct Schedule {
     /// Requests left, and the schedule's end.
     pub(crate) left: u64,
     until: Instant,
-    /// Earlier requests do not count.
     counts_from: Instant,
 }
 
@@ -83,7 +81,6 @@ impl Schedule {
         }
     }
 
-    /// Returns the next due time, if any.
     #[inline]
     pub(crate) fn peek(&self, now: Instant) -> Option<Instant> {
         let next = self.arrivals.as_ref().map_or(now, |due| due.next);

@@ -391,7 +391,6 @@ impl<'a> Worker<'a> {
                 for number in 0..read.datagrams {
                     if self.take(lane, number).is_err() {
                         self.drain()?;
-                        // Cannot fail: the endpoint has been polled completely.
                         let _ = self.take(lane, number);
                     }
                 }
@@ -410,7 +409,6 @@ impl<'a> Worker<'a> {
             }
         }
         if self.ready.is_empty() {
-            // Reuses the allocation.
             self.ready = ready;
         }
         self.drain().map(drop)

@@ -36,7 +36,6 @@ struct Subject<'a, C: Controller> {
 }
 
 impl<'a, C: Controller> Subject<'a, C> {
-    /// Returns a peer after twenty exchanges.
     fn settled(controller: &'a C) -> Self {
         let (peer, flight) = (controller.peer(START), C::Flight::default());
         let mut subject = Self { controller, peer, flight, now: START, draws: 1 };

@@ -153,7 +153,6 @@ impl FasorPeer {
         self.phase
     }
 
-    /// Handles an exchange of `elapsed` with retransmissions.
     fn ambiguous(&mut self, elapsed: Micros) {
         self.slow = elapsed.scaled(Factor::ONE_AND_HALF);
         self.phase = self.phase.after_ambiguity();

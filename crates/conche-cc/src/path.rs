@@ -17,7 +17,6 @@ pub struct PathState {
     min_rtt: Micros,
     /// The previous window's.
     min_rtt_before: Micros,
-    /// Start of this window.
     window: Stamp,
     /// Minima of this and the previous pair of samples, to remove jitter.
     recent: [Micros; 2],

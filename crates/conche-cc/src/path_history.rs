@@ -44,7 +44,6 @@ pub struct PathHistory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     None,
-    /// This peer alone.
     Peer(u64),
     /// Several or unknown peers, possibly different hosts.
     Several,

@@ -40,7 +40,6 @@ impl Sender {
         sender
     }
 
-    /// Transmits now and returns the timeout.
     fn transmit(&mut self, flight: &mut TemperFlight, attempt: u8, random: u32) -> Duration {
         let event = Sent { now: self.now, attempt, confirmable: true, bytes: 60, random, load: Load::default() };
         self.temper.sent(&mut self.peer, flight, &event)

@@ -127,7 +127,6 @@ struct Exchange<F> {
 }
 
 impl<'a, C: Controller> Endpoint<'a, C> {
-    /// Creates an endpoint with a new peer.
     pub(crate) fn new(controller: &'a C, bounds: Bounds, plan: &Plan) -> Self {
         let now = Instant::from_nanos(plan.start);
         Self {

@@ -115,7 +115,6 @@ impl Worker<'_> {
         if let Some(dtls) = &mut self.dtls {
             dtls.close(lane);
             self.handle_session_output();
-            // On an error, requests time out.
             let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
         }
     }

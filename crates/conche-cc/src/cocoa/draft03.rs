@@ -139,7 +139,6 @@ impl CocoaPeer {
     }
 }
 
-/// Maximum retransmissions for a weak sample.
 const WEAK_LIMIT: u8 = 2;
 /// RTO_strong = SRTT + 4·RTTVAR.
 const K_STRONG: u32 = 4;

@@ -91,9 +91,7 @@ impl Cocoa2014 {
 
 const K_STRONG: u32 = 4;
 const K_WEAK: u32 = 1;
-/// A strong estimate's weight is 1/2.
 const STRONG_WEIGHT_SHIFT: u8 = 1;
-/// Ageing moves larger estimates towards this.
 const DECAY_TARGET: Micros = Micros::from_millis(2_000);
 
 /// Takes a due step of optimisation (iii), s ← (2 s + s)/2 and v ← v/2; the excess over 2 s halves,

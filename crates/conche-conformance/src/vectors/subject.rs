@@ -46,7 +46,6 @@ impl<C: Controller> Default for Observer<C> {
 
 type Check = fn(&Params, &Vector) -> Result<Vec<Failure>, Unusable>;
 
-/// Algorithms by their name in vector files.
 const ALGORITHMS: [(&str, Check); 21] = [
     ("default", |p, vector| run(coap_default(CoapDefault::default(), p), vector)),
     ("default_b", |p, vector| run(coap_default(CoapDefault::coap_b(), p), vector)),

@@ -189,7 +189,6 @@ impl SigningKey for TranscriptKey {
 mod tests {
     use super::*;
 
-    /// Returns the body of a ClientHello with these extensions.
     fn body(extensions: &[(u16, &[u8])]) -> Vec<u8> {
         let mut list = Vec::new();
         for (kind, data) in extensions {

@@ -32,7 +32,6 @@ pub(super) struct Session<P, E> {
     /// Latest end of its handshake; until then, the same ClientHello random means a retransmission.
     pub(super) deadline: Instant,
     pub(super) last_received: Instant,
-    /// Limits its last flight's answers.
     pub(super) final_flight: FinalFlightLimiter,
     wake: Option<Instant>,
     ready: bool,

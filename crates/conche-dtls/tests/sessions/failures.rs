@@ -10,7 +10,6 @@ use conche_dtls::{
 
 use crate::wire::{Address, CLIENT, Faults, SERVER, Tap, Wire, client, key, known, psk_server};
 
-/// A kind of failure.
 struct Kind {
     name: &'static str,
     server: fn() -> Config,
