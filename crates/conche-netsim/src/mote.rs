@@ -44,7 +44,7 @@ pub enum Router {
     Frozen(BTreeMap<NodeId, NodeId>),
 }
 
-/// A mote's function besides forwarding.
+/// A mote's role besides forwarding.
 #[derive(Debug)]
 pub enum Role<C: Controller> {
     /// None.
@@ -97,13 +97,13 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
         Self { address, config, router, role, messages, queue, sending: None, stats, timers: PhantomData }
     }
 
-    /// Returns the source of routes.
+    /// Returns the router.
     #[must_use]
     pub fn router(&self) -> &Router {
         &self.router
     }
 
-    /// Returns the function and its progress.
+    /// Returns the role, with its progress.
     #[must_use]
     pub fn role(&self) -> &Role<C> {
         &self.role
@@ -231,7 +231,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // A transit datagram is lost with its route. Waiting ones without another route are
+                // A transit datagram is lost with its route; waiting ones without another are
                 // dropped.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self

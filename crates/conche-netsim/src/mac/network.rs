@@ -94,7 +94,7 @@ impl RadioNetwork {
         self.outcomes.pop_front()
     }
 
-    /// Handles an event. Returns a packet that it brings to a node.
+    /// Handles an event, and returns a packet that it delivers to a node.
     pub(crate) fn handle_event(
         &mut self,
         around: &mut Surroundings<'_>,

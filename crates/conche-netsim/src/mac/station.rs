@@ -85,7 +85,7 @@ impl Interface {
         self.duty.as_mut().expect("a station of a duty-cycled network has one")
     }
 
-    /// Returns whether this number is the awaited one; `None` if none is awaited.
+    /// Returns whether this number is awaited; `None` if none is.
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
         self.awaits_ack().then(|| self.frame().dsn == dsn)
     }

@@ -256,7 +256,7 @@ impl Receiver {
     /// Multiplies in the success since the last change of interference.
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
-        // Frames that meet at one instant do not overlap.
+        // Of two frames, one may end as the other starts, without overlap.
         if self.unsettled < now {
             self.account(medium, now);
         }

@@ -4,7 +4,7 @@ use std::ops::{AddAssign, SubAssign};
 
 /// Received power in units of 10⁻¹⁷ mW (−170 dBm), up to 22 dBm.
 ///
-/// Integers, because a sum of signals must return to exactly zero as they end.
+/// An integer, so that a sum of signals returns to exactly zero when they end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Power(u64);
 

@@ -1,4 +1,4 @@
-//! Probability of receiving a frame's part, by signal-to-noise ratio.
+//! Probability of receiving a part of a frame, by signal-to-noise ratio.
 
 use std::cell::Cell;
 
@@ -89,8 +89,8 @@ const CC2420_CERTAIN: f64 = 16.0;
 /// Likewise this many widths above the middle.
 const TRANSITIONAL_CERTAIN: f64 = 8.5;
 
-/// BER = (8/15)(1/16) Σ_{k=2}^{16} (−1)^k C(16,k) exp(20·SNR·(1/k − 1)) (IEEE Std 802.15.4-2006,
-/// annex E.4.1.8).
+/// Returns O-QPSK's bit error rate at a linear ratio: (8/15)(1/16) Σ_{k=2}^{16} (−1)^k C(16,k)
+/// exp(20·SNR·(1/k − 1)) (IEEE Std 802.15.4-2006, annex E.4.1.8).
 #[must_use]
 pub fn oqpsk_bit_error_rate(snr: f64) -> f64 {
     let (mut sum, mut binomial) = (0.0, 16.0);
@@ -99,12 +99,12 @@ pub fn oqpsk_bit_error_rate(snr: f64) -> f64 {
         let sign = if k % 2 == 0 { 1.0 } else { -1.0 };
         sum += sign * binomial * libm::exp(20.0 * snr * (1.0 / f64::from(k) - 1.0));
     }
-    // Rounding may leave the sum slightly below zero. Without a signal half of the bits are
-    // correct.
+    // Rounding may leave the sum below zero; without a signal half of the bits are correct.
     (8.0 / 15.0 / 16.0 * sum).clamp(0.0, 0.5)
 }
 
-/// ½ erfc(0.9794 (SNR/dB − 2.3851)/√2) (TOSSIM, CpmModelC).
+/// Returns the CC2420's symbol error rate at a linear ratio: ½ erfc(0.9794 (SNR/dB − 2.3851)/√2)
+/// (TOSSIM, CpmModelC).
 #[must_use]
 pub fn cc2420_symbol_error_rate(snr: f64) -> f64 {
     0.5 * libm::erfc(0.9794 * (to_db(snr) - 2.3851) * std::f64::consts::FRAC_1_SQRT_2)

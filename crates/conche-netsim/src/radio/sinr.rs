@@ -35,7 +35,7 @@ pub struct Sinr {
     pub noise_dbm: f64,
     /// Sensitivity: the weakest signal for synchronisation, in dBm. Default: −95, the CC2420's.
     pub sensitivity_dbm: f64,
-    /// Minimum strength of interference in dBm. Default: −115.
+    /// Minimum power of interference in dBm. Default: −115.
     pub interference_floor_dbm: f64,
     /// Clear channel assessment threshold in dBm. Default: −77, the CC2420's after reset.
     pub cca_threshold_dbm: f64,
@@ -115,7 +115,7 @@ impl SinrMedium {
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
         // With a floor of zero every signal counts. Otherwise signals 10 dB below it are skipped
-        // before computing their power; no rounding lifts them above.
+        // without computing their power; no rounding lifts them above.
         let faint_dbm = if floor > Power::ZERO { config.interference_floor_dbm - 10.0 } else { f64::NEG_INFINITY };
         let mut heard = vec![Vec::new(); positions.len()];
         // Receivers come in order: lower numbers in a station's own pairs, higher ones in theirs.

@@ -5,8 +5,7 @@ use std::time::Duration;
 /// ContikiMAC.
 ///
 /// Receivers wake by clear channel assessment, so a link below the medium's threshold carries
-/// nothing, even if frames could be received. Times are multiples of the rtimer tick of 1/32768 s;
-/// fields quote the source's expressions.
+/// nothing, even if frames could be received. Times are multiples of the rtimer tick of 1/32768 s.
 ///
 /// In TOML, `check_rate_hz` gives the cycle time.
 ///
@@ -16,35 +15,31 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContikiMac {
-    /// CYCLE_TIME: interval of channel checks. Default:
-    /// `RTIMER_ARCH_SECOND / NETSTACK_RDC_CHANNEL_CHECK_RATE`, 125 ms at 8 Hz.
+    /// CYCLE_TIME: interval of channel checks. Default: 125 ms (8 Hz).
     pub cycle_time: Duration,
     /// CCA_COUNT_MAX: assessments in a channel check. Default: 2.
     pub cca_count_max: u8,
     /// CCA_COUNT_MAX_TX: assessments before a transmission. Default: 6.
     pub cca_count_max_tx: u8,
-    /// CCA_CHECK_TIME: duration of an assessment. Default: `RTIMER_ARCH_SECOND / 8192`, 0.122 ms.
+    /// CCA_CHECK_TIME: duration of an assessment. Default: 0.122 ms.
     pub cca_check_time: Duration,
-    /// CCA_SLEEP_TIME: time between two assessments. Default: `RTIMER_ARCH_SECOND / 2000`, 0.488
-    /// ms.
+    /// CCA_SLEEP_TIME: time between two assessments. Default: 0.488 ms.
     pub cca_sleep_time: Duration,
     /// LISTEN_TIME_AFTER_PACKET_DETECTED: maximum listening time after detecting energy. Default:
-    /// `RTIMER_ARCH_SECOND / 80`, 12.5 ms.
+    /// 12.5 ms.
     pub listen_time_after_packet_detected: Duration,
     /// MAX_NONACTIVITY_PERIODS: maximum periods (assessment and sleep) without a frame until the
     /// receiver sleeps. Default: 10.
     pub max_nonactivity_periods: u8,
-    /// INTER_PACKET_DEADLINE: maximum wait for the next frame of a burst. Default: `CLOCK_SECOND /
-    /// 32`, 31 ms.
+    /// INTER_PACKET_DEADLINE: maximum wait for the next frame of a burst. Default: 31 ms.
     pub inter_packet_deadline: Duration,
     /// INTER_PACKET_INTERVAL: time from a strobe's end to the check for an acknowledgment. Default:
-    /// `RTIMER_ARCH_SECOND / 2500`, 0.397 ms.
+    /// 0.397 ms.
     pub inter_packet_interval: Duration,
     /// AFTER_ACK_DETECTECT_WAIT_TIME: time until a detected acknowledgment can be read. Default:
-    /// `RTIMER_ARCH_SECOND / 1500`, 0.641 ms.
+    /// 0.641 ms.
     pub after_ack_detected_wait_time: Duration,
-    /// MAX_PHASE_STROBE_TIME: strobe time for a neighbour with a known phase. Default:
-    /// `RTIMER_ARCH_SECOND / 60`, 16.7 ms.
+    /// MAX_PHASE_STROBE_TIME: strobe time for a neighbour with a known phase. Default: 16.7 ms.
     pub max_phase_strobe_time: Duration,
     /// WITH_PHASE_OPTIMIZATION: senders learn when neighbours wake up. Default: yes.
     pub with_phase_optimization: bool,
@@ -60,8 +55,8 @@ pub struct ContikiMac {
     pub header_octets: u8,
     /// SHORTEST_PACKET_SIZE: minimum PSDU after padding, so that no frame fits between assessments.
     pub shortest_packet_size: u8,
-    /// Maximum clock drift in parts per million, uniform over stations. Default: 20, common for
-    /// watch crystals.
+    /// Maximum clock drift in parts per million, uniform over stations. Default: 20, as of watch
+    /// crystals.
     pub clock_drift_ppm: u32,
 }
 
@@ -72,8 +67,8 @@ const fn ticks(ticks: u64) -> Duration {
 const RTIMER_ARCH_SECOND: u64 = 32_768;
 
 impl ContikiMac {
-    /// Returns Contiki 2.7's values: a header of two octets, omitted in the Tmote Sky's IPv6
-    /// configuration, and a minimum frame of 43.
+    /// Returns Contiki 2.7's values: a header of two octets (omitted in the Tmote Sky's IPv6
+    /// configuration) and a minimum frame of 43.
     #[must_use]
     pub const fn contiki27() -> Self {
         Self {
@@ -98,8 +93,8 @@ impl ContikiMac {
         }
     }
 
-    /// Returns Contiki 3.0's values: as 2.7, but without header and padding, which moved to the
-    /// framer and are off by default.
+    /// Returns Contiki 3.0's values: as 2.7, without header and padding, which moved to the framer
+    /// and are off by default.
     #[must_use]
     pub const fn contiki30() -> Self {
         Self { header_octets: 0, shortest_packet_size: 0, ..Self::contiki27() }
