@@ -35,7 +35,7 @@ pub struct Progress {
     pub done: u64,
     /// Total work.
     pub total: u64,
-    /// Runs taken from the store.
+    /// Runs from the store.
     pub reused: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct Replication {
     pub index: u32,
     /// Replications of the cell.
     pub count: u32,
-    /// Seed of all random numbers.
+    /// Seed.
     pub seed: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct Cost {
     pub runs: u64,
     /// Events of all runs.
     pub events: u64,
-    /// CPU time over threads, independent of other load.
+    /// CPU time of all threads, independent of other load.
     pub cpu: Duration,
 }
 
@@ -78,7 +78,7 @@ pub struct Cost {
 pub struct Completion {
     /// Runs, including failed ones.
     pub runs: u64,
-    /// Runs taken from the store.
+    /// Runs from the store.
     pub reused: u64,
     /// Failed runs in the order of cells.
     pub failures: Vec<Failure>,
@@ -89,13 +89,13 @@ pub struct Completion {
 /// Why an experiment cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// Values of the scenario contradict each other.
+    /// Values of the scenario contradict.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// The runs have too many values for a table.
     #[error("cannot make a table of all runs: {0}")]
     Table(#[from] std::io::Error),
-    /// The operating system refuses threads.
+    /// The system refuses threads.
     #[error("cannot start the worker threads: {0}")]
     Threads(String),
 }
@@ -136,7 +136,6 @@ pub trait RunnableCell: Sync {
     /// Runs the cell once, and adds its exchanges to `exchanges`.
     ///
     /// # Errors
-    ///
     /// If the cell cannot run.
     fn run(
         &self,
@@ -157,7 +156,6 @@ pub type Outcomes<C> = Vec<Vec<Option<<C as RunnableCell>::Outcome>>>;
 /// Runs all replications of all cells; outcomes have their order.
 ///
 /// # Errors
-///
 /// If threads cannot start.
 pub fn run<C: RunnableCell>(
     cells: &[C],

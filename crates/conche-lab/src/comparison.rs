@@ -32,7 +32,7 @@ pub struct CellComparison {
     pub metric: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Whether lower or higher is better.
+    /// Direction of improvement.
     pub better: Better,
     /// All controllers.
     pub entries: Vec<Entry>,

@@ -11,7 +11,7 @@ use crate::value::MeasuredValue;
 /// A reproduced paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
-    /// Short name of paper and scenario, such as `anrw18`.
+    /// Short name, such as `anrw18`.
     pub name: &'static str,
     /// Text of its scenario.
     pub scenario: &'static str,
@@ -41,7 +41,6 @@ pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../.
 /// Returns a file beside the papers' scenarios.
 ///
 /// # Errors
-///
 /// If it does not exist.
 pub fn paper_file(name: &str) -> Result<String, FileError> {
     let text = match name {
@@ -65,7 +64,6 @@ impl Paper {
     /// Returns the paper's experiment.
     ///
     /// # Panics
-    ///
     /// Never: a test reads every scenario.
     #[must_use]
     pub fn experiment(&self) -> Experiment {
@@ -84,11 +82,11 @@ pub struct Summary {
     pub fitted: Closeness,
     /// Distance of predicted values.
     pub predicted: Closeness,
-    /// Claims that were tested.
+    /// Tested claims.
     pub claims: usize,
     /// Refuted claims.
     pub refuted: Vec<Miss>,
-    /// Number of inconclusive claims.
+    /// Inconclusive claims.
     pub inconclusive: usize,
 }
 

@@ -49,7 +49,6 @@ impl MeasuredValue {
 /// Writes a JSON line per value, [`SCHEMA`] first.
 ///
 /// # Errors
-///
 /// If writing to `out` fails.
 pub fn write_json<'a>(values: impl IntoIterator<Item = &'a MeasuredValue>, mut out: impl io::Write) -> io::Result<()> {
     #[derive(Serialize)]

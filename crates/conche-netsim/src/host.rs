@@ -108,7 +108,6 @@ impl<'a, T> Port<'a, T> {
     /// [`Host::transmitted`] reports the outcome.
     ///
     /// # Panics
-    ///
     /// The run panics if the radio network is of another topology.
     pub fn transmit(&mut self, radio: RadioId, to: NodeId, bytes: &[u8]) -> PacketId {
         let (id, packet) = self.world.insert(self.node, to, bytes, None, None);

@@ -37,7 +37,7 @@ impl NodeId {
     /// All stations in range, for [`Port::transmit`](crate::host::Port::transmit).
     pub const BROADCAST: Self = Self(u32::MAX);
 
-    /// Returns the node's number, counted from 0.
+    /// Returns the number, from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -51,7 +51,7 @@ impl NodeId {
 }
 
 impl LinkId {
-    /// Returns the link's number, counted from 0.
+    /// Returns the number, from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -59,7 +59,7 @@ impl LinkId {
 }
 
 impl RadioId {
-    /// Returns the radio network's number, counted from 0.
+    /// Returns the number, from 0.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -67,7 +67,7 @@ impl RadioId {
 }
 
 impl PacketId {
-    /// Returns the packet's number, counted from 0.
+    /// Returns the number, from 0.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.0

@@ -66,7 +66,6 @@ impl<A: Application> Node<A> {
     /// its endpoint.
     ///
     /// # Errors
-    ///
     /// If the configuration is invalid.
     pub fn new(
         config: impl Into<SharedConfig>,

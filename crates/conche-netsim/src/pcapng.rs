@@ -40,10 +40,10 @@ pub struct PcapNg<W: Write> {
 /// The records besides drops and duplicates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Capture {
-    /// Packets at their senders.
+    /// Packets at senders.
     #[default]
     Senders,
-    /// Packets at their senders and receivers.
+    /// Packets at senders and receivers.
     BothEnds,
 }
 
@@ -51,7 +51,6 @@ impl<W: Write> PcapNg<W> {
     /// Starts a file for runs of this topology.
     ///
     /// # Errors
-    ///
     /// If the file cannot be written.
     pub fn new(writer: W, topology: &Topology, capture: Capture) -> io::Result<Self> {
         let nodes: Vec<String> = topology.nodes().map(|(_, name)| name.to_owned()).collect();
@@ -67,7 +66,6 @@ impl<W: Write> PcapNg<W> {
     /// Finishes and returns the flushed writer.
     ///
     /// # Errors
-    ///
     /// The first error of any write.
     pub fn finish(self) -> io::Result<W> {
         if let Some(error) = self.failed {

@@ -81,7 +81,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Creates a simulation at time zero; `seed` determines all randomness.
     ///
     /// # Errors
-    ///
     /// If the topology is invalid.
     pub fn new(topology: &Topology, seed: u64, observer: O) -> Result<Self, TopologyError> {
         let streams = Streams::new(seed);
@@ -93,7 +92,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Puts a host on a node, replacing any other.
     ///
     /// # Errors
-    ///
     /// If the node is of another topology.
     pub fn attach(&mut self, node: NodeId, host: H) -> Result<(), NoSuchNode> {
         if self.hosts.is_empty() {
@@ -344,7 +342,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Returns a changeable link's current configuration.
     ///
     /// # Errors
-    ///
     /// If the link cannot change.
     pub fn link_config(&self, link: LinkId) -> Result<LinkConfig, ChangeError> {
         self.network.config(link)
@@ -384,7 +381,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// ```
     ///
     /// # Errors
-    ///
     /// If the link cannot change, or the configuration is invalid.
     pub fn change_link(&mut self, link: LinkId, config: LinkConfig) -> Result<(), ChangeError> {
         self.network.change(&mut around!(self), link, config)
@@ -397,7 +393,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// queue.
     ///
     /// # Errors
-    ///
     /// If the link is of another topology, or has a queue and cannot change.
     pub fn set_link_up(&mut self, link: LinkId, up: bool) -> Result<(), ChangeError> {
         self.network.set_up(&mut around!(self), link, up)
@@ -409,7 +404,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// acknowledges, and transmits frames of [`Port::transmit`](crate::host::Port::transmit).
     ///
     /// # Errors
-    ///
     /// If the node is of another topology.
     pub fn set_node_up(&mut self, node: NodeId, up: bool) -> Result<(), NoSuchNode> {
         self.world.wake_ups.get(node.index()).ok_or(NoSuchNode(node))?;
@@ -424,7 +418,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// tokens and message IDs.
     ///
     /// # Errors
-    ///
     /// If the node is of another topology.
     pub fn reboot(&mut self, node: NodeId, host: H) -> Result<Option<H>, NoSuchNode> {
         let before = self.hosts.get_mut(node.index()).and_then(Option::take);

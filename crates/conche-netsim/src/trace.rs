@@ -31,7 +31,7 @@ pub trait Observer {
 pub enum DropReason {
     /// The queue of this link was full.
     QueueFull(LinkId),
-    /// This link's active queue management dropped it.
+    /// Dropped by this link's active queue management.
     DroppedEarly(LinkId),
     /// This link was down or went down.
     LinkDown(LinkId),
@@ -39,7 +39,7 @@ pub enum DropReason {
     Lost(LinkId),
     /// The hop gave up because the channel was busy.
     ChannelBusy(LinkId),
-    /// Given up on this hop because no acknowledgment arrived.
+    /// The hop gave up without an acknowledgment.
     Unacknowledged(LinkId),
     /// Too long for a frame of this hop.
     TooLong(LinkId),
@@ -51,7 +51,7 @@ pub enum DropReason {
     NoHost(NodeId),
     /// From, to or through this cut-off node.
     NodeDown(NodeId),
-    /// Crossed too many links by this node: a routing loop.
+    /// Too many links crossed by this node: a routing loop.
     HopLimit(NodeId),
 }
 

@@ -37,7 +37,7 @@ pub struct InCell {
     pub metric: String,
     /// Unit.
     pub unit: String,
-    /// Which values are better: `higher` or `lower`.
+    /// Better values: `higher` or `lower`.
     pub better: String,
     /// Controller.
     pub controller: String,
@@ -80,9 +80,9 @@ pub struct OfPaper {
 /// Statistics of a controller over some cells.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Tally {
-    /// Number of compared cells.
+    /// Compared cells.
     pub cells: usize,
-    /// Number of cells without a value.
+    /// Cells without a value.
     pub missing: usize,
     /// Worst ratio that differs significantly from 1; 1 if none does. `None` without intervals. A
     /// lower bound if values are missing.
@@ -100,7 +100,7 @@ pub struct Tally {
 /// Why a line cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
-    /// The line is no JSON of a comparison.
+    /// Invalid JSON of a comparison.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// The line has another schema version.
@@ -115,13 +115,12 @@ impl Row {
         Self { schema: SCHEMA, of }
     }
 
-    /// Its file in a directory of results.
+    /// Its file name.
     pub const FILE: &str = "comparison.ndjson";
 
     /// Reads a line.
     ///
     /// # Errors
-    ///
     /// If it is invalid or of another schema version.
     pub fn from_json(text: &str) -> Result<Self, RowError> {
         let row: Self = serde_json::from_str(text)?;
@@ -145,7 +144,7 @@ impl Tally {
         self.ci95.map(|bounds| bounds.map(|bound| shown(Some(bound))).join("…")).unwrap_or_default()
     }
 
-    /// Formats a number of cells as a share.
+    /// Formats cells as a share.
     #[must_use]
     pub fn shown_share(&self, of: usize) -> String {
         format!("{:.0} %", 100.0 * of as f64 / self.cells.max(1) as f64)
@@ -178,7 +177,6 @@ pub fn rounded(number: f64) -> f64 {
 /// Returns the lines of a file.
 ///
 /// # Errors
-///
 /// Only if memory is exhausted.
 pub fn to_ndjson(rows: &[Row]) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = Vec::new();

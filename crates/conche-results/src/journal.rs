@@ -18,15 +18,15 @@ use crate::sample::{Kept, Sample, Timeline, samples};
 /// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// Name of its scenario.
+    /// Scenario.
     pub scenario: String,
-    /// Fingerprint of the scenario with all changes: [`Origin::settings`].
+    /// See [`Origin::settings`].
     pub settings: String,
     /// Cell.
     pub cell: CellId,
     /// Replication, from 0.
     pub replication: u32,
-    /// Seed of its random numbers.
+    /// Seed.
     pub seed: u64,
 }
 
@@ -63,22 +63,22 @@ pub struct Line<'a> {
     pub schema: u32,
     /// `run`.
     pub kind: Cow<'a, str>,
-    /// Name of its scenario.
+    /// Scenario.
     pub scenario: Cow<'a, str>,
-    /// Fingerprint of the scenario with all changes.
+    /// See [`Origin::settings`].
     pub settings: Cow<'a, str>,
     /// Cell.
     pub cell: Cow<'a, CellId>,
     /// Replication, from 0.
     pub replication: u32,
-    /// Seed of its random numbers.
+    /// Seed.
     pub seed: u64,
     /// Simulated events.
     pub events: u64,
     /// Position of its exchanges, if kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Vec<u64>>,
-    /// Timelines of selected exchanges.
+    /// Timelines of some exchanges.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub timelines: Cow<'a, [Timeline]>,
     /// Samples.
@@ -86,7 +86,7 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Its file in a directory of results.
+    /// Its file name.
     pub const FILE: &'static str = FILE;
 }
 

@@ -23,7 +23,7 @@ pub struct Manifest {
     pub started: Option<String>,
     /// End time, in UTC.
     pub finished: Option<String>,
-    /// Number of threads.
+    /// Threads.
     pub threads: Option<usize>,
     /// Scenarios.
     pub scenarios: Vec<Scenario>,
@@ -31,7 +31,7 @@ pub struct Manifest {
     pub failures: Vec<Failure>,
 }
 
-/// The state of the campaign.
+/// State of the campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -54,7 +54,7 @@ pub struct Scenario {
     pub title: String,
     /// Replications and durations.
     pub extent: String,
-    /// Seed of its random numbers.
+    /// Seed.
     pub seed: Option<u64>,
     /// Copy in the directory.
     pub file: Option<String>,
@@ -62,11 +62,11 @@ pub struct Scenario {
     pub sha256: String,
     /// Copies of the files it names.
     pub files: Vec<String>,
-    /// Fingerprint of everything its runs depend on.
+    /// Fingerprint of all that its runs depend on.
     pub settings: String,
     /// Runs.
     pub runs: Option<u64>,
-    /// Runs taken from the journal.
+    /// Runs from the journal.
     pub from_journal: Option<u64>,
     /// Simulated events of the other runs.
     pub events: Option<u64>,
@@ -84,9 +84,9 @@ pub struct Score {
     pub promised: usize,
     /// Values within their bar.
     pub within: usize,
-    /// Agreement of values that the network was fitted on.
+    /// Agreement of fitted values.
     pub fitted: Near,
-    /// Agreement of values that the network predicts.
+    /// Agreement of predicted values.
     pub predicted: Near,
     /// Claims that hold.
     pub hold: usize,
@@ -118,16 +118,16 @@ pub struct Failure {
     pub cell: String,
     /// Replication, from 0.
     pub replication: u32,
-    /// Seed of its random numbers.
+    /// Seed.
     pub seed: u64,
     /// Problem.
     pub problem: String,
 }
 
-/// Reasons why a manifest cannot be read.
+/// Why a manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// The text is no manifest.
+    /// Not a manifest.
     #[error("is no JSON of a manifest: {0}")]
     Json(#[from] serde_json::Error),
     /// The manifest has another schema version.
@@ -150,7 +150,7 @@ pub struct Finished<'a> {
     pub text: &'a str,
     /// Runs, including failed ones.
     pub runs: u64,
-    /// Runs taken from the journal.
+    /// Runs from the journal.
     pub from_journal: u64,
     /// Failed runs.
     pub failures: &'a [Failure],
@@ -167,13 +167,12 @@ fn in_utc(time: SystemTime) -> String {
 }
 
 impl Manifest {
-    /// Its file in a directory of results.
+    /// Its file name.
     pub const FILE: &str = "manifest.json";
 
     /// Reads a manifest.
     ///
     /// # Errors
-    ///
     /// If it is invalid or of another schema version.
     pub fn from_json(text: &str) -> Result<Self, ManifestError> {
         #[derive(Deserialize)]

@@ -13,15 +13,15 @@ use sha2::{Digest, Sha256};
 pub struct Origin {
     /// Name, which all results carry.
     pub name: String,
-    /// Title, on one line.
+    /// One-line title.
     pub title: String,
     /// Amount of work.
     pub extent: String,
-    /// Seed of all its random numbers.
+    /// Seed.
     pub seed: u64,
     /// Text.
     pub text: String,
-    /// Names and texts of the files it names.
+    /// Named files, with texts.
     pub files: Vec<(String, String)>,
     /// Fingerprint of all that runs depend on, except cell and seed.
     pub settings: String,
@@ -64,7 +64,7 @@ pub struct Program {
     pub commit: Option<String>,
     /// Whether sources differed from the commit, if known.
     pub dirty: Option<bool>,
-    /// SHA-256 of the executable, which may contain controllers of its own.
+    /// SHA-256 of the executable, which may contain its own controllers.
     pub sha256: Option<String>,
 }
 

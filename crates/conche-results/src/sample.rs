@@ -174,11 +174,11 @@ pub struct Timeline {
     pub scheme: String,
     /// Traffic.
     pub traffic: String,
-    /// Number of the client's node.
+    /// Client's node number.
     pub client: u32,
-    /// Number of the server's node.
+    /// Server's node number.
     pub server: u32,
-    /// First transmission, in seconds since the start of the run.
+    /// First transmission, in seconds since the run's start.
     pub start_s: f64,
     /// Duration in seconds.
     pub lasted_s: f64,

@@ -39,7 +39,7 @@ pub struct Begin<'a> {
     pub program: Program,
     /// Arguments, the program's name first.
     pub command: Vec<String>,
-    /// Number of threads.
+    /// Threads.
     pub threads: usize,
     /// Scenarios, in the order of their runs.
     pub origins: &'a [Origin],
@@ -49,10 +49,10 @@ pub struct Begin<'a> {
     pub overwrites: bool,
 }
 
-/// Reasons why a directory cannot be used.
+/// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It holds results that cannot be continued.
+    /// Its results cannot be continued.
     #[error("cannot go on in {}: {problem}; name another directory, or begin anew with --overwrite", directory.display())]
     Previous {
         /// Directory.
@@ -78,7 +78,6 @@ impl Store {
     /// Opens a directory; returns notes about unusable earlier runs.
     ///
     /// # Errors
-    ///
     /// If it cannot be written, or its results cannot be continued.
     pub fn open(begin: Begin<'_>) -> Result<(Self, Vec<String>), StoreError> {
         let directory = begin.directory.to_owned();
@@ -172,7 +171,6 @@ impl Store {
     /// Writes a scenario's results.
     ///
     /// # Errors
-    ///
     /// If they cannot be written.
     pub fn finish(&self, name: &str, finished: &Finished<'_>) -> Result<(), StoreError> {
         let mut done = self.lock();
@@ -195,7 +193,6 @@ impl Store {
     /// Writes a comparison's lines, and its ranking as text.
     ///
     /// # Errors
-    ///
     /// If they cannot be written.
     pub fn write_comparison(&self, lines: &[u8], text: &str) -> Result<(), StoreError> {
         let write = || {
@@ -208,7 +205,6 @@ impl Store {
     /// Closes the directory after all scenarios.
     ///
     /// # Errors
-    ///
     /// If anything could not be written, now or earlier.
     pub fn close(self) -> Result<(), StoreError> {
         let end = || {
@@ -258,7 +254,7 @@ pub enum PreviousError {
     /// The scenario, or a file it names, has changed.
     #[error("it holds results of another scenario {scenario}: its {file} is not what is to be run")]
     OtherText {
-        /// Name of the scenario.
+        /// Scenario.
         scenario: String,
         /// File that differs.
         file: String,

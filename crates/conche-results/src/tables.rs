@@ -38,11 +38,11 @@ pub struct ExchangeRow<'a> {
     pub of: RowOf<'a>,
     /// Traffic.
     pub traffic: &'a str,
-    /// Number of the client's node.
+    /// Client's node number.
     pub client: u32,
-    /// Number of the server's node.
+    /// Server's node number.
     pub server: u32,
-    /// First transmission, in seconds since the start of the run.
+    /// First transmission, in seconds since the run's start.
     pub start_s: f64,
     /// End.
     pub end_s: f64,
@@ -67,7 +67,7 @@ pub struct RowOf<'a> {
     pub scheme: &'a str,
     /// Replication, from 0.
     pub replication: u32,
-    /// Seed of its random numbers.
+    /// Seed.
     pub seed: u64,
 }
 
@@ -149,7 +149,6 @@ impl RunRows {
     /// Adds a row.
     ///
     /// # Errors
-    ///
     /// If it does not fit the columns.
     pub fn push(&mut self, row: &RunRow<'_>) -> io::Result<()> {
         let further = [
@@ -185,7 +184,6 @@ impl ExchangeRows {
     /// Adds a row.
     ///
     /// # Errors
-    ///
     /// If it does not fit the columns.
     pub fn push(&mut self, row: &ExchangeRow<'_>) -> io::Result<()> {
         let further = [
@@ -309,7 +307,6 @@ impl Rows {
     /// Adds a row, with a value per column.
     ///
     /// # Errors
-    ///
     /// [`io::ErrorKind::InvalidInput`] if it does not fit; the table is then unusable.
     pub(crate) fn push<'a>(&mut self, row: impl IntoIterator<Item = Value<'a>>) -> io::Result<()> {
         let mut row = row.into_iter();

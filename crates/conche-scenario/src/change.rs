@@ -22,22 +22,22 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ChangeEvent {
-    /// A link gets another configuration.
+    /// Reconfigures a link.
     Link {
-        /// Name of the link.
+        /// Link.
         name: String,
         /// Configuration; omitted values are the initial ones.
         wire: Box<LinkConfig>,
     },
     /// Takes a link down for a time; its queued frames are lost.
     Fail {
-        /// Name of the link.
+        /// Link.
         link: String,
         /// Duration.
         #[serde(rename = "for")]
         lasting: Span,
     },
-    /// Nodes are disconnected for a time.
+    /// Disconnects nodes for a time.
     CutOff {
         /// A node, a group, or part of one (`mote[3]`).
         nodes: String,
@@ -45,7 +45,7 @@ pub enum ChangeEvent {
         #[serde(rename = "for")]
         lasting: Span,
     },
-    /// A node restarts without its state.
+    /// Restarts a node without its state.
     Reboot {
         /// A node, a group, or part of one.
         nodes: String,
@@ -63,7 +63,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Returns the begin and end of each phase.
+    /// Returns the start and end of each phase.
     pub fn spans(phases: &[Self]) -> impl Iterator<Item = (Duration, Duration)> {
         phases.iter().scan(Duration::ZERO, |begun, phase| {
             let from = *begun;

@@ -10,7 +10,6 @@ static KNOWN: OnceLock<Controllers> = OnceLock::new();
 /// Adds the program's controllers. Only the first call, before any name is read, has an effect.
 ///
 /// # Errors
-///
 /// If two controllers have the same name.
 pub fn know(own: Vec<Named>) -> Result<(), &'static str> {
     let known = Controllers::with(own.leak())?;

@@ -30,7 +30,6 @@ impl Document {
     /// Reads and checks a scenario and its cells; `file` returns the files it names.
     ///
     /// # Errors
-    ///
     /// The problem, its place, and a valid alternative.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         // Errors in a table have no span, so the text is parsed first.
@@ -50,7 +49,6 @@ impl Document {
     /// Reads a scenario without files.
     ///
     /// # Errors
-    ///
     /// As [`Document::read`].
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         Self::read(text, &|_| Err(FileError::NotFound))
@@ -78,7 +76,6 @@ impl Document {
     /// Returns a copy with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
-    ///
     /// If the path does not exist, or the value is invalid.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let mut changed = self.clone();
@@ -90,7 +87,6 @@ impl Document {
     /// Applies an effort: replications, schemes, values and cells.
     ///
     /// # Errors
-    ///
     /// If a controller is unknown, a value of `set` or `quick` is invalid, or no cell is selected.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         if effort.quick {
@@ -115,7 +111,6 @@ impl Document {
     /// Checks that each label of [`Effort::only`] occurs in a cell of these documents.
     ///
     /// # Errors
-    ///
     /// The first unknown label, and the known ones.
     pub fn check_labels<'a>(all: impl IntoIterator<Item = &'a Self>) -> Result<(), ScenarioError> {
         let mut wanted = BTreeSet::new();
@@ -355,7 +350,6 @@ const PARTS: &str = "parts";
 /// Returns names and complete tables of a document's parts; without parts, the document.
 ///
 /// # Errors
-///
 /// If two parts have the same name.
 fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioError> {
     let mut shared = whole.clone();

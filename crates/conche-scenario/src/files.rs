@@ -39,7 +39,7 @@ pub enum FileError {
     /// The file is outside the directory of the results.
     #[error("{} is not below the result directory", .0.display())]
     Outside(PathBuf),
-    /// A cell is no number.
+    /// A cell is not a number.
     #[error("line {line}: `{text}` is no number")]
     Number {
         /// Line, counted from 1.

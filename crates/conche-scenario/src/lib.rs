@@ -73,11 +73,11 @@ pub struct Scenario {
     pub schema: u32,
     /// Short name, used in results.
     pub name: String,
-    /// Title, on one line.
+    /// One-line title.
     pub title: String,
     /// Replications of each cell, with different random numbers.
     pub replications: AtLeastOne,
-    /// Seed of all random numbers.
+    /// Seed.
     pub seed: u64,
     /// Duration of a run in virtual time; or `time_limit`.
     pub duration: Option<Span>,

@@ -73,7 +73,7 @@ pub enum Metric {
     Completed,
     /// Per link and direction: longest period in which an arriving frame would have waited longer.
     StandingQueue {
-        /// Name of the links.
+        /// Links.
         link: String,
         /// Waiting time.
         above: Span,
@@ -345,7 +345,7 @@ impl Unit {
             Self::Seconds => 1e-3,
             // A loss below 1 % is irrelevant to applications.
             Self::Percent => 1.0,
-            // One exchange per 15 min, or 1 bit/s, is no throughput.
+            // One exchange per 15 min, or 1 bit/s, is negligible.
             Self::PerSecond => 1e-3,
             Self::BitsPerSecond => 1.0,
             // Counts are integers.
@@ -371,14 +371,14 @@ pub enum Received {
     GoodputOfEach,
     /// Goodput of the first flow with these hops per window, by its end.
     GoodputOverTime {
-        /// Length of a window.
+        /// Window.
         window: Span,
-        /// Number of hops.
+        /// Hops.
         hops: u16,
     },
     /// Jain's index of goodputs, as the mean over windows with arrivals.
     Jain {
-        /// Length of a window.
+        /// Window.
         #[serde(default)]
         window: Option<Span>,
     },
@@ -389,7 +389,7 @@ pub enum Received {
     },
     /// Share of windows and flows without arrivals.
     Silent {
-        /// Length of a window.
+        /// Window.
         window: Span,
         /// Hops of the flows. Default: all flows.
         #[serde(default)]
@@ -536,7 +536,7 @@ pub enum MetricError {
     TooManyWindows {
         /// Longest possible duration of a run.
         longest: Span,
-        /// Length of a window.
+        /// Window.
         window: Span,
     },
 }

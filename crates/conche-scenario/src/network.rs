@@ -117,7 +117,6 @@ impl Link {
     /// Returns the ends.
     ///
     /// # Errors
-    ///
     /// If they are missing or ambiguous.
     pub fn ends(&self) -> Result<Ends<'_>, ScenarioError> {
         match (&self.from, &self.to, &self.between) {
@@ -183,7 +182,7 @@ impl Nodes {
 /// A group or part of it: `mote`, `mote[3]`, `mote[1..4]`, `mote[0..6,7..30]`.
 #[derive(Clone, Debug)]
 pub struct Selected<'a> {
-    /// Name of the group.
+    /// Group.
     pub group: &'a str,
     /// Node numbers; `None` for the whole group.
     pub members: Option<Vec<Range<u32>>>,

@@ -9,8 +9,7 @@ use super::ScenarioError;
 /// Sets the value at a path; reading the scenario checks the last key.
 ///
 /// # Errors
-///
-/// If a step does not exist; lists the existing ones.
+/// If a step does not exist; lists existing ones.
 pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), ScenarioError> {
     let refuse = |problem: String| Err(ScenarioError::new(path, problem));
     let mut steps = path.split('.');

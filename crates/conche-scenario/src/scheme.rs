@@ -57,7 +57,6 @@ pub struct ControllerName {
 /// comparison.
 ///
 /// # Errors
-///
 /// If a name is unknown; lists the known ones.
 pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>>, ScenarioError> {
     if effort.controllers.is_empty() && effort.also.is_empty() {
@@ -84,7 +83,6 @@ impl Scheme {
     /// Returns a scheme with a controller's default configuration.
     ///
     /// # Errors
-    ///
     /// If the name is unknown; lists the known ones.
     pub fn of_controller(name: &str) -> Result<Self, UnknownController> {
         let controller = ControllerName::new(name)?;
@@ -104,7 +102,6 @@ impl Scheme {
     /// Returns the configured controller.
     ///
     /// # Errors
-    ///
     /// If the algorithm lacks a configured option, or a value is invalid.
     pub fn build(&self) -> Result<AnyController, ScenarioError> {
         let mut controller = self.controller.controller.clone();

@@ -112,7 +112,7 @@ pub struct Cell {
     pub labels: Vec<Label>,
     /// Schemes of its clients; several for a mix.
     pub schemes: Vec<String>,
-    /// Name of the mix.
+    /// Mix.
     pub mix: Option<String>,
 }
 

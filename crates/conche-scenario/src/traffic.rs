@@ -358,7 +358,7 @@ impl Traffic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
-    /// Number of segments.
+    /// Segments.
     pub segments: AtLeastOne,
     /// Bytes per segment.
     pub payload: Size,
@@ -381,7 +381,7 @@ pub struct Transfer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
-    /// Number of segments.
+    /// Segments.
     pub segments: AtLeastOne,
     /// Bytes per segment.
     pub payload: Size,

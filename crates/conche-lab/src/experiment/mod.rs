@@ -33,7 +33,7 @@ pub struct Experiment {
     document: Document,
     published: Published,
     text: String,
-    /// Files that the source names, with their texts.
+    /// Files named by the source, with texts.
     files: Vec<(String, String)>,
     /// Fingerprint of the source and all changes to it.
     settings: String,
@@ -54,7 +54,6 @@ impl Experiment {
     /// Reads a scenario; `file` returns the files it names.
     ///
     /// # Errors
-    ///
     /// The problem, its place, and the expected form.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         let files: RefCell<Vec<(String, String)>> = RefCell::default();
@@ -99,7 +98,6 @@ impl Experiment {
     /// Returns the experiment with another value at a path such as `nodes.client.count`.
     ///
     /// # Errors
-    ///
     /// If the path does not exist or the value is invalid.
     pub fn with(&self, path: &str, value: impl Into<toml::Value>) -> Result<Self, ScenarioError> {
         let value = value.into();
@@ -116,12 +114,11 @@ impl Experiment {
     /// Changes replications, schemes and cells.
     ///
     /// # Errors
-    ///
     /// If a controller is unknown, a setting invalid, or no cell left.
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)?;
         if effort.compares {
-            // Published values belong to the paper's schemes, not namesakes.
+            // Published values belong to the paper's schemes, not to others of the same name.
             self.published = Published::default();
             self.settings = fingerprint(&[self.settings.as_str(), "compares"]);
         }
@@ -137,7 +134,6 @@ impl Experiment {
     /// Checks that each label of [`Effort::only`] occurs in an experiment.
     ///
     /// # Errors
-    ///
     /// The first missing label, and the existing ones.
     pub fn check_labels(all: &[Self]) -> Result<(), ScenarioError> {
         Document::check_labels(all.iter().map(|experiment| &experiment.document))
@@ -162,7 +158,6 @@ impl Experiment {
     /// Runs the experiment. Options do not affect values; failed runs contribute none.
     ///
     /// # Errors
-    ///
     /// If it cannot run.
     pub fn measure(&self, options: RunOptions<'_>, watch: Watch<'_>) -> Result<Measured, ExperimentError> {
         let scenario = self.scenario();

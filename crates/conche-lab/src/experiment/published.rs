@@ -36,7 +36,6 @@ impl Published {
     /// Reads a file.
     ///
     /// # Errors
-    ///
     /// The first wrong line, and its expected form.
     pub(super) fn from_csv(text: &str) -> Result<Self, PublishedError> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));

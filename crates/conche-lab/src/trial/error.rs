@@ -92,7 +92,7 @@ pub enum TrialError {
         /// Names of links that exist.
         known: Vec<String>,
     },
-    /// A link's ends are groups whose sizes are no multiples.
+    /// A link's ends are groups, and neither size is a multiple of the other.
     #[error("{from} nodes and {to} do not pair up; one number must be a multiple of the other")]
     Unpaired {
         /// Nodes at one end.

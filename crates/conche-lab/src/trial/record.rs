@@ -64,7 +64,7 @@ pub struct Flow {
     /// States that an observing client received. Its exchanges are acknowledged Confirmable
     /// notifications, its arrivals states.
     pub observed: Option<Observed>,
-    /// DTLS handshakes between its nodes; the first flow between them has all.
+    /// DTLS handshakes between its nodes; the first flow between them has them all.
     pub handshakes: HandshakeCounts,
 }
 
@@ -176,7 +176,7 @@ impl Record {
         self.flows.iter().filter(move |flow| selection.has(flow.control) && is_wanted(flow))
     }
 
-    /// Returns a part of the run, by ends of exchanges, arrivals of requests and begins of
+    /// Returns a part of the run, by ends of exchanges, arrivals of requests and starts of
     /// timeouts. Transmissions, losses and frames remain those of the whole run.
     #[must_use]
     pub fn during(&self, from: Duration, to: Duration) -> Self {

@@ -40,7 +40,6 @@ pub struct Wanted {
 /// Runs a cell once; `routes` holds the routes discovered so far.
 ///
 /// # Errors
-///
 /// If its parts contradict each other, or it exceeds its time limit.
 pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, TrialError> {
     let mut network = Network::new(&cell.scenario, replication)?;

@@ -99,7 +99,6 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
 /// Builds a node that restarted `lives` times.
 ///
 /// # Errors
-///
 /// If controller and configuration do not fit.
 pub fn host(
     node: NodeId,

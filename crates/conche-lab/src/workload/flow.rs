@@ -75,7 +75,7 @@ pub enum Limit {
 /// A clock's rate until the next segment; the first messages are due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Begin.
+    /// Start.
     pub from: Instant,
     /// Time between ticks.
     pub interval: Duration,
@@ -153,7 +153,6 @@ fn current(segments: &[Segment], now: Instant) -> Option<&Segment> {
 /// Returns a payload for a message of this size, with this token length.
 ///
 /// # Panics
-///
 /// If the message exceeds the maximum payload.
 #[must_use]
 pub fn body_of(message_bytes: usize, token_bytes: usize) -> Body {

@@ -70,7 +70,6 @@ impl Secured {
     /// Creates the sessions of a node restarted `lives` times.
     ///
     /// # Errors
-    ///
     /// Invalid handshake parameters.
     pub fn new(
         node: NodeId,

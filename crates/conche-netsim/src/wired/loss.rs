@@ -22,9 +22,9 @@ pub enum Loss {
     /// Lost share: `(to_bad·loss_bad + to_good·loss_good)/(to_bad + to_good)`. With `loss_bad = 1`
     /// and `loss_good = 0` the mean burst is `1/to_good` frames. The link starts in the good state.
     GilbertElliott {
-        /// Probability of good to bad after a frame.
+        /// Probability of good to bad, per frame.
         to_bad: f64,
-        /// Probability of bad to good after a frame.
+        /// Probability of bad to good, per frame.
         to_good: f64,
         /// Loss probability in the good state.
         loss_good: f64,

@@ -209,7 +209,6 @@ impl Topology {
     /// the run with this seed (which draws the shadowing).
     ///
     /// # Errors
-    ///
     /// If the radio network does not exist or is invalid.
     pub fn link_quality(&self, radio: RadioId, seed: u64, psdu_octets: u8) -> Result<LinkQuality, TopologyError> {
         let layout = self.radios.get(radio.index()).ok_or_else(|| TopologyError::Unknown(radio.to_string()))?;

@@ -22,7 +22,7 @@ fn an_observer_knows_of_each_change_as_soon_as_it_is_on_its_way() {
         let Observed { changes, received } = known(flow);
         let millis = |at: &conche_netsim::Instant| at.as_nanos() / 1_000_000;
         assert!(changes.iter().map(millis).eq([20_000, 30_000, 40_000, 50_000]), "{changes:?}");
-        // The state at registration comes first, valid from the begin.
+        // The state at registration comes first, valid from the start.
         assert_eq!((received.len(), millis(&received[0].changed)), (5, 0));
         let ages: Vec<u64> =
             received[1..].iter().map(|received| millis(&received.at) - millis(&received.changed)).collect();

@@ -107,7 +107,7 @@ fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
     }
 }
 
-/// The initial burst of 50 finds room for 26 waiting frames and those served meanwhile.
+/// The initial burst of 50 finds room for 26 waiting frames and those served during it.
 #[test]
 fn fifteen_frames_of_the_initial_burst_are_lost_at_2500_bytes() {
     let values = measured(&anrw18(&[50], &["2500"], &["default"], 3));

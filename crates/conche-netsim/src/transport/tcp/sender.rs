@@ -32,7 +32,7 @@ use crate::rng::Stream;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// Number of data segments.
+    /// Data segments.
     pub segments: u32,
     /// Bytes of a data segment, as the controller counts them.
     pub segment_bytes: u32,
@@ -419,7 +419,7 @@ impl Window {
     /// All data sent is before `end`.
     ///
     /// `flight` is the data segments in flight, or `None`, which keeps the threshold, for a segment
-    /// that was no data or had expired before (RFC 5681 §3.1).
+    /// that was not data or had expired before (RFC 5681 §3.1).
     fn timed_out(&mut self, flight: Option<u16>, end: u32) {
         self.segments = 1;
         if let Some(reno) = &mut self.reno {
