@@ -42,7 +42,6 @@ const RUNS: u32 = 3;
 const STEP: [f64; 2] = [0.6, 0.05];
 const SHORTER: f64 = 0.95;
 
-/// A value for each parameter.
 type Set = [f64; PARAMETERS.len()];
 
 fn main() -> Result<(), Box<dyn Error>> {

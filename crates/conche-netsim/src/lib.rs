@@ -1,31 +1,13 @@
 //! Discrete-event network simulation in virtual time, with the `conche-proto` endpoint.
 //!
 //! ```text
-//!              Application (yours)                     Observer (yours, or a pcapng file, or nothing)
+//!              Application (yours)                     Observer (yours, or pcapng)
 //!                    │ requests, responses, timers           ▲ sent, delivered, dropped
 //!   node ─────> Node: Endpoint ── packet ──> wired: queue ─> rate ─> loss ─> delay ──> next node
-//!                    ▲                 └────> mac: queue ─> backoff ─> CCA ─> radio: medium ─> next node
+//!                    ▲                 └────> mac: queue ─> backoff ─> CCA ─> radio ─> next node
 //!                    │                               │
 //!                    └──────── scheduler: (time, sequence) ordered events ◄┘
 //! ```
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`scheduler`] | virtual time and ordered events |
-//! | [`rng`] | a random stream per seed, entity and purpose |
-//! | [`packet`] | packets: bytes, origin and cause |
-//! | [`wired`] | links with rate, delay, jitter, loss and queues; the topology |
-//! | [`radio`] | IEEE 802.15.4 media: range, interference, reception |
-//! | [`mac`] | medium access: backoff, attempts, duty cycling, acknowledgments, queues |
-//! | [`sixlowpan`] | header compression and fragments: datagram sizes per hop |
-//! | [`routing`] | RPL trees built from link quality; AODV |
-//! | [`host`] | senders and receivers of packets on nodes; timers |
-//! | [`node`] | host with a CoAP endpoint and an application |
-//! | [`mote`], [`transport`] | host that routes packets itself; bulk transfer over TCP |
-//! | [`sim`] | simulation of a network, its hosts and an observer |
-//! | [`trace`] | observers: digest |
-//! | [`pcapng`] | an observer that writes a capture file |
-//! | [`units`] | readable times, rates and sizes |
 //!
 //! Feature `serde` deserializes configurations; each type documents its TOML form.
 //!

@@ -19,7 +19,6 @@ use crate::tables::{ExchangeRows, Shape};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// The exchanges of all runs, shared by threads.
 #[derive(Debug)]
 pub(crate) struct Exchanges {
     shape: Shape,

@@ -201,7 +201,6 @@ impl ExchangeRows {
     }
 }
 
-/// A column with its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     name: String,

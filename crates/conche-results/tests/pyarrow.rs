@@ -25,7 +25,6 @@ fn run(replication: u32) -> Run {
     Run { scenario, settings: String::new(), cell: cell(replication), replication, seed }
 }
 
-/// Keeps a run with this number of exchanges.
 fn keep(store: &Store, replication: u32, exchanges: u32) {
     let (run, cell) = (run(replication), cell(replication));
     let of = RowOf { scenario: "small", cell: &cell, scheme: "CoCoA+ \u{fc}", replication, seed: run.seed };
@@ -49,7 +48,6 @@ fn keep(store: &Store, replication: u32, exchanges: u32) {
     store.keep(&run, 3, Some(&rows), &[]);
 }
 
-/// Runs a script with the directory as `d`.
 fn python(directory: &Path, script: &str) {
     let python = std::env::var("CONCHE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script = format!(

@@ -322,7 +322,7 @@ impl Effort {
     }
 }
 
-/// Overrides of a part, with the keys of [`Scenario`](super::Scenario).
+/// Overrides of a part, with the keys of [`Scenario`].
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "they are the scenario's")]

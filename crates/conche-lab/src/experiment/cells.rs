@@ -142,7 +142,6 @@ impl campaign::RunnableCell for CellRuns {
         self.cell.scenario.replications.get()
     }
 
-    /// Estimates the number of exchanges.
     fn work(&self) -> u64 {
         let scenario = &self.cell.scenario;
         let size = |reference: &str| u64::from(scenario.most_nodes(reference));

@@ -87,7 +87,6 @@ pub(super) fn number(node: usize) -> u32 {
     u32::try_from(node).unwrap_or(u32::MAX)
 }
 
-/// Adds the selected exchanges, transmission by transmission.
 pub(super) fn add_timelines(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
     let envelope = Envelope::open(runs.cell.scenario.endpoint.timeout_cap.0);
     for (place, scheme) in runs.cell.schemes.iter().enumerate() {

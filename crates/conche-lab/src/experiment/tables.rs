@@ -239,7 +239,6 @@ impl<'a> Layouts<'a> {
     }
 }
 
-/// Sorts numeric names by number.
 fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
     if elements.iter().all(|element| name(element).parse::<f64>().is_ok()) {
         elements.sort_by(|a, b| {

@@ -129,7 +129,6 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
     }
 }
 
-/// Share of each class, in per cent.
 fn classed(classes: &Classes, sample: &Sample) -> Sample {
     let Sample::Each(values, base) = sample else { return Sample::None };
     if values.is_empty() {
@@ -214,7 +213,6 @@ fn successes_over_time(run: &Record, of: Selection, windows: Windows, so_far: bo
     labelled(&ends, counts.into_iter().map(|count| Some(count as f64)))
 }
 
-/// Returns the mean timeout per window, in seconds.
 fn timeouts_over_time(run: &Record, of: Selection, windows: Windows) -> Sample {
     let ends = window_ends(windows, run.elapsed);
     let mut sums = vec![(0.0, 0_u32); ends.len()];
@@ -305,7 +303,6 @@ fn bits(flow: &Flow) -> f64 {
     8.0 * flow.request_bytes as f64
 }
 
-/// Counts arrivals per whole window.
 fn arrivals_by_window(run: &Record, flow: &Flow, window: Duration) -> Vec<f64> {
     let nanos = window.min(run.elapsed).as_nanos().max(1);
     let mut counts = vec![0.0; usize::try_from(run.elapsed.as_nanos() / nanos).unwrap_or(0)];

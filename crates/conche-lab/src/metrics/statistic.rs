@@ -114,7 +114,6 @@ pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Ve
     percents.iter().copied().zip(measured).collect()
 }
 
-/// Returns numbers by label.
 fn numbers(sample: &Sample, statistic: Statistic) -> Vec<(&str, f64)> {
     match sample {
         Sample::One(number) => vec![("", *number)],

@@ -31,7 +31,6 @@ pub(super) struct Network {
     pub(super) radios: Vec<RadioId>,
     /// Radio hops from each node to its root.
     pub(super) hops: HashMap<NodeId, u16>,
-    /// Motes with their own routing.
     pub(super) meshes: Vec<Mesh>,
     /// Border routers, and motes missing in their full tables.
     unknown: Vec<(NodeId, NodeId)>,

@@ -61,7 +61,6 @@ pub(super) struct Plan<'a> {
     routes: &'a Routes,
     replication: u32,
     streams: Streams,
-    /// NSTART per scheme on the network.
     nstarts: Vec<u16>,
     clients: usize,
     pub(super) flows: Vec<Flow>,
@@ -409,7 +408,6 @@ fn pace_of(pace: &Pace, start: Instant, phases: &[Instant], random: &mut Stream)
     }
 }
 
-/// Returns clients and servers of flows.
 fn pairs_of(traffic: &Traffic, network: &Network, streams: &Streams) -> Result<Vec<(NodeId, NodeId)>, TrialError> {
     let named = |reference| network.nodes(reference).map_err(|problem| problem.of_traffic(&traffic.name));
     let (clients, servers) = (named(&traffic.from)?, named(&traffic.to)?);

@@ -19,7 +19,6 @@ use crate::scenario::{Nodes, Radio, Routing, Scenario, Tcp, Transfer};
 use crate::units::Size;
 use crate::workload::{Tally, Timer};
 
-/// The motes of a radio channel.
 #[derive(Clone, Debug)]
 pub(super) struct Mesh {
     pub(super) radio: RadioId,

@@ -56,7 +56,6 @@ pub struct Requester {
     flows: Vec<Flow>,
     tallies: Vec<Tally>,
     exchanges: Vec<Exchange>,
-    /// Flow of each open exchange.
     open: BTreeMap<u64, u32>,
     /// Number of the run's unfinished flows; the last one ends it.
     unfinished_flows: Option<Rc<Cell<u64>>>,
@@ -238,7 +237,6 @@ impl Requester {
         self.open(ctx, number);
     }
 
-    /// Opens due exchanges if the peer is reachable.
     fn open(&mut self, ctx: &mut Context<'_>, number: u32) {
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         while flow.may_open(tally, ctx.now()) {

@@ -271,7 +271,6 @@ impl Stack {
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     received: Option<Cause>,
-    /// Stated for the next responses.
     stated: Vec<Cause>,
     separate: Vec<(ExchangeId, Cause)>,
 }

@@ -22,7 +22,6 @@ fn kept(number: u32) -> [Kept; 1] {
     [Kept { phase: None, scheme: "mine".to_owned(), unit: "s".to_owned(), values: Vec::new(), sample }]
 }
 
-/// A journal of three runs.
 fn three(path: &Path) {
     let (journal, notes) = open(path);
     assert!(notes.is_empty(), "{notes:?}");

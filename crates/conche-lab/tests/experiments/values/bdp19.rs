@@ -19,7 +19,6 @@ fn bdp19(workload: Toml) -> Experiment {
     whole().with("sweep.workload.points", vec![toml::Value::Table(workload)]).expect("a workload")
 }
 
-/// One message per interval from each mote.
 fn every(interval: &str, duration: &str) -> Toml {
     toml! {
         name = "static"

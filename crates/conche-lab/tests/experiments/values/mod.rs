@@ -63,7 +63,6 @@ fn value(values: &[MeasuredValue], row: &str, column: &str) -> f64 {
     found.unwrap_or_else(|| panic!("no {row} {column}")).measured
 }
 
-/// Runs the first replication of the first cell.
 fn run(experiment: &Experiment, seed: u64) -> conche_lab::trial::Record {
     let cells = experiment.document().cells();
     let replication = campaign::Replication { index: 0, count: 1, seed };

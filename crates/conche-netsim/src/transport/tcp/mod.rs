@@ -10,12 +10,6 @@
 //!     │ ─── data 1, data 2 ─> │
 //! ```
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`segment`] | segments |
-//! | [`sender`] | send window and retransmission queue |
-//! | [`receiver`] | cumulative or individual acknowledgments |
-//!
 //! Sequence numbers count segments of one size. Without [`Sender::with_reno`], the window's limit
 //! replaces congestion avoidance and fast retransmission. The last acknowledgment, not a FIN, ends
 //! the transfer. Timeouts come from a congestion [`Controller`](conche_proto::cc::Controller), with
