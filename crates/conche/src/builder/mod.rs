@@ -184,8 +184,8 @@ impl<R, C: SharedController> Builder<R, C> {
     /// kept, at least one; 1024 by default.
     ///
     /// A new destination replaces the least recently used keys, whose destination then needs a new
-    /// key exchange. If all keys have outstanding requests or observations, its requests fail with
-    /// [`Error::Busy`](crate::Error::Busy).
+    /// key exchange. Requests to it fail with [`Error::Busy`](crate::Error::Busy) if all keys have
+    /// outstanding requests or observations.
     #[cfg(feature = "edhoc")]
     pub fn edhoc_destinations(mut self, most: usize) -> Self {
         self.settings.edhoc.most = most.max(1);
@@ -200,7 +200,10 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Sets transmission parameters, limits and the safety envelope.
+    /// Sets transmission parameters, limits and the safety envelope. Call it first: it overwrites
+    /// [`body_limit`](Self::body_limit), [`block_size`](Self::block_size),
+    /// [`q_block`](Self::q_block), [`longest_token`](Self::longest_token) and
+    /// [`token_length`](Self::token_length).
     pub fn config(mut self, config: EndpointConfig) -> Self {
         self.settings.config = config;
         self
@@ -219,8 +222,6 @@ impl<R, C: SharedController> Builder<R, C> {
     /// to at least four times `bytes`. In addition, each waiting handler holds its request's body;
     /// [`concurrency`](crate::server::ServerBuilder::concurrency) bounds their number.
     ///
-    /// Call [`config`](Self::config) first: it overwrites both settings.
-    ///
     /// ```
     /// // Firmware images of up to 1 MiB, for which peers can fill 16 MiB, as by default.
     /// let client = conche::Client::builder().body_limit(1 << 20).build()?;
@@ -238,8 +239,6 @@ impl<R, C: SharedController> Builder<R, C> {
     /// With 1024 bytes, the default, only bodies larger than a message are split. A smaller size
     /// splits every larger body, and so avoids fragmentation in a network such as 6LoWPAN. Peers
     /// may request smaller blocks.
-    ///
-    /// Call [`config`](Self::config) first: it overwrites this setting.
     pub fn block_size(mut self, size: BlockSize) -> Self {
         self.settings.config.block_size = size;
         self
@@ -260,8 +259,6 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Non-confirmable requests never use Q-Block: a server without it refuses only Confirmable
     /// messages (RFC 9177 §4.1).
     ///
-    /// Call [`config`](Self::config) first: it overwrites this setting.
-    ///
     /// ```
     /// let client = conche::Client::builder().q_block(conche::QBlock::default()).build()?;
     /// # Ok::<(), conche::ConfigError>(())
@@ -278,8 +275,6 @@ impl<R, C: SharedController> Builder<R, C> {
     /// message malformed, as in RFC 7252; with more, a request whose token exceeds the limit is
     /// answered with 4.00. See [`EndpointConfig::longest_token`] for the cost.
     ///
-    /// Call [`config`](Self::config) first: it overwrites this setting.
-    ///
     /// ```
     /// let server = conche::Server::builder().longest_token(64);
     /// ```
@@ -294,8 +289,6 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Longer tokens (RFC 8974) are used only with servers that support them: see
     /// [`EndpointConfig::token_length`]. Raises [`longest_token`](Self::longest_token) to at least
     /// this length.
-    ///
-    /// Call [`config`](Self::config) first: it overwrites this setting.
     ///
     /// ```
     /// let client = conche::Client::builder().token_length(16).build()?;

@@ -75,7 +75,6 @@ impl OutcomeSender {
         self.0.lock().closed
     }
 
-    /// A missing receiver is not an error.
     pub(super) fn send(self, ended: ExchangeResult) {
         let waker = self.0.close(Some(ended));
         // Frees the memory before the receiver wakes up.

@@ -384,7 +384,6 @@ impl Handle {
     }
 
     pub(crate) fn shutdown(&self, within: Duration) {
-        // An error means that the driver has ended.
         let _ = self.commands.send(Command::Shutdown { within });
     }
 

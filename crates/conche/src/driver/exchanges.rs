@@ -110,7 +110,6 @@ impl Exchanges {
         if let Some(caller) = self.callers.get(&exchange)
             && let Some(events) = &caller.events
         {
-            // The receiver is missing if a cancellation is queued.
             let _ = events.send(event(caller.peer.clone()));
         }
     }

@@ -558,7 +558,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Passes a datagram to the endpoint and reports the result to watchers.
 #[inline]
 fn handle_datagram<C: SharedController>(
     endpoint: &mut Endpoint<Address, C>,
@@ -765,7 +764,6 @@ impl Default for ShutdownBarrier {
 }
 
 impl ShutdownBarrier {
-    /// This driver has no work left, for good.
     fn finish(&mut self) {
         self.busy = None;
     }

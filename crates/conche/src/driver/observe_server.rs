@@ -22,7 +22,6 @@ use crate::refusal;
 pub(crate) struct Observable<R> {
     id: u64,
     observers: AtomicUsize,
-    /// Mailboxes of the drivers that serve it.
     mailboxes: Mutex<Vec<Weak<Mailbox<R>>>>,
 }
 
@@ -251,7 +250,7 @@ impl<R> Topics<R> {
         }
     }
 
-    /// Does not notify the observers.
+    /// Without notifying the observers.
     fn close(&mut self, topic: u64) {
         let Some(Topic { observable, key, observers, .. }) = self.topics.remove(&topic) else { return };
         observable.count(observers, 0);

@@ -68,7 +68,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         let kept = self.keep_paths();
         tokio::spawn(async move {
             kept.await;
-            // A dropped receiver is not an error.
             let _ = done.send(());
         });
     }

@@ -25,7 +25,6 @@ use crate::fence::{Fence, Throttle};
 use crate::refusal;
 use crate::security::Identity;
 
-/// Answers the requests of a driver, such as a server's router.
 pub(crate) trait Service: Send + Sync + 'static {
     type Response: ServiceResponse;
     type Future: Future<Output = Self::Response> + Send + Unpin + 'static;
@@ -453,7 +452,6 @@ impl<R: ServiceResponse> Answer<R> {
     }
 }
 
-/// Memory of an encoded response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Own,

@@ -215,8 +215,7 @@ impl DtlsSessions {
         self.handshakes.0.insert(to.socket_addr(), handshake);
     }
 
-    /// The server name for a second session beside one that does not answer: the server may have
-    /// restarted, or a NAT may have rebound this socket.
+    /// The server name for a second session beside one that does not answer.
     pub(crate) fn parallel_to(&mut self, session: Address) -> Option<Arc<str>> {
         let name = Arc::clone(&self.outgoing(session)?.name);
         let is_last = self.session_with(session) == Some(session);

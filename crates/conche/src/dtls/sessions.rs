@@ -302,7 +302,6 @@ impl DtlsSessions {
         self.held.push_back(if is_over { SessionInput::Over(session) } else { SessionInput::Unreachable(session) });
     }
 
-    /// See [`OutgoingSession::is_silent`].
     pub(crate) fn is_silent(&mut self, session: Address, message: &[u8]) -> bool {
         self.outgoing(session).is_some_and(|outgoing| outgoing.is_silent(message))
     }

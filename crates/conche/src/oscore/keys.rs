@@ -31,8 +31,8 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
     fn load(&self) -> io::Result<Start>;
 
     /// Stores that all numbers below `up_to` may have been used, and returns once this survives a
-    /// power cut. Must atomically invalidate the state of [`finish`](Self::finish), which would
-    /// repeat numbers and accept old requests as new.
+    /// power cut. Must atomically invalidate the state of [`finish`](Self::finish): restoring it
+    /// would repeat numbers and accept old requests as new.
     ///
     /// # Errors
     /// If the store fails. No number is used then, and the call is repeated.

@@ -54,12 +54,11 @@
 //! with `settings.json` and `secret.json`, and stores sequence numbers beside them.
 //!
 //! Programs with their own endpoint use a [`Keeper`], which ensures that a number protects only one
-//! message despite crashes and power cuts. [`Keeper::start`] records that the credentials are in
-//! use before it returns a context, [`Keeper::reserve`] records a range of numbers before it is
-//! used, and [`Keeper::close`] records the exact state at an orderly end, which saves the next
-//! start a round trip. All of this is in `sequence.json`, in aiocoap's format. A lock file beside
-//! it keeps other programs from using the same numbers. Copies cannot be detected: move
-//! credentials, never copy them, and do not restore them from a backup.
+//! message despite crashes and power cuts. It records in `sequence.json`, in aiocoap's format, that
+//! the credentials are in use, each range of numbers before its use and, at an orderly end, the
+//! exact state, which saves the next start a round trip. A lock file beside it keeps other programs
+//! from using the same numbers. Copies cannot be detected: move credentials, never copy them, and
+//! do not restore them from a backup.
 //!
 //! On Unix, credentials are refused if another user can read the master secret, or owns or may
 //! write one of these files or their directory, or if the secret's file has a second name (a hard

@@ -1,7 +1,6 @@
 //! [`PathStore`]: a file that keeps path state across restarts.
 //!
-//! Its content may be outdated or not ours, so nothing in it is an error. It is replaced atomically
-//! by a rename. Of several programs, the last to write wins.
+//! Its content may be outdated or not ours, so nothing in it is an error.
 //!
 //! ```text
 //! conche paths 1

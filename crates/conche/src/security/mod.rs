@@ -33,11 +33,11 @@
 //! URI and credentials name, or that [`expect_peer`](crate::client::RequestBuilder::expect_peer)
 //! names.
 //!
-//! All requests to a server share a session, which has its own congestion control. A second session
-//! is opened in parallel when a message is retransmitted without a record since its first
-//! transmission: the server may have restarted, or a NAT may have rebound the socket. The session
-//! that answers first is used. If that is the second, the first is closed and unacknowledged
-//! idempotent requests are sent again. Others fail with
+//! The first request to a server opens a session, which later requests share and which has its own
+//! congestion control. A second session is opened in parallel when a message is retransmitted
+//! without a record since its first transmission: the server may have restarted, or a NAT may have
+//! rebound the socket. The session that answers first is used. If that is the second, the first is
+//! closed and unacknowledged idempotent requests are sent again. Others fail with
 //! [`Error::SessionOver`](crate::Error::SessionOver): the server may have executed them, and
 //! recognizes duplicates only within a session.
 //!

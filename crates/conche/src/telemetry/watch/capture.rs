@@ -1,8 +1,7 @@
 //! [`Capture`]: the datagrams of sockets as a capture file.
 //!
-//! IP and UDP headers are synthesized, since a program does not see them. The kernel chooses the
-//! local address of an unbound socket per datagram; connecting another socket to the peer, without
-//! sending, reveals the choice.
+//! A program does not see IP and UDP headers. The kernel chooses the local address of an unbound
+//! socket per datagram; connecting another socket to the peer, without sending, reveals the choice.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};

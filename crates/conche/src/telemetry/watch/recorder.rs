@@ -1,9 +1,8 @@
 //! [`Recorder`]: a watcher that writes to a file from its own thread.
 //!
 //! The task that drives a socket must not wait for a disk, so it copies events to a queue bounded
-//! in bytes. Events that do not fit are counted, and the count is written at the gap. A thread, not
-//! a runtime task, empties the queue: a runtime waits for its blocking tasks at shutdown, and this
-//! one lives as long as any recorder.
+//! in bytes. A thread, not a runtime task, empties the queue: a runtime waits for its blocking
+//! tasks at shutdown, and this one lives as long as any recorder.
 
 use std::fmt;
 use std::io;
