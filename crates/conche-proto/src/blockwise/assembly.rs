@@ -44,7 +44,7 @@ impl Assemblies {
         &self.contexts
     }
 
-    /// Drops expired assemblies; returns the time of the next expiry.
+    /// Returns the time of the next expiry.
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
@@ -107,7 +107,6 @@ impl Assemblies {
         Part::Kept(Block { size: block.size.min(largest), ..block })
     }
 
-    /// Returns the body with its [last](Part::Last) block.
     pub(crate) fn complete(&mut self, key: Key, content: &Content<'_>) -> Option<Joined> {
         let mut joined = self.contexts.remove(key)?;
         joined.push(content.payload(), 0);

@@ -77,7 +77,6 @@ impl Claim<'static> {
 /// Maximum number of contexts visited to find one to evict.
 const LOOKED_AT: usize = 256;
 
-/// A context to be inserted.
 #[derive(Debug)]
 pub(crate) struct NewContext<T> {
     pub(crate) key: Key,
@@ -203,7 +202,7 @@ impl<T> Contexts<T> {
         found.and_then(|index| self.slots.get(index)).map(|context| context.key)
     }
 
-    /// Inserts a context, replacing one with the same key.
+    /// Inserts a context; replaces one with the same key.
     pub(crate) fn insert(&mut self, now: Instant, new: NewContext<T>, claim: Claim<'_>) -> Result<(), Full> {
         let NewContext { key, group, value, bytes } = new;
         self.remove(key);
@@ -501,7 +500,7 @@ mod tests {
         assert_eq!(contexts.bytes(), 500);
     }
 
-    /// Fills a table with a context for each of eight peers in groups of their own.
+    /// Fills a table with contexts of eight peers in different groups.
     fn full() -> Contexts<u64> {
         let mut contexts = Contexts::new(BOUNDS);
         for from in 0..8 {

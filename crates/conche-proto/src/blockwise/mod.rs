@@ -33,7 +33,7 @@ use crate::codec::{Block, BlockSize, OptionNumber, Overhead, decode_uint, encode
 /// The part of a FETCH hash that depends on the payload.
 const PAYLOAD: u64 = u32::MAX as u64;
 
-/// The block options of a request that awaits its response.
+/// Block options of a request that awaits its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     /// Hash of code and options, equal for all blocks of a body.
@@ -50,7 +50,6 @@ impl Asked {
         self.what = self.what & !PAYLOAD | payload;
     }
 
-    /// Sets Block1 or Block2, or their Q-Block variants.
     pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {
         let request = matches!(number, OptionNumber::BLOCK1 | OptionNumber::Q_BLOCK1);
         let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
@@ -88,7 +87,7 @@ impl Asked {
         self.block1.get().filter(|_| !self.block1.is_in_sets())
     }
 
-    /// Removes Block1: the response refers to the whole request.
+    /// The response refers to the whole request.
     pub(crate) fn forget_block1(&mut self) {
         self.block1 = Packed(None);
     }

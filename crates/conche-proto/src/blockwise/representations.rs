@@ -25,7 +25,6 @@ use crate::shares::{Group, Shares};
 #[derive(Clone, Debug)]
 pub(crate) struct Representation {
     pub(crate) code: Code,
-    /// The options, without block options.
     head: Body,
     payload: Outflow,
 }
@@ -95,7 +94,7 @@ impl Representation {
         Ok(Cut { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
     }
 
-    /// Returns a mark that distinguishes responses to one request.
+    /// Distinguishes responses to one request.
     pub(crate) fn mark(&self) -> Mark {
         let etag = self.head.option(OptionNumber::ETAG).unwrap_or_default();
         let mut mark = Mark { code: self.code, bytes: self.payload.kept().len(), etag: [0; 9] };
@@ -172,7 +171,6 @@ struct Large {
 }
 
 impl Large {
-    /// Returns the tag of a request and its place in the table.
     fn place(what: u64) -> (u32, usize) {
         let mixed = what.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let [a, b, c, d, _, _, _, place] = mixed.rotate_left(8).to_be_bytes();
@@ -196,7 +194,7 @@ impl Representations {
         &self.contexts
     }
 
-    /// Drops expired bodies; returns the time of the next expiry.
+    /// Returns the time of the next expiry.
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()

@@ -21,7 +21,6 @@ pub(crate) struct Rules {
     pub(crate) body_bytes: usize,
 }
 
-/// The next step of a transfer after a response.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Send this with the same code and token.
@@ -69,7 +68,7 @@ pub(crate) struct Transfer {
     sent_again: bool,
 }
 
-/// The outstanding block of the request's body.
+/// The outstanding block of the request.
 #[derive(Clone, Copy, Debug)]
 struct Upload {
     size: BlockSize,
@@ -87,7 +86,6 @@ enum Paused {
 }
 
 impl Transfer {
-    /// Creates a transfer for a request, block-wise or not.
     pub(crate) fn new(code: Code, body: &Body) -> Self {
         Self::with(code, body, Outflow::whole(body.payload()))
     }
@@ -143,7 +141,6 @@ impl Transfer {
         matches!(self.paused, Some(Paused::Send(..)))
     }
 
-    /// Continues a paused transfer, if possible.
     pub(crate) fn resume(&mut self, rules: &Rules) -> Step {
         match self.paused.take() {
             Some(Paused::Send(offset, size)) => self.next(offset, size),
@@ -288,7 +285,6 @@ impl Transfer {
         anew(self.ask(0, rules.block_size, rules))
     }
 
-    /// Returns `true` if the body is available from its start.
     fn begins(&self) -> bool {
         self.payload.is_whole() || self.upload.is_none_or(|upload| upload.offset == 0)
     }

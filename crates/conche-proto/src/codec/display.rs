@@ -81,7 +81,7 @@ impl fmt::Debug for Content<'_> {
     }
 }
 
-/// Prints `Uri-Path=test`; in hexadecimal if the value has not the option's format.
+/// Prints `Uri-Path=test`; in hexadecimal if the value does not match the option's format.
 impl fmt::Display for RawOption<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;

@@ -272,7 +272,7 @@ impl<'a> Cursor<'a> {
                 return Err(self.expected("'\"' behind the value of an attribute"));
             }
             escaped = true;
-            // A backslash changes only these two; the rest of other text is skipped later.
+            // After a backslash, only these two matter; anything else is skipped later.
             if !self.take(b'"') {
                 self.take(b'\\');
             }

@@ -47,7 +47,7 @@ pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Re
 /// The one to five bytes before an option value.
 #[derive(Clone, Copy)]
 pub(super) struct OptionHeader {
-    /// Left-aligned. A number stays in a register; filling an array by bytes would use memory.
+    /// Left-aligned. A number stays in a register; an array filled byte by byte would not.
     packed: u64,
     length: u8,
 }

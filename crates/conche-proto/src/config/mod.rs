@@ -194,7 +194,6 @@ impl EndpointConfig {
         }
     }
 
-    /// Returns the larger overhead, of this token or the longest new one.
     pub(crate) fn longest_overhead(&self, token: &Token) -> Overhead {
         Overhead::of(token).max(Overhead::of_token_length(self.longest_own_token()))
     }
@@ -551,7 +550,6 @@ struct Settings {
     times: Times,
 }
 
-/// The times derived from a configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) max_transmit_span: Duration,
@@ -560,14 +558,13 @@ pub(crate) struct Times {
     pub(crate) response_timeout: Duration,
     /// Range of NON_TIMEOUT_RANDOM (RFC 9177 §7.2).
     pub(crate) non_timeout: [Duration; 2],
-    /// NON_RECEIVE_TIMEOUT: the wait before missing blocks are requested.
+    /// NON_RECEIVE_TIMEOUT.
     pub(crate) non_receive_timeout: Duration,
     /// See [`EndpointConfig::longest_pause`].
     pub(crate) longest_pause: Duration,
 }
 
 impl Times {
-    /// Computes the times of RFC 7252 §4.8.2 and defaults.
     fn of(config: &EndpointConfig) -> Self {
         let transmission = &config.transmission;
         let exchange_lifetime = transmission.exchange_lifetime();

@@ -113,7 +113,6 @@ impl Credential {
         self.subject.as_deref()
     }
 
-    /// Converts the credential for `lakers`.
     pub(super) fn for_lakers(&self) -> Result<lakers::Credential, Error> {
         let bytes = lakers::BufferCred::new_from_slice(&self.bytes).map_err(|_| Error::Malformed)?;
         let kid = lakers::BufferKid::new_from_slice(&self.kid).map_err(|_| Error::Malformed)?;
@@ -138,7 +137,6 @@ impl fmt::Display for Credential {
     }
 }
 
-/// Prints the subject and the key ID.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = self.subject.as_deref().unwrap_or_default();
@@ -354,7 +352,7 @@ impl Own {
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     by_kid: BTreeMap<Vec<u8>, Arc<Credential>>,
-    /// Length of the longest credential in bytes.
+    /// In bytes.
     longest: usize,
 }
 
@@ -391,7 +389,6 @@ impl Peers {
         self.by_kid.values()
     }
 
-    /// Returns an arbitrary credential of the set.
     pub(super) fn any(&self) -> Option<&Arc<Credential>> {
         self.by_kid.values().next()
     }

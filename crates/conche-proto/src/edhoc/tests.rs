@@ -76,8 +76,7 @@ fn the_responder_says_what_the_trace_says() {
     assert_eq!(agreed.peer.subject(), Some("42-50-31-FF-EF-37-32-39"));
 }
 
-/// Our message_1 lists a single suite, the trace lists another one before it, so the following
-/// messages differ as well.
+/// The trace lists another suite before our only one, so the following messages differ too.
 #[test]
 fn the_initiator_says_what_the_trace_says_but_for_the_suite_that_it_does_not_have() {
     let (_, message_1) = begun();
@@ -237,8 +236,7 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     let mut half_open = HalfOpen::new(100, Duration::from_secs(45));
     let now = Instant::ZERO;
     let begin = |half_open: &mut HalfOpen, now, source, number: u16| {
-        // Refused exchanges cost nothing. Sources from 10 on are one validated host each, the
-        // others are not validated.
+        // Refused exchanges cost nothing. Sources from 10 on are validated hosts.
         let host = (source >= 10).then(|| group(source + 100));
         if !half_open.admits(now, group(source), host) {
             return Err(Error::Busy);
@@ -266,7 +264,7 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     begin(&mut half_open, much_later, 10, 200).expect("what it held was given back");
 }
 
-/// An attacker that encrypts any plaintext as message_3 to a responder, knowing only its public
+/// An attacker that encrypts any plaintext as message_3, knowing only the responder's public
 /// credential.
 struct Stranger {
     key: [u8; 16],
@@ -275,8 +273,7 @@ struct Stranger {
 }
 
 impl Stranger {
-    /// Creates an attacker on the responder of the trace, which answered `message_1` with the
-    /// ephemeral key X.
+    /// Attacks the responder of the trace, which answered `message_1` with the ephemeral key X.
     fn new(message_1: &[u8], message_2: &[u8]) -> Self {
         let hash = |parts: &[&[u8]]| -> [u8; 32] { Sha256::digest(parts.concat()).into() };
         let (g_y, ciphertext_2) = wire::message_2(message_2).expect("the responder wrote it");
@@ -307,8 +304,8 @@ impl Stranger {
     }
 }
 
-/// Returns non-critical external authorization data of `length` bytes, with padding (RFC 9528
-/// §3.8.1) where a single item cannot have this length.
+/// Returns non-critical external authorization data of `length` bytes, padded (RFC 9528 §3.8.1)
+/// where a single item cannot have this length.
 fn ead(length: usize) -> Vec<u8> {
     let value = match length {
         0 => return vec![],
@@ -336,8 +333,8 @@ fn a_strangers_message_3_with_any_key_id_and_ead_ends_its_own_exchange_only() {
         let room = 255_usize.checked_sub(45 + kid + credential.as_slice().len());
         let fits = 192 - 2 - 8 - 9 - 1 - kid;
         for ead_length in 0..=255 {
-            // Each run takes milliseconds: only lengths around the limits, and all for the longest
-            // key ID.
+            // Runs take milliseconds: only lengths around the limits, and all for the longest key
+            // ID.
             let is_edge = [room.unwrap_or_default(), fits].iter().any(|edge| edge.abs_diff(ead_length) <= 1);
             if !(is_edge || ead_length % 85 == 0 || (kid, of_credential) == (23, 0)) {
                 continue;
@@ -367,7 +364,6 @@ fn message_1_is_answered_or_refused_with_ead_of_any_length() {
     }
 }
 
-/// Asserts that debug output contains no secret of the trace.
 fn assert_hides_secrets(shown: &str) {
     for secret in [trace::SK_I, trace::SK_R, trace::X, trace::Y, trace::MASTER_SECRET] {
         let numbers = format!("{:?}", &hex(secret)[..8]);

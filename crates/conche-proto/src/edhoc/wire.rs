@@ -25,7 +25,6 @@ pub(super) struct Message1<'b> {
     pub(super) c_i: EndId,
 }
 
-/// The relevant content of a list of cipher suites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suites {
     pub(super) selected: i64,
@@ -45,7 +44,7 @@ pub(super) struct Plaintext2<'b> {
 pub(super) struct Plaintext3<'b> {
     /// Credentials by value are not supported.
     pub(super) kid: &'b [u8],
-    /// Length of external authorization data in bytes.
+    /// In bytes.
     pub(super) ead: usize,
 }
 

@@ -262,7 +262,6 @@ impl Observers {
         self.unproven_shares.may_displace(group, besides, other)
     }
 
-    /// Reserves bytes for the state of this observer's topic, within `capacity`.
     pub(crate) fn reserve(&mut self, index: ObserverIndex, bytes: usize, capacity: usize) -> bool {
         let topic = self.slots[index].topic;
         bytes <= self.topics[topic].bytes || self.resize(topic, bytes, Some(capacity))
@@ -284,7 +283,6 @@ impl Observers {
         admitted.map(|observer| group_of(&slots[observer]))
     }
 
-    /// Sets the size of a topic's state, within `capacity`.
     pub(super) fn resize(&mut self, topic: TopicIndex, bytes: usize, capacity: Option<usize>) -> bool {
         let payer = match capacity {
             Some(capacity) => self.payer(topic, bytes, capacity),
@@ -416,7 +414,6 @@ impl Observers {
         first.into_iter().chain(again).min()
     }
 
-    /// Takes the next observer due for a check.
     pub(super) fn take_check(&mut self, now: Instant) -> Option<ObserverIndex> {
         let checks = self.checks?;
         let due = |list: &List<OfPresence, ObserverIndex>, after| {
@@ -461,7 +458,8 @@ impl Observers {
         self.by_place.find(&self.slots, hash, is_it)
     }
 
-    /// Returns the observer whose last notification had this message ID, within the ID's lifetime.
+    /// Returns the observer of the last notification with this message ID, within the ID's
+    /// lifetime.
     pub(crate) fn with_id(
         &mut self,
         now: Instant,
@@ -475,7 +473,6 @@ impl Observers {
         self.watchers[watcher].observers.find(&mut self.slots, is_it)
     }
 
-    /// Returns the observer whose first response this exchange sent.
     pub(crate) fn first_answered_by(&mut self, place: &Place, exchange: ExchangeId) -> Option<ObserverIndex> {
         self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
@@ -559,7 +556,6 @@ impl Observers {
         (observer.progress, observer.first) = (Progress::Idle, exchange.map(|exchange| exchange.generation));
     }
 
-    /// Records that the first response was sent as a NON with this ID.
     pub(crate) fn answer_left(&mut self, now: Instant, index: ObserverIndex, id: MessageId) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
@@ -710,7 +706,6 @@ impl Observers {
         Some(Notification { place, group, asked, security, content, reliability })
     }
 
-    /// Records a notification in progress.
     pub(crate) fn sending(&mut self, index: ObserverIndex, exchange: ExchangeId) {
         self.slots[index].progress = Progress::Sending(exchange);
     }
@@ -723,7 +718,6 @@ impl Observers {
         }
     }
 
-    /// Records a sent payload of a Q-Block notification.
     pub(crate) fn payload_left(&mut self, now: Instant, index: ObserverIndex, id: MessageId, begins: bool) {
         let observer = &mut self.slots[index];
         (observer.last, observer.left) = (Some(id), Stamp::at(now));
@@ -821,7 +815,6 @@ pub(super) struct ObservingPeer {
     pub(super) peer: u32,
     pub(super) len: u32,
     pub(super) group: Group,
-    /// The host charged for its observers.
     pub(super) host: Group,
     pub(super) observers: List<OfWatcher, ObserverIndex>,
 }
@@ -863,7 +856,7 @@ pub(super) struct OfTopic;
 #[derive(Debug)]
 pub(super) struct Walking;
 
-/// A topic: observations that differ only in the client.
+/// Observations that differ only in the client.
 #[derive(Debug)]
 pub(super) struct Topic {
     /// The application's name.

@@ -51,7 +51,7 @@ impl fmt::Display for SubscriptionEnd {
 pub(crate) struct Opened {
     pub(crate) peer: u32,
     pub(crate) token: Token,
-    /// The registration, for repetition.
+    /// For repetition.
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
     pub(crate) exchange: ExchangeId,
@@ -62,9 +62,7 @@ pub(crate) struct Opened {
 /// Q-Block parameters of a registration (RFC 9177).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InSets {
-    /// Request-Tag of all requests for missing blocks.
     pub(crate) tag: RequestTag,
-    /// The registration's body was sent by Q-Block.
     pub(crate) uploaded: bool,
 }
 

@@ -144,7 +144,6 @@ impl Context {
         self.common_iv.0.hash(state);
     }
 
-    /// Returns `true` if both contexts would send with the same key and nonces.
     pub(super) fn sends_as(&self, other: &Self) -> bool {
         self.sender_key.is(&other.sender_key) & self.common_iv.is(&other.common_iv)
     }
@@ -228,7 +227,6 @@ impl Sequence {
         Some(wanted)
     }
 
-    /// Records that numbers below `up_to` are stored as used.
     pub(super) fn reserved(&mut self, up_to: u64) {
         let reserved = up_to.min(self.asked);
         // The request was made with half a step left. If more than half of that is used, the next
@@ -255,7 +253,6 @@ impl Sequence {
 mod tests {
     use super::*;
 
-    /// Uses up to `wanted` numbers; returns how many there were.
     fn use_up(sequence: &mut Sequence, wanted: u64) -> u64 {
         (0..wanted).take_while(|_| sequence.take().is_ok()).fold(0, |taken, _| taken + 1)
     }

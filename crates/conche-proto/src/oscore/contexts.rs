@@ -171,7 +171,7 @@ impl Contexts {
         Ok(id)
     }
 
-    /// Updates the index after a change of ID context and keys.
+    /// Updates the index for a changed ID context and keys.
     pub(super) fn index_again(&mut self, id: ContextId) {
         let Some(context) = self.get(id) else { return };
         let names = self.hashes(context.recipient_id(), context.id_context()).names;
@@ -213,7 +213,6 @@ impl Contexts {
         self.named(place?)
     }
 
-    /// Returns a context with this ID of the other end, except `others`.
     pub(super) fn find_other(&self, recipient_id: EndId, others: &[ContextId]) -> Option<ContextId> {
         let hash = self.hashes(recipient_id, None).id;
         let place = self.by_id.peek(&self.arena, hash, |Entry { context, generation }| {

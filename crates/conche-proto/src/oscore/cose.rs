@@ -21,7 +21,7 @@ const LONGEST_KEY: usize = 32;
 /// Length of a nonce and of the Common IV, in bytes.
 const NONCE_LENGTH: usize = 13;
 
-/// Secret bytes: wiped on drop, not in debug output.
+/// Wiped on drop, not in debug output.
 #[derive(Clone)]
 pub(super) struct Hidden<const N: usize>(pub(super) [u8; N]);
 
@@ -163,7 +163,7 @@ pub(super) enum Output {
     CommonIv,
 }
 
-/// The result of HKDF-Extract for a master secret.
+/// Result of HKDF-Extract for a master secret.
 pub(super) struct Material<'a> {
     credentials: &'a Credentials,
     extracted: Extracted,

@@ -195,7 +195,6 @@ impl fmt::Debug for Workspace {
     }
 }
 
-/// A protected message and its decoded option.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealed<'a> {
     pub(super) option: OptionValue<'a>,
@@ -303,7 +302,7 @@ pub struct Binding {
     observes: bool,
     /// At a client: the request uses proposed keys.
     proposal: bool,
-    /// At a client: a response without its own number has arrived.
+    /// At a client: a response without its own number arrived.
     answered: bool,
     /// At a client: the newest notification's number plus one (RFC 8613 §7.4.1), or 0.
     newest: u64,

@@ -88,14 +88,12 @@ impl Context {
         self.renewal.as_ref().is_some_and(|renewal| renewal.state == State::Proposed)
     }
 
-    /// Returns the ID context of requests.
     pub(super) fn told_id_context(&self) -> Option<Cow<'_, [u8]>> {
         let id_context = self.id_context()?;
         let is_open = self.renewal.as_ref().is_some_and(|renewal| renewal.state.is_open());
         Some(if is_open { wrapped(id_context).into() } else { id_context.into() })
     }
 
-    /// Records that the other end has these keys.
     pub(super) fn confirm(&mut self) {
         if let Some(renewal) = self.renewal.as_mut().filter(|renewal| renewal.state.is_open()) {
             renewal.state = State::Agreed;

@@ -41,7 +41,6 @@ impl Vector {
         EndId::new(&self.bytes(field)).expect("short")
     }
 
-    /// Returns the credentials of this vector's messages.
     fn credentials(&self) -> Credentials {
         Credentials {
             master_salt: self.get("Master Salt").unwrap_or_default(),
@@ -50,7 +49,6 @@ impl Vector {
         }
     }
 
-    /// Creates a context with this next number.
     fn context(&self, next: u64) -> (Contexts, ContextId) {
         let start = Start::Resumed { next, window: ReplayWindow::EMPTY };
         contexts(Context::derive(&self.credentials(), start).expect("legal credentials"))
@@ -65,7 +63,6 @@ fn contexts(context: Context) -> (Contexts, ContextId) {
     (contexts, id)
 }
 
-/// Returns options and payload of a message.
 fn body_of(message: &Message<'_>) -> Body {
     Body::builder().options(message.options()).payload(message.payload().to_vec()).build().expect("legal")
 }
@@ -303,7 +300,7 @@ fn a_request_that_up_to_a_window_of_newer_ones_overtook_is_taken_once() {
     }
 }
 
-/// Returns a client and a restarted server, and requests recorded before the restart.
+/// Returns a client, a restarted server, and requests recorded before the restart.
 fn restarted(recorded: usize) -> (Contexts, ContextId, Contexts, ContextId, Vec<crate::codec::OwnedMessage>) {
     let credentials = Vector::of("C.1.1").credentials();
     let at_server =

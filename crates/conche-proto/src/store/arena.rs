@@ -19,7 +19,6 @@ pub(crate) const NIL: u32 = u32::MAX;
 pub(crate) struct Number(NonZeroU32);
 
 impl Number {
-    /// Returns `None` for [`NIL`].
     pub(crate) const fn of(index: u32) -> Option<Self> {
         match NonZeroU32::new(!index) {
             Some(inverse) => Some(Self(inverse)),
@@ -130,7 +129,6 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         self.len as usize
     }
 
-    /// Returns the number of allocated places.
     pub(crate) fn places(&self) -> usize {
         self.first.capacity() + self.further.len() * CHUNK
     }
@@ -150,7 +148,7 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         self.insert_with(|| value)
     }
 
-    /// Constructs the value in place, without a copy.
+    /// Without a copy.
     #[inline]
     pub(crate) fn insert_with(&mut self, value: impl FnOnce() -> T) -> Option<I> {
         if self.free == NIL {
@@ -269,7 +267,6 @@ fn further_mut<T>(chunks: &mut [Box<[Place<T>; CHUNK]>], index: u32) -> Option<&
     chunks.get_mut(chunk(index)).map(|chunk| &mut chunk[offset(index)])
 }
 
-/// Returns the chunk of a place outside the first one.
 const fn chunk(index: u32) -> usize {
     (index as usize / CHUNK).wrapping_sub(1)
 }

@@ -88,7 +88,6 @@ impl<I: ArenaIndex> Index<I> {
         }
     }
 
-    /// Returns the entry with this hash that `is_it` accepts.
     #[inline]
     pub(crate) fn find<T>(&mut self, arena: &Arena<T, I>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<I> {
         match &mut self.entries {
@@ -186,7 +185,6 @@ impl Table {
         }
     }
 
-    /// Searches the chain that starts at `index`.
     fn follow<T, I: ArenaIndex>(
         &self,
         arena: &Arena<T, I>,
@@ -245,7 +243,6 @@ impl Table {
         self.contents[bucket] = if left.next == NIL { byte_of(left.hash) } else { MANY };
     }
 
-    /// Inserts an entry at the front of its bucket.
     #[inline]
     fn enter(&mut self, hash: u32, index: u32) {
         let Some(bucket) = self.bucket(hash) else { return };
@@ -357,7 +354,6 @@ impl<T> Default for Chunks<T> {
     }
 }
 
-/// For numbers that were stored.
 impl<T> core::ops::Index<usize> for Chunks<T> {
     type Output = T;
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Arena, ArenaIndex, NIL};
 
-/// The neighbours of a value in one list.
+/// Neighbours of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Links {
     before: u32,

@@ -132,7 +132,6 @@ impl<I: ArenaIndex> Timers<I> {
         self.heap.len + self.wheel.as_ref().map_or(0, |wheel| wheel.len())
     }
 
-    /// Arms a timer, replacing an earlier time.
     #[inline]
     pub(crate) fn set(&mut self, index: I, at: Instant) {
         let index = index.number();
@@ -411,7 +410,7 @@ mod tests {
 
     use super::*;
 
-    /// Times within a few ticks, within the wheel, around its end, distant, and infinite.
+    /// Times within ticks, within the wheel, around its end, distant, and infinite.
     fn time() -> impl Strategy<Value = u64> {
         const TICK: u64 = 1 << 20;
         prop_oneof![

@@ -47,7 +47,7 @@ use crate::codec::{
 };
 use crate::config::SharedConfig;
 
-/// Distinguishes the bodies of equal requests (RFC 9175 §3).
+/// Distinguishes bodies of equal requests (RFC 9175 §3).
 pub(crate) type RequestTag = [u8; 4];
 
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,6 @@ impl SetRules {
     }
 }
 
-/// The next step of a transfer after a response.
 #[derive(Debug)]
 pub(crate) enum SetStep {
     /// Send the burst that is due.
@@ -189,7 +188,6 @@ impl SetTransfer {
         self.uploaded
     }
 
-    /// Returns `true` if only the first message was sent.
     pub(crate) fn is_alone(&self) -> bool {
         self.alone
     }
@@ -215,7 +213,6 @@ impl SetTransfer {
         base.clone().numbered(u16::from_le_bytes([low, high]))
     }
 
-    /// Returns `true` if a message with this token was sent.
     pub(crate) fn has_used(&self, base: &Token, token: &Token) -> bool {
         let (Some(number), true) = (token.number(), self.has_tokens) else { return false };
         base.clone().numbered(number) == *token && u32::from(number) <= self.token

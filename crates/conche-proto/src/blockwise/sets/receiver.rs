@@ -35,7 +35,6 @@ impl Shape {
         u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
     }
 
-    /// Returns `true` if this block can have a payload of this length.
     pub(crate) fn fits(&self, block: Block, length: usize) -> bool {
         let last = block.num + 1 == self.blocks();
         let expected = if last { self.bytes - block.offset().min(self.bytes) } else { self.size.bytes() };
@@ -48,7 +47,7 @@ impl Shape {
     }
 }
 
-/// Wait before missing blocks are requested.
+/// Times until missing blocks are requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// For Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
@@ -142,7 +141,7 @@ impl Receiver {
         self.confirmable && !self.non
     }
 
-    /// Adds a block, which must [fit](Shape::fits).
+    /// The block must [fit](Shape::fits).
     pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8], ty: Type) -> Taken {
         self.confirmable |= number > 0 && ty == Type::Confirmable;
         self.non |= ty == Type::NonConfirmable;

@@ -34,7 +34,6 @@ pub(crate) struct Sender {
     train: Train,
 }
 
-/// The next step after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
     /// Send the due blocks.
@@ -46,7 +45,6 @@ pub(crate) enum Follows {
 }
 
 impl Sender {
-    /// Starts with block `first`.
     pub(crate) fn new(bytes: usize, size: BlockSize, max_payloads: u16, first: u32) -> Self {
         Self {
             size,
@@ -188,7 +186,6 @@ impl Sender {
         if self.begin_set() { Follows::Set } else { Follows::Nothing }
     }
 
-    /// Returns `true` if the next message starts a train.
     pub(crate) fn begins_train(&self) -> bool {
         !self.under_way
     }
