@@ -79,7 +79,7 @@ impl PathHistory {
     /// Returns a path with stored state of time `heard`, for all peers within the bounds of
     /// [`to_store`](Self::to_store); `copies` is the mean retransmissions per exchange in 1/32.
     #[must_use]
-    pub fn remembered(heard: Instant, (srtt, rttvar): (Duration, Duration), copies: u8) -> Self {
+    pub fn remembered(heard: Instant, srtt: Duration, rttvar: Duration, copies: u8) -> Self {
         let (srtt, rttvar) = MAX_SHARED.bound(srtt.into(), rttvar.into());
         let path = PathState::remembered(srtt, rttvar, copies);
         Self { source: Source::Several, path, ..Self::new(heard) }

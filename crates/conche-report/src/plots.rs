@@ -139,7 +139,8 @@ impl Drawn {
             marks: groups
                 .iter()
                 .filter_map(|group| {
-                    let at = (rank(&series_order, group.series), rank(&order, group.place));
+                    let series = rank(&series_order, group.series);
+                    let at = SeriesPlace { series, place: rank(&order, group.place) };
                     let names = [title, &self.series[group.series], &self.places[group.place]];
                     mark(study, plot, group, at, names)
                 })
@@ -163,13 +164,13 @@ impl Drawn {
     }
 }
 
-fn mark(
-    study: &Study,
-    plot: &Plot,
-    group: &Group,
-    (series, place): (usize, usize),
-    names: [&String; 3],
-) -> Option<Mark> {
+/// The series of a mark and its place on the x axis, as indices into those of the chart.
+struct SeriesPlace {
+    series: usize,
+    place: usize,
+}
+
+fn mark(study: &Study, plot: &Plot, group: &Group, at: SeriesPlace, names: [&String; 3]) -> Option<Mark> {
     let mut of: Vec<&(usize, MeasuredValue)> = group.of.iter().collect();
     of.sort_by_key(|(column, _)| *column);
     let (_, value) = of.get(of.len() / 2)?;
@@ -184,6 +185,7 @@ fn mark(
     let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
     let tooltip = format!("{}: {}", names.join(" · "), tooltip(value, published_interval));
     let published_interval = published.and(published_interval).map(|interval| (interval.low, interval.high));
+    let SeriesPlace { series, place } = at;
     Some(Mark { series, place, value: value.measured, interval, published, published_interval, quartiles, tooltip })
 }
 

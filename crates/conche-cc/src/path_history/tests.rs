@@ -125,7 +125,7 @@ fn of_an_unknown_path_no_controller_learns_anything() {
 #[test]
 fn stored_state_comes_back_as_one_sample() {
     let (srtt, rttvar, copies) = known().to_store().expect("known");
-    let kept = PathHistory::remembered(at(LAST), (srtt, rttvar), copies);
+    let kept = PathHistory::remembered(at(LAST), srtt, rttvar, copies);
     assert_eq!(kept.learnt(), Some((srtt, srtt / 2, copies)));
 }
 
@@ -201,11 +201,11 @@ fn stored_state_is_within_the_bounds_of_what_others_take_over() {
     let (history, now) = poisoned(50_000);
     let (srtt, rttvar, copies) = history.to_store().expect("known");
     assert!(srtt + rttvar * 4 <= FROM_OTHERS, "{srtt:?}, {rttvar:?}");
-    let (srtt, rttvar, _) = PathHistory::remembered(at(now), (ms(60_000), ms(60_000)), copies).learnt().expect("known");
+    let (srtt, rttvar, _) = PathHistory::remembered(at(now), ms(60_000), ms(60_000), copies).learnt().expect("known");
     assert!(srtt <= ms(2_000) && rttvar <= ms(1_000), "{srtt:?}, {rttvar:?}");
     let temper = Temper::default();
     for peer in [PEER, OTHER] {
-        let recalled = PathHistory::remembered(at(now), (ms(60_000), ms(60_000)), copies).seen_by(peer);
+        let recalled = PathHistory::remembered(at(now), ms(60_000), ms(60_000), copies).seen_by(peer);
         assert!(temper.base(&mut temper.seed(at(now), &recalled), at(now)) <= FROM_OTHERS);
     }
 }

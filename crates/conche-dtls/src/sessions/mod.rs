@@ -25,7 +25,7 @@ use crate::engine::{DimplEngines, Engine, Engines, Failure, Opening, PanicGuard,
 use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 pub use event::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Stats};
 use handshake::{EarlyFinished, Expected, FinalFlightLimiter, Flights, Handshake};
-use table::{Associations, Initiator, Place, State, Table};
+use table::{Associations, Initiator, NewSession, Place, State, Table};
 
 /// More are dropped: a driver polls after each datagram.
 const REPLIES: usize = 64;
@@ -189,7 +189,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let engine = self.engines.connect(now, credentials)?;
         let expected = Expected::Server { with_keys: matches!(credentials, ClientCredentials::Psk { .. }) };
         let flights = flights(self.config.flight_timeout);
-        Ok(self.begin(now, to, engine, Initiator::Local(Box::new(credentials.clone())), expected, flights))
+        let handshake = Handshake::new(self.source_of(&to), expected, flights);
+        Ok(self.begin(now, to, engine, Initiator::Local(Box::new(credentials.clone())), handshake))
     }
 
     /// Retransmits the last flight under [external congestion control](Self::connect_controlled),
@@ -262,22 +263,15 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         peer: P,
         engine: E::Engine,
         initiator: Initiator,
-        expected: Expected,
-        flights: Flights,
+        handshake: Handshake,
     ) -> SessionId {
         let (source, role) = (self.source_of(&peer), initiator.role());
         let host = self.host_of(&peer);
         self.stats.handshakes += 1;
         let deadline = now + self.config.handshake_timeout;
-        let handshake = Handshake::new(source, expected, flights);
-        let id = self.table.insert(
-            now,
-            peer,
-            PanicGuard::new(engine),
-            initiator,
-            State::Pending(Box::new(handshake)),
-            deadline,
-        );
+        let state = State::Pending(Box::new(handshake));
+        let id =
+            self.table.insert(now, NewSession { peer, initiator, engine: PanicGuard::new(engine), state, deadline });
         // Local handshakes count towards no share.
         if role == Role::Server {
             self.shares.take(Group::of(source), 1);
@@ -448,6 +442,12 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 }
 
+struct ReceivedHello<'a> {
+    hello: Hello<'a>,
+    record: &'a Record<'a>,
+    datagram_bytes: usize,
+}
+
 impl<P: PeerKey, E: Engines> core::fmt::Debug for Sessions<P, E> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Sessions").field("stats", &self.stats).finish_non_exhaustive()
@@ -460,7 +460,9 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let mut records = wire::records(datagram);
         let Some(first) = records.next() else { return };
         match self.config.server.as_ref().and_then(|_| Hello::read(&first)) {
-            Some(hello) => self.hello(now, from, &hello, &first, datagram.len()),
+            Some(hello) => {
+                self.hello(now, from, &ReceivedHello { hello, record: &first, datagram_bytes: datagram.len() })
+            }
             None => self.record(now, from, &first),
         }
         // The rest of a ClientHello may follow, but no second one: one answer per datagram.
@@ -476,27 +478,21 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    fn hello(&mut self, now: Instant, from: P, hello: &Hello<'_>, record: &Record<'_>, bytes: usize) {
-        match self.cookie_verifier.verify(now, &from, hello, bytes, &mut self.random) {
+    fn hello(&mut self, now: Instant, from: P, received: &ReceivedHello<'_>) {
+        let ReceivedHello { hello, datagram_bytes, .. } = received;
+        match self.cookie_verifier.verify(now, &from, hello, *datagram_bytes, &mut self.random) {
             Verdict::Ignore => self.stats.dropped += 1,
             Verdict::Reply(bytes) => {
                 self.stats.cookie_requests += 1;
                 self.reply(Reply { to: from, bytes, len: bytes.len() });
             }
-            Verdict::Valid(issued) => self.accept_hello(now, from, hello, record, issued, bytes),
+            Verdict::Valid(issued) => self.accept_hello(now, from, received, issued),
         }
     }
 
     /// An open session with this address stays open until the new one is (RFC 6347 §4.2.8).
-    fn accept_hello(
-        &mut self,
-        now: Instant,
-        from: P,
-        hello: &Hello<'_>,
-        record: &Record<'_>,
-        issued: Issued,
-        bytes: usize,
-    ) {
+    fn accept_hello(&mut self, now: Instant, from: P, received: &ReceivedHello<'_>, issued: Issued) {
+        let &ReceivedHello { ref hello, record, datagram_bytes } = received;
         let Associations { open, pending } = self.table.associations(&from);
         match self.role_in(now, pending, hello) {
             // A retransmission of this handshake's ClientHello.
@@ -513,7 +509,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             return;
         }
         if !self.cookie_verifier.is_unspent(now, &from, issued) {
-            return match self.cookie_verifier.request_cookie(now, &from, hello, bytes) {
+            return match self.cookie_verifier.request_cookie(now, &from, hello, datagram_bytes) {
                 // A reply would disturb a running handshake.
                 Verdict::Reply(bytes) if pending.is_none() => {
                     self.stats.cookie_requests += 1;
@@ -550,7 +546,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 let certificate = self.config.trusted_clients().is_some();
                 let expected = Expected::Client { hello: hello.number, certificate };
                 let flights = Flights::new(self.config.flight_timeout, Some(issued.age), false);
-                let SessionId { place, .. } = self.begin(now, from, engine, initiator, expected, flights);
+                let handshake = Handshake::new(self.source_of(&from), expected, flights);
+                let SessionId { place, .. } = self.begin(now, from, engine, initiator, handshake);
                 self.feed(place, record.bytes);
             }
             Err(failure) => {

@@ -37,6 +37,14 @@ pub(super) struct Session<P, E> {
     ready: bool,
 }
 
+pub(super) struct NewSession<P, E> {
+    pub(super) peer: P,
+    pub(super) initiator: Initiator,
+    pub(super) engine: E,
+    pub(super) state: State,
+    pub(super) deadline: Instant,
+}
+
 #[derive(Debug)]
 pub(super) enum State {
     Pending(Box<Handshake>),
@@ -128,15 +136,8 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
     }
 
     /// The peer must have none.
-    pub(super) fn insert(
-        &mut self,
-        now: Instant,
-        peer: P,
-        engine: E,
-        initiator: Initiator,
-        state: State,
-        deadline: Instant,
-    ) -> SessionId {
+    pub(super) fn insert(&mut self, now: Instant, new: NewSession<P, E>) -> SessionId {
+        let NewSession { peer, initiator, engine, state, deadline } = new;
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
             Place(u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX))

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use conche_netsim::node::Node;
 use conche_netsim::rng::Streams;
 use conche_netsim::wired::LinkConfig;
 use conche_netsim::{Ended, Instant, LinkId, NodeId, RadioId, Simulation};
@@ -25,7 +26,8 @@ use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::{Cell, ChangeEvent, Paths, Scenario, Security};
 use crate::workload::{
-    AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config, host,
+    AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config,
+    endpoint_seed,
 };
 
 /// Optional data to record.
@@ -277,7 +279,8 @@ impl<'a> Trial<'a> {
         };
         let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
         let config = config(&scenario.endpoint, nstart);
-        let mut host = host(node, lives, config, controller, &self.streams, application)?;
+        let seed = endpoint_seed(&self.streams, node, lives);
+        let mut host = Node::new(config, controller, seed, application)?;
         match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {

@@ -10,9 +10,7 @@ use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::transport::bulk::Bulk;
 use conche_netsim::{Instant, NodeId, PacketId};
 use conche_proto::cc::AnyController;
-use conche_proto::{
-    ConfigError, EndpointConfig, Envelope, Event, Limits, SourceValidation, TransmissionParameters, Transmit,
-};
+use conche_proto::{EndpointConfig, Envelope, Event, Limits, SourceValidation, TransmissionParameters, Transmit};
 
 use super::observe::{Publisher, Subscriber};
 use super::open_sender::OpenSender;
@@ -96,22 +94,11 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     }
 }
 
-/// Builds a node that restarted `lives` times.
-///
-/// # Errors
-/// If controller and configuration do not fit.
-pub fn host(
-    node: NodeId,
-    lives: usize,
-    config: EndpointConfig,
-    controller: AnyController,
-    streams: &Streams,
-    application: Application,
-) -> Result<Node<Application>, ConfigError> {
-    // A restarted endpoint uses other message IDs.
+/// Returns the seed of a node's endpoint after `lives` restarts: a restarted endpoint uses other
+/// message IDs.
+pub fn endpoint_seed(streams: &Streams, node: NodeId, lives: usize) -> [u8; 32] {
     let purpose = if lives == 0 { "endpoint".to_owned() } else { format!("endpoint {lives}") };
-    let seed = streams.seed_bytes(Entity::Node(node), Purpose::named(&purpose));
-    Node::new(config, controller, seed, application)
+    streams.seed_bytes(Entity::Node(node), Purpose::named(&purpose))
 }
 
 impl node::Application for Application {

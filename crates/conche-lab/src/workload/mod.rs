@@ -9,7 +9,7 @@ mod responder;
 mod secured;
 mod timeouts;
 
-pub use application::{AnyHost, Application, Timer, config, host};
+pub use application::{AnyHost, Application, Timer, config, endpoint_seed};
 pub use flow::{Flow, Limit, Pace, Segment, body_of};
 pub use observe::{Publisher, ReceivedState, Subscriber, Topic};
 pub use open_sender::OpenSender;

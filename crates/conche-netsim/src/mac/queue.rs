@@ -16,8 +16,14 @@ pub(super) struct Frame {
     pub(super) origin: Origin,
     pub(super) to: Station,
     pub(super) psdu_octets: u8,
-    /// DSN: the data sequence number.
+    /// DSN: the data sequence number, set when the frame is enqueued.
     pub(super) dsn: u8,
+}
+
+impl Frame {
+    pub(super) const fn new(contents: FrameContents, origin: Origin, to: Station, psdu_octets: u8) -> Self {
+        Self { contents, origin, to, psdu_octets, dsn: 0 }
+    }
 }
 
 /// A frame's contents: kept until received, a broadcast's until it leaves its queue.

@@ -2,7 +2,7 @@
 
 use super::config::MacConfig;
 use super::control::ControlSource;
-use super::queue::{Frame, FrameContents, Origin, QueueIndex, Queued, Queues};
+use super::queue::{Frame, QueueIndex, Queued, Queues};
 use super::rdc::{DutyCycle, Rdc};
 use crate::radio::Station;
 use crate::rng::Stream;
@@ -54,8 +54,8 @@ impl Interface {
         }
     }
 
-    pub(super) fn enqueue(&mut self, contents: FrameContents, origin: Origin, to: Station, psdu_octets: u8) -> Queued {
-        let queued = self.queues.push(Frame { contents, origin, to, psdu_octets, dsn: self.dsn });
+    pub(super) fn enqueue(&mut self, frame: Frame) -> Queued {
+        let queued = self.queues.push(Frame { dsn: self.dsn, ..frame });
         if queued != Queued::Full {
             self.dsn = self.dsn.wrapping_add(1);
         }

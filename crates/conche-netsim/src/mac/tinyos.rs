@@ -62,7 +62,8 @@ impl TinyOsAccess {
     }
 
     fn initial(&self, stream: &mut Stream) -> Duration {
-        jiffies(stream, self.config.initial_jiffies)
+        let (low, high) = self.config.initial_jiffies;
+        jiffies(stream, low, high)
     }
 }
 
@@ -73,7 +74,8 @@ impl Access for TinyOsAccess {
     }
 
     fn busy(&mut self, stream: &mut Stream) -> Decision {
-        Decision::Wait(jiffies(stream, self.config.congestion_jiffies))
+        let (low, high) = self.config.congestion_jiffies;
+        Decision::Wait(jiffies(stream, low, high))
     }
 
     fn no_ack(&mut self, stream: &mut Stream) -> Decision {
@@ -126,7 +128,7 @@ impl Access for BinaryExponentialAccess {
 }
 
 /// Draws whole jiffies, to the nearest nanosecond.
-fn jiffies(stream: &mut Stream, (low, high): (u16, u16)) -> Duration {
+fn jiffies(stream: &mut Stream, low: u16, high: u16) -> Duration {
     let jiffies = stream.between(low.into(), high.into());
     Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)
 }

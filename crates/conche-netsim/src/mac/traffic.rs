@@ -23,7 +23,8 @@ impl RadioNetwork {
             Some(headers) => self.send_datagram(around, packet, hop, link, &headers),
             None => match self.mac.psdu_octets(payload_bytes) {
                 Some(octets) => {
-                    self.enqueue(around, hop.from, FrameContents::Packet(packet), Origin::Hop(link), hop.to, octets)
+                    let frame = Frame::new(FrameContents::Packet(packet), Origin::Hop(link), hop.to, octets);
+                    self.enqueue(around, hop.from, frame)
                 }
                 None => Err(Refused::TooLong),
             },
@@ -54,7 +55,7 @@ impl RadioNetwork {
             }
             _ => return Err(Refused::QueueFull),
         };
-        sizes.try_for_each(|octets| self.enqueue(around, hop.from, contents, origin, hop.to, octets))
+        sizes.try_for_each(|octets| self.enqueue(around, hop.from, Frame::new(contents, origin, hop.to, octets)))
     }
 
     pub(crate) fn transmit(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, node: NodeId) {
@@ -65,7 +66,8 @@ impl RadioNetwork {
             (None, _, _) | (_, None, _) => Transmitted::NoStation,
             (_, _, None) => Transmitted::TooLong,
             (Some(from), Some(to), Some(octets)) => {
-                match self.enqueue(around, from, FrameContents::Packet(packet), Origin::Host(id), to, octets) {
+                let frame = Frame::new(FrameContents::Packet(packet), Origin::Host(id), to, octets);
+                match self.enqueue(around, from, frame) {
                     Ok(()) => return,
                     Err(_) => Transmitted::QueueFull,
                 }
@@ -84,7 +86,8 @@ impl RadioNetwork {
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
             // A frame that finds a full queue is dropped.
-            let _ = self.enqueue(around, at, FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
+            let frame = Frame::new(FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
+            let _ = self.enqueue(around, at, frame);
         }
         self.schedule_control(around, at);
     }
@@ -97,16 +100,8 @@ impl RadioNetwork {
         }
     }
 
-    fn enqueue(
-        &mut self,
-        around: &mut Surroundings<'_>,
-        from: Station,
-        contents: FrameContents,
-        origin: Origin,
-        to: Station,
-        psdu_octets: u8,
-    ) -> Result<(), Refused> {
-        match self.stations[usize::from(from)].enqueue(contents, origin, to, psdu_octets) {
+    fn enqueue(&mut self, around: &mut Surroundings<'_>, from: Station, frame: Frame) -> Result<(), Refused> {
+        match self.stations[usize::from(from)].enqueue(frame) {
             Queued::First(queue) => self.start(around, from, queue, None),
             Queued::Behind => {}
             Queued::Full => return Err(Refused::QueueFull),

@@ -122,7 +122,7 @@ fn without_shared_paths_each_peer_is_alone() {
     }
     assert!(exchange(&mut client, &mut now, 2, ms(200)) >= s(2));
     assert_eq!(client.paths().count(), 0);
-    client.remember_path(PathKey::new(0, 64), PathHistory::remembered(now, (s(1), s(1)), 0));
+    client.remember_path(PathKey::new(0, 64), PathHistory::remembered(now, s(1), s(1), 0));
     assert_eq!(client.paths().count(), 0);
 }
 
@@ -141,7 +141,7 @@ fn the_path_not_heard_of_for_longest_makes_room() {
 fn what_was_kept_is_remembered_unless_something_newer_is_known() {
     let mut now = Instant::ZERO + s(100_000);
     let mut client = client(10);
-    let kept = |heard: Instant| PathHistory::remembered(heard, (ms(1_500), ms(300)), 0);
+    let kept = |heard: Instant| PathHistory::remembered(heard, ms(1_500), ms(300), 0);
     let srtt = |client: &Client| client.paths().next().and_then(|(_, group)| group.learnt()).map(|(srtt, ..)| srtt);
     client.remember_path(PathKey::new(0, 64), kept(now - s(3_600)));
     assert_eq!(srtt(&client), Some(ms(1_500)));

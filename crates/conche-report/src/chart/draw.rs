@@ -53,9 +53,9 @@ pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
         let slot = frame.slot(chart, mark);
         html.write(format_args!("<g class=\"m s{}\"><title>", series.colour % COLOURS));
         html.text(&mark.tooltip).raw("</title>");
-        match (chart.kind, mark.quartiles) {
-            (Kind::Box, Some(values)) => draw_quartiles(mark, values, slot, &frame.y, series.colour, html),
-            (Kind::Bars, _) => draw_bar(mark, slot, &frame.y, series.colour, html),
+        match chart.kind {
+            Kind::Box if mark.quartiles.is_some() => draw_quartiles(mark, slot, &frame.y, series.colour, html),
+            Kind::Bars => draw_bar(mark, slot, &frame.y, series.colour, html),
             _ => draw_point(mark, slot, &frame.y, series.colour, html),
         }
         draw_published(mark, slot, &frame.y, series.colour, html);
@@ -296,7 +296,8 @@ fn draw_bar(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) 
     html.raw(&shape(colour, slot.middle, top, (slot.width / 4.0).clamp(1.6, 3.2)));
 }
 
-fn draw_quartiles(mark: &Mark, values: [f64; 5], slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
+fn draw_quartiles(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
+    let Some(values) = mark.quartiles else { return };
     let [lowest, low, median, high, highest] = values.map(|value| y.at(value));
     let (left, right) = (slot.middle - slot.width / 2.0, slot.middle + slot.width / 2.0);
     let (middle, cap) = (slot.middle, slot.width / 4.0);
@@ -329,17 +330,17 @@ fn draw_point(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html
 }
 
 fn whisker(mark: &Mark, slot: Slot, y: &Scale, html: &mut Html) {
-    if let Some(interval) = mark.interval {
-        interval_around(slot.middle, interval, slot, y, html);
+    if let Some((low, high)) = mark.interval {
+        draw_interval(low, high, slot, y, html);
     }
 }
 
-fn interval_around(middle: f64, (low, high): (f64, f64), slot: Slot, y: &Scale, html: &mut Html) {
+fn draw_interval(low: f64, high: f64, slot: Slot, y: &Scale, html: &mut Html) {
     if low >= high {
         return;
     }
     let cap = (slot.width / 4.0).clamp(1.5, 3.0);
-    let (middle, left, right) = (Px(middle), Px(middle - cap), Px(middle + cap));
+    let (middle, left, right) = (Px(slot.middle), Px(slot.middle - cap), Px(slot.middle + cap));
     html.write(format_args!("<path class=wk d=\"M{middle} {}V{}", Px(y.at(low)), Px(y.at(high))));
     // An end beyond the axis has no cap.
     for end in [low, high].into_iter().filter(|end| y.contains(*end)) {
@@ -353,9 +354,9 @@ fn draw_published(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut 
     let Some(value) = mark.published else { return };
     html.raw("<g class=pub>");
     let mut middle = slot.middle;
-    if let Some(interval) = mark.published_interval {
+    if let Some((low, high)) = mark.published_interval {
         middle += (slot.width / 4.0).clamp(3.0, 8.0);
-        interval_around(middle, interval, slot, y, html);
+        draw_interval(low, high, Slot { middle, ..slot }, y, html);
     }
     html.raw(&shape(colour, middle, y.at(value), 4.2)).raw("</g>");
 }

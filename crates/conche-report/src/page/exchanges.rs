@@ -24,7 +24,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
         return;
     }
     // The journal is in the order in which runs end.
-    cells.sort_by_key(order);
+    cells.sort_by_key(|(_, of_cell)| order(of_cell));
     let more = cells.len().saturating_sub(MOST_CELLS);
     cells.truncate(MOST_CELLS);
     html.raw("<h3>One exchange in time</h3>\n<p class=sub>A mark is a copy of the request, the bar behind it the timeout that ");
@@ -66,7 +66,7 @@ pub(super) fn write(study: &Study, html: &mut Html) {
 }
 
 /// Orders cells by part and labels; numeric labels by number.
-fn order((_, of_cell): &(String, Vec<&CellTimeline>)) -> impl Ord + use<> {
+fn order(of_cell: &[&CellTimeline]) -> impl Ord + use<> {
     let point = |point: &String| (point.parse().unwrap_or(u64::MAX), point.clone());
     of_cell.first().map(|CellTimeline { cell: CellId { part, axes, mix, .. }, .. }| {
         (part.clone(), axes.values().map(point).collect::<Vec<_>>(), mix.clone())

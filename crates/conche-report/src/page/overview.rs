@@ -145,7 +145,7 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
         .iter()
         .map(|SchemeValue { scheme, cell, value }| ((*scheme, cell.as_str(), value.column.as_str()), *value))
         .collect();
-    let factor = |scheme: &str, metric: &str| mean_factor(&cells, &by_place, (schemes.first()?, scheme), metric);
+    let factor = |scheme: &str, metric: &str| mean_factor(&cells, &by_place, schemes.first()?, scheme, metric);
     metrics.retain(|metric| schemes.iter().skip(1).any(|scheme| factor(scheme, metric).is_some()));
     let (Some(first), false) = (schemes.first(), metrics.is_empty()) else { return };
     html.raw("<div class=side><h3>").text(title(study)).raw("</h3><p class=sub>");
@@ -173,12 +173,7 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
 
 type Places<'a> = HashMap<(&'a str, &'a str, &'a str), &'a MeasuredValue>;
 
-fn mean_factor(
-    cells: &[SchemeValue<'_>],
-    known: &Places<'_>,
-    (first, scheme): (&str, &str),
-    metric: &str,
-) -> Option<f64> {
+fn mean_factor(cells: &[SchemeValue<'_>], known: &Places<'_>, first: &str, scheme: &str, metric: &str) -> Option<f64> {
     let of_metric = cells.iter().filter(|cell| cell.scheme == scheme && cell.value.column == metric);
     let factors = of_metric.filter_map(|cell| {
         let other = known.get(&(first, cell.cell.as_str(), metric))?.measured;

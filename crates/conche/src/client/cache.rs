@@ -77,18 +77,12 @@ impl Cache {
         self.key(to, method, body).map_or(CacheUse::Bypass, |key| CacheUse::Read(self.read(key)))
     }
 
-    pub(super) fn notified(
-        self: &Arc<Self>,
-        to: Destination,
-        method: Code,
-        body: &Body,
-        response: &Response,
-        received: Instant,
-    ) {
-        if let Some(key) = self.key(to, method, body) {
-            self.lock().supersede(key.resource);
-            self.read(key).keep(response, received);
-        }
+    /// Returns the place of an observed resource's state, whose older states it drops. `None` if the
+    /// request bypasses the cache.
+    pub(super) fn supersede(self: &Arc<Self>, to: Destination, method: Code, body: &Body) -> Option<Read> {
+        let key = self.key(to, method, body)?;
+        self.lock().supersede(key.resource);
+        Some(self.read(key))
     }
 
     /// All options except NoCacheKey ones (RFC 7252 §5.6), and the payload, as FETCH requires (RFC

@@ -429,8 +429,10 @@ impl Registered {
 
     pub(super) fn notified(&self, response: &Response, received: Instant) {
         let PreparedRequest { client, method, body, .. } = &self.prepared;
-        if let Some(cache) = &client.cache {
-            cache.notified(self.prepared.cached(self.address), *method, body, response, received);
+        if let Some(cache) = &client.cache
+            && let Some(place) = cache.supersede(self.prepared.cached(self.address), *method, body)
+        {
+            place.keep(response, received);
         }
     }
 }

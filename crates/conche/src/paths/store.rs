@@ -87,7 +87,7 @@ impl PathStore {
         let known = self.known();
         let recalled = known.paths.iter().filter_map(|(key, stored)| {
             let StoredPath { srtt, rttvar, copies, .. } = *stored;
-            Some((*key, PathHistory::remembered(now - stored.age(wall)?, (srtt, rttvar), copies)))
+            Some((*key, PathHistory::remembered(now - stored.age(wall)?, srtt, rttvar, copies)))
         });
         recalled.collect()
     }

@@ -79,7 +79,8 @@ impl LqiMap {
     /// Returns the LQI of a frame.
     #[must_use]
     pub fn lqi(&self, snr_db: f64) -> f64 {
-        between((self.snr_db.0, self.lqi.0), (self.snr_db.1, self.lqi.1), snr_db)
+        let from = Point { x: self.snr_db.0, y: self.lqi.0 };
+        interpolate(from, Point { x: self.snr_db.1, y: self.lqi.1 }, snr_db)
     }
 
     /// Returns a link's estimated delivery ratio.
@@ -89,14 +90,24 @@ impl LqiMap {
         let points = &self.delivery_ratio;
         match points.iter().position(|(at, _)| *at >= lqi) {
             Some(0) => points[0].1,
-            Some(above) => between(points[above - 1], points[above], lqi),
+            Some(above) => {
+                let at = |index: usize| Point { x: points[index].0, y: points[index].1 };
+                interpolate(at(above - 1), at(above), lqi)
+            }
             None => points.last().map_or(1.0, |(_, ratio)| *ratio),
         }
     }
 }
 
 /// Interpolates at x, clamped to the ends.
-fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), x: f64) -> f64 {
+#[derive(Clone, Copy)]
+struct Point {
+    x: f64,
+    y: f64,
+}
+
+fn interpolate(from: Point, to: Point, x: f64) -> f64 {
+    let (Point { x: x0, y: y0 }, Point { x: x1, y: y1 }) = (from, to);
     if x1 <= x0 { y1 } else { y0 + (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0) }
 }
 

@@ -285,14 +285,9 @@ impl<C: Controller> Sender<C> {
         let exchange = &mut self.queue[index];
         self.stats.sent += 1;
         self.stats.retransmissions += u32::from(!exchange.sent.is_empty());
-        let timeout = exchange.transmit(
-            &self.controller,
-            &mut self.peer,
-            now,
-            self.config.segment_bytes,
-            stream.next_u32(),
-            load,
-        );
+        let (attempt, bytes) = (exchange.copies(), self.config.segment_bytes);
+        let sent = Sent { now, attempt, confirmable: true, bytes, random: stream.next_u32(), load };
+        let timeout = exchange.transmit(&self.controller, &mut self.peer, &sent);
         exchange.deadline = Some(now + timeout.max(self.config.min_rto));
         place.checked_sub(1).map_or(Segment::Syn, |number| Segment::Data { number })
     }
@@ -457,19 +452,10 @@ impl<C: Controller> Exchange<C> {
         Self { flight, sent: SmallVec::new(), deadline: None, again: None, timeouts: 0, acknowledged: false }
     }
 
-    fn transmit(
-        &mut self,
-        controller: &C,
-        peer: &mut C::Peer,
-        now: Instant,
-        bytes: u32,
-        random: u32,
-        load: Load,
-    ) -> Duration {
-        let sent = Sent { now, attempt: self.copies(), confirmable: true, bytes, random, load };
+    fn transmit(&mut self, controller: &C, peer: &mut C::Peer, sent: &Sent) -> Duration {
         self.again = None;
-        self.sent.push(now);
-        controller.sent(peer, &mut self.flight, &sent)
+        self.sent.push(sent.now);
+        controller.sent(peer, &mut self.flight, sent)
     }
 
     /// Returns the earliest time of a transmission; now for the first.

@@ -17,7 +17,7 @@ fn key(host: u8) -> PathKey {
 }
 
 fn group(heard: Instant, srtt: u64) -> PathHistory {
-    PathHistory::remembered(heard, (Duration::from_millis(srtt), Duration::from_millis(srtt)), 3)
+    PathHistory::remembered(heard, Duration::from_millis(srtt), Duration::from_millis(srtt), 3)
 }
 
 async fn keep(file: &Path, hosts: impl IntoIterator<Item = u8>) {
