@@ -186,6 +186,11 @@ impl Default for Quick {
     }
 }
 
+/// Returns the group of a reference such as `client[0..10]`.
+fn group_of(reference: &str) -> &str {
+    reference.split('[').next().unwrap_or_default()
+}
+
 impl Scenario {
     /// Returns the scheme with this name.
     #[must_use]
@@ -201,8 +206,15 @@ impl Scenario {
 
     /// Returns the maximum number of nodes of a reference such as `client[0..10]`.
     pub fn most_nodes(&self, reference: &str) -> u32 {
-        let group = reference.split('[').next().unwrap_or_default();
-        self.nodes.iter().find(|nodes| nodes.name == group).map_or(0, Nodes::size)
+        self.nodes.iter().find(|nodes| nodes.name == group_of(reference)).map_or(0, Nodes::size)
+    }
+
+    /// Checks that the group of a reference exists.
+    fn validate_nodes(&self, section: &str, name: &str, reference: &str) -> Result<(), ScenarioError> {
+        let group = group_of(reference);
+        let known: Vec<&str> = self.nodes.iter().map(|nodes| nodes.name.as_str()).collect();
+        let problem = format_args!("there are no nodes `{group}`; there are {}", known.join(", "));
+        ensure(known.contains(&group), format_args!("{section}.{name}"), problem)
     }
 
     /// Returns the template of row names.
@@ -235,8 +247,16 @@ impl Scenario {
         let many = format_args!("{nodes} nodes are more than the {MOST_NODES} that a run can have");
         ensure(nodes <= MOST_NODES, "nodes", many)?;
         self.links.iter().try_for_each(Link::validate)?;
+        self.links.iter().try_for_each(|link| {
+            let ends = link.ends()?;
+            [ends.from, ends.to].into_iter().try_for_each(|end| self.validate_nodes("links", &link.name, end))
+        })?;
         self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
+        self.traffic.iter().try_for_each(|traffic| {
+            let ends = [&traffic.from, &traffic.to];
+            ends.into_iter().try_for_each(|end| self.validate_nodes("traffic", &traffic.name, end))
+        })?;
         let observes = self.traffic.iter().any(|traffic| traffic.observe.is_some());
         let endless =
             "what is observed changes without end; say how long a run is by its `duration`, and not `one_by_one`";

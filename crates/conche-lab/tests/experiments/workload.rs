@@ -41,7 +41,8 @@ fn run(
         [(client, nstart, controller.clone(), asking), (server, 1, named("default"), answering)]
     {
         let config = config(&Endpoint { token_length: 2, ..Endpoint::default() }, nstart);
-        let host = host(node, 0, config, controller, &streams, application).expect("a valid configuration");
+        let seed = endpoint_seed(&streams, node, 0);
+        let host = Node::new(config, controller, seed, application).expect("a valid configuration");
         sim.attach(node, host).expect("a node");
     }
     sim.run_until(until);
