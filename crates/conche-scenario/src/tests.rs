@@ -167,6 +167,17 @@ fn unknown_controllers_and_schemes_are_named_beside_the_known_ones() {
 }
 
 #[test]
+fn unknown_nodes_are_named_beside_the_known_ones() {
+    for (from, to, place) in
+        [("from = \"client\"", "from = \"cleint\"", "traffic."), ("to = \"server\"", "to = \"sever[0]\"", "links.")]
+    {
+        let error = problem(from, to);
+        let known = "; there are hub, router";
+        assert!(error.contains(place) && error.contains("there are no nodes `") && error.contains(known), "{error}");
+    }
+}
+
+#[test]
 fn options_that_a_controller_does_not_have_are_refused() {
     let error = problem("controller = \"default\"", "controller = \"default\"\naging = \"off\"");
     assert_eq!(error, "schemes.default.aging: the controller `default` has no such option; leave it out");
