@@ -6,38 +6,20 @@ use super::ConfigError;
 ///
 /// No source can exclude others from a table that peers fill. Sources are counted in
 /// [groups](crate::Endpoint::set_source_groups). A group may hold at most as much as is free, so a
-/// single greedy group gets half.
+/// single greedy group gets half. Exempt from such shares are the limits of one peer or host,
+/// `paths`, and idempotent requests in `deduplication_bytes`. A used share has the effect of a
+/// reached limit.
 ///
-/// Each limit with its users, and the effect of a used share or a full table:
-///
-/// - `peers`: peers with shares, and own requests. Evicts the peer idle longest, for at least 255
-///   s, or one that has not proven its address; otherwise as for `incoming`.
-/// - `queue_per_peer`, `queue`, `exchanges`, `subscriptions`: the application. An error; answers to
-///   peers have their own limits.
-/// - `incoming`: peers, shares. 5.03 with Max-Age; a Non-confirmable request is dropped.
-/// - `group_requests`: peers, shares. The request is ignored; groups of sources take turns with
-///   their responses.
-/// - `group_responses`: members of a group, a share for each. The response is dropped.
-/// - `observers`: peers, shares. Evicts an observer that has not [proven its
-///   presence](crate::ObserverChecks); otherwise the request is answered without an observation.
-/// - `observers_per_host`, `observers_per_peer`, `topics`, `state_bytes`: peers, shares. The
-///   request is answered without an observation.
-/// - `deduplication_bytes`: peers, shares for non-idempotent requests. 5.03; for idempotent
-///   requests the oldest is evicted, and a duplicate of it is processed again.
-/// - `transfers`, `assembly_bytes`: peers, shares. Evicts finished and stale bodies of the same
-///   group or larger ones; otherwise 5.03.
-/// - `transfers_per_peer`: one peer. Evicts its stale bodies and its oldest download; otherwise
-///   5.03.
-/// - `paths`: peers. Evicts the least recently used path.
-/// - `outputs`: the application, by not polling. No input is accepted.
-///
-/// Message IDs toward a peer can also run out: see [`Stats::overloaded`](crate::Stats::overloaded).
+/// The application alone uses `queue_per_peer`, `queue`, `exchanges` and `subscriptions`, and gets
+/// an error beyond them; answers to peers have their own limits. Message IDs toward a peer can also
+/// run out: see [`Stats::overloaded`](crate::Stats::overloaded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Peers with congestion state or message IDs: destinations of this endpoint, and senders of
-    /// requests that need a separate response, for 255 s after their last use. A source that has
-    /// neither answered a message nor been [validated](crate::EndpointConfig::source_validation) is
-    /// evicted for others at any time.
+    /// requests that need a separate response, for 255 s after their last use. Beyond the limit,
+    /// the peer idle longest, for at least 255 s, is evicted, or at any time a source that has
+    /// neither answered a message nor been [validated](crate::EndpointConfig::source_validation);
+    /// otherwise as for `incoming`.
     pub peers: usize,
     /// Requests and pings that wait for admission to one peer; further ones are refused. Messages
     /// that are never refused may wait in addition, as for `queue`.
@@ -50,7 +32,8 @@ pub struct Limits {
     /// Live requests and pings, including queued ones.
     pub exchanges: usize,
     /// Received requests without a response, and unacknowledged separate responses. An admitted
-    /// request is always answered; beyond the limit, requests get 5.03 with Max-Age.
+    /// request is always answered. Beyond the limit, Confirmable requests get 5.03 with Max-Age,
+    /// and Non-confirmable ones are dropped.
     pub incoming: usize,
     /// Received group requests that await their response, and responses that wait for their time;
     /// further requests are ignored.
@@ -59,17 +42,19 @@ pub struct Limits {
     /// response leaves within two leisures, plus one for each other group with waiting responses.
     /// The default of 16 limits the delay to 85 s.
     pub group_requests: usize,
-    /// Delivered responses to one group request of this endpoint. A sender has at most as many as
-    /// are left.
+    /// Delivered responses to one group request of this endpoint; others are dropped. A sender has
+    /// at most as many as are left.
     pub group_responses: usize,
     /// Observers, over all topics (RFC 7641 §4.1). Beyond the limit, observers without a [proof of
     /// presence](crate::ObserverChecks) are evicted; otherwise a registration is answered like a
     /// plain GET.
     pub observers: usize,
-    /// Observers of one [host](crate::Endpoint::set_source_hosts), over all ports and topics. The
-    /// default, an eighth of `observers`, suffices for a site behind one address.
+    /// Observers of one [host](crate::Endpoint::set_source_hosts), over all ports and topics;
+    /// beyond the limit as for `topics`. The default, an eighth of `observers`, suffices for a site
+    /// behind one address.
     pub observers_per_host: usize,
-    /// Observers of one peer. An unmatched Reset is compared with each of them.
+    /// Observers of one peer; beyond the limit as for `topics`. An unmatched Reset is compared with
+    /// each of them.
     pub observers_per_peer: usize,
     /// Observed [topics](crate::Endpoint::observe). The application creates their states after a
     /// change. Beyond the limit, a registration for another topic is answered like a plain GET. A
@@ -90,8 +75,8 @@ pub struct Limits {
     /// An entry stays for EXCHANGE_LIFETIME, 247 s: the default of 64 MiB sustains about 4000 POSTs
     /// per second with short replies, and 1900 with replies of 60 bytes; others get 5.03. Forged
     /// POSTs from n prefixes take at most n / (n + 1) of these rates. Idempotent requests are
-    /// always accepted: the oldest are evicted, and they use at most three quarters of the table
-    /// for entries.
+    /// always accepted, and use at most three quarters of the table for entries: the oldest are
+    /// evicted, and their duplicates processed again.
     pub deduplication_bytes: usize,
     /// Maximum message size in bytes, at least 64 (RFC 7252 §4.6: 1152 for an unknown path MTU).
     pub message_bytes: usize,
@@ -100,7 +85,7 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Concurrent uploads of one peer, and as many downloads and streamed bodies. For another one,
     /// an upload is evicted after 4.5 times ACK_TIMEOUT (9 s) without use, the oldest download at
-    /// any time.
+    /// any time; otherwise 5.03.
     pub transfers_per_peer: usize,
     /// The same over all peers.
     ///
@@ -115,9 +100,9 @@ pub struct Limits {
     /// Bytes, each, of all uploads of peers, of all downloads of peers, and of all block-wise
     /// responses to this endpoint. The first two follow the rules of `transfers`.
     pub assembly_bytes: usize,
-    /// Paths with [shared](crate::Endpoint::share_paths) state.
+    /// Paths with [shared](crate::Endpoint::share_paths) state; the least recently used is evicted.
     pub paths: usize,
-    /// Outputs that wait to be polled.
+    /// Outputs that wait to be polled; beyond the limit, no input is accepted.
     pub outputs: usize,
 }
 

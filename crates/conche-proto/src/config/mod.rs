@@ -502,9 +502,9 @@ impl QBlock {
 /// The proof that a source receives at its address, before it is sent more than three times its own
 /// bytes.
 ///
-/// A small and prompt response needs no proof. Larger responses do, responses after
-/// [`separate_after`](crate::EndpointConfig::separate_after), and requests that register an
-/// observer, use Q-Block or start a body that the application streams. A source then counts as
+/// A small and prompt response needs no proof. Required are proofs for larger responses, for those
+/// after [`separate_after`](crate::EndpointConfig::separate_after), and before a request registers
+/// an observer, uses Q-Block or starts a body that the application streams. A source then counts as
 /// validated for 247 s, as does one that acknowledges a Confirmable response or notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SourceValidation {
