@@ -18,7 +18,7 @@ enum Right {
 type Rights = Arc<HashMap<Vec<u8>, Right>>;
 
 async fn authorise(rights: Rights, request: Request, next: Next) -> Result<Response, Code> {
-    // A run for observers, who were authorized at registration.
+    // A run for observers, authorized at registration.
     if request.is_for_observers() {
         return Ok(next.run(request).await);
     }

@@ -139,10 +139,10 @@ impl<R, C: SharedController> Builder<R, C> {
     /// measurement.
     ///
     /// The file is text with a line per path. It reveals the program's peers, so on Unix only its
-    /// owner may read it. It is replaced atomically through a file whose name ends in `.tmp`; of
-    /// several programs, the last to write wins. The most recent paths are kept, at most
-    /// [`Limits::paths`](crate::Limits::paths) lines of at most 128 bytes, without link-local ones,
-    /// whose interface index is valid only until the next boot.
+    /// owner may read it. It is replaced atomically through a file named `*.tmp`; of several
+    /// programs, the last to write wins. The most recent paths are kept, at most
+    /// [`Limits::paths`](crate::Limits::paths) lines of at most 128 bytes. Link-local paths are not
+    /// kept: their interface index is valid only until the next boot.
     ///
     /// Invalid lines are skipped. A file of another format, of a newer version, or unreadable is
     /// left untouched with a warning: paths then begin without state, and nothing is written.
@@ -180,12 +180,12 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Sets the number of destinations for which OSCORE keys from [EDHOC](Self::edhoc_for) are
-    /// kept, at least one; 1024 by default.
+    /// Sets the maximum number of destinations with OSCORE keys from [EDHOC](Self::edhoc_for), at
+    /// least one; 1024 by default.
     ///
-    /// A new destination replaces the least recently used keys, whose destination then needs a new
-    /// key exchange. Requests to it fail with [`Error::Busy`](crate::Error::Busy) if all keys have
-    /// outstanding requests or observations.
+    /// A new destination replaces the least recently used keys, and their destination then needs a
+    /// new key exchange. Requests to it fail with [`Error::Busy`](crate::Error::Busy) if all keys
+    /// have outstanding requests or observations.
     #[cfg(feature = "edhoc")]
     pub fn edhoc_destinations(mut self, most: usize) -> Self {
         self.settings.edhoc.most = most.max(1);

@@ -147,7 +147,7 @@ pub(crate) struct Controllers<C> {
     drivers: fn(Self) -> Arc<dyn Drivers>,
 }
 
-/// Omits the function pointer, whose address would reveal the layout of the process.
+/// Omits the function pointer: its address would reveal the layout of the process.
 impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { controller, prefixes, drivers: _ } = self;

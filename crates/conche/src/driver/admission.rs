@@ -1,7 +1,7 @@
 //! [`Admission`]: admits requests to the endpoint, and bounds how many wait for it.
 //!
-//! Each destination has a FIFO queue, of which only the first few requests are in the endpoint's
-//! queue: a slow or dead destination blocks no other.
+//! Each destination has a FIFO queue. Only its first few requests are in the endpoint's queue, so a
+//! slow or dead destination blocks no other.
 //!
 //! A request holds a [`Permit`] from joining a queue until its first datagram is sent or it ends.
 

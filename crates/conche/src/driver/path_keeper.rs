@@ -81,7 +81,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.endpoint.reset_path(self.now, peer);
     }
 
-    /// Logs the shared state with which a peer starts.
+    /// Logs the shared state that a new peer starts with.
     pub(super) fn log_path(&self, peer: &Address) {
         if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) || self.endpoint.snapshot(peer).is_some() {
             return;

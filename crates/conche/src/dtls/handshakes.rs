@@ -104,7 +104,7 @@ impl Handshakes {
         Some((exchange, begun))
     }
 
-    /// `identity` is that of the peer's certificate, if any.
+    /// `identity` comes from the peer's certificate, if any.
     pub(super) fn opened(
         &mut self,
         at: SocketAddr,

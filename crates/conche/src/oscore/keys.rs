@@ -313,7 +313,7 @@ impl Drop for Lease {
     }
 }
 
-/// The sender of a protected request: the client's name in the [`Keys`](super::Keys).
+/// The sender of a protected request: the client's name in the [`Keys`].
 ///
 /// As a handler argument it admits only protected requests; others are answered with 4.01. The
 /// program authorizes the sender.

@@ -11,7 +11,7 @@ use crate::address::Address;
 use crate::prefixes::Prefixes;
 pub(crate) use store::PathStore;
 
-/// By default those of one IPv4 address or one IPv6 /64, which is usually one site.
+/// By default the ports of one IPv4 address, or the hosts of one IPv6 /64, usually one site.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     pub(crate) on: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Sharing {
     lengths: Prefixes<u8>,
 }
 
-/// By address family, and for prefixes in which one /64 spans many sites.
+/// By address family, and for prefixes that put many sites into one /64.
 const DEFAULTS: [(IpNet, u8); 5] = [
     (IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)), 32),
     (IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)), 64),

@@ -9,7 +9,7 @@
 //! 2001:db8:0:1::/64 heard=1795383002s srtt=512004us rttvar=80113us copies=17/32
 //! ```
 //!
-//! The first line holds the format's name and version. Invalid lines, such as those with a future
+//! The first line holds the format's name and version. Invalid lines, for example with a future
 //! time, are skipped.
 
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! [`Hand`]: one end of `coaps` whose messages the test writes and reads.
+//! [`Hand`]: one end of `coaps`; the test writes and reads its messages.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
