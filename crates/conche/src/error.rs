@@ -80,7 +80,7 @@ pub enum ConfigError {
         "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
     )]
     ClientRootsWithoutCertificate,
-    /// A client certificate without roots for servers.
+    /// A client certificate without the roots that authenticate the servers to present it to.
     #[cfg(feature = "dtls")]
     #[error(
         "a client's certificate has no effect without the roots of servers: add ClientBuilder::roots, or ServerBuilder::outgoing_roots \

@@ -24,7 +24,7 @@ pub const DEFAULT_SECURED_PORT: u16 = 5684;
 /// Maximum bytes of a path segment, query argument or host name (RFC 7252 §5.10).
 const LONGEST_COMPONENT: usize = 255;
 
-/// A valid `coap` or `coaps` URI, percent-decoded. Clones are cheap.
+/// A valid `coap` or `coaps` URI, percent-decoded. Clones are cheap: keep one to repeat requests.
 ///
 /// ```
 /// use conche::Uri;

@@ -43,8 +43,7 @@ use crate::security::Identity;
 /// ```
 ///
 /// Authorizing layers must pass requests that [run for observers](Request::is_for_observers): each
-/// observer's [`Identity`](crate::security::Identity) was checked at registration. Refusing them
-/// ends the observations.
+/// observer's [`Identity`] was checked at registration. Refusing them ends the observations.
 ///
 /// ```
 /// # #[cfg(feature = "dtls")] {
@@ -155,8 +154,8 @@ impl<F> fmt::Debug for HandleError<F> {
 /// recently sent to this client. Others are answered with 4.01 and an Echo value, with which
 /// [`Client`](crate::Client) repeats them.
 ///
-/// Recorded or delayed requests, and those from forged addresses, then have no effect. The cost is
-/// a round trip; no memory is kept per client.
+/// Recorded or delayed requests have no effect after that time, and requests from forged addresses
+/// never. The cost is a round trip; no memory is kept per client.
 ///
 /// ```
 /// use std::time::Duration;

@@ -28,9 +28,9 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// A path without a route is answered with 4.04 or by the [`fallback`](Self::fallback), a method
 /// without a handler with 4.05, a payload beyond the limit with 4.13. For GET and FETCH, the router
 /// compares conditions with the handler's response, which becomes 4.12, or 2.03 for an ETag that
-/// the client has. Handlers of other methods must take [`Conditions`](crate::server::Conditions);
-/// otherwise the response is 4.02. GET `/.well-known/core` lists the resources (RFC 6690), filtered
-/// by query, unless it is a route without captures.
+/// the client has. Handlers of other methods must take [`Conditions`]; otherwise the response is
+/// 4.02. GET `/.well-known/core` lists the resources (RFC 6690), filtered by query, unless it is a
+/// route without captures.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
