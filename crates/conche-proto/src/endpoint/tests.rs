@@ -1,5 +1,7 @@
 //! Work per message, counted in buckets and entries that searches visit.
 
+#![expect(clippy::cast_possible_truncation, reason = "parts of a number")]
+
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::vec::Vec;
 

@@ -50,7 +50,7 @@ pub(crate) struct Protection {
 /// the resulting context; `Err`: the response to send instead.
 pub type Agree = dyn FnMut(Instant, EndId, &[u8], &mut Add<'_>) -> Result<(), (Code, Body)> + Send + Sync;
 
-/// Adds a context, like [`Endpoint::add_context`].
+/// Adds a context, like [`Endpoint::add_context`](crate::Endpoint::add_context).
 pub type Add<'a> = dyn FnMut(Context) -> Result<ContextId, InsertError> + 'a;
 
 /// Splits a payload into its first item, an encoded byte string, and a non-empty rest.
