@@ -50,7 +50,7 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "tidy",
-        what: "headers, lengths, invariants, layers, links, origins of data, licences",
+        what: "headers, invariants, layers, links, origins of data, licences",
         advice: "mend the lines listed above; `cargo xtask tidy` runs this step alone",
         ..Step::new(tidy::run)
     },
