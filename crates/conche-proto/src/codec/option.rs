@@ -103,7 +103,7 @@ pub struct OptionSpec {
     /// Requests for blocks of one body may differ in this option: it is not part of the cache key,
     /// or describes the blocks (RFC 7959 §2.4).
     pub may_differ_between_blocks: bool,
-    /// The option describes the blocks and not the body (RFC 7959, RFC 9177).
+    /// The option describes the blocks (RFC 7959, RFC 9177); the reassembled message lacks it.
     pub describes_blocks: bool,
     /// The option concerns one client, its path or its cache, and does not select the
     /// representation: observations that differ only in such options share notifications.
@@ -259,17 +259,8 @@ macro_rules! options {
 }
 
 // A row: number, RFC if any, name, use, format, length in bytes. Critical, unsafe and NoCacheKey
-// follow from the number (RFC 7252 §5.4.6). Then, if it applies:
-//
-// - repeatable: may occur more than once.
-// - default(…): the value that applies if the option is absent.
-// - recognised: critical, and handled by the endpoint or by all servers. Servers refuse other
-//   critical options, except those in `EndpointConfig::known_options`.
-// - oscore(…): the class of protection, if not Encrypted.
-// - may_differ_between_blocks: does not identify the body; implied by NoCacheKey.
-// - describes_blocks: removed from the reassembled body.
-// - of_one_client: does not select the representation, so observers with different values share
-//   notifications.
+// follow from the number (RFC 7252 §5.4.6). Then the other fields of `OptionSpec` that apply;
+// `oscore` if not Encrypted; `may_differ_between_blocks` is implied by NoCacheKey.
 options! {
     IF_MATCH = 1, RFC 7252, "If-Match", Requests, Opaque 0..=8, repeatable, recognised, of_one_client;
     URI_HOST = 3, RFC 7252, "Uri-Host", Requests, String 1..=255, default(OptionDefault::Destination), recognised,
