@@ -56,8 +56,8 @@ impl Address {
         }
     }
 
-    /// The host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, all of whose
-    /// addresses a host may use.
+    /// The host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, since a host
+    /// may use all its addresses.
     pub(crate) fn host(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u32::from(address).into(),

@@ -1,9 +1,9 @@
 //! [`Fence`]: contains a panic in code that serves one peer, and so ends only that peer's request
 //! or session. [`Throttle`]: limits the rate of a log message that peers can cause.
 //!
-//! A fence surrounds only code whose state is dropped after the panic: a handler's future, the
-//! computations of one EDHOC message, one DTLS session. It never surrounds the endpoint, whose
-//! state all peers share. `docs/decisions/0042-panics.md` lists the places.
+//! A panic drops the state of the fenced code: a handler's future, the computations of one EDHOC
+//! message, one DTLS session. A fence never surrounds the endpoint: all peers share its state.
+//! `docs/decisions/0042-panics.md` lists the places.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

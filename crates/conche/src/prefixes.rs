@@ -14,7 +14,7 @@ pub(crate) fn everywhere() -> [IpNet; 2] {
 /// Longest-prefix match, for up to a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
-    /// In the order in which prefixes were first set.
+    /// In the order of insertion of their prefixes.
     values: Vec<T>,
     places: Places,
 }

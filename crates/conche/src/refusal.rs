@@ -1,4 +1,4 @@
-//! Responses with which the crate itself refuses a request.
+//! Responses of the crate itself that refuse a request.
 
 use std::sync::LazyLock;
 
