@@ -69,13 +69,11 @@
 //! A new peer starts with path state [shared](client::ClientBuilder::share_paths) on its host or
 //! network. A [file](client::ClientBuilder::path_store) keeps path state across restarts.
 //!
-//! # Observing
+//! # Observing and caching
 //!
 //! [`Client::observe`] returns a stream of a resource's states, an
 //! [`Observation`](client::Observation). A [`Notifier`](server::Notifier) makes a server's resource
 //! observable (RFC 7641).
-//!
-//! # Caching
 //!
 //! A client with a [`cache`](client::ClientBuilder::cache) (off by default) reuses a response until
 //! its Max-Age expires, then validates it by its ETag (RFC 7252 §5.6).
@@ -86,11 +84,6 @@
 //! server with it can accept only DTLS. The features `oscore` and `edhoc` protect requests and
 //! responses end to end. Handlers and layers read the authenticated client from
 //! [`security::Identity`].
-//!
-//! # Both roles on one socket
-//!
-//! [`Server::client`] sends from the server's socket, for protocols such as LwM2M that identify a
-//! node by one address.
 //!
 //! # Logs
 //!
@@ -123,17 +116,6 @@
 //! - `edhoc`: EDHOC key exchange for OSCORE (RFC 9528).
 //! - `metrics`: [`Client::metrics`](Client) and [`Server::metrics`](Server), OpenMetrics text for
 //!   Prometheus.
-//!
-//! # Modules
-//!
-//! - [`client`]: [`Client`], requests and responses.
-//! - [`body`]: streamed bodies.
-//! - [`server`]: [`Server`], routing, handlers, extractors and responses.
-//! - [`security`]: credentials for DTLS, and authenticated identities.
-//! - `oscore`, `edhoc`: end-to-end protection and its key exchange.
-//! - [`uri`]: `coap` and `coaps` URIs.
-//! - [`watch`]: observers of socket events, for logs and captures.
-//! - `driver`: the task behind each socket.
 
 #![forbid(unsafe_code)]
 

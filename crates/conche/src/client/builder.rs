@@ -143,7 +143,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self.open_with_psk(&everywhere(), identity, key)
     }
 
-    /// Like [`psk`](Self::psk), for servers in a prefix. The longest matching prefix applies.
+    /// Like [`psk`](Self::psk), for servers in a prefix; the longest match applies.
     ///
     /// ```
     /// use conche::Client;

@@ -17,7 +17,7 @@ use crate::security::{HandshakeError, PeerMismatch};
 use crate::socket::is_unreachable;
 use crate::uri::UriError;
 
-/// Why a request has no response. Error codes of responses become errors only through
+/// Why a request has no response. Responses with an error code become errors only through
 /// [`Response::successful`](super::Response::successful).
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -173,7 +173,7 @@ pub enum Error {
         peer: SocketAddr,
         /// The cause.
         failure: Failure,
-        /// Transmissions and timing. Without a transmission, the request was certainly not
+        /// Transmissions and timing. Without a transmission, the request certainly was not
         /// received.
         course: Course,
     },
@@ -198,8 +198,7 @@ pub enum Error {
     /// The task that drives the socket ended, with its server or runtime.
     #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
-    /// A response with an error code, converted by
-    /// [`Response::successful`](super::Response::successful).
+    /// A response with an error code, from [`Response::successful`](super::Response::successful).
     #[error("the server answers {code:?}{}", diagnostic_text(diagnostic.as_deref()))]
     Response {
         /// Its code.

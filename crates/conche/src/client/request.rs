@@ -213,7 +213,7 @@ impl RequestBuilder {
     /// repeats the request with that value (RFC 9175 §2.3), at most twice.
     ///
     /// # Errors
-    /// If no response arrives. A response with an error code is a response.
+    /// If no response arrives. Error codes are responses, not errors.
     pub fn send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         self.send_with(QueuePolicy::Wait)
     }
@@ -223,7 +223,7 @@ impl RequestBuilder {
     /// destination and [`Limits::queue`](crate::Limits::queue) in total.
     ///
     /// # Errors
-    /// [`Error::Busy`] at once if that many are queued; otherwise as for [`send`](Self::send).
+    /// [`Error::Busy`] at once if more are queued; otherwise as for [`send`](Self::send).
     pub fn try_send(self) -> impl Future<Output = Result<Response, Error>> + Send + use<> {
         self.send_with(QueuePolicy::Try)
     }
@@ -276,7 +276,7 @@ impl RequestBuilder {
     /// ```
     ///
     /// # Errors
-    /// If the request fails. A response with an error code is a response.
+    /// As for [`send`](Self::send).
     pub async fn send_without_response(self, unwanted: NoResponse) -> Result<Option<Response>, Error> {
         match self.uint(OptionNumber::NO_RESPONSE, unwanted.0.into()).send().await {
             Ok(response) => Ok(Some(response)),

@@ -200,7 +200,7 @@ impl RequestBuilder {
     /// body.
     ///
     /// # Errors
-    /// If no response arrives. A response with an error code is a response.
+    /// As for [`send`](Self::send).
     pub async fn stream(self) -> Result<ResponseStream, Error> {
         let (prepared, uri) = self.prepare(QueuePolicy::Wait)?;
         let (stream, to) = try_addresses(&prepared, &uri, async |to| Ok((prepared.stream(to).await?, to))).await?;

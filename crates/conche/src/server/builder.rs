@@ -97,7 +97,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// IPv4, /32 for IPv6) may use no more than the remaining slots, so at most half.
     ///
     /// Handlers that complete without waiting always run. Beyond the limit, a request whose handler
-    /// would wait is answered with 5.03 and Max-Age; one that is not idempotent, such as POST, is
+    /// would wait is answered with 5.03 and Max-Age. One that is not idempotent, such as POST, is
     /// refused before its handler starts.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.role.handlers.max = handlers;
@@ -173,8 +173,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Serves clients in DTLS sessions with this certificate (RFC 7252 §9.1.3.3), and nothing
-    /// unprotected. With [`psk`](Self::psk) as well, clients choose.
+    /// Like [`psk`](Self::psk), with this server certificate (RFC 7252 §9.1.3.3). With both,
+    /// clients choose.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.certificate = Some(own);
@@ -202,8 +202,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Sets the maximum number of open DTLS sessions per pre-shared key identity and
-    /// [worker](Self::workers): unlimited by default. Beyond it, a new session closes the
-    /// identity's idlest one. [`bind`](Self::bind) rejects 0.
+    /// [worker](Self::workers): unlimited by default. As for [`max_sessions`](Self::max_sessions),
+    /// a new session closes the identity's idlest one, and 0 is rejected.
     #[cfg(feature = "dtls")]
     pub fn max_sessions_per_identity(mut self, sessions: usize) -> Self {
         self.settings.security.max_sessions_per_identity = Some(sessions);
@@ -247,9 +247,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self.open_with_psk(&everywhere(), identity, key)
     }
 
-    /// Like [`outgoing_psk`](Self::outgoing_psk), for servers in a prefix. The longest matching
-    /// prefix applies. Use one identity per peer: requests and responses name their sender by
-    /// identity alone.
+    /// Like [`outgoing_psk`](Self::outgoing_psk), for servers in a prefix; the longest match
+    /// applies. Use one identity per peer, as requests and responses name their sender by identity
+    /// alone.
     ///
     /// # Errors
     /// As for [`outgoing_psk`](Self::outgoing_psk).
@@ -313,8 +313,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Caches responses to the server's [`client`](Server::client), as
-    /// [`cache`](crate::client::ClientBuilder::cache) does. Off by default.
+    /// [Caches](crate::client::ClientBuilder::cache) responses to the server's
+    /// [`client`](Server::client). Off by default.
     pub fn client_cache(mut self, limits: CacheLimits) -> Self {
         self.role.client_cache = Some(limits);
         self

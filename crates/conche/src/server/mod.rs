@@ -56,9 +56,6 @@
 //! let router: Router = Router::new().route("/floors/{floor}/rooms/{room}", put(write));
 //! ```
 //!
-//! Requests with If-Match or If-None-Match reach only handlers that take [`Conditions`]; others
-//! answer with 4.02.
-//!
 //! # Answering
 //!
 //! A handler returns a type that implements [`IntoResponse`]: text, bytes, a pair of
@@ -83,8 +80,8 @@
 //!
 //! # State
 //!
-//! Handlers share their router's state; [`State`] is a clone of it, or of a part that [`FromRef`]
-//! returns. A `Router<S>` lacks its state; only a `Router` can be served.
+//! [`State`] is a clone of the router's state, or of a part that [`FromRef`] returns. A `Router<S>`
+//! lacks its state; only a `Router` can be served.
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -107,7 +104,7 @@
 //! # Observing
 //!
 //! A [`Notifier`] makes a resource observable (RFC 7641). On a change, the handler runs once for
-//! all equal observations, and its response is sent to each observer when the path to it has room.
+//! all equal observations.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -208,13 +205,12 @@
 //! let router: Router = Router::new().route("/temperature", get(read));
 //! ```
 //!
-//! A handler that panics becomes 5.00 and a log line. [`Server::wait`] returns when the server
-//! itself ends.
+//! A handler that panics becomes 5.00 and a log line.
 //!
 //! # Tracing
 //!
-//! Each request has a span at level DEBUG, in which its handler runs; server errors are logged at
-//! ERROR. With this subscriber, `RUST_LOG=conche=debug` shows both:
+//! Each request has a span at level DEBUG; server errors are logged at ERROR. With this subscriber,
+//! `RUST_LOG=conche=debug` shows both:
 //!
 //! ```no_run
 //! use tracing_subscriber::EnvFilter;
@@ -229,14 +225,14 @@
 //! lower limit for payloads, answered with 4.13. [`BodyStream`] and [`Response::stream`] have no
 //! limit.
 //!
-//! Beyond [`ServerBuilder::concurrency`] waiting handlers, the response is 5.03. A handler that
-//! computes for long delays all others, so move such work to `tokio::task::spawn_blocking`.
+//! Beyond [`ServerBuilder::concurrency`] waiting handlers, the response is 5.03. Move long
+//! computations to `tokio::task::spawn_blocking`, as they delay all other handlers.
 //!
 //! # Congestion control
 //!
-//! A server retransmits separate responses and notifications under congestion control, as a client
-//! does requests. [`ServerBuilder::controller`] selects a controller, and
-//! [`ServerBuilder::controller_for`] one for the clients of a prefix; see [`cc`](crate::cc).
+//! Separate responses and notifications are retransmitted under congestion control.
+//! [`ServerBuilder::controller`] selects a controller, and [`ServerBuilder::controller_for`] one
+//! for the clients of a prefix; see [`cc`](crate::cc).
 
 mod builder;
 mod workers;
@@ -301,10 +297,7 @@ impl Server {
         sum
     }
 
-    /// Returns OpenMetrics text: counters, gauges, and the path state of the `destinations` busiest
-    /// destinations. See [`metrics`](crate::metrics).
-    ///
-    /// All destinations are scanned in batches between traffic; with 0, none are.
+    /// Returns OpenMetrics text of the server, like [`Client::metrics`](crate::Client::metrics).
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::driver::metrics(self.workers.handles(), destinations).await
@@ -320,23 +313,21 @@ impl Server {
         None
     }
 
-    /// Discards the path state of a client, including state that it shares with neighbours.
-    /// Outstanding separate responses keep their timers.
+    /// Discards a client's path state, including state that it shares with neighbours. Outstanding
+    /// separate responses keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.workers.handles() {
             handle.reset_path(peer).await;
         }
     }
 
-    /// Returns a client that sends from this server's socket, so that both roles have one address,
-    /// as in LwM2M. It has the server's settings and ends with the server. Each call returns a
-    /// clone.
+    /// Returns a client that sends from this server's socket, for protocols such as LwM2M that
+    /// identify a node by one address. It has the server's settings and ends with the server. Each
+    /// call returns a clone.
     ///
-    /// Over `coaps` it opens sessions with the credentials of
-    /// [`outgoing_psk`](ServerBuilder::outgoing_psk) and
-    /// [`outgoing_roots`](ServerBuilder::outgoing_roots). Sessions that clients of the server
-    /// opened carry only requests with their identity in
-    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer).
+    /// Over `coaps` it opens sessions with [`outgoing_psk`](ServerBuilder::outgoing_psk) and
+    /// [`outgoing_roots`](ServerBuilder::outgoing_roots). Sessions that clients opened carry only
+    /// requests with [`expect_peer`](crate::client::RequestBuilder::expect_peer).
     ///
     /// With several [workers](ServerBuilder::workers) it has its own sockets and outlives the
     /// server: a response to the server's address could arrive at another worker.
@@ -347,9 +338,9 @@ impl Server {
 
     /// Shuts the server down, in at most `within`.
     ///
-    /// New requests are answered with 5.03. Running handlers may finish; those still running when a
-    /// quarter of the time (at most 5 s) is left are dropped, and their requests answered with 5.03
-    /// and Max-Age. The shutdown also waits for requests of this server's [`client`](Self::client),
+    /// New requests are answered with 5.03. Running handlers may finish until a quarter of the time
+    /// (at most 5 s) is left; the others are dropped, and their requests answered with 5.03 and
+    /// Max-Age. The shutdown also waits for requests of this server's [`client`](Self::client),
     /// including new ones, and for acknowledgements of Confirmable responses.
     pub async fn shutdown(mut self, within: Duration) {
         self.workers.handles().for_each(|handle| handle.shutdown(within));

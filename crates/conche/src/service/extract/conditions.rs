@@ -10,8 +10,7 @@ use crate::service::Request;
 /// The conditions of a request (RFC 7252 §5.10.8). Check them atomically with its effect.
 ///
 /// For GET and FETCH, the router checks them against the response: its ETag, or 4.04 for a missing
-/// resource. Handlers of other methods must take this argument; without it, conditional requests
-/// are answered with 4.02.
+/// resource. Other handlers without this argument answer conditional requests with 4.02.
 ///
 /// ```
 /// use conche::server::extract::Rejection;

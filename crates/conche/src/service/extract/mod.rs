@@ -156,7 +156,7 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequest<S, (marker::Parts, M)> for T {
     }
 }
 
-/// The argument or its error, for the handler to decide.
+/// The argument or its error.
 impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 
@@ -167,7 +167,7 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> fo
     }
 }
 
-/// The argument or its error, for the handler to decide.
+/// The argument or its error.
 impl<S, T: FromRequest<S>> FromRequest<S> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 
