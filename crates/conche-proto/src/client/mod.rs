@@ -101,7 +101,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Ends a request of the application without an event.
     pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: u32) {
         self.registration_cancelled(layers, index);
-        layers.transport.exchanges.abandon(layers.now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
+        layers.transport.abandon(layers.now, index, AbandonReason::Cancelled);
         self.close(layers, index);
     }
 
@@ -224,12 +224,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
             if confirmable {
                 layers.transport.reject_response(layers.now, source, hash, message.id());
-                layers.transport.exchanges.acknowledge(
-                    layers.now,
-                    &mut layers.transport.peers,
-                    index,
-                    AckKind::Separate,
-                );
+                layers.transport.acknowledge(layers.now, index, AckKind::Separate);
                 self.fail(layers, index, Failure::UnacceptableResponse);
             }
             return;
@@ -253,12 +248,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             return self.receive_protected_piggybacked(layers, index, message);
         }
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
-            layers.transport.exchanges.acknowledge(
-                layers.now,
-                &mut layers.transport.peers,
-                index,
-                AckKind::Piggybacked,
-            );
+            layers.transport.acknowledge(layers.now, index, AckKind::Piggybacked);
             return self.fail(layers, index, Failure::UnacceptableResponse);
         }
         self.deliver(layers, index, AckKind::Piggybacked, message);
@@ -266,7 +256,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Handles the acknowledgement of a request whose response comes later.
     pub(crate) fn request_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
-        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, AckKind::Empty);
+        layers.transport.acknowledge(layers.now, index, AckKind::Empty);
         if layers.transport.exchanges.get(index).wants_no_response() {
             return self.fail(layers, index, Failure::NoResponse);
         }
@@ -297,7 +287,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if let Some(subscription) = self.registers(layers, index) {
             return self.deliver_registration(layers, index, subscription, kind, OwnedMessage::from(*message));
         }
-        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+        layers.transport.acknowledge(layers.now, index, kind);
         let Some(message) = self.follow(layers, index, message) else { return };
         let (exchange, from, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
         layers.announce(Event::Response { exchange, from, message, course });

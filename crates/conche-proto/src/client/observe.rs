@@ -151,7 +151,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         message: OwnedMessage,
     ) {
         let told = self.is_reported(layers, index);
-        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+        layers.transport.acknowledge(layers.now, index, kind);
         let (exchange, from, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
         let proved = layers.transport.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
         let security = core::mem::take(&mut layers.transport.exchanges.get_mut(index).security);
@@ -344,12 +344,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     fn abandon_registration(&mut self, layers: &mut Layers<P, C>, exchange: Option<ExchangeId>) {
         if let Some(exchange) = exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
-            layers.transport.exchanges.abandon(
-                layers.now,
-                &mut layers.transport.peers,
-                exchange.index,
-                AbandonReason::Cancelled,
-            );
+            layers.transport.abandon(layers.now, exchange.index, AbandonReason::Cancelled);
             self.close(layers, exchange.index);
         }
     }

@@ -55,7 +55,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Sends a request once more, with the current keys.
     fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind) {
-        layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+        layers.transport.acknowledge(layers.now, index, kind);
         if !layers.transport.exchanges.get_mut(index).security.goes_again() {
             return self.fail(layers, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
         }
@@ -134,12 +134,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         match self.unprotected(layers, index, message) {
             Response::Inner(inner) => self.deliver_inner(layers, index, AckKind::Piggybacked, &inner),
             Response::Error(code) => {
-                layers.transport.exchanges.acknowledge(
-                    layers.now,
-                    &mut layers.transport.peers,
-                    index,
-                    AckKind::Piggybacked,
-                );
+                layers.transport.acknowledge(layers.now, index, AckKind::Piggybacked);
                 self.fail(layers, index, Failure::NotAuthenticated(code));
             }
             Response::Again => self.send_with_other_keys(layers, index, AckKind::Piggybacked),
@@ -163,12 +158,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             }
             Response::Error(code) => {
                 self.acknowledge_response(layers, source, what, message);
-                layers.transport.exchanges.acknowledge(
-                    layers.now,
-                    &mut layers.transport.peers,
-                    index,
-                    AckKind::Separate,
-                );
+                layers.transport.acknowledge(layers.now, index, AckKind::Separate);
                 self.fail(layers, index, Failure::NotAuthenticated(code));
             }
             Response::Again => {
@@ -182,7 +172,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn deliver_inner(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, inner: &OwnedMessage) {
         let inner = inner.view();
         if inner.unacceptable_option(&layers.transport.config.known_options).is_some() {
-            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+            layers.transport.acknowledge(layers.now, index, kind);
             return self.fail(layers, index, Failure::UnacceptableResponse);
         }
         self.deliver(layers, index, kind, &inner);

@@ -87,12 +87,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let (base, code) = (exchange.token.clone(), exchange.content.code);
         let payload = layers.transport.exchanges.sets_mut(id.index).and_then(|sets| next_payload(sets, &base, code));
         let Some(payload) = payload else {
-            layers.transport.exchanges.abandon(
-                layers.now,
-                &mut layers.transport.peers,
-                id.index,
-                AbandonReason::Cancelled,
-            );
+            layers.transport.abandon(layers.now, id.index, AbandonReason::Cancelled);
             self.close(layers, id.index);
             return None;
         };
@@ -257,7 +252,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             if waits {
                 layers.transport.exchanges.leave_queue(layers.now, &mut layers.transport.peers, index);
             }
-            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+            layers.transport.acknowledge(layers.now, index, kind);
         }
         let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
         let step = sets.answer(layers.now, message, first, &rules, &set_rules);
@@ -271,7 +266,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             _ => first || in_ack || !missing,
         };
         if acknowledges {
-            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+            layers.transport.acknowledge(layers.now, index, kind);
         }
         let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
         match step {

@@ -111,7 +111,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let short = if understands { None } else { self.choose_token(layers, peer, false).ok() };
         let Some(Chosen { token, .. }) = short else { return true };
         if let Tried::Refused(kind) = tried {
-            layers.transport.exchanges.acknowledge(layers.now, &mut layers.transport.peers, index, kind);
+            layers.transport.acknowledge(layers.now, index, kind);
         }
         layers.transport.exchanges.send_anew(layers.now, &mut layers.transport.peers, index, token);
         layers.transport.admit_waiting(layers.now, peer);

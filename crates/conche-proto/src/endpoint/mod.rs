@@ -387,7 +387,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         match failed {
-            Some(why) => transport.exchanges.abandon(now, &mut transport.peers, handshake.index, why),
+            Some(why) => transport.abandon(now, handshake.index, why),
             None => transport.exchanges.flight_answered(now, &mut transport.peers, handshake.index, None),
         }
         transport.close(now, handshake.index);
@@ -611,7 +611,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             Purpose::Request | Purpose::State(_) => self.client.cancel(&mut self.layers, index),
             Purpose::Response(_) | Purpose::Notification(_) => self.server.cancel(&mut self.layers, index),
             Purpose::Ping | Purpose::Handshake => {
-                transport.exchanges.abandon(now, &mut transport.peers, index, AbandonReason::Cancelled);
+                transport.abandon(now, index, AbandonReason::Cancelled);
                 transport.close(now, index);
             }
         }

@@ -95,12 +95,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             let transport = &mut self.layers.transport;
             // The previous failure may have removed the observer.
             if transport.exchanges.live(exchange).is_some() {
-                transport.exchanges.abandon(
-                    self.layers.now,
-                    &mut transport.peers,
-                    exchange.index,
-                    AbandonReason::Unreachable,
-                );
+                transport.abandon(self.layers.now, exchange.index, AbandonReason::Unreachable);
                 self.fail(exchange.index, Failure::Unreachable);
             }
         }
@@ -170,7 +165,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let transport = &mut self.layers.transport;
         let exchange = transport.exchanges.get(index);
         let (peer, is_ping) = (exchange.peer, exchange.purpose == Purpose::Ping);
-        transport.exchanges.acknowledge(self.layers.now, &mut transport.peers, index, AckKind::Empty);
+        transport.acknowledge(self.layers.now, index, AckKind::Empty);
         self.complete(index);
         if !is_ping {
             self.server.acknowledged_by(&mut self.layers, peer);
@@ -224,14 +219,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if exchange.pings_observer() {
             // Always accepted; otherwise a few guesses would remove an observer. It is no proof if
             // message IDs are not trusted.
-            transport.exchanges.acknowledge(self.layers.now, &mut transport.peers, index, AckKind::Empty);
+            transport.acknowledge(self.layers.now, index, AckKind::Empty);
             return self.complete(index);
         }
         // A Reset is the only answer to a ping, so it is accepted like an Empty ACK of a response.
         if !trusted && purpose != Purpose::Ping {
             return;
         }
-        transport.exchanges.abandon(self.layers.now, &mut transport.peers, index, AbandonReason::Reset);
+        transport.abandon(self.layers.now, index, AbandonReason::Reset);
         if tries_token && !self.client.token_tried(&mut self.layers, index, Tried::Rejected) {
             return;
         }

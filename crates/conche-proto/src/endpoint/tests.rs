@@ -38,8 +38,9 @@ fn non(code: Code, id: u16) -> Vec<u8> {
     datagram(Type::NonConfirmable, code, id)
 }
 
-/// Delivers a datagram, and answers requests.
-fn receive(endpoint: &mut Peer, from: SocketAddr, datagram: &[u8]) {
+/// Delivers a datagram, and answers requests. Returns the other events.
+fn receive(endpoint: &mut Peer, from: SocketAddr, datagram: &[u8]) -> Vec<Event<SocketAddr>> {
+    let mut events = Vec::new();
     endpoint.handle(Instant::ZERO, Input::datagram(from, datagram)).expect("drained");
     let mut buffer = [0; 1152];
     loop {
@@ -48,8 +49,9 @@ fn receive(endpoint: &mut Peer, from: SocketAddr, datagram: &[u8]) {
                 let changed = Response::new(Code::CHANGED, Body::EMPTY);
                 endpoint.respond(Instant::ZERO, id, changed).expect("the request waits");
             }
-            Output::Event(_) | Output::Transmit(_) => {}
-            Output::Wait(_) => return,
+            Output::Event(event) => events.push(event),
+            Output::Transmit(_) => {}
+            Output::Wait(_) => return events,
         }
     }
 }
@@ -161,7 +163,7 @@ fn ten_thousand_requests_that_were_acknowledged_end_in_linear_work() {
             assert!(client.cancel(Instant::ZERO, *exchange));
         } else {
             let response = encode_to_vec(Type::NonConfirmable, Code::CONTENT, MessageId(n), token, &Body::EMPTY);
-            receive(&mut client, server, &response);
+            assert!(matches!(receive(&mut client, server, &response)[..], [Event::Response { .. }]));
         }
     }
     assert_eq!(client.occupancy().exchanges, 0);

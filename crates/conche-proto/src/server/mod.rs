@@ -172,7 +172,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Ends the exchange of a response or notification without an event.
     pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: u32) {
-        layers.transport.exchanges.abandon(layers.now, &mut layers.transport.peers, index, AbandonReason::Cancelled);
+        layers.transport.abandon(layers.now, index, AbandonReason::Cancelled);
         self.bursts_over(layers, index);
     }
 
@@ -209,12 +209,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Some(payload) = payload else {
             // The body is no longer kept. The client requests the rest again, and the application
             // is asked again.
-            layers.transport.exchanges.abandon(
-                layers.now,
-                &mut layers.transport.peers,
-                id.index,
-                AbandonReason::Cancelled,
-            );
+            layers.transport.abandon(layers.now, id.index, AbandonReason::Cancelled);
             self.bursts_over(layers, id.index);
             return None;
         };

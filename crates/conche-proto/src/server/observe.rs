@@ -457,12 +457,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     fn remove_observer(&mut self, layers: &mut Layers<P, C>, index: ObserverIndex) {
         if let Progress::Sending(exchange) = self.observers.progress(index) {
-            layers.transport.exchanges.abandon(
-                layers.now,
-                &mut layers.transport.peers,
-                exchange.index,
-                AbandonReason::Cancelled,
-            );
+            layers.transport.abandon(layers.now, exchange.index, AbandonReason::Cancelled);
             self.close(layers, exchange.index);
         }
         let peer = self.observers.remove(index);

@@ -92,7 +92,7 @@ pub(super) struct BurstRecipient<P> {
     pub(super) group: Group,
     /// The token of the request.
     pub(super) token: Token,
-    /// The time after which the client was heard again, if known.
+    /// The round-trip time to the client, if known.
     pub(super) round_trip: Option<Duration>,
 }
 
@@ -186,12 +186,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
                 // Another body has replaced it.
-                layers.transport.exchanges.abandon(
-                    layers.now,
-                    &mut layers.transport.peers,
-                    id.index,
-                    AbandonReason::Cancelled,
-                );
+                layers.transport.abandon(layers.now, id.index, AbandonReason::Cancelled);
                 self.close(layers, id.index);
             }
         }

@@ -317,8 +317,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         security.context().map_or(0, |context| layers.transport.hash.hash(&context))
     }
 
-    /// Hashes code and options, without those in which requests for blocks may [differ](OptionsPass::apart): equal for requests
-    /// for blocks of the same body. Most requests have none of these, and their encoded options are
+    /// Hashes the code and the options that identify a body, so requests for its blocks have equal
+    /// hashes. Most requests have no [others](OptionsPass::apart), and their encoded options are
     /// hashed directly.
     #[inline]
     pub(crate) fn what(&self, layers: &Layers<P, C>, message: &Message<'_>, has_apart: bool) -> u64 {

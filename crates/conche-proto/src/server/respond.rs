@@ -1,5 +1,4 @@
-//! Responses to received requests (RFC 7252 §5.2): those of the application, and those of the
-//! endpoint itself.
+//! Responses to received requests (RFC 7252 §5.2), by the application or by the endpoint itself.
 
 use alloc::string::String;
 

@@ -21,30 +21,25 @@
 //! Without an answer to the ping the response leaves after 12 s as far as the allowance goes: the
 //! first block of 16 bytes. Requests for further blocks pay for those.
 //!
-//! Held messages are bounded ([`Pings`]). Without room for one, without room for a block, and with
+//! Held messages are bounded ([`Pings`]), in total and by source group: a group holds at most as
+//! much as is free for all others. Without room for a message, without room for a block, and with
 //! [`SourceValidation::Echo`], the request is answered with 4.01 and an Echo value (RFC 9175 §2.3).
 //! A request with that value validates its source at once. A response to a request that is not
 //! idempotent is then cut to its code, since a client that repeated the request would repeat its
 //! effect.
 //!
 //! A source also counts as validated when it acknowledges a Confirmable response or notification.
+//! [`Validated`] remembers validated sources in bounded memory.
 //!
 //! # Limits
 //! An Echo value of 16 bytes needs more room than three times the shortest requests, so those get
-//! one of 6 bytes. Its MAC of 32 bits could be guessed: after [`ECHO_GUESSES`] wrong ones no brief value
-//! is accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years. The
-//! message ID of a ping has 16 bits; wrong answers are counted by host, and after 64 of all hosts a
-//! source must answer two pings in a row.
+//! one of 6 bytes. Its MAC of 32 bits could be guessed: after [`ECHO_GUESSES`] wrong ones no brief
+//! value is accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years.
+//! The message ID of a ping has 16 bits; wrong answers are counted by host, and after 64 of all
+//! hosts a source must answer two pings in a row.
 //!
 //! A host that runs CoAP at the forged address and port answers the ping although it requested
 //! nothing. Only [`SourceValidation::Echo`] protects such hosts.
-//!
-//! [`Pings`]: sources with an unanswered ping, and the messages held for each of them.
-//!
-//! Every bound is in total and by source group: a group holds at most as much as is free for all
-//! others.
-//!
-//! [`Validated`]: the sources that proved that they receive at their address, in bounded memory.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

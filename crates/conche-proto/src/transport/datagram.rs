@@ -331,7 +331,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         );
         let attempt = self.exchanges.get(id.index).attempt();
         match left {
-            Left::Over => self.exchanges.abandon(now, &mut self.peers, id.index, AbandonReason::Cancelled),
+            Left::Over => self.abandon(now, id.index, AbandonReason::Cancelled),
             Left::Waits => self.stats.retransmissions += u64::from(attempt > 0),
         }
         Some((Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt }, left))
@@ -341,6 +341,6 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     #[cold]
     fn too_large(&mut self, now: Instant, index: u32) {
         self.stats.oversized += 1;
-        self.exchanges.abandon(now, &mut self.peers, index, AbandonReason::Cancelled);
+        self.abandon(now, index, AbandonReason::Cancelled);
     }
 }

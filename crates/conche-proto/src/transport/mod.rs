@@ -61,6 +61,7 @@ use crate::error::RequestError;
 use crate::hash::Keyed;
 use crate::stats::Stats;
 use crate::store::OnDemand;
+use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 use message_id::Rejectable;
 
@@ -111,6 +112,17 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
             stats: Stats::default(),
             config,
         })
+    }
+
+    /// Records that the peer has answered an exchange's message.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, now: Instant, index: u32, kind: AckKind) {
+        self.exchanges.acknowledge(now, &mut self.peers, index, kind);
+    }
+
+    /// Stops the transmission of an exchange's message, which has no answer.
+    pub(crate) fn abandon(&mut self, now: Instant, index: u32, reason: AbandonReason) {
+        self.exchanges.abandon(now, &mut self.peers, index, reason);
     }
 
     /// Returns why the application cannot open this exchange now, if it cannot.

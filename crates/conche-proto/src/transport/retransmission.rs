@@ -143,7 +143,7 @@ impl<C: Controller> Exchanges<C> {
     /// slot. A Non-confirmable request is acknowledged by its response (RFC 7252 §4.7), without an
     /// RTT sample, as the peer may answer late.
     #[inline]
-    pub(crate) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
+    pub(super) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
         let peer = peers.get(exchange.peer);
         if exchange.acknowledged.is_none() && exchange.is_answered() && !exchange.sent.is_empty() {
@@ -172,7 +172,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Reports to the controller that a Confirmable message ends unacknowledged.
-    pub(crate) fn abandon<P: PeerKey>(
+    pub(super) fn abandon<P: PeerKey>(
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,

@@ -262,7 +262,7 @@ impl<C: Controller> Exchange<C> {
         self.is_in_sets() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
     }
 
-    /// Returns `true` for a request of one message so far whose response may arrive in bursts.
+    /// Returns `true` if the request has had a single message, and its response may be a burst.
     pub(crate) fn asks_for_first_block(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Sets(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
