@@ -50,6 +50,8 @@ struct End {
 
 struct World {
     now: Instant,
+    /// The server validates the addresses of its clients by pings.
+    validates: bool,
     ends: [End; 2],
     /// Destination and bytes.
     datagrams: Vec<(usize, Vec<u8>)>,
@@ -109,6 +111,7 @@ impl World {
         });
         let mut world = Self {
             now: Instant::ZERO,
+            validates: source_validation == SourceValidation::Ping,
             ends,
             datagrams: Vec::new(),
             issued: Vec::new(),
@@ -357,7 +360,10 @@ impl World {
                     let method = METHODS.iter().position(|&known| known == method).unwrap_or_default();
                     return self.request_with(u8::try_from(method).unwrap_or_default(), 0, Some(echo));
                 }
-                if protected && message.code().is_success() {
+                // A server cuts a response to its code if it is too large for an address that did not
+                // answer the ping, and repeating the request would repeat its effect.
+                let is_cut = self.validates && !method.is_idempotent() && message.payload().is_empty();
+                if protected && message.code().is_success() && !is_cut {
                     assert!(message.payload() == answer(serial), "the answer to another request: {message}");
                 }
             }
