@@ -51,9 +51,9 @@ impl Doubt {
 
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Disturbed => "others used more than 5 % of a core in every round",
-            Self::Generator => "what it was measured with was busy all the time: it can do more",
-            Self::Missing => "more than one request of 1000 had no response 2.05",
+            Self::Disturbed => "other processes used more than 5 % of a core in every round",
+            Self::Generator => "the measuring end was busy all the time: a lower bound",
+            Self::Missing => "more than one request in 1000 had no response 2.05",
         }
     }
 }

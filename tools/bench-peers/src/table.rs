@@ -138,11 +138,11 @@ fn digits(number: Option<f64>) -> String {
 fn note(load: Load, extent: Extent) -> Option<String> {
     match load {
         Load::Known => Some(format!(
-            "For {} s, or until {} were known, each peer asked once. bytes/peer: what is resident for each of them.\n",
+            "For {} s, or until {} peers were known, each peer sent one request. bytes/peer: resident memory per peer.\n",
             extent.introducing, extent.known
         )),
         Load::Handshakes => Some(format!(
-            "bytes/session: what is resident for each of {SESSIONS} idle sessions; of Californium, what is alive in its heap.\n"
+            "bytes/session: resident memory per session, of {SESSIONS} idle ones; for Californium, live heap.\n"
         )),
         _ => None,
     }
