@@ -30,8 +30,8 @@ struct Arguments {
 enum Chore {
     /// Run everything that must pass before a change is merged; stop at the first failure.
     Ci(ci::Options),
-    /// Check headers, invariants, layers, links, origins of data, licences.
-    Tidy,
+    /// Check headers, invariants, layers, links, quoted code, origins of data, licences.
+    Tidy(tidy::Options),
     /// Print the tests that cover each requirement of RFC 7252 and its extensions; fail if one has
     /// none and is not deferred.
     Compliance(compliance::Options),
@@ -47,8 +47,7 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Run all papers quickly, and list the values that differ from the recorded ones.
     Papers(papers::Options),
-    /// Run the marked commands of README.md and the guide, and compare the code quoted by
-    /// README.md.
+    /// Run the marked commands of README.md and the guide.
     Readme,
 }
 
@@ -60,7 +59,7 @@ fn run(chore: Chore) -> Result<()> {
     let project = Project::find()?;
     match chore {
         Chore::Ci(options) => ci::run(&project, &options),
-        Chore::Tidy => tidy::run(&project),
+        Chore::Tidy(options) => tidy::run(&project, &options),
         Chore::Compliance(options) => compliance::run(&project, &options),
         Chore::Interop(options) => run_tool(&project, "interop", &options),
         Chore::BenchPeers(options) => run_tool(&project, "bench-peers", &options),

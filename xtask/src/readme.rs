@@ -1,5 +1,5 @@
-//! Checks README.md and the guide. A comment with a rule precedes every fenced block of commands or
-//! Rust that is not included from another file:
+//! Runs the commands of README.md and the guide. A comment with a rule precedes every fenced block
+//! of commands or Rust:
 //! | comment | rule |
 //! |---|---|
 //! | `<!-- ci: test -->` | its one command is the test step of `cargo xtask ci` |
@@ -7,13 +7,14 @@
 //! | `<!-- ci: run with ARGUMENTS -->` | as `run`, with these arguments added to each command |
 //! | `<!-- ci: fails -->` | its commands, except those ending in `&`, fail and print the shown lines |
 //! | `<!-- ci: skip: why -->` | no check |
-//! | `<!-- ci: same as FILE -->` | its code equals that file, without the file's `//!` header |
+//! | `<!-- ci: same as FILE:ANCHOR -->` | its code is a quote, which [`tidy::quotes`] checks |
 
 use std::env;
 
 use anyhow::{Context, Result, bail};
 
 use crate::project::{Project, files};
+use crate::tidy;
 use tool_support::Command;
 
 pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
@@ -30,12 +31,8 @@ pub fn run(project: &Project) -> Result<()> {
         }
     }
     for Block { place, rule, text } in &blocks {
-        match rule {
-            Rule::Test if commands(text) != [TEST_COMMAND] => bail!("{place}: the test command is `{TEST_COMMAND}`"),
-            Rule::SameAs(path) if body(&project.read(path)?) != text.trim() => {
-                bail!("{place}: this code is no longer that of {path}; copy it");
-            }
-            _ => {}
+        if *rule == Rule::Test && commands(text) != [TEST_COMMAND] {
+            bail!("{place}: the test command is `{TEST_COMMAND}`");
         }
     }
     if !blocks.iter().any(|block| block.rule == Rule::Test) {
@@ -55,7 +52,7 @@ pub fn run(project: &Project) -> Result<()> {
                     bail!("{place}: no command of this block prints `{line}`; they print\n{printed}");
                 }
             }
-            Rule::Test | Rule::Skip | Rule::SameAs(_) => {}
+            Rule::Test | Rule::Skip | Rule::Quote => {}
         }
     }
     Ok(())
@@ -76,7 +73,7 @@ enum Rule {
     Run(String),
     Fails,
     Skip,
-    SameAs(String),
+    Quote,
 }
 
 fn commands(text: &str) -> Vec<&str> {
@@ -91,8 +88,7 @@ fn blocks(path: &str, text: &str) -> Result<Vec<Block>> {
     while let Some((line, number)) = lines.next() {
         if let Some(language) = line.strip_prefix("```") {
             let body: Vec<_> = lines.by_ref().map(|(line, _)| line).take_while(|line| *line != "```").collect();
-            let included = !body.is_empty() && body.iter().all(|line| line.starts_with("{{#include "));
-            if !included && !matches!(language, "" | "text" | "toml" | "json") {
+            if !matches!(language, "" | "text" | "toml" | "json") {
                 let place = format!("{path}:{number}");
                 let rule = rule(before).with_context(|| place.clone())?;
                 blocks.push(Block { place, rule, text: body.join("\n") });
@@ -104,6 +100,9 @@ fn blocks(path: &str, text: &str) -> Result<Vec<Block>> {
 }
 
 fn rule(comment: &str) -> Result<Rule> {
+    if tidy::quotes::source(comment).is_some() {
+        return Ok(Rule::Quote);
+    }
     let rule = comment.strip_prefix("<!-- ci: ").and_then(|rest| rest.strip_suffix(" -->"));
     Ok(match rule {
         Some("test") => Rule::Test,
@@ -111,7 +110,6 @@ fn rule(comment: &str) -> Result<Rule> {
         Some("fails") => Rule::Fails,
         Some(rule) if rule.starts_with("run with ") => Rule::Run(rule["run with".len()..].to_owned()),
         Some(rule) if rule.starts_with("skip: ") => Rule::Skip,
-        Some(rule) if rule.starts_with("same as ") => Rule::SameAs(rule["same as ".len()..].to_owned()),
         _ => bail!("say on the line before this block what CI does with it: `<!-- ci: run -->`, for example"),
     })
 }
@@ -151,11 +149,6 @@ fn unprinted<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     shown.lines().filter(|line| !line.starts_with("$ ") && !line.is_empty()).find(|line| !was_printed(line))
 }
 
-fn body(text: &str) -> &str {
-    let header = text.split_inclusive('\n').take_while(|line| line.starts_with("//!")).map(str::len).sum();
-    text[header..].trim()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,12 +157,6 @@ mod tests {
     fn a_block_that_says_nothing_of_ci_is_refused() {
         assert!(blocks("a.md", "text\n```console\n$ a\n```\n").is_err());
         assert!(blocks("a.md", "<!-- ci: perhaps -->\n```rust\na\n```\n").is_err());
-    }
-
-    #[test]
-    fn a_block_that_is_included_says_nothing_of_ci_and_one_with_more_does() {
-        assert_eq!(blocks("a.md", "```rust\n{{#include a.rs:b}}\n```\n").expect("included"), []);
-        assert!(blocks("a.md", "```rust\n{{#include a.rs:b}}\nmore();\n```\n").is_err());
     }
 
     #[test]
@@ -209,8 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_compared_without_the_header_of_its_file() {
-        assert_eq!(body("//! H.\n//! More.\n\nfn main() {}\n"), "fn main() {}");
-        assert_eq!(rule("<!-- ci: same as a/b.rs -->").expect("known"), Rule::SameAs("a/b.rs".to_owned()));
+    fn quotes_are_left_to_tidy() {
+        assert_eq!(rule("<!-- ci: same as a/b.rs:c -->").expect("known"), Rule::Quote);
     }
 }

@@ -42,7 +42,9 @@ async fn read(State(setpoint): State<Setpoint>) -> String {
 }
 
 async fn change(State(setpoint): State<Setpoint>, Text(degrees): Text) -> Result<(), Rejection> {
-    let degrees = degrees.parse().map_err(|_| Rejection::new(Code::BAD_REQUEST, "a number of degrees was expected"))?;
+    let degrees = degrees
+        .parse()
+        .map_err(|_| Rejection::new(Code::BAD_REQUEST, "a number of degrees was expected"))?;
     setpoint.degrees.store(degrees, Ordering::Relaxed);
     setpoint.changed.notify();
     Ok(())
@@ -58,10 +60,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let setpoint = Setpoint::default();
     let resource = get(read).put(change).observed_by(&setpoint.changed).with_state(setpoint);
     // ANCHOR: layer
-    let rights: Rights =
-        Arc::new(HashMap::from([(b"guest".to_vec(), Right::Read), (b"owner".to_vec(), Right::Change)]));
-    let authorised = from_fn(move |request: Request, next: Next| authorise(Arc::clone(&rights), request, next));
-    let server = Server::builder().psk(keys).route("/setpoint", resource.layer(authorised)).bind("127.0.0.1:0").await?;
+    let rights: Rights = Arc::new(HashMap::from([
+        (b"guest".to_vec(), Right::Read),
+        (b"owner".to_vec(), Right::Change),
+    ]));
+    let authorised =
+        from_fn(move |request: Request, next: Next| authorise(Arc::clone(&rights), request, next));
+    let server = Server::builder()
+        .psk(keys)
+        .route("/setpoint", resource.layer(authorised))
+        .bind("127.0.0.1:0")
+        .await?;
     // ANCHOR_END: layer
 
     let uri = format!("coaps://{}/setpoint", server.local_addr());
@@ -69,11 +78,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let owner = Client::builder().psk(*b"owner", Secret::new(*b"the key of owner"))?.build()?;
 
     let mut seen = guest.observe(&uri);
-    println!("the guest reads {}", seen.next().await.ok_or("a first state")??.successful()?.text()?);
+    println!(
+        "the guest reads {}",
+        seen.next().await.ok_or("a first state")??.successful()?.text()?
+    );
     let refused = guest.put(&uri).bytes("30").await?;
     println!("the guest changes it: {}", refused.code());
     println!("the owner changes it: {}", owner.put(&uri).bytes("21").await?.successful()?.code());
     let heard = seen.next().await.ok_or("a change")??.successful()?;
     println!("the guest hears of {}", heard.text()?);
-    if refused.code() == Code::FORBIDDEN && heard.text()? == "21" { Ok(()) } else { Err("rights do not hold".into()) }
+    if refused.code() == Code::FORBIDDEN && heard.text()? == "21" {
+        Ok(())
+    } else {
+        Err("rights do not hold".into())
+    }
 }

@@ -17,13 +17,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let busy_poll = busy_poll.first().map_or(Ok(0), |microseconds| microseconds.parse())?;
     let (port, destinations): (u16, u16) = (port.parse()?, destinations.parse()?);
-    let (warm_up, seconds) =
-        (warm_up.parse().map(Duration::from_secs_f64)?, seconds.parse().map(Duration::from_secs_f64)?);
+    let (warm_up, seconds) = (
+        warm_up.parse().map(Duration::from_secs_f64)?,
+        seconds.parse().map(Duration::from_secs_f64)?,
+    );
     let client = Client::builder().busy_poll(Duration::from_micros(busy_poll)).build()?;
     let answered = Arc::new(AtomicU64::new(0));
     for destination in 0..destinations {
-        let uri: Uri =
-            format!("coap://127.0.0.1:{}/test", port.checked_add(destination).ok_or("too many ports")?).parse()?;
+        let uri: Uri = format!(
+            "coap://127.0.0.1:{}/test",
+            port.checked_add(destination).ok_or("too many ports")?
+        )
+        .parse()?;
         let (client, answered) = (client.clone(), Arc::clone(&answered));
         tokio::spawn(async move {
             loop {

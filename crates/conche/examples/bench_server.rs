@@ -26,7 +26,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let builder = match (arguments.next().as_deref(), arguments.next()) {
         (None, _) => builder,
         #[cfg(feature = "dtls")]
-        (Some("psk"), Some(key)) => builder.psk(move |_: &[u8]| Some(conche::security::Secret::new(key.as_bytes()))),
+        (Some("psk"), Some(key)) => {
+            builder.psk(move |_: &[u8]| Some(conche::security::Secret::new(key.as_bytes())))
+        }
         #[cfg(feature = "oscore")]
         (Some("oscore"), Some(directory)) => {
             let open = |entry: std::io::Result<std::fs::DirEntry>| -> Result<_, Box<dyn Error>> {
@@ -35,7 +37,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
             std::fs::read_dir(directory)?
                 .try_fold(builder, |builder, entry| open(entry).map(|keys| builder.oscore(keys)))?
         }
-        (Some(other), _) => return Err(format!("{other} is not built in, or its argument is missing").into()),
+        (Some(other), _) => {
+            return Err(format!("{other} is not built in, or its argument is missing").into());
+        }
     };
     let mut server = builder
         .route("/test", get(async || content(60)))

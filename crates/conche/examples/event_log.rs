@@ -12,7 +12,8 @@ const REQUESTS: usize = 3;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::builder().route("/temperature", get(async || "21.5")).bind("127.0.0.1:0").await?;
+    let server =
+        Server::builder().route("/temperature", get(async || "21.5")).bind("127.0.0.1:0").await?;
     let uri = format!("coap://{}/temperature", server.local_addr());
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("client.sqlog");
@@ -30,14 +31,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: read
     // Each record is JSON after a byte 0x1e (RFC 7464). The first is the header.
     let text = fs::read_to_string(&path)?;
-    let events: Vec<Value> = text.split('\x1e').skip(2).map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let events: Vec<Value> =
+        text.split('\x1e').skip(2).map(serde_json::from_str).collect::<Result<_, _>>()?;
     let named = |name: &'static str| events.iter().filter(move |event| event["name"] == name);
     for event in named("recovery:metrics_updated") {
         println!("after {} ms the RTO is {} ms", event["time"], event["data"]["rto"]);
     }
     // ANCHOR_END: read
 
-    let responded = named("coap:exchange_updated").filter(|event| event["data"]["state"] == "responded").count();
+    let responded = named("coap:exchange_updated")
+        .filter(|event| event["data"]["state"] == "responded")
+        .count();
     if responded == REQUESTS && named("recovery:metrics_updated").count() > 0 {
         Ok(())
     } else {

@@ -51,7 +51,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     client.post(format!("{there}/door")).await?.successful()?;
     println!("{} when the door is open", client.stats().await.exchanges);
 
-    let recorded = client.post(format!("{there}/door")).option(OptionNumber::ECHO, b"recorded").await?;
+    let recorded =
+        client.post(format!("{there}/door")).option(OptionNumber::ECHO, b"recorded").await?;
     println!("what was recorded is answered {}", recorded.code());
     // ANCHOR_END: client
     if recorded.code() == Code::UNAUTHORIZED && opened.load(Ordering::Relaxed) == 1 {

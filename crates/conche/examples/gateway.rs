@@ -17,24 +17,34 @@ const FEW: u32 = 64;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let devices: u32 = std::env::args().nth(1).map_or(Ok(10_000), |devices| devices.parse())?;
-    let server = Server::builder().route("/temperature", get(async || "21.5")).bind("0.0.0.0:0").await?;
+    let server =
+        Server::builder().route("/temperature", get(async || "21.5")).bind("0.0.0.0:0").await?;
     let port = server.local_addr().port();
 
     let client = Client::new();
     let mut failed = 0;
-    for (asked, of) in [("each device", devices), ("each again", devices), ("a few as often", FEW.min(devices))] {
+    for (asked, of) in
+        [("each device", devices), ("each again", devices), ("a few as often", FEW.min(devices))]
+    {
         let (start, busy) = (Instant::now(), processor_time()?);
         failed += ask(&client, port, devices, of).await?;
         let (elapsed, busy) = (start.elapsed(), processor_time()? - busy);
         let rate = f64::from(devices) / busy.as_secs_f64();
-        println!("{asked}: {devices} requests to {of} devices, {elapsed:.1?}, {rate:.0} in a second of a processor");
+        println!(
+            "{asked}: {devices} requests to {of} devices, {elapsed:.1?}, {rate:.0} in a second of a processor"
+        );
     }
     let (retransmissions, memory) = (client.stats().await.retransmissions, peak_memory()?);
     println!("{failed} were not answered, {retransmissions} retransmissions, {memory}");
     if failed > 0 { Err(format!("{failed} requests were not answered").into()) } else { Ok(()) }
 }
 
-async fn ask(client: &Client, port: u16, count: u32, devices: u32) -> Result<u32, tokio::task::JoinError> {
+async fn ask(
+    client: &Client,
+    port: u16,
+    count: u32,
+    devices: u32,
+) -> Result<u32, tokio::task::JoinError> {
     // ANCHOR: ask
     let mut requests = JoinSet::new();
     for request in 0..count {

@@ -53,7 +53,8 @@ fn secured(mode: &str, directory: &Path) -> Result<Client> {
     let builder = match mode {
         "psk" => {
             let line = String::from_utf8(read("psk")?)?;
-            let (identity, key) = line.trim_end().split_once(':').ok_or("IDENTITY:KEY was expected")?;
+            let (identity, key) =
+                line.trim_end().split_once(':').ok_or("IDENTITY:KEY was expected")?;
             builder.psk(identity, Secret::new(key))?
         }
         "certificate" => builder.roots(Roots::from_pem(&read("ca.pem")?)?),
@@ -91,15 +92,25 @@ async fn obey(client: &Client, line: &str, observation: &mut Option<Observation>
     Ok(())
 }
 
-fn request(client: &Client, method: &str, uri: &str, words: &[&str]) -> Result<(RequestBuilder, bool)> {
-    const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
-    let method =
-        METHODS.into_iter().find(|code| code.description() == Some(method)).ok_or("there is no such method")?;
+fn request(
+    client: &Client,
+    method: &str,
+    uri: &str,
+    words: &[&str],
+) -> Result<(RequestBuilder, bool)> {
+    const METHODS: [Code; 7] =
+        [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
+    let method = METHODS
+        .into_iter()
+        .find(|code| code.description() == Some(method))
+        .ok_or("there is no such method")?;
     let (mut request, mut observes) = (client.request(method, uri), false);
     for word in words {
         request = match word.split_once('=').ok_or("NAME=VALUE was expected")? {
             ("payload", digits) => request.bytes(bytes(digits)?),
-            ("token", digits) => request.token(Token::new(&bytes(digits)?).ok_or("a token has at most 8 bytes")?),
+            ("token", digits) => {
+                request.token(Token::new(&bytes(digits)?).ok_or("a token has at most 8 bytes")?)
+            }
             ("option", option) => {
                 let (number, digits) = option.split_once(':').ok_or("NUMBER:VALUE was expected")?;
                 let (number, value) = (OptionNumber(number.parse()?), bytes(digits)?);
@@ -115,7 +126,9 @@ fn request(client: &Client, method: &str, uri: &str, words: &[&str]) -> Result<(
     Ok((request, observes))
 }
 
-async fn next(observation: &mut Option<Observation>) -> Option<std::result::Result<Response, conche::Error>> {
+async fn next(
+    observation: &mut Option<Observation>,
+) -> Option<std::result::Result<Response, conche::Error>> {
     match observation {
         Some(observation) => observation.next().await,
         None => pending().await,
@@ -128,6 +141,8 @@ fn tell(what: &str, response: &Response) {
 }
 
 fn bytes(digits: &str) -> Result<Vec<u8>> {
-    let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2).ok_or("pairs of digits were expected"));
+    let pairs = (0..digits.len())
+        .step_by(2)
+        .map(|at| digits.get(at..at + 2).ok_or("pairs of digits were expected"));
     pairs.map(|pair| Ok(u8::from_str_radix(pair?, 16)?)).collect()
 }

@@ -27,14 +27,19 @@ async fn replace(State(image): State<Image>, Payload(new): Payload) {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: bind
     let firmware = get(read).put(replace).with_state(Image::default());
-    let server = Server::builder().route("/firmware", firmware).body_limit(LARGEST).bind("127.0.0.1:0").await?;
+    let server = Server::builder()
+        .route("/firmware", firmware)
+        .body_limit(LARGEST)
+        .bind("127.0.0.1:0")
+        .await?;
     // ANCHOR_END: bind
     let uri = format!("coap://{}/firmware", server.local_addr());
 
     // ANCHOR: client
     let client = Client::builder().body_limit(LARGEST).build()?;
     let image: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_be_bytes).take(LARGEST).collect();
-    let sent = client.put(&uri).payload(ContentFormat::OCTET_STREAM, image.clone()).await?.successful()?;
+    let sent =
+        client.put(&uri).payload(ContentFormat::OCTET_STREAM, image.clone()).await?.successful()?;
     println!("sent in {} messages, {:.1?}", sent.course().messages, sent.course().elapsed);
 
     let read = client.get(&uri).await?.successful()?;

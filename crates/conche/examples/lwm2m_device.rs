@@ -35,15 +35,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = device(Arc::clone(&lamp)).await?;
 
     // ANCHOR: register
-    let register = device.client().post(format!("coaps://{}/rd?ep=lamp-7&lt=300&lwm2m=1.1&b=U", server.local_addr()));
+    let register = device
+        .client()
+        .post(format!("coaps://{}/rd?ep=lamp-7&lt=300&lwm2m=1.1&b=U", server.local_addr()));
     let links = ContentFormat::LINK_FORMAT;
     let response = register.payload(links, "</3/0>,</3311/0>").await?.successful()?;
     println!("registered as {}", response.location().unwrap_or_default());
     // ANCHOR_END: register
 
     // ANCHOR: manage
-    let Registration { address, identity } = registrations.recv().await.ok_or("no device has registered")?;
-    let ask = |path: &str| server.client().get(format!("coaps://{address}{path}")).expect_peer(identity.clone());
+    let Registration { address, identity } =
+        registrations.recv().await.ok_or("no device has registered")?;
+    let ask = |path: &str| {
+        server.client().get(format!("coaps://{address}{path}")).expect_peer(identity.clone())
+    };
 
     println!("made by {}", ask("/3/0/0").await?.successful()?.text()?);
     let mut dimmer = ask("/3311/0/5851").observe();
@@ -63,7 +68,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The registration interface of an LwM2M server.
-async fn server(registered: mpsc::Sender<Registration>) -> Result<Server, Box<dyn std::error::Error>> {
+async fn server(
+    registered: mpsc::Sender<Registration>,
+) -> Result<Server, Box<dyn std::error::Error>> {
     // ANCHOR: server
     let keys = |identity: &[u8]| (identity == b"lamp-7").then(|| Secret::new(*b"a key of sixteen"));
     let register = post(register).with_state(registered);
@@ -86,7 +93,8 @@ async fn register(
 }
 
 async fn device(lamp: Arc<Lamp>) -> Result<Server, Box<dyn std::error::Error>> {
-    let dimmer = get(async |State(lamp): State<Arc<Lamp>>| lamp.dimmer.load(Ordering::Relaxed).to_string());
+    let dimmer =
+        get(async |State(lamp): State<Arc<Lamp>>| lamp.dimmer.load(Ordering::Relaxed).to_string());
     let dimmer = dimmer.observed_by(&lamp.changed).with_state(Arc::clone(&lamp));
     // ANCHOR: device
     let device = Server::builder()

@@ -16,7 +16,8 @@ const DESTINATIONS: usize = 32;
 type Own = Arc<OnceLock<Client>>;
 
 async fn metrics(State(own): State<Own>) -> Result<String, Rejection> {
-    let own = own.get().ok_or_else(|| Rejection::new(Code::SERVICE_UNAVAILABLE, "the server starts"))?;
+    let own =
+        own.get().ok_or_else(|| Rejection::new(Code::SERVICE_UNAVAILABLE, "the server starts"))?;
     Ok(own.metrics(DESTINATIONS).await)
 }
 
@@ -28,7 +29,8 @@ async fn greet(Path(name): Path<String>) -> String {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = Own::default();
     let router = Router::new().route("/metrics", get(metrics)).route("/greet/{name}", get(greet));
-    let server = Server::builder().router(router.with_state(Arc::clone(&own))).bind("127.0.0.1:0").await?;
+    let server =
+        Server::builder().router(router.with_state(Arc::clone(&own))).bind("127.0.0.1:0").await?;
     own.get_or_init(|| server.client());
 
     let (client, address) = (Client::new(), server.local_addr());

@@ -42,7 +42,8 @@ async fn too_many_wait(uri: &str) -> Outcome {
     let error = outcomes.into_iter().find_map(Result::err).ok_or("all found room")?;
     expect(
         &error,
-        "2 messages wait for this destination already: wait for some to end, or raise Waiting::per_destination",
+        "2 messages wait for this destination already: wait for some to end, \
+         or raise Waiting::per_destination",
     )
     // ANCHOR_END: too_many_wait
 }
@@ -55,7 +56,8 @@ async fn too_large_to_send(uri: &str) -> Outcome {
     let error = request.await.err().ok_or("it was sent")?;
     expect(
         &error,
-        "the payload has 100000 bytes, which is more than the limit of 65536: the client's body_limit raises it",
+        "the payload has 100000 bytes, which is more than the limit of 65536: \
+         the client's body_limit raises it",
     )
     // ANCHOR_END: too_large_to_send
 }
@@ -90,7 +92,8 @@ fn too_many_at_once() -> Outcome {
     // ANCHOR: too_many_at_once
     let mut config = EndpointConfig::default();
     config.transmission.nstart = 4;
-    let client = Client::builder().config(config).controller(AnyController::by_name("default")?).build();
+    let client =
+        Client::builder().config(config).controller(AnyController::by_name("default")?).build();
     expect(
         &client.err().ok_or("it was built")?,
         "nstart is 4: above 1 only with a congestion controller that measures RTTs",
@@ -106,7 +109,8 @@ fn other_initial_rto() -> Outcome {
     let client = Client::builder().config(config).build();
     expect(
         &client.err().ok_or("it was built")?,
-        "ack_timeout is 1s, but the controller's initial RTO is 2s: give the controller's configuration the same value",
+        "ack_timeout is 1s, but the controller's initial RTO is 2s: \
+         give the controller's configuration the same value",
     )
     // ANCHOR_END: other_initial_rto
 }
@@ -119,12 +123,17 @@ async fn limit_too_small() -> Outcome {
     let server = Server::builder().config(config).bind("127.0.0.1:0").await;
     expect(
         &server.err().ok_or("it was bound")?,
-        "the limit deduplication_bytes, which is not 0, is 1000: it must be between 5120 and 4294967295",
+        "the limit deduplication_bytes, which is not 0, is 1000: \
+         it must be between 5120 and 4294967295",
     )
     // ANCHOR_END: limit_too_small
 }
 
 fn expect(error: &impl Error, text: &str) -> Outcome {
     println!("{error}");
-    if error.to_string() == text { Ok(()) } else { Err(format!("that should have been: {text}").into()) }
+    if error.to_string() == text {
+        Ok(())
+    } else {
+        Err(format!("that should have been: {text}").into())
+    }
 }

@@ -18,7 +18,9 @@ struct Thermometer {
 async fn read(State(thermometer): State<Arc<Thermometer>>) -> Response {
     let tenths = thermometer.tenths.load(Ordering::Relaxed);
     // A client without a notification for Max-Age and some seconds registers again.
-    Response::new(Code::CONTENT).text(format!("{:.1}", f64::from(tenths) / 10.0)).max_age(Duration::from_secs(30))
+    Response::new(Code::CONTENT)
+        .text(format!("{:.1}", f64::from(tenths) / 10.0))
+        .max_age(Duration::from_secs(30))
 }
 // ANCHOR_END: resource
 
@@ -31,7 +33,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: server
 
     // ANCHOR: client
-    let mut temperatures = Client::new().observe(format!("coap://{}/temperature", server.local_addr()));
+    let mut temperatures =
+        Client::new().observe(format!("coap://{}/temperature", server.local_addr()));
     for tenths in [205, 208, 211] {
         // Also a futures-core stream, for combinators such as futures::StreamExt's.
         let response = temperatures.next().await.ok_or("the server ended it")??.successful()?;

@@ -26,8 +26,9 @@ fn hand_out(directory: &Path) -> io::Result<()> {
         let file = options.create_new(true).write(true).open(directory.join(own));
         // Real secrets have at least 16 bytes from a good random source, and differ for each pair.
         let secret = "0102030405060708090a0b0c0d0e0f10";
-        let text =
-            format!("master_secret,hex,\"{secret}\"\nsender_id,ascii,\"{own}\"\nrecipient_id,ascii,\"{other}\"\n");
+        let text = format!(
+            "master_secret,hex,\"{secret}\"\nsender_id,ascii,\"{own}\"\nrecipient_id,ascii,\"{other}\"\n"
+        );
         file?.write_all(text.as_bytes())?;
     }
     Ok(())
@@ -45,12 +46,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let router = door.route("/time", get(async || "noon"));
     let server = Server::builder().oscore(keys).router(router).bind("127.0.0.1:0").await?;
     // ANCHOR_END: server
-    let (door, time) = (format!("coap://{}/door", server.local_addr()), format!("coap://{}/time", server.local_addr()));
+    let (door, time) = (
+        format!("coap://{}/door", server.local_addr()),
+        format!("coap://{}/time", server.local_addr()),
+    );
 
     // ANCHOR: client
     let keys = Keys::open(directory.join("phone"))?;
     let phone = Client::builder().oscore(keys).build()?;
-    let response = phone.put(&door).payload(ContentFormat::TEXT_PLAIN, "open").await?.successful()?;
+    let response =
+        phone.put(&door).payload(ContentFormat::TEXT_PLAIN, "open").await?.successful()?;
     println!("{}", response.text()?);
     // ANCHOR_END: client
     assert_eq!(response.text()?, "opened for 70686f6e65");
@@ -63,7 +68,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // clients with Echo.
     drop(server);
     let keys = opened(&directory.join("house")).await?;
-    let server = Server::builder().oscore(keys).route("/door", put(unlock)).bind("127.0.0.1:0").await?;
+    let server =
+        Server::builder().oscore(keys).route("/door", put(unlock)).bind("127.0.0.1:0").await?;
     let door = format!("coap://{}/door", server.local_addr());
     assert_eq!(phone.put(&door).await?.text()?, "opened for 70686f6e65");
 

@@ -16,8 +16,11 @@ mod twice_peak;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // To select controllers by name, wrap a custom one.
     let wrapped = AnyController::from(DynController::new(TwicePeak));
-    let server =
-        Server::builder().controller(wrapped).route("/hello", get(async || "world")).bind("127.0.0.1:0").await?;
+    let server = Server::builder()
+        .controller(wrapped)
+        .route("/hello", get(async || "world"))
+        .bind("127.0.0.1:0")
+        .await?;
 
     // If all controllers have one type, use it directly.
     let client: Client = Client::builder().own_controller(TwicePeak).build()?;
@@ -25,7 +28,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         client.get(format!("coap://{}/hello", server.local_addr())).await?.successful()?;
     }
 
-    let known = client.snapshot(server.local_addr()).await.ok_or("nothing is known of the path")?.congestion;
+    let known = client
+        .snapshot(server.local_addr())
+        .await
+        .ok_or("nothing is known of the path")?
+        .congestion;
     let peak = known.srtt.ok_or("nothing was measured")?;
     println!("the slowest round trip took {peak:?}, so the RTO is {:?}", known.rto);
     if known.rto == 2 * peak { Ok(()) } else { Err("the RTO does not follow the peak".into()) }

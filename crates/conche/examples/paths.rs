@@ -16,7 +16,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::builder().route("/temperature", get(async || "21.5")).bind("127.0.0.1:0").await?;
+    let server =
+        Server::builder().route("/temperature", get(async || "21.5")).bind("127.0.0.1:0").await?;
     let device = server.local_addr();
 
     // ANCHOR: keep
@@ -37,12 +38,18 @@ async fn run(file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR: alone
     let alone = Client::builder().share_paths(false).build()?;
     // ANCHOR_END: alone
-    let (None, blind) = begins_with(&alone).await? else { return Err("it shares nothing, and knows the path".into()) };
-    println!("retransmission timeout before the first answer: {known:?}; of a client that shares nothing: {blind:?}");
+    let (None, blind) = begins_with(&alone).await? else {
+        return Err("it shares nothing, and knows the path".into());
+    };
+    println!(
+        "retransmission timeout before the first answer: {known:?}; of a client that shares nothing: {blind:?}"
+    );
     Ok(())
 }
 
-async fn begins_with(client: &Client) -> Result<(Option<Duration>, Duration), Box<dyn std::error::Error>> {
+async fn begins_with(
+    client: &Client,
+) -> Result<(Option<Duration>, Duration), Box<dyn std::error::Error>> {
     let silent = UdpSocket::bind("127.0.0.1:0").await?;
     let peer = silent.local_addr()?;
     let request = tokio::spawn(client.get(format!("coap://{peer}/")).send());

@@ -10,8 +10,11 @@ async fn greet(Path(name): Path<String>) -> String {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hello = get(async || "hello, world").title("A greeting").resource_type("greeting");
-    let mut server =
-        Server::builder().route("/hello", hello).route("/hello/{name}", get(greet)).bind("[::]:5683").await?;
+    let mut server = Server::builder()
+        .route("/hello", hello)
+        .route("/hello/{name}", get(greet))
+        .bind("[::]:5683")
+        .await?;
     println!("serving coap://{}", server.local_addr());
     Ok(server.wait().await?)
 }

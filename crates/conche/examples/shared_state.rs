@@ -53,7 +53,9 @@ async fn cached(request: Request, next: Next) -> Response {
 }
 
 fn router() -> Router {
-    let rooms = Router::new().route("/", get(list)).route("/{room}", get(read).put(write).format(ContentFormat::JSON));
+    let rooms = Router::new()
+        .route("/", get(list))
+        .route("/{room}", get(read).put(write).format(ContentFormat::JSON));
     Router::new().nest("/rooms", rooms).layer(from_fn(cached)).with_state(Rooms::default())
 }
 
@@ -66,13 +68,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut codes = Vec::new();
     for celsius in [21.5, 19.0, 99.0] {
         let setpoint = serde_json::to_vec(&Setpoint { celsius })?;
-        let response = client.put(uri("/rooms/kitchen")).payload(ContentFormat::JSON, setpoint).await?;
+        let response =
+            client.put(uri("/rooms/kitchen")).payload(ContentFormat::JSON, setpoint).await?;
         println!("PUT {celsius}: {:?} {}", response.code(), response.text()?);
         codes.push(response.code());
     }
     assert_eq!(codes, [Code::CREATED, Code::CHANGED, Code::BAD_REQUEST]);
 
-    let response = client.get(uri("/rooms/kitchen")).accept(ContentFormat::JSON).await?.successful()?;
+    let response =
+        client.get(uri("/rooms/kitchen")).accept(ContentFormat::JSON).await?.successful()?;
     println!("GET: {:?} {}", response.code(), response.text()?);
     assert_eq!(serde_json::from_slice::<Setpoint>(response.payload())?, Setpoint { celsius: 19.0 });
     assert_eq!(response.option(conche::OptionNumber::MAX_AGE), Some(&[10][..]));

@@ -18,7 +18,9 @@ fn image() -> impl tokio::io::AsyncRead + Send {
 
 // ANCHOR: server_out
 async fn firmware() -> Response {
-    Response::new(Code::CONTENT).stream(ContentFormat::OCTET_STREAM, Some(IMAGE), from_reader(image())).etag(b"v2")
+    Response::new(Code::CONTENT)
+        .stream(ContentFormat::OCTET_STREAM, Some(IMAGE), from_reader(image()))
+        .etag(b"v2")
 }
 // ANCHOR_END: server_out
 
@@ -77,5 +79,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: known
 
     let whole = file.metadata()?.len() == u64::from(IMAGE) && written.text()? == "4000 lines";
-    if whole && refused.code() == Code::CHANGED { Ok(()) } else { Err("what came is not what was sent".into()) }
+    if whole && refused.code() == Code::CHANGED {
+        Ok(())
+    } else {
+        Err("what came is not what was sent".into())
+    }
 }

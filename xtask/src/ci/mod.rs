@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: all checks that must pass before a change is merged, fastest first.
 
 mod background;
+mod guide;
 mod interop;
 mod prefetch;
 mod user_controller;
@@ -41,7 +42,7 @@ struct Step {
 
 const COMPILED: &str = "compile";
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step {
         name: "fmt",
         what: "the sources are formatted",
@@ -50,9 +51,9 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "tidy",
-        what: "headers, invariants, layers, links, origins of data, licences",
+        what: "headers, invariants, layers, links, quoted code, origins of data, licences",
         advice: "mend the lines listed above; `cargo xtask tidy` runs this step alone",
-        ..Step::new(tidy::run)
+        ..Step::new(|project| tidy::run(project, &tidy::Options::default()))
     },
     Step {
         name: "clippy",
@@ -110,10 +111,17 @@ const STEPS: [Step; 14] = [
     },
     Step {
         name: "readme",
-        what: "the commands of the README and the guide work, or fail as they say; the README's code is that of an example",
+        what: "the commands of the README and the guide work, or fail as they say",
         advice: "mend the document, or what it promises",
         prefetch: Some(build_command),
         ..Step::new(readme::run)
+    },
+    Step {
+        name: "guide",
+        what: "the guide builds as a book",
+        advice: "mend the chapter or docs/guide/book.toml; `mdbook serve docs/guide` shows the book",
+        prefetch: Some(guide::prepare),
+        ..Step::new(guide::run)
     },
     Step {
         name: "papers",

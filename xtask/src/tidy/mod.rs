@@ -10,7 +10,8 @@
 //! | [`tour`] | a file or function in ARCHITECTURE.md that does not exist |
 //! | [`licences`] | a dependency with an incompatible licence |
 //! | [`docs`] | broken links, paths of one machine, misnamed decisions |
-//! | [`guide`] | unlisted chapters of the guide, and their broken includes and links |
+//! | [`guide`] | unlisted chapters of the guide, and their broken links |
+//! | [`quotes`] | quoted code that differs from its source |
 //! | [`papers::overview`] | an overview of the papers that differs from their pages |
 //! | [`data`] | test data without a stated origin |
 
@@ -23,6 +24,7 @@ mod invariants;
 mod layers;
 mod licences;
 mod modules;
+pub mod quotes;
 mod tour;
 
 use anyhow::Result;
@@ -30,14 +32,28 @@ use anyhow::Result;
 use crate::papers;
 use crate::project::{self, Project, files};
 
+#[derive(clap::Args, Default)]
+pub struct Options {
+    /// Rewrite quoted code from its sources first.
+    #[arg(long)]
+    fix: bool,
+}
+
 /// Runs every check, prints all findings, and fails if there are any.
-pub fn run(project: &Project) -> Result<()> {
-    let files = files(project)?;
+pub fn run(project: &Project, options: &Options) -> Result<()> {
+    let mut files = files(project)?;
+    if options.fix {
+        for path in quotes::fix(project, &files)? {
+            println!("rewrote the quotes of {path}");
+        }
+        files = project::files(project)?;
+    }
     let mut findings = header::check(&files);
     findings.extend(invariants::check(&files));
     findings.extend(hash_order::check(&files));
     findings.extend(docs::check(&files));
     findings.extend(guide::check(&files));
+    findings.extend(quotes::check(&files));
     findings.extend(data::check(&files));
     let architecture = project.read("ARCHITECTURE.md")?;
     findings.extend(layers::check(&architecture, &layers::packages(project)?));

@@ -46,7 +46,7 @@ impl RtoRule for TwicePeak {
         if path.peak == Micros::ZERO { INITIAL_RTO } else { path.peak.times(2).min(MAX_TIMEOUT) }
     }
 
-    /// Draws from 1 to 1.5 times the RTO: clients that start together retransmit at different times.
+    /// Draws from 1 to 1.5 times the RTO: concurrent clients retransmit at different times.
     fn first_timeout(&self, path: &mut Path, (): &mut (), sent: &Sent) -> Micros {
         dithered(self.rto(path), Factor::ONE_AND_HALF, sent.random).min(MAX_TIMEOUT)
     }
