@@ -37,7 +37,7 @@ const LANES: usize = 4;
 const SECURED_LANES: usize = 1;
 
 /// Why a case is not run against peers.
-const TAKES_LONG: &str = "It takes minutes or days, which only pass in virtual time, with us in both roles.";
+const TAKES_LONG: &str = "The case takes minutes or days, so it runs in virtual time only, with conche in both roles.";
 
 fn main() -> ExitCode {
     tool_support::exit_code(Project::find().and_then(|project| run(&project, &Options::parse())))

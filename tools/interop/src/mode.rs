@@ -47,7 +47,7 @@ impl Mode {
             Self::Plain => "coap",
             Self::Psk => "coaps, a pre-shared key",
             Self::Certificate => "coaps, the server's certificate",
-            Self::Mutual => "coaps, certificates of both",
+            Self::Mutual => "coaps, certificates of both ends",
             Self::Oscore => "OSCORE",
         }
     }
