@@ -3,11 +3,13 @@
 //! | comment | rule |
 //! |---|---|
 //! | `<!-- ci: test -->` | its one command is the test step of `cargo xtask ci` |
-//! | `<!-- ci: run -->` | its commands (`$ ` lines) run as one script, with `conche` on the PATH |
-//! | `<!-- ci: run with ARGUMENTS -->` | as `run`, with these arguments added to each command |
+//! | `<!-- ci: run -->` | its commands (`$ ` lines) run as one script, with `conche` on the PATH, and print the shown lines |
+//! | `<!-- ci: run; numbers vary -->` | as `run`, but words with a digit match any other |
 //! | `<!-- ci: fails -->` | its commands, except those ending in `&`, fail and print the shown lines |
 //! | `<!-- ci: skip: why -->` | no check |
 //! | `<!-- ci: same as FILE:ANCHOR -->` | its code is a quote, which [`tidy::quotes`] checks |
+//!
+//! In a shown line, `…` matches any text. Widths of tables do not count.
 
 use std::env;
 
@@ -44,15 +46,14 @@ pub fn run(project: &Project) -> Result<()> {
     let bash = |script: &str| Command::new("bash", ["-c", script]).env("PATH", &path);
     for Block { place, rule, text } in &blocks {
         let failure = || format!("{place}: the commands of this block do not do what they should");
-        match rule {
-            Rule::Run(additional) => bash(&script(&commands(text), additional)).run(project).with_context(failure)?,
-            Rule::Fails => {
-                let printed = bash(&failing(&commands(text))).output(project).with_context(failure)?;
-                if let Some(line) = unprinted(text, &printed) {
-                    bail!("{place}: no command of this block prints `{line}`; they print\n{printed}");
-                }
-            }
-            Rule::Test | Rule::Skip | Rule::Quote => {}
+        let (script, numbers) = match rule {
+            Rule::Run(numbers) => (script(&commands(text)), *numbers),
+            Rule::Fails => (failing(&commands(text)), Numbers::Exact),
+            Rule::Test | Rule::Skip | Rule::Quote => continue,
+        };
+        let printed = bash(&script).output(project).with_context(failure)?;
+        if let Some(line) = unprinted(text, &printed, numbers) {
+            bail!("{place}: no command of this block prints `{line}`; they print\n{printed}");
         }
     }
     Ok(())
@@ -69,11 +70,17 @@ struct Block {
 #[derive(Debug, PartialEq, Eq)]
 enum Rule {
     Test,
-    /// With these additional arguments.
-    Run(String),
+    Run(Numbers),
     Fails,
     Skip,
     Quote,
+}
+
+/// Whether shown numbers must be the printed ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Numbers {
+    Exact,
+    Vary,
 }
 
 fn commands(text: &str) -> Vec<&str> {
@@ -106,9 +113,9 @@ fn rule(comment: &str) -> Result<Rule> {
     let rule = comment.strip_prefix("<!-- ci: ").and_then(|rest| rest.strip_suffix(" -->"));
     Ok(match rule {
         Some("test") => Rule::Test,
-        Some("run") => Rule::Run(String::new()),
+        Some("run") => Rule::Run(Numbers::Exact),
+        Some("run; numbers vary") => Rule::Run(Numbers::Vary),
         Some("fails") => Rule::Fails,
-        Some(rule) if rule.starts_with("run with ") => Rule::Run(rule["run with".len()..].to_owned()),
         Some(rule) if rule.starts_with("skip: ") => Rule::Skip,
         _ => bail!("say on the line before this block what CI does with it: `<!-- ci: run -->`, for example"),
     })
@@ -117,10 +124,10 @@ fn rule(comment: &str) -> Result<Rule> {
 /// Ends background processes, and waits until their ports are free.
 const TIDY_UP: &str = "trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT\n";
 
-/// Builds a script that stops at the first failure.
-fn script(commands: &[&str], additional: &str) -> String {
-    let lines = commands.iter().map(|command| format!("{command}{additional}\n{}", pause_after(command)));
-    format!("set -euo pipefail\n{TIDY_UP}set -x\n{}", lines.collect::<String>())
+/// Builds a script that stops at the first failure, and redirects all output to standard output.
+fn script(commands: &[&str]) -> String {
+    let lines = commands.iter().map(|command| format!("{command}\n{}", pause_after(command)));
+    format!("set -euo pipefail\nexec 2>&1\n{TIDY_UP}{}", lines.collect::<String>())
 }
 
 /// Builds a script that stops at the first success, and redirects all output to standard output.
@@ -135,18 +142,40 @@ fn failing(commands: &[&str]) -> String {
     format!("set -uo pipefail\nexec 2>&1\n{TIDY_UP}{}true\n", lines.collect::<String>())
 }
 
-/// Pauses after starting a background process, as a reader would.
+/// Pauses after starting a background process, as a reader would; ends the last line of others.
 fn pause_after(command: &str) -> &'static str {
-    if command.ends_with('&') { "sleep 1\n" } else { "" }
+    if command.ends_with('&') { "sleep 1\n" } else { "echo\n" }
 }
 
-/// Returns the first shown line that was not printed. A line ending in `…` matches as a prefix.
-fn unprinted<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
-    let was_printed = |shown: &str| {
-        let start = shown.strip_suffix('…');
-        printed.lines().any(|line| start.map_or(line == shown, |start| line.starts_with(start.trim_end())))
-    };
+/// Returns the first shown line that was not printed.
+fn unprinted<'a>(shown: &'a str, printed: &str, numbers: Numbers) -> Option<&'a str> {
+    let printed: Vec<_> = printed.lines().map(|line| comparable(line, numbers)).collect();
+    let was_printed = |shown: &str| printed.iter().any(|line| matches(&comparable(shown, numbers), line));
     shown.lines().filter(|line| !line.starts_with("$ ") && !line.is_empty()).find(|line| !was_printed(line))
+}
+
+/// Returns a line with single spaces, short rules of tables and, if numbers vary, `#` for words with
+/// digits: what remains does not depend on the width of a terminal.
+fn comparable(line: &str, numbers: Numbers) -> String {
+    let word = |word: &str| match word {
+        _ if numbers == Numbers::Vary && word.contains(|c: char| c.is_ascii_digit()) => "#".to_owned(),
+        _ if word.chars().all(|c| "─═━".contains(c)) => "─".to_owned(),
+        _ => word.to_owned(),
+    };
+    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a line has these parts, separated by `…`, in this order.
+fn matches(shown: &str, printed: &str) -> bool {
+    let mut parts = shown.split('…').map(str::trim);
+    let (first, last) = (parts.next().unwrap_or_default(), parts.next_back());
+    let Some(mut rest) = printed.strip_prefix(first) else { return false };
+    let Some(last) = last else { return rest.is_empty() };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
 }
 
 #[cfg(test)]
@@ -164,20 +193,13 @@ mod tests {
         let blocks = blocks("a.md", "<!-- ci: run -->\n```console\n$ a b\nout\n$ c\n```\n```text\nx\n```\n");
         let blocks = blocks.expect("marked");
         assert_eq!(blocks.len(), 1);
-        assert_eq!((blocks[0].place.as_str(), &blocks[0].rule), ("a.md:2", &Rule::Run(String::new())));
+        assert_eq!((blocks[0].place.as_str(), &blocks[0].rule), ("a.md:2", &Rule::Run(Numbers::Exact)));
         assert_eq!(commands(&blocks[0].text), ["a b", "c"]);
     }
 
     #[test]
-    fn additional_arguments_go_to_each_command() {
-        let rule = rule("<!-- ci: run with --quick -->").expect("known");
-        assert_eq!(rule, Rule::Run(" --quick".to_owned()));
-        assert!(script(&["a", "b c"], " --quick").ends_with("\na --quick\nb c --quick\n"));
-    }
-
-    #[test]
     fn what_starts_in_the_background_has_time_to_start() {
-        assert!(script(&["a &", "b"], "").ends_with("\na &\nsleep 1\nb\n"));
+        assert!(script(&["a &", "b"]).ends_with("\na &\nsleep 1\nb\necho\n"));
         assert!(failing(&["a &", "b"]).ends_with("\na &\nsleep 1\nif b; then exit 1; fi\ntrue\n"));
     }
 
@@ -191,8 +213,19 @@ mod tests {
 
     #[test]
     fn a_line_that_no_command_prints_is_found() {
+        let unprinted = |shown, printed| unprinted(shown, printed, Numbers::Exact);
         assert_eq!(unprinted("$ a\n\none\nlong and …\n", "long and more\none\n"), None);
+        assert_eq!(unprinted("$ a\n…\na … c … e\n", "a b c d e\n"), None);
         assert_eq!(unprinted("$ a\none\ntwo\n", "one\ntwo more\n"), Some("two"));
+        assert_eq!(unprinted("a … c\n", "a b\n"), Some("a … c"));
+        assert_eq!(unprinted("1 s\n", "2 s\n"), Some("1 s"));
+    }
+
+    #[test]
+    fn numbers_that_vary_match_others_but_words_do_not() {
+        let unprinted = |shown, printed| unprinted(shown, printed, Numbers::Vary);
+        assert_eq!(unprinted("> 0.009 s  CON GET [0xdd43]\n────\n", "> 12.0 s CON GET [0x1]\n──────\n"), None);
+        assert_eq!(unprinted("1 request\n", "2 requests\n"), Some("1 request"));
     }
 
     #[test]

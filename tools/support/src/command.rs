@@ -76,6 +76,7 @@ impl Command {
             .output()
             .with_context(|| format!("cannot start {}", self.program))?;
         if !output.status.success() {
+            eprint!("{}", String::from_utf8_lossy(&output.stdout));
             // The first line identifies a script.
             bail!("`{}` ended with {}", line.lines().next().unwrap_or_default(), output.status);
         }

@@ -32,14 +32,14 @@ pub struct Options {
     /// Record the current values.
     #[arg(long)]
     record: bool,
-    /// Write the claims of docs/papers and the README's overview from this directory of `conche
+    /// Write the claims of docs/papers and their overview from this directory of `conche
     /// reproduce --full -o DIR`; papers that it lacks stay unchanged. From a directory of `conche
     /// compare --full -o DIR`, write the ranking in docs/comparison.md.
     #[arg(long, value_name = "DIR", conflicts_with = "record")]
     pages: Option<PathBuf>,
 }
 
-/// Writes the pages and the README, or the ranking of controllers, from a directory of results.
+/// Writes the pages and their overview, or the ranking of controllers, from a directory of results.
 fn write(project: &Project, directory: &Path) -> Result<()> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     let path = directory.join(Manifest::FILE);
@@ -56,12 +56,12 @@ fn write(project: &Project, directory: &Path) -> Result<()> {
         println!("{number} controllers on the board");
         return Ok(());
     }
-    let readme = overview::of(project, &manifest)?;
+    let page = overview::of(project, &manifest)?;
     let claims = pages::write(project, &read(&directory.join("figures.ndjson"))?)?;
-    fs::write(project.root.join(overview::README), readme).context(overview::README)?;
+    fs::write(project.root.join(overview::PAGE), page).context(overview::PAGE)?;
     for paper in &manifest.scenarios {
         let number = claims.iter().find(|(name, _)| *name == paper.name).map_or(0, |(_, number)| *number);
-        println!("{:<9} its row in {}, {number} claims on its page", paper.name, overview::README);
+        println!("{:<9} its row in {}, {number} claims on its page", paper.name, overview::PAGE);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The README's overview of the papers: its text stays, its numbers come from results.
+//! The overview of the papers, docs/papers/README.md: its text stays, its numbers come from results.
 
 use std::fmt::Write;
 
@@ -9,17 +9,17 @@ use super::pages::mark;
 use crate::project::{Finding, Project};
 use tool_support::block::{CLAIMS, OVERVIEW};
 
-pub const README: &str = "README.md";
+pub const PAGE: &str = "docs/papers/README.md";
 
-/// The header. The first two columns of each row are the README's own text.
+/// The header. The first two columns of each row are the page's own text.
 const HEAD: &str = "
 | paper | network | within their bar | fitted on: within 15 %, mean | predicted: within 15 %, mean | claims that hold | refuted | inconclusive |
 |---|---|---|---|---|---|---|---|
 ";
 
-/// Returns the README with the rows of these results' papers replaced.
+/// Returns the page with the rows of these results' papers replaced.
 pub fn of(project: &Project, manifest: &Manifest) -> Result<String> {
-    replaced(&project.read(README)?, manifest).context(README)
+    replaced(&project.read(PAGE)?, manifest).context(PAGE)
 }
 
 fn replaced(page: &str, manifest: &Manifest) -> Result<String> {
@@ -60,20 +60,20 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
     table.lines().filter_map(|line| {
         let mut cells = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim);
         let name = cells.next()?;
-        let paper = name.split_once("(docs/papers/")?.1.strip_suffix(".md)")?;
+        let paper = name.split_once("](")?.1.strip_suffix(".md)")?;
         Some(Row { paper, name, network: cells.next()?, numbers: cells.collect() })
     })
 }
 
 /// Finds counts of claims that differ from the pages, and missing blocks.
-pub fn check(readme: &str, page: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
-    let table = match OVERVIEW.of(readme) {
+pub fn check(overview: &str, page: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+    let table = match OVERVIEW.of(overview) {
         Ok(table) => table,
-        Err(problem) => return vec![Finding::new(README, 0, problem.to_string())],
+        Err(problem) => return vec![Finding::new(PAGE, 0, problem.to_string())],
     };
     let problem_of = |row: Row<'_>| {
         let path = format!("docs/papers/{}.md", row.paper);
-        let Some(page) = page(&path) else { return Some(Finding::new(README, 0, format!("there is no {path}"))) };
+        let Some(page) = page(&path) else { return Some(Finding::new(PAGE, 0, format!("there is no {path}"))) };
         let claims = match CLAIMS.of(&page) {
             Ok(claims) => claims,
             Err(problem) => return Some(Finding::new(&path, 0, problem.to_string())),
@@ -86,11 +86,11 @@ pub fn check(readme: &str, page: impl Fn(&str) -> Option<String>) -> Vec<Finding
         }
         let counts = counts.map(|count| count.to_string());
         let message = || format!("{}: its page has claims {}", row.paper, counts.join(", "));
-        (row.numbers.len() != 6 || row.numbers[3..] != counts).then(|| Finding::new(README, 0, message()))
+        (row.numbers.len() != 6 || row.numbers[3..] != counts).then(|| Finding::new(PAGE, 0, message()))
     };
     let found: Vec<Finding> = rows(table).filter_map(problem_of).collect();
     let is_empty = rows(table).next().is_none();
-    found.into_iter().chain(is_empty.then(|| Finding::new(README, 0, "the overview has no paper".to_owned()))).collect()
+    found.into_iter().chain(is_empty.then(|| Finding::new(PAGE, 0, "the overview has no paper".to_owned()))).collect()
 }
 
 #[cfg(test)]
@@ -99,13 +99,13 @@ mod tests {
 
     use super::*;
 
-    fn readme(row: &str) -> String {
+    fn overview(row: &str) -> String {
         OVERVIEW
             .replaced("<!-- papers, written by `cargo xtask papers --pages DIR` -->\n<!-- end of papers -->", row)
             .expect("a block")
     }
 
-    const ROW: &str = "| [P'12](docs/papers/p.md) | a mesh | – | – | – | 1 | 0 | 2 |\n";
+    const ROW: &str = "| [P'12](p.md) | a mesh | – | – | – | 1 | 0 | 2 |\n";
 
     #[test]
     fn numbers_are_those_of_the_results_and_words_stay() {
@@ -113,12 +113,12 @@ mod tests {
         let score = Score { promised: 2, within: 1, fitted, hold: 7, refuted: 8, ..Score::default() };
         let scenario = Scenario { name: "p".to_owned(), score: Some(score), ..Scenario::default() };
         let manifest = Manifest { scenarios: vec![scenario], ..Manifest::default() };
-        let written = replaced(&readme(ROW), &manifest).expect("a block");
-        assert!(written.contains("| [P'12](docs/papers/p.md) | a mesh | 1 of 2 | 3 of 4, 0.21 | – | 7 | 8 | 0 |\n"));
+        let written = replaced(&overview(ROW), &manifest).expect("a block");
+        assert!(written.contains("| [P'12](p.md) | a mesh | 1 of 2 | 3 of 4, 0.21 | – | 7 | 8 | 0 |\n"));
         assert_eq!(replaced(&written, &manifest).expect("a block"), written);
         let others = replaced(&written, &Manifest::default()).expect("a block");
         assert_eq!(others, written, "of other papers nothing is known");
-        let error = replaced(&readme(""), &manifest).expect_err("no row").to_string();
+        let error = replaced(&overview(""), &manifest).expect_err("no row").to_string();
         assert!(error.contains("p has no row"), "{error}");
     }
 
@@ -134,21 +134,21 @@ mod tests {
                 )
                 .ok()
         };
-        let found = |readme: &str, page: Option<String>| -> Vec<String> {
-            check(readme, |_| page.clone()).iter().map(ToString::to_string).collect()
+        let found = |text: &str, page: Option<String>| -> Vec<String> {
+            check(text, |_| page.clone()).iter().map(ToString::to_string).collect()
         };
         let right = page(&["holds", "inconclusive", "inconclusive"]);
-        assert_eq!(found(&readme(ROW), right.clone()), Vec::<String>::new());
+        assert_eq!(found(&overview(ROW), right.clone()), Vec::<String>::new());
         let wrong = page(&["holds", "**does not hold**", "inconclusive"]);
-        for (readme, page, expected) in [
-            (readme(ROW), wrong, "p: its page has claims 1, 1, 1"),
-            (readme(ROW), page_without_verdict(&page), "a claim has no verdict"),
-            (readme(ROW), Some("nothing".to_owned()), "is missing"),
-            (readme(ROW), None, "there is no docs/papers/p.md"),
-            (readme(""), right.clone(), "the overview has no paper"),
+        for (text, page, expected) in [
+            (overview(ROW), wrong, "p: its page has claims 1, 1, 1"),
+            (overview(ROW), page_without_verdict(&page), "a claim has no verdict"),
+            (overview(ROW), Some("nothing".to_owned()), "is missing"),
+            (overview(ROW), None, "there is no docs/papers/p.md"),
+            (overview(""), right.clone(), "the overview has no paper"),
             ("nothing".to_owned(), right, "is missing"),
         ] {
-            let found = found(&readme, page);
+            let found = found(&text, page);
             assert!(found.len() == 1 && found[0].contains(expected), "{expected}: {found:?}");
         }
     }

@@ -60,7 +60,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     findings.extend(modules::check(&project.read(modules::DOCUMENT)?, &files));
     findings.extend(tour::check(&architecture, &files));
     let text = |path: &str| files.iter().find(|file| file.path == path).map(|file| file.text.clone());
-    findings.extend(papers::overview::check(&project.read("README.md")?, text));
+    findings.extend(papers::overview::check(&project.read(papers::overview::PAGE)?, text));
     findings.extend(licences::check(&licences::dependencies(project)?));
     project::report(&findings)
 }
