@@ -57,7 +57,7 @@ impl<'a> Script<'a> {
         self.next().unwrap_or_default()
     }
 
-    /// Returns as many bytes as the next byte announces.
+    /// Returns the number of bytes that the next byte states.
     fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte()).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);
@@ -363,7 +363,7 @@ impl World {
         self.ends[CLIENT].send_message_3(context, message_3);
         let body = Body::builder().path("/a").payload("what a client says").build().expect("legal");
         let request = Request::new(Code::POST, body).protected(context);
-        // Each client has its own address, since no one is answered.
+        // Each client has its own address, since no request is answered.
         self.sent += 1;
         if self.ends[CLIENT].request(self.now, 10 + u32::from(self.sent), request).is_err() {
             return;

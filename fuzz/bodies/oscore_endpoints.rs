@@ -312,7 +312,7 @@ impl World {
         if let Some(value) = message.option(OptionNumber::OSCORE) {
             let own = number_of(value);
             let nonce = if own.is_empty() {
-                // It answers one of these; certain if there is one.
+                // It answers one of these numbers; a single one is certain.
                 let numbers = self.numbers.get(message.token().as_slice()).filter(|numbers| numbers.len() == 1);
                 numbers.and_then(|numbers| numbers.iter().next()).map(|number| (CLIENT, number.clone()))
             } else {

@@ -1,4 +1,4 @@
-//! Any message is refused, at server and client, unless it contains what was protected; a protected
+//! Any message is refused, at server and client, unless a peer has protected it; a protected
 //! message is unprotected unchanged.
 
 use conche_proto::Instant;

@@ -175,7 +175,7 @@ impl Attacker {
     }
 }
 
-/// A handshake message or fragment, whose lengths need not fit.
+/// A handshake message or fragment; its lengths need not match.
 fn handshake(next: &mut impl FnMut() -> u8) -> Vec<u8> {
     let uint24 = |value: u32| value.to_be_bytes()[1..].to_vec();
     let kind = next();

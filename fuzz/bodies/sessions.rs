@@ -19,7 +19,7 @@ struct Wire {
     now: Instant,
     ends: [Sessions<u8>; 2],
     open: [Vec<SessionId>; 2],
-    /// The last handshake, whose flights the script repeats.
+    /// The last handshake; the script repeats its flights.
     controlled: Option<SessionId>,
     under_way: VecDeque<(u8, u8, Vec<u8>)>,
     said: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Fits the free parameters of ETFA'14's network to the two calibration tables in one search.
+//! Fits the free parameters of ETFA'14's network to its two baseline tables in one search.
 //!
 //! `cargo run --release -p conche-lab --example calibrate [SEED]` takes some minutes and prints
 //! each improvement. The parameters marked [fitted] in scenarios/etfa14.toml are its rounded

@@ -48,7 +48,7 @@ struct Options {
     /// compared with `many`.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_enum)]
     loads: Vec<Load>,
-    /// Repetitions of each measurement, of which the tables show medians. One round of all takes
+    /// Repetitions of each measurement; the tables show medians. One round of all takes
     /// over twenty minutes.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
