@@ -33,7 +33,10 @@ fn ratios_come_first_and_doubts_are_marked_and_told() {
 | libcoap |            10 |                 0.20 |                 1.00 |     40000~ |           20.0 |    123 |      – |
 ";
     assert!(text.contains(expected), "{text}");
-    assert!(text.contains("\n† what") && text.contains("\n~ others") && !text.contains('‡'), "{text}");
+    assert!(
+        text.contains("\n† the measuring") && text.contains("\n~ other processes") && !text.contains('‡'),
+        "{text}"
+    );
     assert!(text.contains("on 2026-01-31 with 2 cores of a processor, Linux 6.1: conche 0.1.0."), "{text}");
 }
 
@@ -42,7 +45,7 @@ fn knowing_many_peers_is_compared_with_knowing_none() {
     let text = table(&results(), Load::Known);
     assert_eq!(cells(&text, "conche"), ["0.90", "–", "90000", "6.00", "44600", "456"]);
     let page = page(&results(), &about()).to_string();
-    assert!(page.contains("\nFor 1 s, or until 100 were known"), "{page}");
+    assert!(page.contains("\nFor 1 s, or until 100 peers were known"), "{page}");
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn the_memory_of_a_session_stands_beside_how_fast_sessions_open() {
     results.add(Load::Handshakes, Peer::Conche, sample);
     let text = page(&results, &about()).to_string();
     assert_eq!(cells(&text[text.find("sessions/s").expect("the table")..], "conche").last(), Some(&"7530"));
-    assert!(text.contains("\nbytes/session: ") && text.contains(" 2000 idle sessions"), "{text}");
+    assert!(text.contains("\nbytes/session: ") && text.contains("of 2000 idle ones"), "{text}");
 }
 
 fn cells<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
