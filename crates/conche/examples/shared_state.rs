@@ -29,6 +29,7 @@ async fn list(State(rooms): State<Rooms>) -> Json<Vec<String>> {
     Json(rooms.with(|rooms| rooms.keys().cloned().collect()))
 }
 
+// ANCHOR: handlers
 async fn read(State(rooms): State<Rooms>, Path(room): Path<String>) -> Option<Json<Setpoint>> {
     rooms.with(|rooms| rooms.get(&room).copied()).map(Json)
 }
@@ -45,6 +46,9 @@ async fn write(
     Ok(if before.is_some() { Code::CHANGED } else { Code::CREATED })
 }
 
+// ANCHOR_END: handlers
+
+// ANCHOR: router
 /// A layer that makes GET responses cacheable for ten seconds.
 async fn cached(request: Request, next: Next) -> Response {
     let is_read = request.method() == Code::GET;
@@ -58,6 +62,7 @@ fn router() -> Router {
         .route("/{room}", get(read).put(write).format(ContentFormat::JSON));
     Router::new().nest("/rooms", rooms).layer(from_fn(cached)).with_state(Rooms::default())
 }
+// ANCHOR_END: router
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
