@@ -26,7 +26,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = server.local_addr().port();
 
     // ANCHOR: client
-    let client = Client::builder().interface("lo").build()?;
+    // This group is on the loopback; in a network, name another interface, and bind no address.
+    let client = Client::builder().interface("lo").bind("127.0.0.1:0".parse()?).build()?;
     let request = client.get(format!("coap://224.0.1.187:{port}/name"));
     let mut responses = request.timeout(Duration::from_secs(2)).multicast().await?;
     let mut members = 0;
