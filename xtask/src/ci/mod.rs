@@ -246,7 +246,7 @@ fn embedded(project: &Project) -> Result<()> {
 
 /// Self-contained examples, which fail if a result differs from their description.
 const SELF_CONTAINED: &str = "\
-    quickstart authorised certificates edhoc event_log exchange exposed gateway large_body \
+    quickstart authorised certificates edhoc event_log exchange exposed gateway group large_body \
     lwm2m_device metrics mistakes observe oscore own_controller paths prometheus secured shared_state stream";
 
 /// Builds all examples with the features and profile of the tests, so that nothing is compiled
