@@ -253,7 +253,7 @@ fn setting(text: &str) -> Result<(String, String), ArgumentError> {
     Ok((path.to_owned(), value.to_owned()))
 }
 
-fn labels(text: &str) -> Result<(String, Vec<String>), ArgumentError> {
+pub fn labels(text: &str) -> Result<(String, Vec<String>), ArgumentError> {
     let example = "scheme=default,cocoa";
     let (axis, labels) = parted(text, example)?;
     let labels: Vec<_> = labels.split(',').map(|label| label.trim().to_owned()).collect();

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use conche_report::{ReadError, Results, page};
+use conche_report::{ReadError, Results, Selection, figure, page};
 
 use crate::Global;
 use crate::error::UsageError;
+use crate::experiment::labels;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -16,6 +17,12 @@ pub struct Args {
     /// File to write [default: report.html in the first directory].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write one figure as SVG instead: this value over a numeric axis, such as `fct_median_s`.
+    #[arg(long, value_name = "VALUE", requires = "output")]
+    figure: Option<String>,
+    /// Only values with these labels, as in `scheme=default,cocoa`; repeatable.
+    #[arg(long, value_name = "AXIS=LABELS", value_parser = labels, requires = "figure")]
+    only: Vec<(String, Vec<String>)>,
 }
 
 pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
@@ -28,9 +35,19 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
         (Some(file), _) => file.clone(),
         (None, first) => first.map(PathBuf::as_path).unwrap_or_else(|| ".".as_ref()).join("report.html"),
     };
-    std::fs::write(&file, page(&results)).with_context(|| format!("cannot write {}", file.display()))?;
+    let text = match &args.figure {
+        Some(column) => {
+            let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+            let command: Vec<String> = std::iter::once("conche".to_owned()).chain(arguments).collect();
+            let selection = Selection { column, only: &args.only, command: &command.join(" ") };
+            figure(&results, &selection).map_err(|error| UsageError(error.to_string()))?
+        }
+        None => page(&results),
+    };
+    std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     if !global.quiet {
-        crate::show::note(format_args!("{} is a page for your browser", file.display()));
+        let is = if args.figure.is_some() { "is an SVG image" } else { "is a page for your browser" };
+        crate::show::note(format_args!("{} {is}", file.display()));
     }
     Ok(())
 }

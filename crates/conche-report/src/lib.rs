@@ -10,11 +10,14 @@
 //! ```
 
 mod chart;
+mod figure;
 mod html;
 mod page;
 mod plots;
 mod read;
+mod titles;
 
 pub use conche_results::{Failure, Manifest, Program, Scenario};
+pub use figure::{FigureError, Selection, figure};
 pub use page::page;
 pub use read::{ReadError, Results, Runs, Study};

@@ -222,7 +222,7 @@ fn index(names: &mut Vec<String>, name: String) -> usize {
 }
 
 /// Reads a number that may end in a unit: `20`, `8.5`, `120s`.
-fn numeric(label: &str) -> Option<f64> {
+pub(crate) fn numeric(label: &str) -> Option<f64> {
     let digits = label.trim_end_matches(|character: char| character.is_ascii_alphabetic() || character == ' ');
     digits.parse().ok().filter(|number: &f64| number.is_finite())
 }

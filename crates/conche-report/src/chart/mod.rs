@@ -9,7 +9,7 @@ use conche_lab::scenario::Kind;
 use crate::html::Html;
 pub(crate) use draw::shape;
 pub(crate) use lanes::{Lane, lanes};
-pub(crate) use scale::Scale;
+pub(crate) use scale::{Scale, label as tick_label};
 
 /// Number of colours in the style sheet, and of shapes.
 pub(crate) const COLOURS: usize = 8;

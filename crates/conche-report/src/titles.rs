@@ -1,0 +1,170 @@
+//! Titles of values in plain words: `Median completion time of firmware, s`.
+
+use conche_lab::scenario::{Handshake, Metric, Observed, Received, Statistic, Transferred, Unit, Value, parsed};
+
+use crate::plots::symbol;
+use crate::read::Study;
+
+/// Returns the definition of a column; a column of many labels stands under a template.
+pub(crate) fn definition<'a>(study: &'a Study, item: &str, column: &str) -> Option<&'a Value> {
+    let all = || study.sections().iter().flat_map(|section| &section.values);
+    let is_column = |value: &&Value| {
+        value.column == column || {
+            let template = value.column.replace("{}", "{label}");
+            value.column.contains("{}") && parsed(&template, column).is_some()
+        }
+    };
+    let of_item = all().filter(|value| value.item.as_deref() == Some(item)).find(is_column);
+    of_item.or_else(|| all().filter(|value| value.item.is_none()).find(is_column)).or_else(|| all().find(is_column))
+}
+
+/// Returns the words for a column without its unit; its name if the scenario does not define it.
+pub(crate) fn words(study: &Study, item: &str, column: &str) -> String {
+    match definition(study, item, column) {
+        // A comparison of cells has a unit and a meaning of its own.
+        Some(value) if value.by.is_none() => of_value(value),
+        _ => capitalised(&column.replace(['_', '{', '}'], " ").split_whitespace().collect::<Vec<_>>().join(" ")),
+    }
+}
+
+/// Returns the words with the unit.
+pub(crate) fn with_unit(words: String, unit: Unit) -> String {
+    match symbol(unit) {
+        "" => words,
+        unit => format!("{words}, {unit}"),
+    }
+}
+
+fn of_value(value: &Value) -> String {
+    let noun = noun(&value.metric);
+    let is_single = !value.metric.has_many();
+    let words = match value.statistic {
+        Statistic::Mean if is_single => noun,
+        Statistic::Mean => format!("mean {noun}"),
+        Statistic::Median => format!("median {noun}"),
+        Statistic::Deviation => format!("standard deviation of {noun}"),
+        Statistic::Sum => format!("{noun}, all runs"),
+        Statistic::SumOf(runs) => format!("{noun}, as in {runs} runs"),
+        Statistic::Percentile(percent) => match percent {
+            0.0 => format!("minimum {noun}"),
+            50.0 => format!("median {noun}"),
+            100.0 => format!("maximum {noun}"),
+            percent => format!("{percent}{} percentile of {noun}", suffix(percent)),
+        },
+    };
+    let words = match &value.traffic {
+        Some(traffic) => format!("{words} of {traffic}"),
+        None => words,
+    };
+    capitalised(&words)
+}
+
+fn suffix(percent: f64) -> &'static str {
+    let is = |digit: f64, but: f64| percent % 10.0 == digit && percent % 100.0 != but;
+    match () {
+        () if is(1.0, 11.0) => "st",
+        () if is(2.0, 12.0) => "nd",
+        () if is(3.0, 13.0) => "rd",
+        () => "th",
+    }
+}
+
+fn capitalised(words: &str) -> String {
+    let mut characters = words.chars();
+    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
+fn noun(metric: &Metric) -> String {
+    let noun = match metric {
+        Metric::CompletionTime => "completion time",
+        Metric::Unnecessary => "spurious retransmissions per flow",
+        Metric::Retransmissions => "exchanges by number of retransmissions",
+        Metric::Copies => "transmissions per run",
+        Metric::Drops => "lost transmissions per run",
+        Metric::Failed => "failed exchanges",
+        Metric::Succeeded => "successful exchanges",
+        Metric::Loss => "failed exchanges",
+        Metric::Throughput => "successful exchanges per second",
+        Metric::ExchangeTime => "time of an exchange",
+        Metric::RoundTrip => "time to the acknowledgement",
+        Metric::RttSample => "RTT sample",
+        Metric::RetransmissionShare => "share of retransmissions",
+        Metric::Retries => "retransmissions per request",
+        Metric::RetransmissionIndex => "retransmission index",
+        Metric::Hops => "hops",
+        Metric::InitialRto => "initial RTO",
+        Metric::Rto => "RTO",
+        Metric::Jain => "Jain's fairness index of successes",
+        Metric::Settling { share } => {
+            return format!("time until {} % of all exchanges succeeded", (share * 1000.0).round() / 10.0);
+        }
+        Metric::FlowSuccesses => "successful exchanges per flow",
+        Metric::Classes(classes) => return format!("share of {}", noun(&classes.of)),
+        Metric::Done(_) => "successful exchanges per window",
+        Metric::DoneUntil(_) => "successful exchanges so far",
+        Metric::RtoOverTime(_) => "mean RTO",
+        Metric::TimePerSuccess => "client time per successful exchange",
+        Metric::ClientThroughput => "successful exchanges per second of client time",
+        Metric::UsefulTime => "client time spent on successful exchanges",
+        Metric::Completed => "completed exchanges",
+        Metric::StandingQueue { link, above } => return format!("time for which {link} queues more than {above}"),
+        Metric::Received(received) => match received {
+            Received::Goodput => "goodput",
+            Received::GoodputOfFlow => "mean goodput per flow",
+            Received::GoodputByHops => "mean goodput per flow by hops",
+            Received::GoodputOfEach => "goodput per flow",
+            Received::GoodputOverTime { .. } => "goodput over time",
+            Received::Jain { .. } => "Jain's fairness index of goodput",
+            Received::Starving { .. } => "starving flows",
+            Received::Silent { .. } => "windows without arrivals",
+            Received::Frames => "frames per arrived request",
+        },
+        Metric::Observed(Observed::Age) => "age of observed states",
+        Metric::Observed(Observed::Known) => "changes that observers received",
+        Metric::Handshake(handshake) => match handshake {
+            Handshake::Time => "handshake time",
+            Handshake::Failed => "handshakes that missed their deadline",
+            Handshake::Datagrams => "datagrams per session",
+            Handshake::Bytes => "bytes per session",
+        },
+        Metric::Transfer(transferred) => match transferred {
+            Transferred::Goodput => "goodput of a transfer",
+            Transferred::RoundTrip => "RTT of a transfer",
+            Transferred::RouteHops => "hops of a route",
+            Transferred::GivenUp => "datagrams that the MAC gave up, per hop",
+        },
+    };
+    noun.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_have_statistic_metric_and_traffic() {
+        let title = |toml: &str| of_value(&toml_value(toml));
+        assert_eq!(
+            title(r#"{"metric":"completion-time","statistic":{"percentile":50},"traffic":"firmware"}"#),
+            "Median completion time of firmware"
+        );
+        assert_eq!(title(r#"{"metric":"completion-time"}"#), "Mean completion time");
+        assert_eq!(
+            title(r#"{"metric":"exchange-time","statistic":{"percentile":95}}"#),
+            "95th percentile of time of an exchange"
+        );
+        assert_eq!(title(r#"{"metric":"rto","statistic":{"percentile":0}}"#), "Minimum RTO");
+        assert_eq!(title(r#"{"metric":"copies"}"#), "Transmissions per run");
+    }
+
+    fn toml_value(json: &str) -> Value {
+        let mut value: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        value["column"] = "c".into();
+        serde_json::from_value(value).expect("a value")
+    }
+
+    #[test]
+    fn ordinals_are_english() {
+        assert_eq!([1.0, 2.0, 3.0, 11.0, 22.0, 95.0, 99.9].map(suffix), ["st", "nd", "rd", "th", "nd", "th", "th"]);
+    }
+}
