@@ -11,11 +11,11 @@ pub struct Features {
     pub strong_rtt: bool,
     /// Maximum retransmissions of an exchange that gives a sample; `None`: no weak samples.
     pub weak_rtt: Option<u8>,
-    /// Randomisation of the first timeout.
+    /// Randomisation of the first timeout; `none` without, `until measured: ...` if samples end it.
     pub dithering: &'static str,
-    /// Growth of the timeout with retransmissions.
+    /// Growth of the timeout with retransmissions; starts with `none` without.
     pub backoff: &'static str,
-    /// Change of the RTO while idle.
+    /// Change of the RTO while idle; starts with `none` or `-` without.
     pub ageing: &'static str,
     /// A backed-off timeout carries over to the next exchange.
     pub reuses_backed_off_rto: bool,

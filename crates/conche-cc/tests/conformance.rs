@@ -7,7 +7,7 @@ use conche_cc::any::{ALL, Named};
 use conche_cc::bdp::Bdp;
 use conche_cc::cocoa::Cocoa;
 use conche_cc::linux::Linux;
-use conche_conformance::{Bounds, suite};
+use conche_conformance::{Bounds, checks, suite};
 
 #[allow(dead_code, reason = "its row in the feature table")]
 #[path = "../../conche-cli/src/new_controller/template/full/lib.rs"]
@@ -36,6 +36,20 @@ fn every_controller_recovers() {
     for named in ALL.iter().filter(|named| named.name != "semi-dynamic") {
         suite::recovers(&named.controller(), bounds(named));
     }
+}
+
+/// With the exemptions that [`Check::exemption`](conche_conformance::Check::exemption) derives from
+/// the feature table.
+#[test]
+fn every_controller_passes_all_checks_that_apply_to_its_features() {
+    let failed: Vec<_> = ALL
+        .iter()
+        .flat_map(|named| {
+            let violations = checks::violations(&named.controller(), &named.features, bounds(named));
+            violations.into_iter().map(move |violation| format!("{}: {violation}", named.name))
+        })
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 #[test]

@@ -2,21 +2,21 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`checks`] | ten checks by name, and the algorithms to which each applies |
 //! | [`suite`] | properties of every controller, each a function to call in a test |
 //! | [`vectors`] | files of event traces with expected timers |
 //!
 //! ```
-//! use conche_cc::cocoa::Cocoa;
+//! use conche_cc::cocoa::{Cocoa, draft03};
 //! use conche_conformance::{Bounds, suite};
 //!
-//! let controller = Cocoa::default();
-//! suite::keeps_its_promises(&controller, Bounds::default());
-//! suite::recovers(&controller, Bounds::default());
-//! suite::slows_down_under_total_loss(&controller);
+//! suite::conforms(&Cocoa::default(), &draft03::FEATURES, Bounds::default());
 //! ```
 
+pub mod checks;
 mod model;
 pub mod suite;
 pub mod vectors;
 
+pub use checks::Check;
 pub use model::Bounds;

@@ -100,6 +100,9 @@ impl Default for Bounds {
     }
 }
 
+/// Minimum timer of every controller.
+const MIN_TIMER: Duration = Duration::from_millis(1);
+
 pub(crate) struct Endpoint<'a, C: Controller> {
     controller: &'a C,
     bounds: Bounds,
@@ -333,7 +336,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         };
         let timer = self.controller.sent(&mut self.peer, &mut exchange.flight, &sent);
         self.note("sent", timer);
-        assert!(timer > Duration::ZERO && timer <= self.bounds.cap, "a timer of {timer:?}");
+        assert!(timer >= MIN_TIMER && timer <= self.bounds.cap, "a timer of {timer:?}");
         if self.bounds.backoff_never_shrinks {
             assert!(timer >= exchange.timer, "the timer shrank from {:?} to {timer:?}", exchange.timer);
         }

@@ -5,11 +5,23 @@ use core::fmt::Debug;
 use core::time::Duration;
 
 use conche_cc::control::{AbandonReason, Abandoned, Expired, Load, Sent};
+use conche_cc::features::Features;
 use conche_cc::{Controller, Instant};
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::Bounds;
+use crate::checks::{Check, violations};
 use crate::model::{Endpoint, Plan, plans};
+
+/// Runs every [`Check`](crate::Check) that applies to an algorithm with these features.
+///
+/// # Panics
+/// With the name and the problem of each violated check.
+pub fn conforms<C: Controller>(controller: &C, features: &Features, bounds: Bounds) {
+    let violations = violations(controller, features, bounds);
+    let lines: Vec<_> = violations.iter().map(ToString::to_string).collect();
+    assert!(lines.is_empty(), "{} of {} checks failed:\n{}", lines.len(), Check::ALL.len(), lines.join("\n"));
+}
 
 /// Checks that timers and RTOs keep their bounds, backoff does not shrink, admission waits for no
 /// impossible event or past time, queries change nothing, and equal events give equal results.
@@ -98,7 +110,7 @@ fn trace<C: Controller>(controller: &C, bounds: Bounds, plan: &Plan) -> String {
 }
 
 fn under_any_plan(check: impl Fn(&Plan)) {
-    let outcome = TestRunner::new(Config::default()).run(&plans(), |plan| {
+    let outcome = TestRunner::new(Config { failure_persistence: None, ..Config::default() }).run(&plans(), |plan| {
         check(&plan);
         Ok(())
     });
