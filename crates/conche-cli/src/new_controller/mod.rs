@@ -1,9 +1,9 @@
-//! `conche new-controller NAME`: writes a crate with a congestion controller and the `conche`
-//! command.
+//! `conche new-controller NAME`: writes a crate with a congestion controller, and, behind a feature,
+//! the `conche` command.
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use conche_lab::controllers::known;
@@ -30,6 +30,7 @@ pub struct Args {
 /// Files of the crate, in which the controller's name is replaced.
 const FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+    ("README.md", include_str!("template/README.md")),
     ("src/lib.rs", include_str!("template/src/lib.rs")),
     ("src/main.rs", include_str!("template/src/main.rs")),
     ("tests/README.md", include_str!("template/tests/README.md")),
@@ -48,6 +49,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Err(UsageError(format!("{taken} exists already; choose another place with --directory")).into());
     }
     let source = Source::find(args.conche.as_deref(), &directory)?;
+    fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let source = source.seen_from(&directory)?;
     for (file, text) in FILES {
         let path = directory.join(file);
         let text = if args.full && *file == "src/lib.rs" { FULL_LIB } else { text };
@@ -72,10 +75,9 @@ fn print_next_steps(name: &Name, directory: &Path) -> io::Result<()> {
         "{directory}/ holds {camel}, a controller named {dashed}.\n\
          \n\
          cd {directory}\n\
-         cargo test                                  # the conformance suite, and tests/vectors.json\n\
-         cargo run --release -- controllers {dashed}\n\
-         cargo run --release -- reproduce            # every paper, with {dashed}\n\
-         cargo run --release -- get --cc {dashed} coap://localhost/\n\
+         cargo test                                               # conformance suite, tests/vectors.json\n\
+         cargo run --release --features lab -- reproduce --quick  # every paper, with {dashed}\n\
+         cargo run --release --features lab -- get --cc {dashed} coap://localhost/\n\
          \n\
          The algorithm is in src/lib.rs."
     )
@@ -102,6 +104,22 @@ impl Source {
         let place = std::path::absolute(directory).context("the current directory is gone")?;
         let checkout = place.ancestors().find(|place| is_checkout(place));
         Ok(checkout.map_or(Self::Repository, |place| Self::Checkout(place.to_owned())))
+    }
+
+    /// Returns the source with a path relative to `directory`, unless they share only the root.
+    fn seen_from(self, directory: &Path) -> anyhow::Result<Self> {
+        let Self::Checkout(checkout) = self else { return Ok(self) };
+        let canonical = |place: &Path| fs::canonicalize(place).with_context(|| place.display().to_string());
+        let (directory, checkout) = (canonical(directory)?, canonical(&checkout)?);
+        let is_shared = |(one, other): &(Component<'_>, Component<'_>)| one == other;
+        let shared = directory.components().zip(checkout.components()).take_while(is_shared);
+        let shared: PathBuf = shared.map(|(component, _)| component).collect();
+        if shared.parent().is_none() {
+            return Ok(Self::Checkout(checkout));
+        }
+        let up = directory.strip_prefix(&shared).map_or(0, |below| below.components().count());
+        let down = checkout.strip_prefix(&shared).unwrap_or(&checkout);
+        Ok(Self::Checkout(std::iter::repeat_n("..", up).collect::<PathBuf>().join(down)))
     }
 
     fn fill_in(&self, manifest: &str) -> String {

@@ -31,7 +31,7 @@ fn a_crate_has_its_own_name_everywhere_and_builds_on_the_checkout_that_is_given(
     run(&args).expect("it is written");
     let read = |file: &str| fs::read_to_string(directory.join(file)).expect("it is there");
     let manifest = read("Cargo.toml");
-    assert!(manifest.contains("name = \"my-rto\"") && manifest.contains("/crates/conche-cc\", features"), "{manifest}");
+    assert!(manifest.contains("name = \"my-rto\"") && manifest.contains("/crates/conche-cc\" }"), "{manifest}");
     assert!(read("src/main.rs").contains("Named::own::<MyRto>(\"my-rto\", FEATURES)"));
     for (file, _) in FILES {
         let text = read(file).to_lowercase();
@@ -52,6 +52,19 @@ fn a_crate_starts_from_a_rule_and_with_full_from_the_whole_trait() {
         let lib = fs::read_to_string(directory.join("src/lib.rs")).expect("it is there");
         assert!(lib.contains(implemented), "{lib}");
     }
+}
+
+#[test]
+fn a_crate_in_or_beside_a_checkout_names_it_by_a_relative_path() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let checkout = parent.path().join("conche");
+    for place in ["conche/crates/conche-cli", "conche/inside", "beside"] {
+        fs::create_dir_all(parent.path().join(place)).expect("a directory");
+    }
+    let seen_from =
+        |place: &str| Source::Checkout(checkout.clone()).seen_from(&parent.path().join(place)).expect("both exist");
+    assert_eq!(seen_from("conche/inside"), Source::Checkout("..".into()));
+    assert_eq!(seen_from("beside"), Source::Checkout("../conche".into()));
 }
 
 #[test]

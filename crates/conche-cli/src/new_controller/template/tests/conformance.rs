@@ -1,20 +1,10 @@
-//! The conformance suite of all controllers. A failed test prints the shortest plan of events that
-//! fails.
+//! The conformance suite of all controllers. A failure names each violated check with the shortest
+//! events that violate it. `FEATURES` determines the checks that apply.
 
 use conche_conformance::{Bounds, suite};
-use twice_peak::TwicePeak;
+use twice_peak::{FEATURES, TwicePeak};
 
 #[test]
-fn it_keeps_its_promises() {
-    suite::keeps_its_promises(&TwicePeak, Bounds::default());
-}
-
-#[test]
-fn it_recovers() {
-    suite::recovers(&TwicePeak, Bounds::default());
-}
-
-#[test]
-fn it_slows_down_under_total_loss() {
-    suite::slows_down_under_total_loss(&TwicePeak);
+fn it_conforms() {
+    suite::conforms(&TwicePeak, &FEATURES, Bounds::default());
 }
