@@ -16,6 +16,10 @@
 //!      again on  └──┘ At(t), OnEvent        └──> abandoned       (gave up, cancelled, RST, ICMP)
 //! ```
 //!
+//! Only `sent` receives random bits ([`Sent::random`]): 32 with each transmission, from the
+//! endpoint's generator. All other calls are deterministic. `docs/controllers/README.md` describes
+//! the generators of endpoints and simulations.
+//!
 //! A Non-confirmable message has only `admit` and `sent`, whose timeout bounds its use of an NSTART
 //! slot. ACKs, RSTs and piggybacked responses are not admitted.
 

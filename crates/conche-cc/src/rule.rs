@@ -67,7 +67,8 @@ use crate::units::Micros;
 
 /// A retransmission timer's rule.
 ///
-/// Only [`Sent::random`], drawn for each transmission, desynchronises clients that start together.
+/// [`Sent::random`], 32 fresh bits with each transmission, is the only randomness, and
+/// desynchronises clients that start together. A rule that needs two values splits the bits.
 pub trait RtoRule {
     /// State of one destination.
     type Peer: Clone + Debug;
