@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
+use crate::parameters::{Description, Parameters, Value};
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
@@ -33,6 +34,18 @@ impl Named {
         C::Flight: Send + Sync + 'static,
     {
         Self { name, features, make: || crate::dynamic::DynController::new(C::default()).into() }
+    }
+
+    /// As [`own`](Self::own), with [parameters](crate::parameters!) that can be set by name.
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+    #[must_use]
+    pub const fn own_with_parameters<C>(name: &'static str, features: Features) -> Self
+    where
+        C: Controller + Parameters + Clone + Default + core::fmt::Debug + Send + Sync + 'static,
+        C::Peer: Send + Sync + 'static,
+        C::Flight: Send + Sync + 'static,
+    {
+        Self { name, features, make: || crate::dynamic::DynController::with_parameters(C::default()).into() }
     }
 
     /// Returns the algorithm with its production defaults.
@@ -131,7 +144,7 @@ fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
     name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
 }
 
-fn same_name(a: &str, b: &str) -> bool {
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
     letters(a).eq(letters(b))
 }
 
@@ -279,6 +292,20 @@ macro_rules! algorithms {
                 }
             }
         )+
+
+        impl Parameters for AnyController {
+            fn parameter(&self, index: usize) -> Option<(&'static Description, Value)> {
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => c.parameter(index),)+
+                }
+            }
+
+            fn assign(&mut self, index: usize, value: Value) -> bool {
+                match self {
+                    $($(#[$attribute])* Self::$variant(c) => c.assign(index, value),)+
+                }
+            }
+        }
 
         impl Controller for AnyController {
             type Peer = AnyPeer;

@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::backoff::{dithered, grown, suggests_congestion};
 use crate::control::{Abandoned, Acknowledged, Sent};
 use crate::features::Features;
+use crate::parameters::Range;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -62,6 +63,15 @@ pub struct BasicPeer(u16);
 impl BasicPeer {
     fn rto(self) -> Micros {
         Micros::from_millis(u32::from(self.0))
+    }
+}
+
+crate::parameters! {
+    Basic {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "RTO before the first sample", "RFC 7252 §4.8";
+        "ack_random_factor" => ack_random_factor, Range::permille(1_000, 10_000),
+            "maximum first timeout in RTOs", "RFC 7252 §4.8";
+        "max_rto" => max_rto, Range::millis(1_000, 65_000), "maximum RTO and timeout", "conche";
     }
 }
 

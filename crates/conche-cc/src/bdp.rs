@@ -38,6 +38,7 @@ use crate::control::{
 };
 use crate::features::Features;
 use crate::non::{PROBING_RATE, paced_by_rto};
+use crate::parameters::Range;
 use crate::path_history::PathHistory;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
@@ -113,6 +114,22 @@ impl Bdp {
             (peer.rtprop, peer.rtprop_at) = (rtt, now);
         }
     }
+}
+
+crate::parameters! {
+    Bdp {
+        "segment_floor" => segment_floor, Range::Flag,
+            "minimum bandwidth: a message per two SRTT", "conche, resolution 10";
+        "min_rate" => min_rate, Range::BytesPerSecond(1, 1_000_000), "minimum bandwidth", "RFC 7252 §4.8, PROBING_RATE";
+        "binary_backoff" => binary_backoff, Range::Flag,
+            "each retransmission doubles the timeout", "conche, resolution 11";
+        "first_after_give_up" => first_after_give_up, Range::Flag,
+            "the exchange after a failed one gives no bandwidth sample", "conche, resolution 12";
+        "initial_rate" => initial_rate, Range::Flag,
+            "a peer starts from a message per initial RTO", "conche, resolution 13";
+        "rtprop_window" => rtprop_window, Range::millis(1, 3_600_000),
+            "lifetime of a minimum round-trip time", "BDP'19, Algorithm 1";
+    } + cocoa
 }
 
 /// Feature table row.

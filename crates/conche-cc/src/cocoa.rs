@@ -21,6 +21,7 @@ pub use v2014::Cocoa2014;
 use core::time::Duration;
 
 use crate::backoff::{VariableBackoff, grown};
+use crate::parameters::words;
 use crate::units::{Factor, Micros};
 
 /// RTO before the first sample (`ACK_TIMEOUT`).
@@ -41,6 +42,8 @@ pub enum Vbf {
     /// Californium).
     Frozen,
 }
+
+words!(Vbf { Current = "current", Frozen = "frozen" });
 
 /// Per-exchange state: the first timeout's backoff factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use core::time::Duration;
 use crate::backoff::{dithered, grown};
 use crate::control::{Acknowledged, Controller, Sent};
 use crate::features::Features;
+use crate::parameters::Range;
 use crate::rule::RtoRule;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
@@ -54,6 +55,15 @@ impl CoapDefault {
 
     pub(crate) fn cap(&self) -> Micros {
         Micros::from(self.max_timeout)
+    }
+}
+
+crate::parameters! {
+    CoapDefault {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "minimum first timeout", "RFC 7252 §4.8";
+        "ack_random_factor" => ack_random_factor, Range::permille(1_000, 10_000),
+            "maximum first timeout in minima", "RFC 7252 §4.8";
+        "max_timeout" => max_timeout, Range::millis(1_000, 600_000), "maximum timeout", "ANRW'18";
     }
 }
 

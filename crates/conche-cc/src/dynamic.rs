@@ -57,12 +57,19 @@ use core::fmt::{self, Debug};
 use core::time::Duration;
 
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
+use crate::parameters::{Description, Parameters, Value};
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
 /// A [`Controller`] of any type; clones share one configuration.
 #[derive(Clone)]
-pub struct DynController(Arc<dyn Erased>);
+pub struct DynController(Arc<dyn Erased>, Option<&'static Table>);
+
+/// [`Parameters`] of an erased type.
+struct Table {
+    parameter: fn(&dyn Any, usize) -> Option<(&'static Description, Value)>,
+    assigned: fn(&dyn Any, usize, Value) -> Option<Arc<dyn Erased>>,
+}
 
 impl DynController {
     /// Wraps a controller.
@@ -73,7 +80,38 @@ impl DynController {
         C::Peer: Send + Sync + 'static,
         C::Flight: Send + Sync + 'static,
     {
-        Self(Arc::new(controller))
+        Self(Arc::new(controller), None)
+    }
+
+    /// Wraps a controller whose parameters can be set by name.
+    #[must_use]
+    pub fn with_parameters<C>(controller: C) -> Self
+    where
+        C: Controller + Parameters + Clone + Debug + Send + Sync + 'static,
+        C::Peer: Send + Sync + 'static,
+        C::Flight: Send + Sync + 'static,
+    {
+        let table = const {
+            &Table {
+                parameter: |any, index| any.downcast_ref::<C>()?.parameter(index),
+                assigned: |any, index, value| {
+                    let mut changed = any.downcast_ref::<C>()?.clone();
+                    changed.assign(index, value).then(|| Arc::new(changed) as Arc<dyn Erased>)
+                },
+            }
+        };
+        Self(Arc::new(controller), Some(table))
+    }
+}
+
+impl Parameters for DynController {
+    fn parameter(&self, index: usize) -> Option<(&'static Description, Value)> {
+        (self.1?.parameter)(&*self.0, index)
+    }
+
+    fn assign(&mut self, index: usize, value: Value) -> bool {
+        let assigned = self.1.and_then(|table| (table.assigned)(&*self.0, index, value));
+        assigned.map(|changed| self.0 = changed).is_some()
     }
 }
 
@@ -148,7 +186,7 @@ fn as_any_mut(state: &mut dyn State) -> &mut dyn Any {
 }
 
 /// [`Controller`] without associated types; `dyn_` avoids ambiguous names.
-trait Erased: Debug + Send + Sync {
+trait Erased: Any + Debug + Send + Sync {
     fn dyn_measures_rtt(&self) -> bool;
     fn dyn_peer(&self, now: Instant) -> DynPeer;
     fn dyn_seed(&self, now: Instant, history: &PathHistory) -> DynPeer;
@@ -164,7 +202,7 @@ trait Erased: Debug + Send + Sync {
 
 impl<C> Erased for C
 where
-    C: Controller + Debug + Send + Sync,
+    C: Controller + Debug + Send + Sync + 'static,
     C::Peer: Send + Sync + 'static,
     C::Flight: Send + Sync + 'static,
 {

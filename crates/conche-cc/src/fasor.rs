@@ -28,6 +28,7 @@ use crate::backoff::{bounded, spread, suggests_congestion};
 use crate::control::{Abandoned, Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::parameters::{Range, words};
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -165,6 +166,17 @@ pub struct FasorExchange {
     phase: FasorPhase,
     /// Slow in FAST-SLOW-FAST, fast in SLOW-FAST.
     other: Micros,
+}
+
+words!(FirstSample { Text = "text", Pseudocode = "pseudocode" });
+
+crate::parameters! {
+    Fasor {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "fast timer before the first sample", "RFC 7252 §4.8";
+        "first_sample" => first_sample, FirstSample::RANGE,
+            "initial variation, from the first sample", "draft-ietf-core-fasor";
+        "max_timeout" => max_timeout, Range::millis(1_000, 600_000), "maximum timeout", "draft-ietf-core-fasor";
+    }
 }
 
 /// Feature table row.

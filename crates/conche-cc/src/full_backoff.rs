@@ -9,11 +9,12 @@
 //! of the armed timer and the updated RTO. Not in the paper: failure ([`suggests_congestion`])
 //! keeps the last timer, kept timers do not age, and Non-confirmable messages change nothing.
 
-use crate::backoff::{VariableBackoff, grown, suggests_congestion};
+use crate::backoff::{grown, suggests_congestion};
 use crate::cocoa::{self, Cocoa, FrozenFactor, draft03::CocoaPeer};
 use crate::control::{Abandoned, Acknowledged, Sent, Snapshot};
 use crate::default::{self, CoapDefault};
 use crate::features::Features;
+use crate::parameters::words;
 use crate::rule::RtoRule;
 use crate::time::Instant;
 use crate::units::{Factor, Micros};
@@ -84,6 +85,15 @@ impl DefaultFullBackoff {
             Recovery::Halve | Recovery::Forget => Kept::default(),
         }
     }
+}
+
+words!(Recovery { Forget = "forget", Halve = "halve" });
+
+crate::parameters! {
+    DefaultFullBackoff {
+        "recovery" => recovery, Recovery::RANGE,
+            "effect of an exchange without retransmission on the kept timeout", "ANRW'18 §4.2";
+    } + default
 }
 
 /// Feature table row of the default, variant 1.
@@ -180,7 +190,7 @@ impl CocoaFullBackoff {
             Growth::Unchanged => armed,
             Growth::OnceMore => {
                 let longer = armed.max(rto);
-                let grown = longer.scaled(VariableBackoff::DRAFT03.factor(longer));
+                let grown = longer.scaled(self.cocoa.backoff.factor(longer));
                 grown.min(self.cocoa.backoff_limit.into())
             }
         }
@@ -192,6 +202,14 @@ impl CocoaFullBackoff {
 pub struct CocoaFullBackoffPeer {
     cocoa: CocoaPeer,
     kept: Kept,
+}
+
+words!(Growth { Unchanged = "unchanged", OnceMore = "once-more" });
+
+crate::parameters! {
+    CocoaFullBackoff {
+        "growth" => growth, Growth::RANGE, "timeout kept after a retransmission", "ANRW'18 §4.2";
+    } + cocoa
 }
 
 /// Feature table row of CoCoA, variant 1.

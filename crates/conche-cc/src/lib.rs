@@ -32,6 +32,7 @@ pub mod features;
 pub mod full_backoff;
 pub mod linux;
 pub mod non;
+pub mod parameters;
 pub mod path;
 pub mod path_history;
 pub mod peak_hopper;

@@ -14,6 +14,7 @@ use core::time::Duration;
 use crate::backoff::{CarriedBackoff, backed_off, bounded};
 use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::features::Features;
+use crate::parameters::Range;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -119,6 +120,14 @@ impl KernelEstimator {
         let shrank = rtt < self.srtt;
         let shift = if shrank && error > self.mdev { 5 } else { 2 };
         self.mdev = self.mdev.towards(error, shift);
+    }
+}
+
+crate::parameters! {
+    Linux {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "RTO before the first sample", "RFC 7252 §4.8";
+        "min_deviation" => min_deviation, Range::millis(0, 10_000), "minimum mean deviation", "tcp_rtt_estimator";
+        "max_rto" => max_rto, Range::millis(1_000, 600_000), "maximum timeout", "tcp_rtt_estimator";
     }
 }
 

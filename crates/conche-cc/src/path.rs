@@ -236,6 +236,8 @@ pub enum Ambiguity {
     Late,
 }
 
+crate::parameters::words!(Ambiguity { Likely = "likely", Loss = "loss", Late = "late" });
+
 /// From 0 to 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Inflation(u32);

@@ -10,6 +10,7 @@ use core::time::Duration;
 use crate::backoff::{CarriedBackoff, backed_off, bounded};
 use crate::control::{Acknowledged, Sent};
 use crate::features::Features;
+use crate::parameters::{Range, words};
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -145,6 +146,21 @@ impl Boost {
 
     fn of(self, span: Micros) -> Micros {
         Micros::new(saturate((u64::from(span.get()) * u64::from(self.0)) >> 16))
+    }
+}
+
+words!(Reading { Original = "original", Californium2014 = "californium2014" });
+
+crate::parameters! {
+    PeakHopper {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "RTO before the first sample", "RFC 7252 §4.8";
+        "reading" => reading, Reading::RANGE, "definition of the hop δ", "Ekström and Ludwig 2003; Californium";
+        "fading" => fading, Range::count(1, 255), "F: decay by 1/(F·S) per sample", "Ekström and Ludwig 2003";
+        "samples_per_flight" => samples_per_flight, Range::count(1, 255),
+            "S: samples per flight", "Ekström and Ludwig 2003";
+        "min_margin" => min_margin, Range::millis(0, 10_000),
+            "2·G: minimum excess of the RTO over the last two samples", "Ekström and Ludwig 2003";
+        "max_rto" => max_rto, Range::millis(1_000, 600_000), "maximum timeout", "Ekström and Ludwig 2003";
     }
 }
 

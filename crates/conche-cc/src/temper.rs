@@ -18,6 +18,7 @@ use crate::backoff::{Timer, bounded, dithered, spread};
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
 use crate::non::paced_by_rto;
+use crate::parameters::Range;
 pub use crate::path::Ambiguity;
 use crate::path::PathState;
 use crate::path_history::PathHistory;
@@ -235,6 +236,42 @@ enum PeerStage {
 
 /// RFC 7252 §4.8.
 const MAX_RETRANSMIT: u8 = 4;
+
+crate::parameters! {
+    Temper {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000),
+            "unmeasured first timeout before randomisation", "RFC 7252 §4.8";
+        "ack_random_factor" => ack_random_factor, Range::permille(1_000, 10_000),
+            "maximum unmeasured first timeout, in ack_timeouts", "RFC 7252 §4.8";
+        "max_timeout" => max_timeout, Range::millis(1_000, 600_000), "maximum RTO and timeout", "conche";
+        "unmeasured_backoff" => unmeasured_backoff, Range::permille(1_000, 10_000),
+            "backoff factor without a sample", "conche";
+        "unmeasured_limit" => unmeasured_limit, Range::FactorOrOff(Factor::ONE, Factor::from_permille(60_000)),
+            "maximum timeout before the fourth retransmission to a new peer, in longest first timeouts",
+            "conche; RFC 7252 §4.8.2";
+        "backoff" => backoff, Range::permille(1_000, 10_000), "backoff factor with a sample", "RFC 8961 §4 (4)";
+        "clock_granularity" => clock_granularity, Range::millis(0, 10_000),
+            "minimum excess of the RTO over SRTT", "RFC 6298 §2.3";
+        "gate" => gate, Range::permille(0, 60_000), "spacing of exchanges in queueing delays; 0 disables it", "conche";
+        "gate_limit" => gate_limit, Range::permille(0, 60_000), "maximum spacing in RTOs", "conche";
+        "floor" => floor, Range::millis(0, 60_000), "minimum RTO per mean retransmission; 0s disables it", "conche";
+        "queue_floor" => queue_floor, Range::millis(0, 60_000),
+            "minimum first timeout without losses; 0s disables it", "conche";
+        "floor_follows_inflation" => floor_follows_inflation, Range::Flag,
+            "both floors scale with the inflation of the round-trip time", "conche";
+        "first_retransmission" => first_retransmission, Range::millis(0, 60_000),
+            "minimum timeout of the first retransmission", "conche";
+        "later_retransmissions" => later_retransmissions, Range::millis(0, 60_000),
+            "minimum timeout of the second retransmission, doubled with each further one", "conche";
+        "ambiguity" => ambiguity, Ambiguity::RANGE,
+            "interpretation of an acknowledgement after a retransmission", "conche";
+        "grace" => grace, Range::count(0, 31),
+            "ambiguous exchanges in a row before the RTO doubles", "conche; RFC 8961 §4 (4)";
+        "max_doubt" => max_doubt, Range::count(0, 31), "limits doublings to max_doubt - grace", "conche";
+        "route_change_rttvars" => route_change_rttvars, Range::count(0, 255),
+            "excess over the minimum round-trip time that is a longer route, in RTTVARs; 0: none", "conche";
+    }
+}
 
 /// Feature table row.
 pub const FEATURES: Features = Features {

@@ -87,6 +87,13 @@ impl Micros {
         Self(self.0 >> shift)
     }
 
+    /// Returns the mean of `self` and `target`, which has this `weight` of at most 1; rounded down.
+    #[must_use]
+    pub const fn blended(self, target: Self, weight: Factor) -> Self {
+        let old = self.0 as u64 * weight.complement().0 as u64;
+        Self(saturate((old + target.0 as u64 * weight.0 as u64) / 1_000))
+    }
+
     /// Returns the weighted mean `(1 - w)·self + w·target` with w = 1/2^`shift`, exact and rounded
     /// down.
     #[must_use]
@@ -149,6 +156,10 @@ impl Stamp {
 pub struct Factor(u16);
 
 impl Factor {
+    /// The factor 1/4.
+    pub const QUARTER: Self = Self(250);
+    /// The factor 1/2.
+    pub const HALF: Self = Self(500);
     /// The factor 1.
     pub const ONE: Self = Self(1_000);
     /// The factor 2: binary exponential backoff.

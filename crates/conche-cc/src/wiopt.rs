@@ -14,6 +14,7 @@ use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::default::{self, CoapDefault};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::parameters::Range;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -60,6 +61,10 @@ impl SemiDynamicPeer {
     fn frozen(self) -> Option<Micros> {
         (self.setup_rtt != Micros::ZERO).then_some(self.setup_rtt.times(4))
     }
+}
+
+crate::parameters! {
+    SemiDynamic {} + default
 }
 
 /// Feature table row of the semi-dynamic timer.
@@ -160,6 +165,16 @@ pub struct Rfc6298Peer {
     estimator: Estimator,
     /// RTO doublings since the last sample.
     exponent: u8,
+}
+
+crate::parameters! {
+    Rfc6298 {
+        "initial_rto" => initial_rto, Range::millis(1, 60_000), "RTO before the first sample", "RFC 6298 §2.1";
+        "min_rto" => min_rto, Range::millis(1, 60_000), "minimum RTO before backoff", "RFC 6298 §2.4; WiOpt'12";
+        "max_rto" => max_rto, Range::millis(1_000, 600_000), "maximum timeout", "RFC 6298 §2.5";
+        "clock_granularity" => clock_granularity, Range::millis(0, 10_000),
+            "G: minimum excess of the RTO over SRTT", "RFC 6298 §2.3";
+    }
 }
 
 /// Feature table row of RFC 6298.

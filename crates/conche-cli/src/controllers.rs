@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use comfy_table::Table;
 use conche::cc::any::Named;
 use conche::cc::features::Features;
+use conche::cc::parameters::Description;
 use conche_lab::controllers::known;
 use serde::Serialize;
 
@@ -28,10 +29,21 @@ pub struct Args {
     /// Show this controller only, with its source and published properties.
     #[arg(value_parser = names::NAMED)]
     name: Option<&'static Named>,
+    /// List the parameters with defaults, ranges and sources, for `--cc`, `--controllers` and
+    /// scenarios.
+    #[arg(long)]
+    parameters: bool,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
+    if args.parameters {
+        let chosen: Vec<&Named> = args.name.map_or_else(|| known().iter().collect(), |named| vec![named]);
+        return match global.json {
+            true => Ok(print_parameters(&mut out, chosen)?),
+            false => Ok(writeln!(out, "{}", parameters(chosen))?),
+        };
+    }
     match args.name {
         Some(named) if global.json => Ok(print(&mut out, [named])?),
         None if global.json => Ok(print(&mut out, known().iter())?),
@@ -56,6 +68,48 @@ fn table() -> Table {
     }
     show::keep_words(&mut table);
     table
+}
+
+fn parameters(controllers: Vec<&Named>) -> Table {
+    let mut table = show::table();
+    table.set_header(["controller", "parameter", "default", "unit", "range", "effect", "source"]);
+    for named in controllers {
+        for (Description { name, range, about, source }, default) in named.controller().parameters() {
+            let (default, range) = (default.to_string(), (range.unit(), range.to_string()));
+            table.add_row([named.name, name, &default, range.0, &range.1, about, source]);
+        }
+    }
+    table
+}
+
+fn print_parameters(out: &mut impl Write, controllers: Vec<&Named>) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Line {
+        schema: u32,
+        controller: &'static str,
+        parameter: &'static str,
+        default: String,
+        unit: &'static str,
+        range: String,
+        about: &'static str,
+        source: &'static str,
+    }
+    for named in controllers {
+        for (Description { name, range, about, source }, default) in named.controller().parameters() {
+            let line = Line {
+                schema: SCHEMA,
+                controller: named.name,
+                parameter: name,
+                default: default.to_string(),
+                unit: range.unit(),
+                range: range.to_string(),
+                about,
+                source,
+            };
+            json::write(&line, out)?;
+        }
+    }
+    Ok(())
 }
 
 fn rtts(features: &Features) -> &'static str {

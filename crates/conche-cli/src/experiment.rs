@@ -38,7 +38,7 @@ pub struct Options {
     #[arg(long, short, value_name = "N", value_parser = threads)]
     jobs: Option<NonZeroUsize>,
     /// Run these controllers instead of the scenario's schemes: scheme names, or names listed by
-    /// `conche controllers`.
+    /// `conche controllers`, with parameters as in `cocoa:weak_k=1`.
     #[arg(
         long,
         value_name = "NAMES",
@@ -220,6 +220,7 @@ impl Options {
 
     /// Selects the given controllers, or all known ones.
     pub fn comparing(mut self) -> Self {
+        self.controllers = names::with_parameters(self.controllers);
         if self.controllers.is_empty() {
             self.controllers = known().iter().map(|named| named.name.to_owned()).collect();
         }
@@ -235,7 +236,7 @@ impl Options {
             quick: self.quick,
             runs: self.runs,
             seed: self.seed,
-            controllers: self.controllers.clone(),
+            controllers: names::with_parameters(self.controllers.clone()),
             also: self.also.clone(),
             set: self.set.clone(),
             compares: self.compares,
@@ -256,7 +257,7 @@ fn setting(text: &str) -> Result<(String, String), ArgumentError> {
 pub fn labels(text: &str) -> Result<(String, Vec<String>), ArgumentError> {
     let example = "scheme=default,cocoa";
     let (axis, labels) = parted(text, example)?;
-    let labels: Vec<_> = labels.split(',').map(|label| label.trim().to_owned()).collect();
+    let labels = names::with_parameters(labels.split(',').map(|label| label.trim().to_owned()));
     match labels.iter().any(String::is_empty) {
         true => Err(ArgumentError::Label(example)),
         false => Ok((axis.to_owned(), labels)),

@@ -14,10 +14,11 @@ use conche_lab::papers::{PAPERS, Paper};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Congestion control")]
 pub struct Controller {
-    /// Congestion control algorithm; `conche controllers` lists the names.
+    /// Congestion control algorithm and its parameters, as in `cocoa:weak_k=1,max_rto=30s`;
+    /// `conche controllers --parameters` lists them.
     #[arg(
         long,
-        value_name = "NAME",
+        value_name = "NAME[:PARAMETER=VALUE,...]",
         env = "CONCHE_CC",
         default_value = "temper",
         value_parser = CONTROLLER,
@@ -69,9 +70,13 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
     }
 }
 
-/// Parses a controller, as tolerantly as [`AnyController::by_name`] and with its suggestions.
+/// Parses a controller with its parameters, as tolerantly as [`AnyController::by_name`] and with
+/// its suggestions.
 pub const CONTROLLER: NameParser<AnyController> = NameParser {
-    parse: |command, arg, value| (NAMED.parse)(command, arg, value).map(Named::controller),
+    parse: |command, arg, value| {
+        let configured = |text: String| known().configured(&text).map(|(_, controller)| controller);
+        StringValueParser::new().try_map(configured).parse_ref(command, arg, value)
+    },
     names: controllers,
 };
 
@@ -88,6 +93,19 @@ pub const SCHEME: NameParser<String> = NameParser {
     parse: |command, arg, value| StringValueParser::new().parse_ref(command, arg, value),
     names: controllers,
 };
+
+/// Joins what was split at the commas between a controller's parameters: `cocoa:weak_k=1` and
+/// `max_rto=30s`.
+pub fn with_parameters(parts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for part in parts {
+        match names.last_mut().filter(|last| last.contains(':') && part.contains('=') && !part.contains(':')) {
+            Some(name) => *name += &format!(",{part}"),
+            None => names.push(part),
+        }
+    }
+    names
+}
 
 fn controllers() -> Vec<PossibleValue> {
     known().iter().map(|named| PossibleValue::new(named.name).help(named.features.about)).collect()
@@ -133,4 +151,16 @@ pub const PAPER: NameParser<&'static Paper> = NameParser {
 
 fn papers() -> Vec<PossibleValue> {
     PAPERS.iter().map(|paper| PossibleValue::new(paper.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_stay_with_their_controller() {
+        let names = "default,cocoa:weak_k=1,max_rto=30s,temper:grace=0,linux".split(',').map(str::to_owned);
+        let expected = ["default", "cocoa:weak_k=1,max_rto=30s", "temper:grace=0", "linux"];
+        assert_eq!(with_parameters(names), expected);
+    }
 }

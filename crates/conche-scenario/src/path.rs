@@ -37,6 +37,13 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
                 step = key;
                 inner
             }
+            controller @ Value::String(_) if step == "controller" && controller.as_str() == Some(next) => {
+                let parameters = Table::from_iter([(next.to_owned(), Value::Table(Table::new()))]);
+                *controller = Value::Table(parameters);
+                let Value::Table(inner) = controller else { unreachable!("just made to match") };
+                step = next;
+                inner
+            }
             _ => return refuse(format!("`{step}` is a value and has no `{next}`")),
         };
     }
@@ -118,6 +125,25 @@ mod tests {
             loss = 0.1
         };
         assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn a_path_into_a_controller_given_by_name_sets_its_parameter() {
+        let mut changed = toml::toml! {
+            [[schemes]]
+            name = "mine"
+            controller = "cocoa"
+        };
+        set(&mut changed, "schemes.mine.controller.cocoa.weak_k", 2.into()).expect("a parameter");
+        set(&mut changed, "schemes.mine.controller.cocoa.max_rto", "9s".into()).expect("another");
+        let expected = toml::toml! {
+            [[schemes]]
+            name = "mine"
+            controller = { cocoa = { weak_k = 2, max_rto = "9s" } }
+        };
+        assert_eq!(changed, expected);
+        let error = set(&mut changed, "schemes.mine.controller.basic.max_rto.x", 1.into());
+        assert!(error.is_err() || changed != expected);
     }
 
     #[test]

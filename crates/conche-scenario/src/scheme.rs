@@ -1,14 +1,13 @@
 //! [`Scheme`]: a controller with its configuration.
 
 use conche_proto::cc::AnyController;
-use conche_proto::cc::any::{Named, UnknownController};
-use conche_proto::cc::cocoa;
-use conche_proto::cc::full_backoff::{CocoaFullBackoff, DefaultFullBackoff};
-use conche_proto::cc::units::Factor;
+use conche_proto::cc::any::Named;
+use conche_proto::cc::parameters::{ConfigurationError, Value};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
+use toml::Table;
 
-use super::{Effort, NonEmpty, ScenarioError, ensure};
+use super::{Effort, NonEmpty, ScenarioError};
 use crate::controllers::known;
 use crate::units::Span;
 
@@ -20,16 +19,14 @@ pub struct Scheme {
     pub name: String,
     /// Algorithm.
     pub controller: ControllerName,
-    /// Initial RTO, for the default, CoCoA and their full-backoff variants.
+    /// Initial RTO: the controller's parameter of this name, as the three below.
     pub ack_timeout: Option<Span>,
-    /// ACK_RANDOM_FACTOR, for these and Basic RTO.
+    /// ACK_RANDOM_FACTOR.
     pub ack_random_factor: Option<f64>,
-    /// Timer that selects the variable backoff factor, for CoCoA and its full-backoff variants.
-    #[serde(default, deserialize_with = "vbf")]
-    pub vbf: Option<cocoa::Vbf>,
-    /// Start of an RTO's idle time, for the same.
-    #[serde(default, deserialize_with = "aging")]
-    pub aging: Option<cocoa::Aging>,
+    /// Timer that selects the variable backoff factor.
+    pub vbf: Option<String>,
+    /// Start of an RTO's idle time.
+    pub aging: Option<String>,
     /// NSTART, in place of the endpoints'.
     pub nstart: Option<u16>,
     /// Peers that share path state.
@@ -46,7 +43,7 @@ pub enum Paths {
     Prefixes,
 }
 
-/// A controller's name, from [`known`].
+/// A controller's name, from [`known`], with its settings: `cocoa:weak_k=1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerName {
     name: String,
@@ -80,11 +77,11 @@ pub fn select(own: &[Scheme], effort: &Effort) -> Result<Option<NonEmpty<Scheme>
 }
 
 impl Scheme {
-    /// Returns a scheme with a controller's default configuration.
+    /// Returns the scheme of a controller and its settings, such as `cocoa:weak_k=1`.
     ///
     /// # Errors
-    /// If the name is unknown; lists the known ones.
-    pub fn of_controller(name: &str) -> Result<Self, UnknownController> {
+    /// If the name, a parameter or a value is unknown; lists the known ones.
+    pub fn of_controller(name: &str) -> Result<Self, ConfigurationError> {
         let controller = ControllerName::new(name)?;
         let name = controller.name.clone();
         Ok(Self {
@@ -105,27 +102,19 @@ impl Scheme {
     /// If the algorithm lacks a configured option, or a value is invalid.
     pub fn build(&self) -> Result<AnyController, ScenarioError> {
         let mut controller = self.controller.controller.clone();
-        let (timeout, factor) = match &mut controller {
-            AnyController::Default(default) => (Some(&mut default.ack_timeout), Some(&mut default.ack_random_factor)),
-            AnyController::DefaultFullBackoff(DefaultFullBackoff { default, .. }) => {
-                (Some(&mut default.ack_timeout), Some(&mut default.ack_random_factor))
-            }
-            AnyController::Cocoa(cocoa) | AnyController::CocoaFullBackoff(CocoaFullBackoff { cocoa, .. }) => {
-                (Some(&mut cocoa.ack_timeout), Some(&mut cocoa.ack_random_factor))
-            }
-            AnyController::Basic(basic) => (None, Some(&mut basic.ack_random_factor)),
-            _ => (None, None),
-        };
-        self.set("ack_timeout", timeout, self.ack_timeout.map(|span| span.0))?;
-        self.set("ack_random_factor", factor, self.factor()?)?;
-        let (vbf, aging) = match &mut controller {
-            AnyController::Cocoa(cocoa) | AnyController::CocoaFullBackoff(CocoaFullBackoff { cocoa, .. }) => {
-                (Some(&mut cocoa.vbf), Some(&mut cocoa.aging))
-            }
-            _ => (None, None),
-        };
-        self.set("vbf", vbf, self.vbf)?;
-        self.set("aging", aging, self.aging)?;
+        let options = [
+            ("ack_timeout", self.ack_timeout.map(|span| Value::Span(span.0).to_string())),
+            ("ack_random_factor", self.ack_random_factor.map(|factor| factor.to_string())),
+            ("vbf", self.vbf.clone()),
+            ("aging", self.aging.clone()),
+        ];
+        for (option, value) in options {
+            let Some(value) = value else { continue };
+            let place = || format!("schemes.{}.{option}", self.name);
+            let named =
+                self.controller.named().ok_or_else(|| ScenarioError::new(place(), "the controller is unknown"))?;
+            named.set(&mut controller, option, &value).map_err(|error| ScenarioError::new(place(), error))?;
+        }
         Ok(controller)
     }
 
@@ -134,38 +123,16 @@ impl Scheme {
     pub fn named(&self) -> Option<&'static Named> {
         self.controller.named()
     }
-
-    fn factor(&self) -> Result<Option<Factor>, ScenarioError> {
-        let Some(factor) = self.ack_random_factor else { return Ok(None) };
-        let problem = format_args!("{factor} is not a factor from 1 to 10; RFC 7252 has 1.5");
-        ensure((1.0..=10.0).contains(&factor), self.place("ack_random_factor"), problem)?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 1000 to 10000
-        Ok(Some(Factor::from_permille((factor * 1000.0).round() as u16)))
-    }
-
-    /// Sets an option; without a `place`, the algorithm lacks it.
-    fn set<T>(&self, option: &str, place: Option<&mut T>, value: Option<T>) -> Result<(), ScenarioError> {
-        let problem = format_args!("the controller `{}` has no such option; leave it out", self.controller.name);
-        ensure(place.is_some() || value.is_none(), self.place(option), problem)?;
-        if let (Some(place), Some(value)) = (place, value) {
-            *place = value;
-        }
-        Ok(())
-    }
-
-    fn place(&self, option: &str) -> String {
-        format!("schemes.{}.{option}", self.name)
-    }
 }
 
 impl ControllerName {
-    /// Returns the name.
+    /// Returns the name with its settings.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the controller in its default configuration.
+    /// Returns the controller.
     #[must_use]
     pub fn controller(&self) -> AnyController {
         self.controller.clone()
@@ -174,37 +141,46 @@ impl ControllerName {
     /// Returns the properties of the algorithm.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
-        known().by_name(&self.name).ok()
+        known().by_name(self.name.split(':').next().unwrap_or_default()).ok()
     }
 
-    fn new(name: &str) -> Result<Self, UnknownController> {
-        Ok(Self { name: name.to_owned(), controller: known().by_name(name)?.controller() })
+    fn new(text: &str) -> Result<Self, ConfigurationError> {
+        let (_, controller) = known().configured(text)?;
+        Ok(Self { name: text.to_owned(), controller })
     }
 }
 
+/// A name with settings, `"cocoa:weak_k=1"`, or a table, `{ cocoa = { weak_k = 1 } }`.
 impl<'de> Deserialize<'de> for ControllerName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+        let text = match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) => text,
+            toml::Value::Table(table) => text_of(&table).ok_or_else(|| de::Error::custom(EXPECTED))?,
+            _ => return Err(de::Error::custom(EXPECTED)),
+        };
+        Self::new(&text).map_err(de::Error::custom)
     }
 }
 
-fn vbf<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<cocoa::Vbf>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(remote = "cocoa::Vbf", rename_all = "kebab-case")]
-    enum Named {
-        Current,
-        Frozen,
-    }
-    Named::deserialize(deserializer).map(Some)
+const EXPECTED: &str = "write a controller as \"cocoa\" or as { cocoa = { weak_k = 1 } }";
+
+/// Returns `cocoa:weak_k=1` for `{ cocoa = { weak_k = 1 } }`.
+fn text_of(controller: &Table) -> Option<String> {
+    let mut entries = controller.iter();
+    let (Some((name, toml::Value::Table(settings))), None) = (entries.next(), entries.next()) else { return None };
+    let settings: Option<Vec<String>> =
+        settings.iter().map(|(name, value)| Some(format!("{name}={}", scalar(value)?))).collect();
+    let settings = settings?;
+    Some(if settings.is_empty() { name.clone() } else { format!("{name}:{}", settings.join(",")) })
 }
 
-fn aging<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<cocoa::Aging>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(remote = "cocoa::Aging", rename_all = "kebab-case")]
-    enum Named {
-        Literal,
-        SinceActivity,
-        Off,
+/// Returns a value as on the command line.
+fn scalar(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        _ => None,
     }
-    Named::deserialize(deserializer).map(Some)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use conche_proto::cc::AnyController;
-use conche_proto::cc::cocoa::Cocoa;
+use conche_proto::cc::cocoa::{self, Cocoa};
 use conche_proto::cc::full_backoff::CocoaFullBackoff;
 
 use super::*;
@@ -180,7 +180,11 @@ fn unknown_nodes_are_named_beside_the_known_ones() {
 #[test]
 fn options_that_a_controller_does_not_have_are_refused() {
     let error = problem("controller = \"default\"", "controller = \"default\"\naging = \"off\"");
-    assert_eq!(error, "schemes.default.aging: the controller `default` has no such option; leave it out");
+    assert_eq!(
+        error,
+        "schemes.default.aging: default has no parameter `aging`. Its parameters: ack_timeout (1ms to 60s; default 2s), \
+         ack_random_factor (1 to 10; default 1.5), max_timeout (1s to 600s; default 60s)"
+    );
 }
 
 #[test]
@@ -215,6 +219,31 @@ fn values_without_sense_are_refused() {
         let error = problem(from, to);
         assert!(error.contains(expected), "{to}: {error}");
     }
+}
+
+#[test]
+fn parameters_of_a_controller_are_set_by_name() {
+    let changed = |set: &[(&str, &str)], controllers: &[&str]| -> Result<Document, ScenarioError> {
+        let mut document = anrw18();
+        let set = set.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+        let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
+        document.adjust(&Effort { set, controllers, ..Effort::default() }).map(|()| document)
+    };
+    let built = |document: &Document, name: &str| document.scenario().scheme(name).map(|scheme| scheme.build());
+    let expected = Cocoa { weak_k: 2, max_rto: core::time::Duration::from_secs(9), ..Cocoa::default() };
+
+    let document = changed(&[], &["cocoa:weak_k=2,max_rto=9s"]).expect("a controller and its parameters");
+    assert_eq!(built(&document, "cocoa:weak_k=2,max_rto=9s"), Some(Ok(expected.into())));
+
+    let in_toml = "{ cocoa = { weak_k = 2, max_rto = \"9s\", aging = \"off\" } }";
+    let document = changed(&[("schemes.cocoa.controller", in_toml)], &[]).expect("a table");
+    let built = built(&document, "cocoa").expect("a scheme").expect("a controller");
+    assert_eq!(built, Cocoa { aging: cocoa::Aging::Off, ..expected }.into());
+
+    let error = changed(&[("schemes.cocoa.controller.cocoa.weak_k", "65")], &[]).expect_err("too large").to_string();
+    assert!(error.contains("`weak_k = 65` is invalid; valid is 0 to 64") && error.contains("strong_k ("), "{error}");
+    let error = changed(&[("schemes.cocoa.controller.cocoa.max_rto", "9")], &[]).expect_err("no unit").to_string();
+    assert!(error.contains("1s to 600s"), "{error}");
 }
 
 #[test]

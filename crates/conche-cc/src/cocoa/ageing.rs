@@ -7,6 +7,7 @@
 //! the present and lose the remainder; Contiki never advances it.
 
 use crate::backoff::{LARGE_RTO, SMALL_RTO};
+use crate::parameters::words;
 use crate::time::Instant;
 use crate::units::{Micros, Stamp};
 
@@ -23,6 +24,8 @@ pub enum Aging {
     /// No ageing. Reproduces ANRW'18, unlike the literal rule.
     Off,
 }
+
+words!(Aging { Literal = "literal", SinceActivity = "since-activity", Off = "off" });
 
 /// An RTO and its reference time: 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +79,8 @@ pub enum SmallAging {
     /// Multiplied by 16: ETFA'14, equation (6) as printed, probably a typo.
     Mul16,
 }
+
+words!(SmallAging { Double = "double", Mul16 = "mul16" });
 
 /// 32 doublings exceed every RTO.
 const MAX_STEPS: u8 = 32;

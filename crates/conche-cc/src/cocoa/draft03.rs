@@ -17,6 +17,7 @@ use crate::backoff::{VariableBackoff, dithered};
 use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::parameters::Range;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -45,6 +46,16 @@ pub struct Cocoa {
     pub aging: Aging,
     /// Maximum retransmissions for a weak sample.
     pub weak_limit: u8,
+    /// K of the strong estimator: RTO_strong = SRTT + K·RTTVAR.
+    pub strong_k: u8,
+    /// K of the weak estimator: RTO_weak = SRTT + K·RTTVAR.
+    pub weak_k: u8,
+    /// Weight of RTO_strong in the RTO, at most 1.
+    pub strong_weight: Factor,
+    /// Weight of RTO_weak in the RTO, at most 1.
+    pub weak_weight: Factor,
+    /// Backoff factors.
+    pub backoff: VariableBackoff,
     /// Maximum RTO of a new exchange, and limit of backoff.
     pub backoff_limit: Duration,
     /// Maximum RTO and first timeout.
@@ -67,6 +78,11 @@ impl Cocoa {
             vbf: Vbf::Current,
             aging: Aging::SinceActivity,
             weak_limit: WEAK_LIMIT,
+            strong_k: 4,
+            weak_k: 1,
+            strong_weight: Factor::HALF,
+            weak_weight: Factor::QUARTER,
+            backoff: VariableBackoff::DRAFT03,
             backoff_limit: BACKOFF_LIMIT,
             max_rto: MAX_RTO,
         }
@@ -103,7 +119,7 @@ impl Cocoa {
 
     pub(crate) fn start(&self, peer: &mut CocoaPeer, factor: &mut FrozenFactor, sent: &Sent, first: Micros) -> Micros {
         self.transmitted(peer, sent.now);
-        factor.freeze(VariableBackoff::DRAFT03, first).min(self.max_rto.into())
+        factor.freeze(self.backoff, first).min(self.max_rto.into())
     }
 
     pub(crate) fn transmitted(&self, peer: &mut CocoaPeer, now: Instant) {
@@ -140,10 +156,33 @@ impl CocoaPeer {
 }
 
 const WEAK_LIMIT: u8 = 2;
-/// RTO_strong = SRTT + 4·RTTVAR.
-const K_STRONG: u32 = 4;
-/// RTO_weak = SRTT + RTTVAR.
-const K_WEAK: u32 = 1;
+
+crate::parameters! {
+    Cocoa {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "RTO before the first sample", "RFC 7252 §4.8";
+        "ack_random_factor" => ack_random_factor, Range::permille(1_000, 10_000),
+            "maximum first timeout in RTOs", "RFC 7252 §4.8";
+        "strong_k" => strong_k, Range::count(0, 64), "K of RTO_strong = SRTT + K·RTTVAR", "draft-ietf-core-cocoa-03 §4.2";
+        "weak_k" => weak_k, Range::count(0, 64), "K of RTO_weak = SRTT + K·RTTVAR", "draft-ietf-core-cocoa-03 §4.2";
+        "strong_weight" => strong_weight, Range::permille(0, 1_000),
+            "weight of RTO_strong in the RTO", "draft-ietf-core-cocoa-03 §4.2";
+        "weak_weight" => weak_weight, Range::permille(0, 1_000),
+            "weight of RTO_weak in the RTO", "draft-ietf-core-cocoa-03 §4.2";
+        "weak_limit" => weak_limit, Range::count(0, 255),
+            "maximum retransmissions for a weak sample", "draft-ietf-core-cocoa-03 §4.2";
+        "vbf" => vbf, Vbf::RANGE, "timeout that selects the backoff factor", "draft-ietf-core-cocoa-03 §4.2.1; ComMag'16";
+        "backoff_small" => backoff.small, Range::permille(1_000, 10_000),
+            "backoff factor of timeouts below 1 s", "draft-ietf-core-cocoa-03 §4.2.1";
+        "backoff_medium" => backoff.medium, Range::permille(1_000, 10_000),
+            "backoff factor of timeouts from 1 s to 3 s", "draft-ietf-core-cocoa-03 §4.2.1";
+        "backoff_large" => backoff.large, Range::permille(1_000, 10_000),
+            "backoff factor of timeouts above 3 s", "draft-ietf-core-cocoa-03 §4.2.1";
+        "backoff_limit" => backoff_limit, Range::millis(1, 600_000),
+            "maximum RTO of a new exchange, and limit of backoff", "draft-ietf-core-cocoa-03 §4.2.1";
+        "max_rto" => max_rto, Range::millis(1_000, 600_000), "maximum RTO and first timeout", "draft-ietf-core-cocoa-03";
+        "aging" => aging, Aging::RANGE, "start of an idle period", "draft-ietf-core-cocoa-03 §4.3";
+    }
+}
 
 /// Feature table row.
 pub const FEATURES: Features = Features {
@@ -196,7 +235,7 @@ impl RtoRule for Cocoa {
 
     fn next_timeout(&self, peer: &mut CocoaPeer, factor: &mut FrozenFactor, current: Micros, sent: &Sent) -> Micros {
         self.transmitted(peer, sent.now);
-        self.vbf.next(*factor, current, VariableBackoff::DRAFT03, self.backoff_limit.into())
+        self.vbf.next(*factor, current, self.backoff, self.backoff_limit.into())
     }
 
     fn on_ack(&self, peer: &mut CocoaPeer, _timeout: Option<Micros>, event: &Acknowledged<'_>) {
@@ -209,10 +248,10 @@ impl RtoRule for Cocoa {
         let rto = peer.rto.get();
         let rto = if retransmissions == 0 {
             peer.strong.sample(rtt, Gains::RFC6298);
-            rto.towards(peer.strong.rto(K_STRONG), 1)
+            rto.blended(peer.strong.rto(self.strong_k.into()), self.strong_weight)
         } else {
             peer.weak.sample(rtt, Gains::RFC6298);
-            rto.towards(peer.weak.rto(K_WEAK), 2)
+            rto.blended(peer.weak.rto(self.weak_k.into()), self.weak_weight)
         };
         peer.rto.set(rto.min(self.max_rto.into()), event.now);
     }

@@ -11,6 +11,7 @@ use crate::backoff::{VariableBackoff, dithered};
 use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::parameters::Range;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -37,6 +38,10 @@ pub struct CocoaS {
     pub aging: Aging,
     /// Maximum RTO of a new exchange, and limit of backoff.
     pub backoff_limit: Duration,
+    /// K: RTO_strong = SRTT + K·RTTVAR.
+    pub strong_k: u8,
+    /// Weight of RTO_strong in the RTO, at most 1.
+    pub strong_weight: Factor,
     /// Maximum RTO and first timeout.
     pub max_rto: Duration,
 }
@@ -49,6 +54,8 @@ impl Default for CocoaS {
             vbf: Vbf::Frozen,
             aging: Aging::SinceActivity,
             backoff_limit: BACKOFF_LIMIT,
+            strong_k: 4,
+            strong_weight: Factor::HALF,
             max_rto: MAX_RTO,
         }
     }
@@ -73,6 +80,21 @@ impl CocoaS {
 pub struct CocoaSPeer {
     estimator: Estimator,
     rto: AgingRto,
+}
+
+crate::parameters! {
+    CocoaS {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "RTO before the first sample", "RFC 7252 §4.8";
+        "ack_random_factor" => ack_random_factor, Range::permille(1_000, 10_000),
+            "maximum first timeout in RTOs", "RFC 7252 §4.8";
+        "strong_k" => strong_k, Range::count(0, 64), "K of RTO_strong = SRTT + K·RTTVAR", "ComMag'16";
+        "strong_weight" => strong_weight, Range::permille(0, 1_000), "weight of RTO_strong in the RTO", "ComMag'16";
+        "vbf" => vbf, Vbf::RANGE, "timeout that selects the backoff factor", "ComMag'16";
+        "backoff_limit" => backoff_limit, Range::millis(1, 600_000),
+            "maximum RTO of a new exchange, and limit of backoff", "ComMag'16";
+        "max_rto" => max_rto, Range::millis(1_000, 600_000), "maximum RTO and first timeout", "ComMag'16";
+        "aging" => aging, Aging::RANGE, "start of an idle period", "ComMag'16";
+    }
 }
 
 /// Feature table row.
@@ -125,7 +147,7 @@ impl RtoRule for CocoaS {
         peer.rto.acknowledged(self.aging, event.now);
         let Some(rtt) = sample::strong_rtt(event) else { return };
         peer.estimator.sample(rtt, Gains::RFC6298);
-        let rto = peer.rto.get().towards(peer.estimator.rto(4), 1);
+        let rto = peer.rto.get().blended(peer.estimator.rto(self.strong_k.into()), self.strong_weight);
         peer.rto.set(rto.min(self.max_rto.into()), event.now);
     }
 

@@ -20,6 +20,7 @@ use crate::backoff::{VariableBackoff, dithered};
 use crate::control::{Acknowledged, Sent, Snapshot};
 use crate::estimator::{Estimator, Gains};
 use crate::features::Features;
+use crate::parameters::Range;
 use crate::rule::{RtoRule, RuleFlight};
 use crate::sample;
 use crate::time::Instant;
@@ -86,6 +87,22 @@ impl Cocoa2014 {
 
     fn cap(&self) -> Micros {
         self.max_rto.into()
+    }
+}
+
+crate::parameters! {
+    Cocoa2014 {
+        "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "RTO before the first sample", "RFC 7252 §4.8";
+        "ack_random_factor" => ack_random_factor, Range::permille(1_000, 10_000),
+            "maximum first timeout in RTOs", "RFC 7252 §4.8";
+        "max_rto" => max_rto, Range::millis(1_000, 600_000), "maximum RTO and timeout", "ETFA'14";
+        "small_aging" => small_aging, SmallAging::RANGE, "growth of a small, idle RTO", "ETFA'14, equation (6)";
+        "weak_limit" => weak_limit, Range::count(0, 255),
+            "maximum retransmissions for a weak sample", "ETFA'14, optimisation (i)";
+        "weak_weight_shift" => weak_weight_shift, Range::count(0, 16),
+            "binary exponent of a weak estimate's weight, 1/2^n", "ETFA'14, optimisation (ii)";
+        "estimator_aging" => estimator_aging, Range::Flag,
+            "idle estimates above 2 s move towards it", "ETFA'14, optimisation (iii)";
     }
 }
 
