@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::message::HEADER_LENGTH;
-use super::wire::{OptionHeader, PAYLOAD_MARKER};
+use super::option::{OptionHeader, PAYLOAD_MARKER};
 use super::{
     Code, Content, ContentFormat, Encoder, Header, MAX_OPTION_LENGTH, MessagePool, OptionNumber, Options, OwnedMessage,
     RawOption, Token, UintBytes, encode_uint,

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::message::HEADER_LENGTH;
-use super::wire::{OptionHeader, PAYLOAD_MARKER};
+use super::option::{OptionHeader, PAYLOAD_MARKER};
 use super::{Body, Code, Header, MAX_OPTION_LENGTH, Message, MessageId, OptionNumber, Token, Type, encode_uint};
 
 /// Writes one message: framing and token, then options in ascending order, then the payload.

@@ -31,9 +31,7 @@ pub mod link_format;
 mod message;
 mod option;
 mod token;
-mod uri;
 mod value;
-mod wire;
 
 pub use bytes::Bytes;
 
@@ -44,17 +42,15 @@ pub use body::{Body, BodyBuilder, BuildError};
 #[cfg(feature = "oscore")]
 pub(crate) use body::{content_length, write_content};
 pub use code::Code;
-pub use content::{Content, Options, RawOption, Values};
+pub use content::{Content, Options, RawOption, Values, encode_path, encode_query};
 pub use display::{Escaped, Hexadecimal};
 pub(crate) use encoder::{BLOCK_BYTES, MARKER_BYTES, OBSERVE_BYTES, Overhead, SIZE_BYTES, encode_to_vec};
 pub use encoder::{EncodeError, Encoder, encode_empty};
 pub use message::{DecodeError, DecodeErrorKind, Header, Message, MessageId, MessagePool, OwnedMessage, Type};
-pub use option::{OptionDefault, OptionFormat, OptionNumber, OptionSpec, OptionUse, OscoreClass};
+pub use option::{MAX_OPTION_LENGTH, OptionDefault, OptionFormat, OptionNumber, OptionSpec, OptionUse, OscoreClass};
 pub use token::Token;
-pub use uri::{encode_path, encode_query};
 pub use value::{ContentFormat, NoResponse, UintBytes, decode_uint, encode_uint};
 pub(crate) use value::{Order, REGISTER};
-pub use wire::MAX_OPTION_LENGTH;
 
 #[cfg(test)]
 mod tests;

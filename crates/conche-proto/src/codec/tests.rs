@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use super::wire::{OptionHeader, split_option};
+use super::option::{OptionHeader, split_option};
 use super::*;
 use OptionNumber as N;
 

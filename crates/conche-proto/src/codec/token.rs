@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use super::wire::{Field, extended};
+use super::option::{Field, extended};
 use super::{DecodeErrorKind, Hexadecimal};
 
 /// A token of at most eight bytes (RFC 7252), stored inline, or a longer, allocated one (RFC 8974).

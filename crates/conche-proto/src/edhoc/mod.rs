@@ -50,15 +50,13 @@ mod backend;
 mod credential;
 mod error;
 mod exchange;
-mod half_open;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub use credential::{Credential, CredentialError, KEY_LENGTH, Own, Peers, PrivateKey};
 pub use error::{Error, Told};
-pub use exchange::{Agreed, Initiator, Responder};
-pub use half_open::HalfOpen;
+pub use exchange::{Agreed, HalfOpen, Initiator, Responder};
 pub use wire::{split_id, with_id};
 
 /// Static Diffie-Hellman keys of both ends (RFC 9528 §3.2).
