@@ -28,7 +28,7 @@ pub(crate) use transfer::{Missing, Rules, Step, Transfer, Trouble};
 use core::num::NonZeroU32;
 use core::ops::Range;
 
-use crate::codec::{Block, BlockSize, OptionNumber, Overhead, decode_uint, encode_uint};
+use crate::codec::{Block, BlockSize, Code, Message, OptionNumber, Overhead, decode_uint, encode_uint};
 
 /// The part of a FETCH hash that depends on the payload.
 const PAYLOAD: u64 = u32::MAX as u64;
@@ -129,6 +129,21 @@ impl Packed {
     #[inline]
     fn is_in_sets(self) -> bool {
         self.0.is_some_and(|value| !value.get() & Self::IN_SETS != 0)
+    }
+}
+
+/// Returns `true` if the response starts a transfer for an ordinary request.
+#[inline]
+pub(crate) fn begins_transfer(response: &Message<'_>) -> bool {
+    // An invalid value, found later, must not pass for a whole body.
+    let has = |number| response.options().any(|option| option.number == number);
+    match response.code() {
+        Code::REQUEST_ENTITY_TOO_LARGE => has(OptionNumber::BLOCK1),
+        // A body of a single block is whole.
+        _ => response
+            .options()
+            .find(|option| option.number == OptionNumber::BLOCK2)
+            .is_some_and(|option| Block::decode(option.value).map_or(true, |block| block.num > 0 || block.more)),
     }
 }
 

@@ -153,21 +153,6 @@ impl Transfer {
         self.download.as_ref().map_or(0, Download::capacity)
     }
 
-    /// Returns `true` if the response starts a transfer for an ordinary request.
-    #[inline]
-    pub(crate) fn is_begun_by(response: &Message<'_>) -> bool {
-        // An invalid value, found later, must not pass for a whole body.
-        let has = |number| response.options().any(|option| option.number == number);
-        match response.code() {
-            Code::REQUEST_ENTITY_TOO_LARGE => has(OptionNumber::BLOCK1),
-            // A body of a single block is whole.
-            _ => response
-                .options()
-                .find(|option| option.number == OptionNumber::BLOCK2)
-                .is_some_and(|option| Block::decode(option.value).map_or(true, |block| block.num > 0 || block.more)),
-        }
-    }
-
     pub(crate) fn answer(&mut self, response: &Message<'_>, rules: &Rules) -> Step {
         if self.download.is_none()
             && let Some(step) = self.answer_upload(response, rules)

@@ -21,6 +21,7 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 use crate::PeerKey;
+use crate::blockwise::begins_transfer;
 use crate::blockwise::sets::lists_missing_blocks;
 use crate::codec::{Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::{EndpointConfig, SharedConfig};
@@ -35,6 +36,7 @@ use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 use group::GroupRequests;
 use q_block::QBlock;
+use transfer::asks_for_one_block;
 
 /// The client of an endpoint.
 pub(crate) struct Client<P: PeerKey, C: Controller> {
@@ -125,9 +127,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Closes the exchange of a request or of a state.
     #[inline]
     pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: u32) {
-        if !self.group_requests.is_empty() {
+        if let Some(requests) = self.group_requests.made() {
             let exchange = layers.transport.exchanges.get(index);
-            self.group_requests.forget(exchange.id(index), &exchange.token);
+            requests.forget(exchange.id(index), &exchange.token);
         }
         layers.transport.close(layers.now, index);
     }
@@ -159,7 +161,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         };
         if let Some(rest) = request.rest {
             self.begin_upload(layers, &mut opening, rest, request.tagged)?;
-        } else if tried || request.streamed || !self.cut_into_sets(layers, peer, &mut opening, named) {
+        } else if (tried || request.streamed || !self.cut_into_sets(layers, peer, &mut opening, named))
+            && opening.may_need_blocks(&layers.transport.config)
+        {
             // Try one feature at a time.
             self.cut_request(layers, &mut opening, request.tagged)?;
         }
@@ -289,6 +293,31 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let (exchange, from, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
         layers.announce(Event::Response { exchange, from, message, course });
         self.close(layers, index);
+    }
+
+    /// Returns the subscription that this exchange registers, first or again.
+    #[inline]
+    fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
+        let subscriptions = self.subscriptions.made().filter(|subscriptions| !subscriptions.is_empty())?;
+        let exchange = layers.transport.exchanges.get(index);
+        if exchange.purpose != Purpose::Request {
+            return None;
+        }
+        let subscription = subscriptions.find(exchange.peer, &exchange.token)?;
+        (subscriptions.get(subscription).exchange == Some(exchange.id(index))).then_some(subscription)
+    }
+
+    /// Processes a response to an exchange. Returns the message to deliver, or `None` if the
+    /// exchange continues or has failed.
+    #[inline]
+    fn follow(&mut self, layers: &mut Layers<P, C>, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
+        let exchange = layers.transport.exchanges.get(index);
+        let begins = exchange.whole && begins_transfer(response);
+        let (code, body) = exchange.said();
+        if exchange.transfer.is_none() && (!begins || asks_for_one_block(body, code)) {
+            return Some(OwnedMessage::from(*response));
+        }
+        self.follow_blocks(layers, index, response)
     }
 }
 

@@ -124,18 +124,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    #[inline]
-    pub(super) fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
-        if self.subscriptions.is_empty() {
-            return None;
-        }
-        let exchange = layers.transport.exchanges.get(index);
-        let id = exchange.id(index);
-        let find = || self.subscriptions.find(exchange.peer, &exchange.token);
-        let subscription = (exchange.purpose == Purpose::Request).then(find)??;
-        (self.subscriptions.get(subscription).exchange == Some(id)).then_some(subscription)
-    }
-
     /// Returns `true` if the application opened this exchange, `false` for a repeated registration
     /// of the endpoint.
     pub(super) fn is_reported(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {

@@ -32,7 +32,7 @@ fn begun_by<C: Controller>(exchange: &Exchange<C>) -> Box<Transferring> {
 }
 
 /// Returns whether the application itself requests a later block or sends a block.
-fn asks_for_one_block(body: &Body, code: Code) -> bool {
+pub(super) fn asks_for_one_block(body: &Body, code: Code) -> bool {
     body.content(code).is_some_and(|content| {
         content.option(OptionNumber::BLOCK1).is_some()
             || content.block(OptionNumber::BLOCK2).ok().flatten().is_some_and(|block| block.num > 0)
@@ -48,19 +48,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Rules { block_size: config.block_size, message_bytes, overhead, body_bytes }
     }
 
-    /// Cuts a request that is not sent uncut, and requests blocks of the configured size in
-    /// advance.
-    #[inline]
+    /// Cuts a request that [may need blocks](Opening::may_need_blocks), and requests blocks of the
+    /// configured size in advance.
     pub(super) fn cut_request(
         &self,
         layers: &Layers<P, C>,
         opening: &mut Opening,
         tagged: bool,
     ) -> Result<(), RequestError> {
-        let smallest = layers.transport.config.block_size != BlockSize::B1024;
-        if !opening.whole || (!smallest && opening.bytes() <= layers.transport.config.limits.message_bytes) {
-            return Ok(());
-        }
+        let smaller = layers.transport.config.block_size != BlockSize::B1024;
         let content = opening.body.content(opening.code);
         let has = |number| content.is_some_and(|content| content.option(number).is_some());
         let (by_hand, wanted) = (has(OptionNumber::BLOCK1), has(OptionNumber::BLOCK2));
@@ -78,7 +74,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 opening.body = first;
                 opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
             }
-        } else if smallest && opening.code.is_safe() && !wanted && !by_hand {
+        } else if smaller && opening.code.is_safe() && !wanted && !by_hand {
             // Early negotiation (RFC 7959 §2.4).
             let block = Block { num: 0, more: false, size: layers.transport.config.block_size };
             let payload = opening.body.payload();
@@ -101,24 +97,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Processes a response to an exchange. Returns the message to deliver, or `None` if the
-    /// exchange continues or has failed.
-    #[inline]
-    pub(super) fn follow(
-        &mut self,
-        layers: &mut Layers<P, C>,
-        index: u32,
-        response: &Message<'_>,
-    ) -> Option<OwnedMessage> {
-        let exchange = layers.transport.exchanges.get(index);
-        let begins = exchange.whole && Transfer::is_begun_by(response);
-        let (code, body) = exchange.said();
-        if exchange.transfer.is_none() && (!begins || asks_for_one_block(body, code)) {
-            return Some(OwnedMessage::from(*response));
-        }
-        self.follow_blocks(layers, index, response)
-    }
-
     /// Returns the transfer of an exchange, or a new one for an exchange that may need several
     /// messages. `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
@@ -130,8 +108,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         taken.or_else(|| may.then(|| begun_by(exchange)))
     }
 
-    /// Like [`follow`](Self::follow) for a response about blocks.
-    fn follow_blocks(&mut self, layers: &mut Layers<P, C>, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
+    /// Processes a response about blocks. Returns the message to deliver, or `None` if the exchange
+    /// continues or has failed.
+    pub(super) fn follow_blocks(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: u32,
+        response: &Message<'_>,
+    ) -> Option<OwnedMessage> {
         let taken = layers.transport.exchanges.take_transfer(index);
         let mut transfer = taken.unwrap_or_else(|| begun_by(layers.transport.exchanges.get(index)));
         let exchange = layers.transport.exchanges.get(index);

@@ -248,7 +248,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             received.purge(self.layers.now);
             received.next_purge(self.layers.now)
         });
-        let next = [next_purge, self.server.next_due(self.layers.now), self.client.subscriptions.next_due()];
+        let subscriptions = self.client.subscriptions.made().and_then(|subscriptions| subscriptions.next_due());
+        let next = [next_purge, self.server.next_due(self.layers.now), subscriptions];
         next.into_iter().flatten().chain(self.layers.transport.exchanges.next_due()).min()
     }
 
@@ -453,7 +454,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return self.server.transmit_payload(&mut self.layers, id, buf);
             }
             _ if exchange.sends_sets() => return self.client.transmit_payload(&mut self.layers, id, buf),
-            Purpose::Request => self.client.group_requests.id_of(id, &exchange.token),
+            Purpose::Request => {
+                self.client.group_requests.made().and_then(|requests| requests.id_of(id, &exchange.token))
+            }
             _ => None,
         };
         let Some(transmit) = transport.write_exchange(self.layers.now, id, group_id, buf) else {

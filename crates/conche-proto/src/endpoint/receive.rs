@@ -202,7 +202,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         if trusted
-            && !self.server.observers.is_empty()
+            && self.server.has_observers()
             && let Some(peer) = peer
             && transport.exchanges.with_id(peer, message.id()).is_none()
             && self.server.reject_notification(&mut self.layers, peer, message.id())

@@ -331,9 +331,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         arrival: &Arrival<P>,
         said: RequestOptions,
     ) -> Result<RequestOptions, Full> {
-        if self.representations.made().is_none() {
-            return Ok(said);
-        }
         let key = self.key(layers, arrival.hash, arrival.source, &said.asked);
         let reserves = self.representations.reserve(layers.now, key, arrival.group, self.incoming.reserved())?;
         Ok(if reserves { RequestOptions { keeping: Keeping::Reserved, ..said } } else { said })

@@ -29,11 +29,13 @@ use core::marker::PhantomData;
 use crate::PeerKey;
 use crate::blockwise::Representations;
 use crate::config::SharedConfig;
+use crate::error::RequestError;
 use crate::hash::Keyed;
 use crate::layers::Layers;
 use crate::observe::{ObserverIndex, Observers, Place};
+use crate::shares::Group;
 use crate::store::OnDemand;
-use crate::transport::{Exchange, ExchangeId, Failure, Left, Purpose, Transmit};
+use crate::transport::{Exchange, ExchangeId, Failure, Left, PeersFull, Purpose, Transmit};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 use group::Leisure;
@@ -76,7 +78,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.piggybacking_over(layers, request);
             return true;
         }
-        self.ping_due(layers) || self.leisure_over(layers) || self.stream_expired(layers) || self.upload_due(layers)
+        self.ping_due(layers)
+            || self.leisure_over(layers)
+            || self.parts.made().is_some() && self.stream_expired(layers)
+            || self.q_block.is_some() && self.upload_due(layers)
     }
 
     /// Notifies an observer that is due; returns `false` if there is none.
@@ -88,12 +93,29 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         due.is_some()
     }
 
+    pub(crate) fn has_observers(&mut self) -> bool {
+        self.observers.made().is_some_and(|observers| !observers.is_empty())
+    }
+
+    fn has_streams(&mut self) -> bool {
+        self.parts.made().is_some_and(|parts| parts.streams.len() > 0)
+    }
+
+    /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
+    #[inline]
+    pub(crate) fn open_peer(&mut self, layers: &mut Layers<P, C>, key: P, group: Group) -> Result<u32, RequestError> {
+        match layers.transport.peers.open(layers.now, key, group, &mut layers.transport.random) {
+            Ok(peer) => Ok(peer),
+            Err(PeersFull) => self.open_in_place_of_an_observer(layers, key, group),
+        }
+    }
+
     /// Drops expired state, and returns the time of the next action.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Instant> {
         let next = [
             self.incoming.next_due(),
-            self.leisure.next_due(),
-            self.observers.next_due(),
+            self.leisure.made().and_then(|leisure| leisure.next_due()),
+            self.observers.made().and_then(|observers| observers.next_due()),
             self.purge_bodies(now),
             self.q_block.as_ref().and_then(|q_block| q_block.uploads.next_due()),
             self.validation.as_ref().and_then(|validation| validation.next_due()),
@@ -111,7 +133,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let exchange = layers.transport.exchanges.get(id.index);
         let what = Keyed::fingerprint(layers.transport.peers.hash(&transmit.to), 0, exchange.id.0);
         layers.transport.rejectable.left(what, exchange.token.clone());
-        if !self.observers.is_empty() {
+        if self.has_observers() {
             let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
             self.first_response_sent(layers.now, &place, id, exchange.id);
         }
@@ -140,7 +162,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if layers.transport.exchanges.yield_next(layers.now, &mut layers.transport.peers, index) {
             return layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(index).peer);
         }
-        if !self.observers.is_empty() {
+        if self.has_observers() {
             let exchange = layers.transport.exchanges.get(index);
             let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
             let id = exchange.id(index);
@@ -165,7 +187,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             layers.transport.stats.responses_expired += 1;
         }
         self.close(layers, index);
-        if !self.observers.is_empty() {
+        if self.has_observers() {
             self.response_failed(layers, &place, id, reason);
         }
     }

@@ -14,9 +14,7 @@ use crate::observe::{
     State as Told,
 };
 use crate::shares::Group;
-use crate::transport::{
-    Content, ExchangeId, Failure, Opening, PeersFull, Purpose, Reliability, RequestId, Response, State,
-};
+use crate::transport::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, RequestId, Response, State};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
@@ -161,22 +159,21 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.observers.continue_registration(observer, waiting.token, waiting.asked.for_states(), security);
     }
 
-    /// Returns the observer that this request registers, if states as large as its first response
-    /// fit into the limit. Otherwise the request is answered like a plain GET (RFC 7641 §4.1).
-    #[inline]
-    pub(super) fn observer_with_room(
+    /// Reserves room for states as large as an observer's first response. Beyond the limit,
+    /// removes the observer and returns `false`: the request is answered like a plain GET (RFC 7641
+    /// §4.1).
+    pub(super) fn reserve_states(
         &mut self,
         layers: &mut Layers<P, C>,
-        request: RequestId,
+        observer: ObserverIndex,
         response: &Response,
-    ) -> Option<ObserverIndex> {
-        let observer = self.registered(request)?;
+    ) -> bool {
         let limit = layers.transport.config.limits.state_bytes;
         if response.code.is_success() && !self.observers.reserve(observer, response.body.len(), limit) {
             self.remove_observer(layers, observer);
-            return None;
+            return false;
         }
-        Some(observer)
+        true
     }
 
     pub(super) fn registration_answered(
@@ -471,18 +468,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
-    #[inline]
-    pub(crate) fn open_peer(&mut self, layers: &mut Layers<P, C>, key: P, group: Group) -> Result<u32, RequestError> {
-        match layers.transport.peers.open(layers.now, key, group, &mut layers.transport.random) {
-            Ok(peer) => Ok(peer),
-            Err(PeersFull) => self.open_in_place_of_an_observer(layers, key, group),
-        }
-    }
-
     /// Opens a peer if all are in use, by evicting observers that have not proven their presence.
     #[cold]
-    fn open_in_place_of_an_observer(
+    pub(super) fn open_in_place_of_an_observer(
         &mut self,
         layers: &mut Layers<P, C>,
         key: P,

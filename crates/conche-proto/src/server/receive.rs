@@ -146,7 +146,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 None => return,
             }
         }
-        let taken_in = match self.with_place(layers, arrival, *said) {
+        let with_place = match self.representations.made() {
+            Some(_) => self.with_place(layers, arrival, *said),
+            None => Ok(*said),
+        };
+        let taken_in = match with_place {
             Ok(said) => self.take_in(layers, received, &said),
             Err(Full) => None,
         };
@@ -157,7 +161,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
             return self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
         };
-        if !self.observers.is_empty() {
+        if self.has_observers() {
             self.observation_renewed(layers, id, message);
         }
         layers.transport.stats.requests_received += 1;

@@ -47,7 +47,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         request: RequestId,
         mut response: Response,
     ) -> Result<Option<ExchangeId>, RespondError> {
-        if self.parts.streams.len() > 0 && self.is_answered(layers, request) {
+        if self.has_streams() && self.is_answered(layers, request) {
             return Err(RespondError::NotPending);
         }
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
@@ -59,10 +59,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Ok(None);
         }
         self.check_code(&response)?;
-        if self.parts.streams.len() > 0 && self.answered_at_once(layers, request, &response)? {
+        if self.has_streams() && self.answered_at_once(layers, request, &response)? {
             return Ok(None);
         }
-        let observer = self.observer_with_room(layers, request, &response);
+        let registered = self.observers.made().and_then(|observers| observers.registered_by(request));
+        let observer = registered.filter(|&observer| self.reserve_states(layers, observer, &response));
         // The Observe option is added to the first block only, not to further ones (RFC 7959 §2.6).
         let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
         if !plain || !layers.transport.config.goes_whole(beside, &response.body) {

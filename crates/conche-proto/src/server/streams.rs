@@ -96,7 +96,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         self.incoming.go_on(layers.now, request, waiting);
         self.incoming.protect(request, &arrival.security);
-        if !self.observers.is_empty() {
+        if self.has_observers() {
             self.registration_continued(layers, request, message);
         }
         true
@@ -191,9 +191,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Ends a body that the client has not continued in time, unless it waits for the application.
     /// Returns `false` if there is none.
     pub(in crate::server) fn stream_expired(&mut self, layers: &mut Layers<P, C>) -> bool {
-        let Some(key) = self.parts.made().and_then(|parts| parts.streams.contexts.expired(layers.now)) else {
-            return false;
-        };
+        let Some(key) = self.parts.streams.contexts.expired(layers.now) else { return false };
         let Some(stream) = self.parts.streams.find(layers.now, key) else { return true };
         let request = stream.request;
         // At the end of time nothing can be postponed.
@@ -205,7 +203,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the key of the body in parts that belongs to this request.
     fn stream_of(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Key> {
-        if self.parts.streams.len() == 0 {
+        if !self.has_streams() {
             return None;
         }
         let waiting = self.incoming.get(request)?;
@@ -341,7 +339,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return;
         }
         self.incoming.keep_place(id);
-        if !self.observers.is_empty() {
+        if self.has_observers() {
             self.observation_renewed(layers, id, message);
         }
         layers.transport.stats.requests_received += 1;

@@ -11,8 +11,8 @@ use super::peer_table::Peers;
 use super::request::Reliability;
 use super::transfer::Transferring;
 use crate::PeerKey;
-use crate::codec::{Body, Code, MessageId, Overhead, Token};
-use crate::config::SharedConfig;
+use crate::codec::{BlockSize, Body, Code, MessageId, Overhead, Token};
+use crate::config::{EndpointConfig, SharedConfig};
 use crate::hash::Keyed;
 use crate::security::Security;
 use crate::store::{Arena, Index, Links, Timers};
@@ -53,6 +53,12 @@ impl Opening {
     /// Returns the size of its message in bytes; an upper bound if it is still to be protected.
     pub(crate) fn bytes(&self) -> usize {
         Overhead::of(&self.token).with(self.security.bytes_to_come()).message(&self.body)
+    }
+
+    /// Returns `true` if the request body may exceed a message, or smaller blocks are configured.
+    #[inline]
+    pub(crate) fn may_need_blocks(&self, config: &EndpointConfig) -> bool {
+        self.whole && (config.block_size != BlockSize::B1024 || self.bytes() > config.limits.message_bytes)
     }
 }
 
