@@ -197,19 +197,26 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     (edits <= nearest.len() / 2).then_some(nearest)
 }
 
+/// Returns the least number of insertions, deletions, replacements and swaps of neighbouring letters.
 fn edits(a: &str, b: &str) -> usize {
     const LONGEST: usize = 32;
-    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
     let columns = b.len().min(LONGEST);
+    let mut before = [0; LONGEST + 1];
+    let mut above: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
+    let mut last_from = None;
     for (i, from) in letters(a).enumerate() {
-        let mut diagonal = core::mem::replace(&mut row[0], i + 1);
+        let mut row = [i + 1; LONGEST + 1];
+        let mut last_to = None;
         for (j, to) in letters(b).take(LONGEST).enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+            row[j + 1] = (above[j] + usize::from(from != to)).min(above[j + 1] + 1).min(row[j] + 1);
+            if (Some(from), last_from) == (last_to, Some(to)) {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
+            last_to = Some(to);
         }
+        (before, above, last_from) = (above, row, Some(from));
     }
-    row[columns]
+    above[columns]
 }
 
 trait Variant: Controller {

@@ -63,10 +63,13 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         experiment::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)))?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
-    // Failed runs are no error here: under some controllers runs do not end, and the ranking shows
+    // Some failed runs are no error: under some controllers runs do not end, and the ranking marks
     // them.
-    let failed = options.close(&done, store, global)?.filter(|_| !global.quiet);
-    failed.iter().for_each(|failed| show::note(format_args!("{}", show::escape_lines(failed))));
+    match options.close(&done, store, global)? {
+        Some(failed) if failed.is_all => return Err(failed.into()),
+        Some(failed) if !global.quiet => show::note(show::escape_lines(&failed.to_string())),
+        _ => {}
+    }
     Ok(())
 }
 

@@ -64,7 +64,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let outcome = tokio::select! {
             response = request.into_future() => response.and_then(Response::successful).map_err(Into::into),
-            () = stop => Err(Interrupted.into()),
+            () = stop => Err(Interrupted::default().into()),
         };
         client.keep_paths().await;
         outcome

@@ -1,7 +1,9 @@
 //! Errors of the command, beside the library's.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use conche::Error;
 
@@ -16,10 +18,28 @@ impl UsageError {
     }
 }
 
-/// The user interrupted the command.
+/// A file that the command line or the configuration names cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-pub struct Interrupted;
+#[error("{} cannot be read", path.display())]
+pub struct Unreadable {
+    path: PathBuf,
+    pub source: io::Error,
+}
+
+pub fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Unreadable {
+    move |source| Unreadable { path: path.to_owned(), source }
+}
+
+/// The user interrupted the command. The text names the effect.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Interrupted(pub &'static str);
+
+impl Default for Interrupted {
+    fn default() -> Self {
+        Self("interrupted")
+    }
+}
 
 /// None of several messages was answered.
 #[derive(Debug, thiserror::Error)]

@@ -7,10 +7,11 @@ use conche::{Error, Failure};
 use serde::Serialize;
 
 use crate::credentials::is_not_about_credentials;
-use crate::error::{Interrupted, NoAnswer, NoSuccess, Reported, UsageError};
+use crate::error::{Interrupted, NoAnswer, NoSuccess, Reported, Unreadable, UsageError};
 use crate::json;
 use crate::runtime::{self, INTERRUPTED};
 use crate::show;
+use crate::trace;
 
 pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
                         4 response 4.xx; 5 response 5.xx; 6 security; 130 interrupted.";
@@ -33,12 +34,11 @@ pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'st
         // Without a handler the signals end the process without a message.
         if runtime::wait_for_stop(runtime::GRACE).is_ok() {
             clear();
-            let message = match is_kept {
-                true => "the experiment is not over; give the same command again, and it goes on",
-                false => "the experiment is not over and has no results",
-            };
-            let error = anyhow::Error::from(Interrupted).context(message);
-            std::process::exit(print_error(&error, json).into());
+            let error = Interrupted(match is_kept {
+                true => "interrupted; rerun the same command to resume",
+                false => "interrupted; no results (with -o DIR, an experiment can be resumed)",
+            });
+            std::process::exit(print_error(&error.into(), json).into());
         }
     });
 }
@@ -94,42 +94,76 @@ fn library(error: &anyhow::Error) -> Option<&Error> {
 
 /// Returns the usual cause of an error, if the error itself does not state it.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    match library(error)? {
-        Error::Failed { failure: Failure::Unreachable, .. } => Some(
-            "usually no server listens on that port: does it run, and are address and port right? \
-                 --retry-unreachable waits for one that restarts",
-        ),
-        Error::RequestTooLarge { .. } => Some("this command's limit is 16 MiB"),
-        Error::ResponseTooLarge { .. } => Some(
-            "this command's limit is 16 MiB; with -o FILE, and without --json and --q-block, what is larger is written while it comes, with -o - to standard output",
-        ),
-        Error::Group { .. } => Some("this command asks one host at a time"),
+    of_address(error).or_else(|| of_library(library(error)?))
+}
+
+/// Returns the remedy for an address that cannot be bound.
+fn of_address(error: &anyhow::Error) -> Option<&'static str> {
+    match error.chain().find_map(|cause| cause.downcast_ref::<io::Error>())?.kind() {
+        io::ErrorKind::AddrInUse => {
+            Some("another program uses this port: stop it, or choose another port with --bind; port 0 takes a free one")
+        }
+        io::ErrorKind::AddrNotAvailable => Some("--bind needs an address of this machine, such as 127.0.0.1 or [::]"),
+        _ => None,
+    }
+}
+
+fn of_library(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Failed { failure: Failure::Unreachable, .. } => Some(of_unreachable(trace::unreachable_kind())),
+        Error::RequestTooLarge { .. } => Some("the limit is 16 MiB; -f FILE without --q-block sends up to 1 GiB"),
+        Error::ResponseTooLarge { .. } => {
+            Some("the limit is 16 MiB; -o FILE (- is standard output) without --json and --q-block has none")
+        }
+        Error::Group { .. } => Some("this command sends to one host; `conche get --multicast` reads from a group"),
         Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }
-        Error::Handshake { source, .. } if source.is_timeout_or_unreachable() => {
-            Some("does a server of coaps listen on that port? It has another one than that of coap, usually 5684")
-        }
+        Error::Send { source, .. } if is_unroutable(source.kind()) => Some(of_unreachable(Some(source.kind()))),
+        Error::Handshake { source, .. } if source.is_timeout_or_unreachable() => Some(match trace::unreachable_kind() {
+            Some(kind) if kind != io::ErrorKind::ConnectionRefused => of_unreachable(Some(kind)),
+            _ => "usually no coaps server listens on that port; its default is 5684, that of coap 5683",
+        }),
         Error::Handshake { source, .. } => of_alert(source.alert()?),
         Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
-            "usually the credentials of client and server are no pair, or one of the files is a copy that was used elsewhere",
+            "usually the credentials of client and server do not match, or one of the files is a copy that was used elsewhere",
         ),
         Error::Edhoc { .. } => Some(
-            "client and server have to know each other's credentials: conche keygen --edhoc makes a pair of files that do",
+            "client and server need each other's credentials: `conche keygen --edhoc NAME` writes both files",
         ),
         _ => None,
+    }
+}
+
+fn is_unroutable(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)
+}
+
+/// Returns the cause of an ICMP error. Only Linux reports its kind.
+fn of_unreachable(kind: Option<io::ErrorKind>) -> &'static str {
+    match kind {
+        Some(io::ErrorKind::ConnectionRefused) => {
+            "no server listens on that port: does it run, and is the port right? --retry-unreachable waits for one \
+             that restarts"
+        }
+        Some(io::ErrorKind::HostUnreachable) => "the host does not answer on its network: is it on, and its address right?",
+        Some(io::ErrorKind::NetworkUnreachable) => {
+            "no route leads to this address: is it right, and is this machine on the network?"
+        }
+        Some(io::ErrorKind::PermissionDenied) => "a firewall on the path rejects the request",
+        _ => "the host is off, its address is wrong, or no server listens on that port",
     }
 }
 
 /// Returns the usual cause of a server's alert during the handshake (RFC 5246 §7.2, RFC 4279 §2).
 fn of_alert(alert: u8) -> Option<&'static str> {
     match alert {
-        51 | 115 => Some("does the server's file have this identity, with the same key as --psk-key-file?"),
+        51 | 115 => Some("the server has no such identity, or another key for it than --psk-key-file"),
         40 => Some(
-            "-u with --psk-key-file is for servers that know us by a key, --ca for those that show a certificate, with --cert \
-             and --key if they ask for ours",
+            "a server with pre-shared keys needs -u and --psk-key-file; one with a certificate needs --ca, and --cert \
+             and --key if it authenticates its clients",
         ),
-        42..=48 => Some("--cert with --key is what the server is shown"),
+        42..=48 => Some("the server does not accept the certificate of --cert"),
         _ => None,
     }
 }
@@ -139,7 +173,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn status(error: &anyhow::Error) -> u8 {
-    if error.is::<UsageError>() {
+    if error.is::<UsageError>() || error.is::<Unreadable>() {
         return 2;
     }
     if error.is::<Interrupted>() {

@@ -168,33 +168,20 @@ impl Options {
 
     /// Closes the directory of results, reports the cost, and fails if a run has failed.
     pub fn end(&self, done: &[CompletedExperiment], store: Option<Store>, global: &Global) -> anyhow::Result<()> {
-        self.close(done, store, global)?.map_or(Ok(()), |failed| Err(anyhow::Error::msg(failed)))
+        self.close(done, store, global)?.map_or(Ok(()), |failed| Err(failed.into()))
     }
 
-    /// Like [`Self::end`], but returns the message about failed runs.
+    /// Like [`Self::end`], but returns the failed runs.
     pub fn close(
         &self,
         done: &[CompletedExperiment],
         store: Option<Store>,
         global: &Global,
-    ) -> anyhow::Result<Option<String>> {
+    ) -> anyhow::Result<Option<FailedRuns>> {
         let is_kept = store.is_some();
         store.map_or(Ok(()), Store::close)?;
         self.report_cost(done, global);
-        let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
-        if failures.is_empty() {
-            return Ok(None);
-        }
-        let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
-        let mut message = format!("{} of {runs} runs failed; what is shown is of the others", failures.len());
-        for failure in failures.iter().take(MOST_FAILURES) {
-            message += &format!("\n  {}: {failure}", failure.scenario);
-        }
-        if failures.len() > MOST_FAILURES {
-            let rest = failures.len() - MOST_FAILURES;
-            message += &format!("\n  and {rest} more{}", if is_kept { "; manifest.json has them all" } else { "" });
-        }
-        Ok(Some(message))
+        Ok(FailedRuns::of(done, is_kept))
     }
 
     fn report_cost(&self, done: &[CompletedExperiment], global: &Global) {
@@ -240,7 +227,7 @@ impl Options {
             also: self.also.clone(),
             set: self.set.clone(),
             compares: self.compares,
-            only: self.only.clone(),
+            only: merged(&self.only),
         }
     }
 }
@@ -264,6 +251,18 @@ pub fn labels(text: &str) -> Result<(String, Vec<String>), ArgumentError> {
     }
 }
 
+/// Merges the labels of each axis, so that `--only loss=0 --only loss=0.03` selects both.
+fn merged(only: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
+    let mut merged: Vec<(String, Vec<String>)> = Vec::new();
+    for (axis, labels) in only {
+        match merged.iter_mut().find(|(known, _)| known == axis) {
+            Some((_, known)) => known.extend(labels.iter().cloned()),
+            None => merged.push((axis.clone(), labels.clone())),
+        }
+    }
+    merged
+}
+
 fn parted<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str), ArgumentError> {
     let parts = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     parts.filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or(ArgumentError::Assignment(example))
@@ -271,6 +270,38 @@ fn parted<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str)
 
 /// Failures listed individually.
 const MOST_FAILURES: usize = 10;
+
+/// The runs of experiments that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct FailedRuns {
+    /// Whether no run succeeded.
+    pub is_all: bool,
+    message: String,
+}
+
+impl FailedRuns {
+    fn of(done: &[CompletedExperiment], is_kept: bool) -> Option<Self> {
+        let failures: Vec<&Failure> = done.iter().flat_map(|done| &done.completion.failures).collect();
+        if failures.is_empty() {
+            return None;
+        }
+        let runs: u64 = done.iter().map(|done| done.completion.runs).sum();
+        let is_all = failures.len() as u64 == runs;
+        let mut message = match is_all {
+            true => format!("all {runs} runs failed"),
+            false => format!("{} of {runs} runs failed; the results are of the others", failures.len()),
+        };
+        for failure in failures.iter().take(MOST_FAILURES) {
+            message += &format!("\n  {}: {failure}", failure.scenario);
+        }
+        if failures.len() > MOST_FAILURES {
+            let rest = failures.len() - MOST_FAILURES;
+            message += &format!("\n  and {rest} more{}", if is_kept { "; manifest.json lists them all" } else { "" });
+        }
+        Some(Self { is_all, message })
+    }
+}
 
 /// Experiments to run, and their store, if any.
 type Prepared = (Vec<Experiment>, Option<Store>);

@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::Global;
 use crate::error::UsageError;
 use crate::request::Progress;
-use crate::trace::{self, Trace};
+use crate::trace::{self, Trace, UnreachableKind};
 
 /// Prints warnings by default, with `-v` every message, with `-vv` also the client's actions.
 /// `CONCHE_LOG` overrides this with a filter in the syntax of [`Targets`]. `progress` receives the
@@ -36,7 +36,8 @@ pub fn start(global: &Global, progress: Option<Progress>) -> Result<(), UsageErr
     let progress = progress.map(|progress| progress.with_filter(messages().with_target("conche", LevelFilter::DEBUG)));
     let filter = messages().with_target(trace::PATHS, LevelFilter::DEBUG);
     let traced = (global.verbose > 0).then(|| Trace::start().with_filter(filter));
-    registry().with(printed).with(progress).with(traced).init();
+    let kind = UnreachableKind.with_filter(Targets::new().with_target(trace::UNREACHABLE, LevelFilter::DEBUG));
+    registry().with(printed).with(kind).with(progress).with(traced).init();
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, Command};
-use conche::cc::any::Named;
+use conche::cc::any::{Named, nearest};
 use conche::{AnyController, Builder};
 use conche_lab::controllers::known;
 use conche_lab::papers::{PAPERS, Paper};
@@ -142,12 +142,23 @@ pub const PAPER: NameParser<&'static Paper> = NameParser {
                 false => "",
             };
             let known: Vec<_> = PAPERS.iter().map(|paper| paper.name).collect();
-            let message = format!("there is no paper `{name}`; the papers are: {}{file}\n", known.join(", "));
+            let meant = nearest_paper(&name).map(|paper| format!("; did you mean `{paper}`?")).unwrap_or_default();
+            let message = format!("there is no paper `{name}`{meant}; the papers are: {}{file}\n", known.join(", "));
             Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     },
     names: papers,
 };
+
+/// Returns the paper with the most similar name, with or without its year.
+fn nearest_paper(name: &str) -> Option<&'static str> {
+    let stem = |name: &'static str| name.trim_end_matches(|character: char| character.is_ascii_digit());
+    let names = || PAPERS.iter().map(|paper| paper.name);
+    nearest(name, names()).or_else(|| {
+        let nearest = nearest(name, names().map(stem))?;
+        names().find(|name| stem(name) == nearest)
+    })
+}
 
 fn papers() -> Vec<PossibleValue> {
     PAPERS.iter().map(|paper| PossibleValue::new(paper.name)).collect()

@@ -53,7 +53,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             done = ping(&client, &args, global, &mut statistics) => done,
             // Ctrl-C is the regular end, except during name resolution.
             () = stop => match client.stats().await.datagrams_sent {
-                0 => Err(Interrupted.into()),
+                0 => Err(Interrupted::default().into()),
                 _ => Ok(()),
             },
         };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use conche_report::{ReadError, Results, Selection, figure, page};
 
 use crate::Global;
@@ -31,6 +31,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
         ReadError::NoResults { .. } => UsageError(error.to_string()).into(),
         error => anyhow::Error::from(error),
     })?;
+    if let Some(problem) = results.iter().find_map(only_failures) {
+        bail!("{problem}");
+    }
     let file = match (&args.output, args.directories.first()) {
         (Some(file), _) => file.clone(),
         (None, first) => first.map(PathBuf::as_path).unwrap_or_else(|| ".".as_ref()).join("report.html"),
@@ -50,4 +53,13 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
         crate::show::note(format_args!("{} {is}", file.display()));
     }
     Ok(())
+}
+
+/// Describes a directory whose runs all failed.
+fn only_failures(results: &Results) -> Option<String> {
+    let Results { directory, manifest, .. } = results;
+    let runs: u64 = manifest.scenarios.iter().filter_map(|scenario| scenario.runs).sum();
+    let first = manifest.failures.first().filter(|_| manifest.failures.len() as u64 == runs)?;
+    let directory = directory.display();
+    Some(format!("{directory}: all {runs} runs failed, so there is nothing to report; the first failed with: {first}"))
 }

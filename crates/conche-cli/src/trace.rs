@@ -10,7 +10,8 @@
 //! ```
 
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use conche::Code;
@@ -26,6 +27,41 @@ pub const TARGET: &str = "conche::message";
 
 /// Target of events with the path state before the first message.
 pub const PATHS: &str = "conche::path";
+
+/// Target of events with ICMP errors.
+pub const UNREACHABLE: &str = "conche::unreachable";
+
+static UNREACHABLE_KIND: Mutex<Option<io::ErrorKind>> = Mutex::new(None);
+
+/// Returns the kind of the last ICMP error, if the operating system reports it.
+pub fn unreachable_kind() -> Option<io::ErrorKind> {
+    *UNREACHABLE_KIND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Records the kind of ICMP errors.
+#[derive(Debug)]
+pub struct UnreachableKind;
+
+impl<S: Subscriber> Layer<S> for UnreachableKind {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        event.record(&mut KindField);
+    }
+}
+
+struct KindField;
+
+impl Visit for KindField {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() != "kind" {
+            return;
+        }
+        use io::ErrorKind as Kind;
+        let text = format!("{value:?}");
+        let known = [Kind::ConnectionRefused, Kind::HostUnreachable, Kind::NetworkUnreachable, Kind::PermissionDenied];
+        *UNREACHABLE_KIND.lock().unwrap_or_else(PoisonError::into_inner) =
+            known.into_iter().find(|kind| kind.to_string() == text);
+    }
+}
 
 #[derive(Debug)]
 pub struct Trace {

@@ -97,6 +97,8 @@
 //!   request, in which the handler runs.
 //! - DEBUG, target `conche::path`: shared path state (`srtt`, `rttvar`, `copies`: retransmissions,
 //!   `age_s` in seconds), before the first request to a peer without its own.
+//! - DEBUG, target `conche::unreachable`: an ICMP error about a `peer`, with its
+//!   [`kind`](std::io::ErrorKind). Linux only.
 //! - TRACE, target `conche::message`: each datagram as bytes (`datagram`) and decoded (`decoded`),
 //!   with its `peer` and, if sent, its `attempt`: 0 for the first transmission.
 //! - WARN: legal but unwise settings, refused requests, and responses that cannot be sent.

@@ -29,6 +29,7 @@ fn a_wrong_name_is_answered_with_the_nearest_and_all_others() {
     assert_eq!(nearest("coco"), Some("cocoa"));
     assert_eq!(nearest("peakhopper"), Some("peak-hopper"));
     assert_eq!(nearest("fasr"), Some("fasor"));
+    assert_eq!(nearest("bpd"), Some("bdp"));
     assert_eq!(nearest("x"), None);
     assert_eq!(nearest(""), None);
     let message = AnyController::by_name("lynux").expect_err("no such name").to_string();

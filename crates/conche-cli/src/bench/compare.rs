@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
 use conche_bench::Report;
 use conche_bench::compare::{Compared, Verdict, caveats, compare};
@@ -12,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Global;
-use crate::error::UsageError;
+use crate::error::{UsageError, unreadable};
 use crate::json;
 use crate::show;
 
@@ -56,7 +55,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
 }
 
 fn read(path: &Path) -> anyhow::Result<Report> {
-    let text = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let text = std::fs::read(path).map_err(unreadable(path))?;
     let wrong = |why: String| UsageError(format!("{} is no result of `conche bench --json`: {why}", path.display()));
     let objects: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(&text).into_iter().collect();
     let objects = objects.map_err(|error| wrong(error.to_string()))?;

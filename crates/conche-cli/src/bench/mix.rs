@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use conche::codec::BodyBuilder;
 use conche::{OptionNumber, Uri};
 use conche_bench::Kind;
@@ -10,7 +9,7 @@ use conche_lab::units::Size;
 use serde::Deserialize;
 
 use super::{filling, options, parse_method};
-use crate::error::UsageError;
+use crate::error::{UsageError, unreadable};
 use crate::formats;
 use crate::request::{Message, option};
 
@@ -66,7 +65,7 @@ fn get() -> String {
 
 /// Reads the requests of a file. The arguments in `all` also apply to each of them.
 pub(super) fn read(file: &Path, uri: &Uri, all: &Message) -> anyhow::Result<Vec<Kind>> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let text = std::fs::read_to_string(file).map_err(unreadable(file))?;
     let wrong = |error: String| UsageError(format!("{}: {}", file.display(), error.trim_end()));
     let mix: Mix = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let directory = file.parent().unwrap_or(Path::new(""));
@@ -104,7 +103,7 @@ impl Request {
             (Some(text), None, None) => text.into_bytes(),
             (None, Some(file), None) => {
                 let file = directory.join(file);
-                std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?
+                std::fs::read(&file).map_err(unreadable(&file))?
             }
             (None, None, Some(size)) => filling(size)?,
             _ => {

@@ -149,7 +149,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         report.warnings.iter().for_each(|warning| crate::show::note(format_args!("warning: {warning}")));
     }
     if report.requests == 0 && stop.load(Ordering::Relaxed) {
-        return Err(anyhow::Error::from(Interrupted).context("interrupted before it measured anything"));
+        return Err(Interrupted("interrupted before the first measured request").into());
     }
     outcome(&report, &uri)
 }

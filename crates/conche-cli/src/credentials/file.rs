@@ -15,7 +15,7 @@ use toml::Spanned;
 
 use super::pattern::{Pattern, PatternError};
 use super::{Authentication, CertificateFiles, read_trusted, usage_error};
-use crate::error::UsageError;
+use crate::error::{Unreadable, UsageError};
 use crate::show;
 
 /// Path below the settings directory.
@@ -135,7 +135,7 @@ impl ConfigCredentials {
 const WHY: &str = "says whose keys and certificates are believed, and others than its owner may read or change it";
 
 fn open_error(error: &anyhow::Error) -> Option<io::ErrorKind> {
-    error.downcast_ref::<io::Error>().map(io::Error::kind)
+    error.downcast_ref::<Unreadable>().map(|unreadable| unreadable.source.kind())
 }
 
 /// Returns the user's default file (XDG Base Directory Specification 0.8). Relative paths in the

@@ -7,7 +7,7 @@ mod pattern;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -24,7 +24,7 @@ use conche_bench::ClientCredentials;
 use zeroize::Zeroizing;
 
 use crate::Global;
-use crate::error::UsageError;
+use crate::error::{UsageError, unreadable};
 use crate::show;
 use file::{ConfigCredentials, OscoreKeys};
 
@@ -386,9 +386,17 @@ fn open_keys(file: &Path) -> anyhow::Result<Keys> {
     Keys::open(file).map_err(|error| if is_not_about_credentials(&error) { anyhow!(error) } else { usage_error(error) })
 }
 
-/// Whether the cause is not the credentials, such as I/O.
+/// Whether the cause is neither the credentials nor the file's name, such as a full disk.
 pub fn is_not_about_credentials(error: &OpenError) -> bool {
-    matches!(error, OpenError::Io { .. } | OpenError::InUse { .. })
+    use io::ErrorKind as Kind;
+    match error {
+        OpenError::Io { error, .. } => !matches!(
+            error.kind(),
+            Kind::NotFound | Kind::PermissionDenied | Kind::IsADirectory | Kind::NotADirectory | Kind::InvalidData
+        ),
+        OpenError::InUse { .. } => true,
+        _ => false,
+    }
 }
 
 /// Turns off core dumps. On Linux, this also keeps other processes of the same user from reading
@@ -426,8 +434,7 @@ fn read_trusted(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
 #[cfg(unix)]
 fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let context = || format!("{} cannot be read", path.display());
-    let metadata = file.metadata().with_context(context)?;
+    let metadata = file.metadata().map_err(unreadable(path))?;
     // Without advice to change its mode.
     if metadata.is_dir() {
         bail!(usage_error(format!("{} is a directory: name a file", path.display())));
@@ -442,8 +449,7 @@ fn check_mode(file: &File, path: &Path, why: &str) -> anyhow::Result<()> {
 #[cfg(unix)]
 fn check_owner(file: &File, path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let context = || format!("{} cannot be read", path.display());
-    let owner = file.metadata().with_context(context)?.uid();
+    let owner = file.metadata().map_err(unreadable(path))?.uid();
     if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
         let path = path.display();
         bail!(usage_error(format!(
@@ -468,13 +474,12 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
-    File::open(path).with_context(|| format!("{} cannot be read", path.display()))
+    Ok(File::open(path).map_err(unreadable(path))?)
 }
 
 fn read_all(file: File, path: &Path) -> anyhow::Result<Vec<u8>> {
-    let context = || format!("{} cannot be read", path.display());
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).with_context(context)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable(path))?;
     if bytes.len() as u64 > LARGEST {
         bail!(usage_error(format!("{} has more than 1 MiB: it holds no keys or certificates", path.display())));
     }

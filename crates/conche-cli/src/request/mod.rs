@@ -180,7 +180,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             let stop = runtime::stop_signal(runtime::GRACE)?;
             tokio::select! {
                 ended = sends => ended,
-                () = stop => Err(Interrupted.into()),
+                () = stop => Err(Interrupted::default().into()),
                 never = report_progress(progress, args.timeout, global), if global.shows_progress() => match never {},
             }
         };

@@ -139,7 +139,7 @@ impl Observer<'_> {
         }
         match end {
             // Without a limit, Ctrl-C is the regular end.
-            End::Interrupted if states == 0 || seconds.is_some() || count.is_some() => Err(Interrupted.into()),
+            End::Interrupted if states == 0 || seconds.is_some() || count.is_some() => Err(Interrupted::default().into()),
             _ => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::error::unreadable;
 use crate::serve::LARGEST;
 
 /// Bytes to read from a source without a length, such as a pipe, before sending: the largest block.
@@ -56,7 +57,7 @@ fn read_from(path: &Path, whole: bool) -> anyhow::Result<Payload> {
         let metadata = file.metadata()?;
         read(file, metadata.is_file().then_some(metadata.len()), whole)
     });
-    opened.with_context(|| format!("the payload cannot be read from {}", path.display()))
+    Ok(opened.map_err(unreadable(path))?)
 }
 
 /// Reads a payload at once if it is small or must be whole; otherwise prepares to stream it.

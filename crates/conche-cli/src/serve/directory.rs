@@ -15,7 +15,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File};
 use conche::codec::encode_path;
@@ -29,6 +28,7 @@ use tracing::{debug, warn};
 
 use super::upload::write;
 use super::{LARGEST, etag};
+use crate::error::UsageError;
 use crate::formats;
 use crate::reader_stream::ReaderStream;
 
@@ -55,7 +55,8 @@ pub fn router(path: &Path, writable: bool) -> anyhow::Result<Router> {
 
 pub fn open(path: &Path) -> anyhow::Result<Directory> {
     let root = Dir::open_ambient_dir(path, ambient_authority());
-    let root = root.with_context(|| format!("the directory {} cannot be served", path.display()))?;
+    let root =
+        root.map_err(|error| UsageError(format!("the directory {} cannot be served: {error}", path.display())))?;
     Ok(Directory(Arc::new(Shared::of(root))))
 }
 

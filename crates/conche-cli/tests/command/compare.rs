@@ -207,6 +207,33 @@ fn a_run_that_fails_leaves_a_gap_that_is_told() {
 }
 
 #[test]
+fn results_without_a_successful_run_are_an_error_of_compare_and_report() {
+    let scenario = SCENARIO.replace("duration = \"60s\"\nsweep", "time_limit = \"1ms\"\nsweep");
+    let scenario = scenario.replace("to = \"server\"\n\n[[schemes]]", "to = \"server\"\nexchanges = 5\n\n[[schemes]]");
+    let files = Files::with(&scenario);
+    let directory = files.path("results").display().to_string();
+    let compared = files.compare(&["--controllers", "default,cocoa", "--runs", "1", "-o", &directory]);
+    assert_eq!(compared.status, Some(1), "{}", compared.stderr);
+    assert!(compared.stderr.contains("conche: all 4 runs failed\n  small: "), "{}", compared.stderr);
+    let report = run(conche().args(["report", &directory]));
+    assert_eq!(report.status, Some(1), "{}", report.stderr);
+    assert!(report.stderr.contains("all 4 runs failed, so there is nothing to report"), "{}", report.stderr);
+    assert!(!files.path("results/report.html").exists());
+}
+
+#[test]
+fn labels_of_one_axis_may_be_in_several_options() {
+    let files = Files::with(SCENARIO);
+    let only = |options: &[&str]| {
+        let arguments = ["--json", "--runs", "1", "--controllers", "default,cocoa"];
+        files.succeeds(&[&arguments[..], options].concat()).stdout
+    };
+    let both = only(&["--only", "clients=2", "--only", "clients=3"]);
+    assert_eq!(both, only(&["--only", "clients=2,3"]));
+    assert_ne!(both, only(&["--only", "clients=2"]));
+}
+
+#[test]
 fn a_label_has_to_be_of_one_of_the_scenarios_and_each_of_them_to_have_one() {
     let files = Files::with(SCENARIO);
     let other = SCENARIO.replace("name = \"small\"", "name = \"other\"").replace("values = [2, 3]", "values = [3, 4]");

@@ -81,7 +81,7 @@ fn a_default_file_that_cannot_be_read_is_no_error_and_a_named_one_is() {
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(0), "hello"), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("* {file} is not used: permission denied\n")), "{}", ended.stderr);
     let named = as_nobody(&["get", &uri, "--config", &file]);
-    assert_eq!(named.status, Some(1), "{}", named.stderr);
+    assert_eq!(named.status, Some(2), "{}", named.stderr);
     assert!(named.stderr.contains(&file), "{}", named.stderr);
     // Lets the test remove the directory.
     fs::set_permissions(files.path("conche"), fs::Permissions::from_mode(0o700)).expect("it is ours");
@@ -179,6 +179,6 @@ fn a_file_that_others_can_read_or_change_is_refused_and_so_is_what_it_does_not_m
         assert!(ended.stderr.contains(&format!("--> {file}:{line}:")), "{}", ended.stderr);
     }
     let missing = get(address, "/nothing");
-    assert_eq!(missing.status, Some(1));
+    assert_eq!(missing.status, Some(2));
     assert!(missing.stderr.contains("/nothing cannot be read"), "{}", missing.stderr);
 }

@@ -41,7 +41,7 @@ fn json_of_a_failure_is_an_object_too() {
         (&["get", &there, "-B", "0.1", "--json"][..], 3, "timeout-or-unreachable"),
         (&["get", "http://h/", "--json"], 2, "usage"),
         (&["get", "--json", "--nope"], 2, "usage"),
-        (&["put", &there, "-f", "/nonexistent", "--json"], 1, "failure"),
+        (&["put", &there, "-f", "/nonexistent", "--json"], 2, "usage"),
     ] {
         let ended = ask(arguments);
         let json = object(&ended);

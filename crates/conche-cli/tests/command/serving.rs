@@ -225,7 +225,7 @@ fn files_are_written_and_removed_only_if_that_is_allowed() {
 #[test]
 fn a_missing_directory_is_said_so() {
     let ended = ask(&["serve", "/nonexistent", "--bind", "127.0.0.1:0"]);
-    assert_eq!(ended.status, Some(1));
+    assert_eq!(ended.status, Some(2));
     assert!(ended.stderr.contains("the directory /nonexistent cannot be served: "), "{}", ended.stderr);
 }
 

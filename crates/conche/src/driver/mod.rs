@@ -536,8 +536,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 let datagram = arrival.datagram(&self.incoming);
                 return handle_datagram(&mut self.endpoint, &self.telemetry, self.now, datagram);
             }
-            Received::Unreachable { peer, quoted } => {
-                debug!(%peer, "the network reports the peer unreachable");
+            Received::Unreachable { peer, quoted, kind } => {
+                debug!(target: "conche::unreachable", %peer, %kind, "the network reports the peer unreachable");
                 self.telemetry.unreachable(self.now, peer);
                 let quoted = &self.incoming[..quoted];
                 if is_record(quoted) {

@@ -178,21 +178,25 @@ fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
 }
 
 /// Reads the next queued error: the datagram's destination and the length of its quoted bytes at
-/// the front of the buffer. `None` for errors that must not end an exchange (RFC 7252 §4.2).
+/// the front of the buffer, and the kind of error. `None` for errors that must not end an exchange
+/// (RFC 7252 §4.2).
 pub(super) fn receive_error(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
     control: &mut [u8],
-) -> io::Result<Option<(Address, usize)>> {
+) -> io::Result<Option<(Address, usize, io::ErrorKind)>> {
     let mut parts = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(control), MsgFlags::MSG_ERRQUEUE)?;
-    let unreachable = message.cmsgs()?.any(|control| match control {
+    let unreachable = message.cmsgs()?.find_map(|control| match control {
         ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) => {
-            is_unreachable(&error)
+            is_unreachable(&error).then_some(error.ee_errno)
         }
-        _ => false,
+        _ => None,
     });
-    Ok(address(message.address.as_ref()).filter(|_| unreachable).map(|peer| (peer, message.bytes)))
+    // The kernel's error numbers are positive and small.
+    let kind = |errno| io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or_default()).kind();
+    let peer = address(message.address.as_ref());
+    Ok(peer.zip(unreachable).map(|(peer, errno)| (peer, message.bytes, kind(errno))))
 }
 
 /// Errors that the kernel derives only from ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`).

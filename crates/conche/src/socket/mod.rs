@@ -117,7 +117,7 @@ pub(crate) enum Received {
     /// A datagram, located in the buffer.
     Datagram(Arrival),
     /// Our datagram was undeliverable; its first `quoted` bytes are at the front of the buffer.
-    Unreachable { peer: Address, quoted: usize },
+    Unreachable { peer: Address, quoted: usize, kind: io::ErrorKind },
     /// Nothing more for now.
     Nothing,
 }
@@ -320,7 +320,7 @@ impl Socket {
         let Self { io, control, .. } = self;
         loop {
             match io.try_io(Interest::ERROR, || linux::receive_error(io, buffer, &mut control.of_one)) {
-                Ok(Some((peer, quoted))) => return Ok(Some(Received::Unreachable { peer, quoted })),
+                Ok(Some((peer, quoted, kind))) => return Ok(Some(Received::Unreachable { peer, quoted, kind })),
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(error),

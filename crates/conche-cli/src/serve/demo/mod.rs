@@ -16,6 +16,8 @@
 //! | `/obs` and others | are observable, see `observed` | OBS |
 //! | `/count` | counts POST requests | |
 //! | `/a/b` | has a path of two segments | |
+//! | `/json` | returns JSON | |
+//! | `/oscore` | answers authenticated clients: OSCORE, EDHOC or DTLS | |
 
 mod large;
 mod observed;
@@ -25,6 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use conche::security::Identity;
 use conche::server::{Conditions, Query, Rejection, Request, Resource, Response, Router, State, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 
@@ -55,6 +58,8 @@ pub fn router() -> Router {
         .route("/link2", get(async || "link2").resource_type("Type2").interface("If2"))
         .route("/link3", get(async || "link3").resource_type("Type1").resource_type("Type2").interface("foo"))
         .route("/path", get(path).format(ContentFormat::LINK_FORMAT))
+        .route("/json", get(json).title("A JSON object").format(ContentFormat::JSON))
+        .route("/oscore", get(protected).title("Only for authenticated clients"))
         .route("/a/b", get(async || "a/b").title("Two segments"));
     for created in ["/create1", "/create2", "/create3"] {
         router = router.route(created, document(None));
@@ -105,6 +110,15 @@ async fn multi_format(request: Request) -> Response {
         // The router replaces the response by 4.06 if Accept names another format.
         _ => response.text("format: text"),
     }
+}
+
+async fn json() -> Response {
+    let object = r#"{"sensor":"demo","temperature":21.5,"unit":"Cel","history":[21.3,21.4,21.5]}"#;
+    Response::new(Code::CONTENT).payload(ContentFormat::JSON, object)
+}
+
+async fn protected(_: Identity) -> &'static str {
+    "protected"
 }
 
 async fn path() -> Response {
@@ -245,6 +259,16 @@ mod tests {
             let answer = response(&service, Code::GET, "/multi-format", OptionNumber::ACCEPT, accept).await;
             assert_eq!((answer.code(), answer.content_format()), (code, format), "{accept:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn json_is_for_all_and_the_protected_resource_for_authenticated_clients() {
+        let service = service();
+        let json = response(&service, Code::GET, "/json", OptionNumber::URI_QUERY, b"").await;
+        assert_eq!((json.code(), json.content_format()), (Code::CONTENT, Some(ContentFormat::JSON)));
+        serde_json::from_slice::<serde_json::Value>(&json.payload_bytes()).expect("it is JSON");
+        let refused = response(&service, Code::GET, "/oscore", OptionNumber::URI_QUERY, b"").await;
+        assert_eq!(refused.code(), Code::UNAUTHORIZED);
     }
 
     // TD_COAP_LINK_01 to 09

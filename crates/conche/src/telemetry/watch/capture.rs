@@ -12,6 +12,7 @@ use conche_pcapng::{CaptureFile, Direction, Interface, Packet, UdpDatagram};
 
 use super::Fact;
 use super::recorder::{Format, Record, Recorder, Start};
+use crate::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
 
 /// Beyond it the cache is cleared.
 const PEERS: usize = 4096;
@@ -20,7 +21,8 @@ const PEERS: usize = 4096;
 /// Wireshark and tshark. Needs no privileges, and contains no other traffic.
 ///
 /// IP and UDP headers are synthesized from the addresses: fragments, hop limits and checksums
-/// differ from those on the wire. A received multicast datagram has our unicast address as
+/// differ from those on the wire. Messages of a `coaps` session are recorded unencrypted, and the
+/// port 5684 as 5683, on which Wireshark expects CoAP. For other ports: Decode As, CoAP. A received multicast datagram has our unicast address as
 /// destination, and a comment. Datagrams dropped because the file was written too slowly are
 /// counted with the next packet (option `epb_dropcount`).
 ///
@@ -93,8 +95,12 @@ impl<W: Write + Send + 'static> Format for Packets<W> {
             Fact::Received { multicast: true, ecn } => (Direction::In, ecn, Some("it came to a group".to_owned())),
             _ => return Ok(()),
         };
-        let ours = self.ours(record);
-        let (from, to) = if direction == Direction::Out { (ours, record.peer) } else { (record.peer, ours) };
+        let (ours, peer) = (self.ours(record), record.peer);
+        let moved = coap_ports([ours, peer], &record.datagram);
+        let [ours, peer] = moved.unwrap_or([ours, peer]);
+        let moved = moved.map(|_| "decrypted; port 5684 written as 5683".to_owned());
+        let comment = [comment, moved].into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
+        let (from, to) = if direction == Direction::Out { (ours, peer) } else { (peer, ours) };
         self.file.record(&Packet {
             interface: 0,
             at: self.since_1970 + record.at,
@@ -115,6 +121,17 @@ impl<W: Write + Send + 'static> Format for Packets<W> {
     }
 }
 
+/// Returns the addresses under which Wireshark reads a message of a session as CoAP: it is recorded
+/// unencrypted, and port 5684 means DTLS. `None` if the addresses may stay.
+fn coap_ports(ends: [SocketAddr; 2], datagram: &[u8]) -> Option<[SocketAddr; 2]> {
+    // The version of CoAP; DTLS records begin with another number.
+    let is_coap = datagram.first().is_some_and(|first| first >> 6 == 1);
+    let is_secured = |end: &SocketAddr| end.port() == DEFAULT_SECURED_PORT;
+    (is_coap && ends.iter().any(is_secured)).then(|| {
+        ends.map(|end| if is_secured(&end) { SocketAddr::new(end.ip(), DEFAULT_PORT) } else { end })
+    })
+}
+
 /// The kernel's source address toward this peer; unspecified on error.
 fn source_toward(peer: SocketAddr) -> IpAddr {
     let any = match peer {
@@ -126,4 +143,18 @@ fn source_toward(peer: SocketAddr) -> IpAddr {
         probe.local_addr()
     });
     probe.map_or(any, |local| local.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wireshark_reads_messages_of_a_session_as_coap_and_records_as_dtls() {
+        let ends = |port| [([127, 0, 0, 1], 40_000).into(), ([127, 0, 0, 1], port).into()];
+        let (message, record) = (b"\x40\x01\x00\x01", b"\x17\xfe\xfd\x00");
+        assert_eq!(coap_ports(ends(5684), message), Some(ends(5683)));
+        assert_eq!(coap_ports(ends(5684), record), None, "a relay forwards records");
+        assert_eq!(coap_ports(ends(5683), message), None);
+    }
 }
