@@ -7,6 +7,7 @@ use conche::cc::any::Named;
 use conche::cc::features::Features;
 use conche::cc::parameters::Description;
 use conche_lab::controllers::known;
+use conche_lab::table::ruled;
 use serde::Serialize;
 
 use crate::Global;
@@ -18,11 +19,13 @@ use crate::show;
 const SCHEMA: u32 = 1;
 
 const FOOTNOTES: &str = "\
-RTTs: strong ones are of exchanges without a retransmission, weak ones of the
-others. Dithering: by which factor an exchange's first timeout exceeds the RTO.
-Reuses: a backed-off RTO carries over to the next exchange. Bytes: of state, for
-each peer and for each exchange in progress. The default measures nothing and so
-remembers nothing of a peer. `conche controllers NAME` tells more.";
+* the default of --cc. `default` is the algorithm of RFC 7252, the protocol's default: it measures no RTT and
+keeps no state of a peer.
+RTTs: of exchanges without a retransmission (strong), of the others (weak).
+Dithering: factor from the RTO to an exchange's first timeout.
+Reuses: a backed-off RTO is used for the next exchange.
+Bytes: state of a peer + state of an exchange in progress.
+`conche controllers NAME` describes one.";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -48,16 +51,16 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         Some(named) if global.json => Ok(print(&mut out, [named])?),
         None if global.json => Ok(print(&mut out, known().iter())?),
         Some(named) => Ok(write!(out, "{}", about(named))?),
-        None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table())?),
+        None => Ok(writeln!(out, "{}\n{FOOTNOTES}", show::laid_out(table()))?),
     }
 }
 
 fn table() -> Table {
-    let mut table = show::table();
+    let mut table = ruled();
     table.set_header(["name", "RTTs", "dithering", "backoff", "ageing", "reuses", "bytes"]);
     for Named { name, features, .. } in known().iter() {
         table.add_row([
-            (*name).to_owned(),
+            format!("{name}{}", if *name == names::DEFAULT { " *" } else { "" }),
             rtts(features).to_owned(),
             features.dithering.to_owned(),
             features.backoff.to_owned(),
@@ -66,7 +69,6 @@ fn table() -> Table {
             format!("{} + {}", features.peer_bytes, features.flight_bytes),
         ]);
     }
-    show::keep_words(&mut table);
     table
 }
 
@@ -155,6 +157,7 @@ fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Na
     struct Line {
         schema: u32,
         name: &'static str,
+        is_default: bool,
         about: &'static str,
         strong_rtt: bool,
         weak_rtt: bool,
@@ -171,6 +174,7 @@ fn print(out: &mut impl Write, controllers: impl IntoIterator<Item = &'static Na
         let line = Line {
             schema: SCHEMA,
             name,
+            is_default: *name == names::DEFAULT,
             about: features.about,
             strong_rtt: features.strong_rtt,
             weak_rtt: features.weak_rtt.is_some(),

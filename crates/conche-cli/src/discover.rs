@@ -1,24 +1,24 @@
 //! `conche discover URI [FILTER...]`: lists a server's resources (RFC 6690) as a table.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
 use conche::client::Response;
 use conche::codec::link_format::{Attribute, Link, Links};
 use conche::watch::EventLog;
+use conche_lab::table::ruled;
 use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
 use serde::Serialize;
 
 use crate::Global;
 use crate::credentials::RequestSecurity;
 use crate::error::Interrupted;
+use crate::flags::{Endpoint, Timeout};
 use crate::formats;
 use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
-use crate::request::parse_seconds;
 use crate::runtime;
 use crate::serve::LARGEST;
 use crate::show;
@@ -32,9 +32,10 @@ pub struct Args {
     /// support more than one.
     #[arg(value_name = "NAME=VALUE")]
     filters: Vec<String>,
-    /// Give up after this many seconds, retransmissions included.
-    #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
-    timeout: Option<Duration>,
+    #[command(flatten)]
+    timeout: Timeout,
+    #[command(flatten)]
+    endpoint: Endpoint,
     #[command(flatten)]
     credentials: RequestSecurity,
     #[command(flatten)]
@@ -48,7 +49,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let runtime = runtime::start()?;
     let outcome = runtime::run(&runtime, async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
-        let client = client.body_limit(LARGEST);
+        let client = args.endpoint.of(client).body_limit(LARGEST);
         let client = records.watch(client).build().map_err(Error::from)?;
         let uri: Uri = args.uri.parse().map_err(Error::from)?;
         let mut request = client.get(&uri).accept(ContentFormat::LINK_FORMAT);
@@ -58,7 +59,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             }
         }
         request = args.filters.iter().fold(request, |request, filter| request.query(filter));
-        if let Some(timeout) = args.timeout {
+        if let Some(timeout) = args.timeout.timeout {
             request = request.timeout(timeout);
         }
         let stop = runtime::stop_signal(runtime::GRACE)?;
@@ -79,7 +80,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if global.json {
         print(&links, &mut out)?;
     } else if !links.is_empty() {
-        writeln!(out, "{}", table(&links))?;
+        writeln!(out, "{}", show::laid_out(table(&links)))?;
     }
     out.flush()?;
     if links.is_empty() && !global.quiet {
@@ -98,7 +99,7 @@ fn table(links: &[Link<'_>]) -> Table {
     let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();
     let is_other = |name: &str| COLUMNS.iter().all(|(column, _)| !column.eq_ignore_ascii_case(name));
     let others = links.iter().any(|link| link.attributes().any(|attribute| is_other(attribute.name)));
-    let mut table = show::table();
+    let mut table = ruled();
     let headings = columns.iter().map(|(_, heading)| *heading).chain(others.then_some("other"));
     table.set_header(std::iter::once("resource").chain(headings));
     for link in links {
@@ -115,7 +116,6 @@ fn table(links: &[Link<'_>]) -> Table {
         }
         table.add_row(row);
     }
-    show::keep_words(&mut table);
     let size = columns.iter().position(|(name, _)| *name == "sz");
     if let Some(column) = size.and_then(|index| table.column_mut(index + 1)) {
         column.set_cell_alignment(CellAlignment::Right);

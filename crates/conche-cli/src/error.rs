@@ -70,9 +70,9 @@ pub enum ArgumentError {
     TokenLength { length: usize, max: usize },
     #[error("blocks have 16, 32, 64, 128, 256, 512 or 1024 bytes")]
     BlockSize,
-    #[error("a number of seconds above 0 was expected, as in 5, or a time, as in 500ms")]
+    #[error("a time above 0 was expected: a number of seconds, as in 5, or with a unit, as in 500ms")]
     Seconds,
-    #[error("an address with a port was expected, as in 192.0.2.1:5683, 0.0.0.0:0 or [::]:0")]
+    #[error("an address was expected, with or without a port, as in 192.0.2.1:5683 or [::1]")]
     LocalAddress,
     #[error("no content format is called so: give a number from 0 to 65535, a media type, or {}", .0.join(", "))]
     ContentFormat(Vec<&'static str>),

@@ -13,8 +13,22 @@ use crate::runtime::{self, INTERRUPTED};
 use crate::show;
 use crate::trace;
 
-pub const HELP: &str = "Exit status: 0 success; 1 other failure; 2 usage or configuration; 3 timeout or unreachable; \
-                        4 response 4.xx; 5 response 5.xx; 6 security; 130 interrupted.";
+/// Exit statuses and their meaning.
+pub const STATUSES: [(u8, &str); 8] = [
+    (0, "success"),
+    (1, "other failure"),
+    (2, "usage or configuration"),
+    (3, "timeout or unreachable"),
+    (4, "response 4.xx"),
+    (5, "response 5.xx"),
+    (6, "security"),
+    (INTERRUPTED, "interrupted"),
+];
+
+pub fn help() -> String {
+    let statuses = STATUSES.map(|(status, meaning)| format!("{status} {meaning}")).join("; ");
+    format!("Exit status: {statuses}.")
+}
 
 /// Prints the error, if any, and returns the exit status. With `json`, standard output also gets an
 /// object.
@@ -196,7 +210,7 @@ fn status(error: &anyhow::Error) -> u8 {
         _ => {}
     }
     match library(error) {
-        Some(Error::Uri(_) | Error::Request(_) | Error::Config(_) | Error::Group { .. }) => 2,
+        Some(Error::Uri(_) | Error::Request(_) | Error::Config(_) | Error::Group { .. } | Error::NoGroup { .. } | Error::SecuredGroup) => 2,
         Some(Error::Response { code, .. }) if code.is_client_error() => 4,
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
         Some(Error::Failed { failure: Failure::NotAuthenticated(_), .. }) => 6,

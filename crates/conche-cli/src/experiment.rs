@@ -1,6 +1,5 @@
 //! Runs experiments, prints and stores their results: `conche reproduce`, `run` and `compare`.
 
-use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use conche_lab::experiment::{Experiment, Measured};
 use conche_lab::papers::Summary;
 use conche_lab::results::{Begin, Build, Finished, Origin, Program, StoreError};
 use conche_lab::scenario::{Effort, ScenarioError};
+use conche_lab::table::Table;
 use conche_lab::value::{MeasuredValue, write_json};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -350,9 +350,16 @@ impl CompletedExperiment {
         let mut out = io::stdout().lock();
         let printed = match global.json {
             true => write_json(&self.values, &mut out),
-            false => write!(out, "{}", show::colour_verdicts(&self.to_string())),
+            false => write!(out, "{}", show::colour_verdicts(&self.text(show::fitted))),
         };
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
+    }
+
+    /// Returns the results as text, with this format of tables.
+    fn text(&self, format: fn(&Table) -> String) -> String {
+        let tables = self.experiment.tables(&self.values);
+        let tables: String = tables.iter().map(|table| format!("\n{}", format(table))).collect();
+        format!("{}\n{tables}", self.experiment)
     }
 
     pub fn summary(&self) -> Summary {
@@ -369,14 +376,6 @@ impl CompletedExperiment {
             cost.events as f64 / 1e6,
             self.elapsed.as_secs_f64()
         )
-    }
-}
-
-/// Writes the results as text.
-impl fmt::Display for CompletedExperiment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.experiment)?;
-        self.experiment.tables(&self.values).iter().try_for_each(|table| write!(f, "\n{table}"))
     }
 }
 
@@ -443,7 +442,7 @@ fn save(store: &Store, done: &CompletedExperiment, global: &Global) -> anyhow::R
     let mut values = Vec::new();
     write_json(&done.values, &mut values)?;
     let Completion { runs, reused, failures, cost } = &done.completion;
-    let text = format!("{}\n{done}", invocation());
+    let text = format!("{}\n{}", invocation(), done.text(show::unwrapped));
     let name = done.name();
     let finished = Finished {
         values: &values,

@@ -24,6 +24,7 @@ mod discover;
 mod error;
 mod exit;
 mod experiment;
+mod flags;
 mod formats;
 mod hexadecimal;
 mod json;
@@ -54,7 +55,7 @@ use conche::cc::any::Named;
 
 /// CoAP with congestion control that is safe, fast and yours to choose, and the lab that proves it.
 #[derive(Debug, Parser)]
-#[command(name = "conche", version, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "conche", version, max_term_width = 100, after_help = exit::help())]
 struct Cli {
     #[command(flatten)]
     global: Global,

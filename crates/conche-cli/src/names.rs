@@ -11,6 +11,9 @@ use conche::{AnyController, Builder};
 use conche_lab::controllers::known;
 use conche_lab::papers::{PAPERS, Paper};
 
+/// Name of the default controller.
+pub const DEFAULT: &str = "temper";
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Congestion control")]
 pub struct Controller {
@@ -20,7 +23,7 @@ pub struct Controller {
         long,
         value_name = "NAME[:PARAMETER=VALUE,...]",
         env = "CONCHE_CC",
-        default_value = "temper",
+        default_value = DEFAULT,
         value_parser = CONTROLLER,
         hide_possible_values = true
     )]

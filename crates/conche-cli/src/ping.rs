@@ -13,25 +13,26 @@ use tokio::time::{sleep, timeout};
 use crate::Global;
 use crate::credentials::ClientSecurity;
 use crate::error::{Interrupted, NoAnswer};
+use crate::flags::{Count, Endpoint, Timeout, parse_time};
 use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
-use crate::request::parse_seconds;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("timeout", |timeout| timeout.default_value("10").help("Give up a ping after this time, retransmissions included")))]
 pub struct Args {
     /// coap://HOST[:PORT]
     uri: String,
-    /// Stop after N pings; by default at Ctrl-C.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
+    #[command(flatten)]
+    count: Count,
     /// Seconds between pings. A ping is sent after the previous one has ended.
-    #[arg(short, long, value_name = "SECS", value_parser = parse_seconds, default_value = "1", allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_time, default_value = "1", allow_negative_numbers = true)]
     interval: Duration,
-    /// Give up a ping after this many seconds, retransmissions included.
-    #[arg(short = 'W', long, value_name = "SECS", value_parser = parse_seconds, default_value = "10", allow_negative_numbers = true)]
-    timeout: Duration,
+    #[command(flatten)]
+    timeout: Timeout,
+    #[command(flatten)]
+    endpoint: Endpoint,
     #[command(flatten)]
     credentials: ClientSecurity,
     #[command(flatten)]
@@ -40,6 +41,9 @@ pub struct Args {
     recording: Recording,
 }
 
+/// Default of `--timeout`.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     one_host(&args.uri)?;
     let records = args.recording.start(EventLog::client())?;
@@ -47,7 +51,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let mut statistics = Statistics::default();
     let outcome = runtime::run(&runtime, async {
         let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
-        let client = records.watch(client).build().map_err(Error::from)?;
+        let client = records.watch(args.endpoint.of(client)).build().map_err(Error::from)?;
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
@@ -86,17 +90,18 @@ fn one_host(uri: &str) -> Result<(), Error> {
 }
 
 async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut Statistics) -> anyhow::Result<()> {
-    for number in 1..=args.count.unwrap_or(u64::MAX) {
+    let limit = args.timeout.timeout.unwrap_or(TIMEOUT);
+    for number in 1..=args.count.count.unwrap_or(u64::MAX) {
         if number > 1 {
             sleep(args.interval.saturating_sub(statistics.since_last())).await;
         }
         statistics.start(Instant::now());
-        let outcome = match timeout(args.timeout, client.ping(&args.uri)).await {
+        let outcome = match timeout(limit, client.ping(&args.uri)).await {
             Ok(Ok(course)) => Ok(course),
             Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(Lost::Failed(error)),
             // Would repeat with every ping.
             Ok(Err(error)) => return Err(error.into()),
-            Err(_) => Err(Lost::Late(args.timeout)),
+            Err(_) => Err(Lost::Late(limit)),
         };
         let answer = outcome.as_ref().ok().copied();
         statistics.end(answer);

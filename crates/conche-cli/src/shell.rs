@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Arg, ArgAction, Command, CommandFactory, Id};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-use crate::Cli;
+use crate::{Cli, exit};
 
 #[derive(Debug, clap::Args)]
 pub struct Completions {
@@ -43,29 +44,133 @@ pub fn man(args: &Manual) -> anyhow::Result<()> {
 
 fn pages(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    // `conche help get` prints the contents of conche-get(1), so it needs no page.
-    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory)
+    write_pages(&command(), directory)
+}
+
+fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
+    let manual = Man::new(command.clone());
+    let mut page = Vec::new();
+    manual.render_title(&mut page)?;
+    manual.render_name_section(&mut page)?;
+    synopsis(command).to_writer(&mut page)?;
+    manual.render_description_section(&mut page)?;
+    manual.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        manual.render_subcommands_section(&mut page)?;
+    }
+    examples(command).to_writer(&mut page)?;
+    statuses().to_writer(&mut page)?;
+    fs::write(directory.join(manual.get_filename()), page)?;
+    command.get_subcommands().try_for_each(|subcommand| write_pages(subcommand, directory))
+}
+
+/// Returns the complete command. `conche help get` prints the contents of conche-get(1), so it
+/// needs no page.
+fn command() -> Command {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    command
 }
 
 /// Renders everything in one page.
 fn page() -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    let mut command = Cli::command().disable_help_subcommand(true);
-    command.build();
+    let command = command();
     let whole = Man::new(command.clone());
     whole.render_title(&mut page)?;
     whole.render_name_section(&mut page)?;
-    whole.render_synopsis_section(&mut page)?;
+    synopsis(&command).to_writer(&mut page)?;
     whole.render_description_section(&mut page)?;
     whole.render_options_section(&mut page)?;
     for subcommand in command.get_subcommands() {
         let part = Man::new(subcommand.clone());
         writeln!(page, ".SH \"CONCHE {}\"", subcommand.get_name().to_uppercase())?;
         part.render_description_section(&mut page)?;
-        part.render_synopsis_section(&mut page)?;
+        synopsis(subcommand).to_writer(&mut page)?;
         part.render_options_section(&mut page)?;
+        examples(subcommand).to_writer(&mut page)?;
     }
-    whole.render_extra_section(&mut page)?;
+    statuses().to_writer(&mut page)?;
     whole.render_version_section(&mut page)?;
     Ok(page)
+}
+
+/// Renders the synopsis with the values of options, which clap_mangen omits.
+fn synopsis(command: &Command) -> Roff {
+    let mut line = vec![bold(command.get_bin_name().unwrap_or_else(|| command.get_name()))];
+    let groups: Vec<Vec<&Id>> =
+        command.get_groups().filter(|group| group.is_required_set()).map(|group| group.get_args().collect()).collect();
+    let is_grouped = |argument: &Arg| groups.iter().flatten().any(|id| *id == argument.get_id());
+    let is_own = |argument: &&Arg| !argument.is_hide_set() && !is_grouped(argument);
+    let (positionals, options): (Vec<_>, Vec<_>) = command.get_arguments().filter(is_own).partition(|of| of.is_positional());
+    for option in options.into_iter().filter(|option| !matches!(option.get_action(), ArgAction::Help | ArgAction::Version)) {
+        line.extend(bracketed(option, written(option)));
+    }
+    for group in &groups {
+        let members = group.iter().filter_map(|id| command.get_arguments().find(|argument| argument.get_id() == *id));
+        let written: Vec<_> = members.map(written).collect();
+        line.push(roman(" "));
+        line.extend(written.join(&roman("|")));
+    }
+    for positional in positionals {
+        line.extend(bracketed(positional, written(positional)));
+    }
+    if command.has_subcommands() {
+        line.extend([roman(" "), italic("COMMAND")]);
+    }
+    let mut section = Roff::new();
+    section.control("SH", ["SYNOPSIS"]);
+    section.text(line);
+    section
+}
+
+/// Renders an option's short or else long name, and its value.
+fn written(argument: &Arg) -> Vec<Inline> {
+    let name = argument.get_short().map(|short| format!("-{short}"));
+    let name = name.or_else(|| argument.get_long().map(|long| format!("--{long}")));
+    let values = argument.get_value_names().filter(|_| argument.get_action().takes_values());
+    let value = values.map(|names| italic(names.join(" ")));
+    match (name, value) {
+        (Some(name), Some(value)) => vec![bold(name), roman(" "), value],
+        (Some(name), None) => vec![bold(name)],
+        (None, value) => vec![value.unwrap_or_else(|| italic(argument.get_id().as_str().to_uppercase()))],
+    }
+}
+
+fn bracketed(argument: &Arg, written: Vec<Inline>) -> Vec<Inline> {
+    let (before, after) = if argument.is_required_set() { (" ", "") } else { (" [", "]") };
+    let is_repeatable = match argument.get_action() {
+        ArgAction::Append | ArgAction::Count => true,
+        _ => argument.is_positional() && argument.get_num_args().is_some_and(|count| count.max_values() > 1),
+    };
+    let mut all = vec![roman(before)];
+    all.extend(written);
+    all.push(roman(after));
+    all.extend(is_repeatable.then(|| roman("...")));
+    all
+}
+
+/// Renders the examples of a subcommand, if any, line by line.
+fn examples(command: &Command) -> Roff {
+    let mut section = Roff::new();
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let Some(examples) = help.strip_prefix("Examples:\n") else { return section };
+    section.control("SH", ["EXAMPLES"]);
+    section.control("nf", []);
+    for line in examples.lines() {
+        section.text([roman(line.trim_start())]);
+    }
+    section.control("fi", []);
+    section
+}
+
+fn statuses() -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["EXIT STATUS"]);
+    for (status, meaning) in exit::STATUSES {
+        section.control("TP", []);
+        section.text([bold(status.to_string())]);
+        section.text([roman(meaning)]);
+    }
+    section
 }

@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use conche_bench::Report;
 use conche_bench::compare::{Compared, Verdict, caveats, compare};
 use conche_bench::report::SCHEMA;
+use conche_lab::table::ruled;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
             json::print(&Line { schema: SCHEMA, compared })?;
         }
     } else {
-        writeln!(io::stdout(), "{}", table(&compared))?;
+        writeln!(io::stdout(), "{}", show::laid_out(table(&compared)))?;
     }
     if !global.quiet {
         caveats(&first, &second)
@@ -74,7 +75,7 @@ fn read(path: &Path) -> anyhow::Result<Report> {
 }
 
 fn table(compared: &[Compared]) -> Table {
-    let mut table = show::table();
+    let mut table = ruled();
     table.set_header(["quantity", "first", "second", "ratio", "95 % interval", "the second is"]);
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
     for row in compared {

@@ -111,7 +111,7 @@ impl Request {
                 return Err(UsageError(problem.to_owned()).into());
             }
         };
-        let non = all.non || matches!(self.kind, Type::Non);
+        let non = all.properties.non || matches!(self.kind, Type::Non);
         let kind = Kind::new(method, &uri, builder.payload(payload))?.with(non);
         Ok(Kind { weight: self.weight, ..kind })
     }

@@ -13,11 +13,12 @@ use std::time::Duration;
 use conche::codec::BodyBuilder;
 use conche::{Code, Error, OptionNumber, Reliability, Uri};
 use conche_bench::{Arrivals, Kind, Load, Plan, Report, Until};
-use conche_lab::units::{Size, Span};
+use conche_lab::units::Size;
 
 use crate::Global;
 use crate::credentials::{ClientSecurity, LoadSecurity};
 use crate::error::{ArgumentError, Interrupted, NoAnswer, NoSuccess, UsageError};
+use crate::flags::{Count, Timeout, parse_local, parse_time};
 use crate::json;
 use crate::names::Controller;
 use crate::request::Message;
@@ -36,7 +37,7 @@ Examples:
   conche bench URI --json > before.json                    and later: conche bench compare before.json after.json";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = EXAMPLES, mut_arg("count", |count| count.alias("requests")), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[group(skip)]
 pub struct Args {
     #[command(subcommand)]
@@ -61,20 +62,18 @@ pub struct Args {
     /// instead of evenly.
     #[arg(long, requires = "rate")]
     poisson: bool,
-    /// Stop after N requests.
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
-    requests: Option<u64>,
-    /// Stop after this time, as in 30s or 5min; 10s by default. Requests in flight get at most 5 s
-    /// more.
-    #[arg(short = 'z', long, value_name = "TIME")]
-    duration: Option<Span>,
-    /// Load the server for this time before measuring.
-    #[arg(long, value_name = "TIME", default_value = "0s")]
-    warm_up: Span,
-    /// Give up a request after this time, retransmissions included. Default: MAX_TRANSMIT_WAIT, 93
-    /// s and more, for Confirmable requests, and 5 s for Non-confirmable ones.
-    #[arg(long, value_name = "TIME")]
-    timeout: Option<Span>,
+    #[command(flatten)]
+    count: Count,
+    /// Stop after this time; 10 s by default
+    ///
+    /// Requests in flight get at most 5 s more.
+    #[arg(short = 'z', long, value_name = "TIME", conflicts_with = "count", value_parser = parse_time)]
+    duration: Option<Duration>,
+    /// Load the server for this time before measuring
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    warm_up: Option<Duration>,
+    #[command(flatten)]
+    timeout: Timeout,
     /// Threads that share the endpoints.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     threads: u32,
@@ -82,7 +81,7 @@ pub struct Args {
     #[arg(short = 'm', long, value_name = "METHOD", default_value = "get", value_parser = parse_method)]
     method: Code,
     /// Observe the resource from each endpoint, and count notifications.
-    #[arg(long, conflicts_with = "requests")]
+    #[arg(long, conflicts_with = "count")]
     observe: bool,
     /// Open a session for each request and close it after the response: a load of handshakes, over
     /// coaps.
@@ -97,9 +96,9 @@ pub struct Args {
     mix: Option<PathBuf>,
     #[command(flatten)]
     message: Message,
-    /// Send from this address.
-    #[arg(long, value_name = "ADDR")]
-    bind: Option<IpAddr>,
+    /// Send from this address, from a port per endpoint
+    #[arg(long, value_name = "ADDR", value_parser = parse_local)]
+    bind: Option<SocketAddr>,
     /// Seed of the arrival times and of the order of requests in a mix.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -184,7 +183,13 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
         Some(file) => mix::read(file, uri, &args.message)?,
         None => vec![kind(args, uri)?],
     };
-    let mut plan = Plan::new(resolve(uri, args.bind)?, kinds);
+    let local = match args.bind {
+        Some(local) if local.port() != 0 => {
+            return Err(UsageError(format!("each endpoint has a port of its own: write --bind {}", local.ip())).into());
+        }
+        local => local.map(|local| local.ip()),
+    };
+    let mut plan = Plan::new(resolve(uri, local)?, kinds);
     plan.in_flight = args.in_flight;
     plan.threads = args.threads;
     if let Some(rate) = args.rate {
@@ -192,18 +197,18 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
         plan.load = Load::Open { rate, arrivals };
     }
     if let Some(span) = args.duration {
-        plan.until = Until::Elapsed(span.0);
+        plan.until = Until::Elapsed(span);
     }
-    if let Some(count) = args.requests {
+    if let Some(count) = args.count.count {
         plan.until = Until::Count(count);
     }
-    plan.warm_up = args.warm_up.0;
+    plan.warm_up = args.warm_up.unwrap_or_default();
     let confirmable = plan.kinds.iter().all(|kind| kind.reliability == Reliability::Confirmable);
-    plan.timeout = args.timeout.map(|span| span.0).or((!confirmable).then_some(NON_TIMEOUT));
+    plan.timeout = args.timeout.timeout.or((!confirmable).then_some(NON_TIMEOUT));
     plan.controller = args.controller.cc.clone();
     plan.block_size = args.message.block.unwrap_or_default();
     plan.q_block = args.message.q_block;
-    plan.local = args.bind;
+    plan.local = local;
     plan.observe = args.observe;
     let LoadSecurity { sessions, oscore } = args.credentials.for_load(uri, &args.oscore, global)?;
     let endpoints = if oscore.is_empty() { ENDPOINTS } else { u32::try_from(oscore.len()).unwrap_or(u32::MAX) };
@@ -222,11 +227,12 @@ fn kind(args: &Args, uri: &Uri) -> anyhow::Result<Kind> {
             Some(Payload::Read { .. }) | None => Vec::new(),
         },
     };
-    Ok(Kind::new(args.method, uri, options(&args.message).payload(payload))?.with(args.message.non))
+    Ok(Kind::new(args.method, uri, options(&args.message).payload(payload))?.with(args.message.properties.non))
 }
 
 fn options(message: &Message) -> BodyBuilder {
     let mut builder = BodyBuilder::new();
+    let message = &message.properties;
     if let Some(format) = message.accept {
         builder = builder.uint(OptionNumber::ACCEPT, format.0.into());
     }

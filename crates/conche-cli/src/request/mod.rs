@@ -1,5 +1,6 @@
 //! `conche get|put|post|delete|fetch|patch|ipatch URI`.
 
+mod group;
 pub mod observation;
 pub mod option;
 pub mod payload;
@@ -11,46 +12,36 @@ pub use progress::Progress;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use conche::client::{Response, ResponseStream};
+use conche::client::{RequestBuilder, Response, ResponseStream};
 use conche::codec::BlockSize;
 use conche::watch::EventLog;
-use conche::{Client, Code, ContentFormat, EndpointConfig, OptionNumber, QBlock, Reliability, Token};
-use conche_lab::units::Span;
+use conche::{Client, Code, OptionNumber, QBlock, Reliability, Token};
 
 use crate::Global;
 use crate::credentials::RequestSecurity;
-use crate::error::{ArgumentError, Interrupted, Reported};
-use crate::formats;
+use crate::error::{Interrupted, Reported};
+use crate::flags::{Endpoint, Properties, Timeout, parse_time};
 use crate::names::Control;
 use crate::reader_stream::ReaderStream;
-use crate::recording::Recording;
+use crate::recording::{Recording, Records};
 use crate::runtime;
 use crate::serve::LARGEST;
 use observation::{Observer, Until};
 use option::RawOption;
 use payload::Payload;
-use progress::{Bar, ProgressMessage};
+use progress::{Bar, Limit, ProgressMessage};
 
 /// Arguments of all commands that send requests.
 #[derive(Debug, clap::Args)]
 // Payload and blocks have groups of their own.
 #[group(skip)]
 pub struct Message {
-    /// Send Non-confirmable messages: once, without acknowledgement.
-    #[arg(short = 'N', long)]
-    pub non: bool,
-    /// Content format to request (Accept): number, media type or short name.
-    #[arg(short = 'A', long, value_name = "FORMAT", value_parser = formats::parse)]
-    pub accept: Option<ContentFormat>,
-    /// Content format of the payload: number, media type or short name.
-    #[arg(short = 't', long, value_name = "FORMAT", value_parser = formats::parse)]
-    pub content_format: Option<ContentFormat>,
+    #[command(flatten)]
+    pub properties: Properties,
     #[command(flatten)]
     pub payload: payload::Args,
     /// Block size in bytes: 16, 32, 64, 128, 256, 512 or 1024. By default, only bodies larger than
@@ -63,9 +54,6 @@ pub struct Message {
     /// refuses only Confirmable messages.
     #[arg(long, conflicts_with = "non")]
     pub q_block: bool,
-    /// Add an option by number; the value is text, or 0x and hexadecimal digits. Repeatable.
-    #[arg(short = 'O', long = "option", value_name = "NUM,VALUE", value_parser = option::parse)]
-    pub options: Vec<RawOption>,
 }
 
 /// Arguments of methods whose resource can be observed.
@@ -74,8 +62,14 @@ pub struct Reading {
     #[command(flatten)]
     request: Args,
     /// Observe the resource for this many seconds.
-    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = None::<&str>)]
+    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_time, allow_negative_numbers = true, help_heading = None::<&str>)]
     observe: Option<Duration>,
+    /// Send to a multicast group, and print each response with its source.
+    ///
+    /// Responses are collected for --timeout, or 10 s. The group's interface is that of an IPv6
+    /// zone, as in coap://[ff02::fd%eth0]/.well-known/core, or of --bind ADDR.
+    #[arg(long, conflicts_with_all = ["observe", "output", "q_block", "oscore", "edhoc", "retry_unreachable"], help_heading = None::<&str>)]
+    multicast: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -91,16 +85,10 @@ pub struct Args {
     /// a server that supports RFC 8974.
     #[arg(short = 'T', long, value_parser = option::parse_token)]
     token: Option<Token>,
-    /// Give up after this many seconds, retransmissions included.
-    #[arg(short = 'B', long, value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true)]
-    timeout: Option<Duration>,
-    /// Send from this address and port; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_local)]
-    bind: Option<SocketAddr>,
-    /// Keep retransmitting while the network reports the peer unreachable, for example during a
-    /// restart, instead of failing.
-    #[arg(long)]
-    retry_unreachable: bool,
+    #[command(flatten)]
+    timeout: Timeout,
+    #[command(flatten)]
+    endpoint: Endpoint,
     #[command(flatten)]
     credentials: RequestSecurity,
     #[command(flatten)]
@@ -109,39 +97,30 @@ pub struct Args {
     recording: Recording,
 }
 
-pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -> anyhow::Result<()> {
-    let until = args.observe.map(|seconds| Until { seconds: Some(seconds), ..Until::default() });
-    run(method, args.request, until, global, progress)
-}
+impl Args {
+    fn client(&self, records: &Records, global: &Global) -> anyhow::Result<Client> {
+        let client = self.credentials.of(self.control.of(Client::builder()), &self.uri, global)?;
+        let client = self.endpoint.of(client).body_limit(LARGEST).block_size(self.message.block.unwrap_or_default());
+        let client = if self.message.q_block { client.q_block(QBlock::default()) } else { client };
+        Ok(records.watch(client).build().map_err(conche::Error::from)?)
+    }
 
-/// Sends a request and shows its response and, with `until`, changes of the resource.
-pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
-    let message = &args.message;
-    let reliability = if message.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
-    let output = Output { method, uri: &args.uri, reliability, output: args.output.as_deref() };
-    // Q-Block sends whole bodies only.
-    let payload = message.payload.read(message.q_block)?;
-    let records = args.recording.start(EventLog::client())?;
-    let runtime = runtime::start()?;
-    let outcome = runtime::run(&runtime, async {
-        let client = args.credentials.of(args.control.of(Client::builder()), &args.uri, global)?;
-        let client = client.retry_unreachable(args.retry_unreachable);
-        let mut client = client.body_limit(LARGEST).block_size(message.block.unwrap_or_default());
-        if message.q_block {
-            client = client.q_block(QBlock::default());
-        }
-        if let Some(local) = args.bind {
-            client = client.bind(local);
-        }
-        let client = records.watch(client).build().map_err(conche::Error::from)?;
-        let mut request = client.request(method, &args.uri);
-        if message.non {
+    /// Returns the request, and the rest of a payload that is streamed.
+    fn request(
+        &self,
+        client: &Client,
+        method: Code,
+        payload: Option<Payload>,
+    ) -> anyhow::Result<(RequestBuilder, Option<ReaderStream>)> {
+        let properties = &self.message.properties;
+        let mut request = client.request(method, &self.uri);
+        if properties.non {
             request = request.non();
         }
-        if let Some(format) = message.accept {
+        if let Some(format) = properties.accept {
             request = request.accept(format);
         }
-        if let Some(format) = message.content_format {
+        if let Some(format) = properties.content_format {
             request = request.content_format(format);
         }
         let mut rest = None;
@@ -153,19 +132,44 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             }
             None => {}
         }
-        if let Some(timeout) = args.timeout {
+        if let Some(timeout) = self.timeout.timeout {
             request = request.timeout(timeout);
         }
-        if let Some(token) = args.token {
+        if let Some(token) = self.token.clone() {
             request = request.token(token);
         }
-        for RawOption { number, value } in &message.options {
+        for RawOption { number, value } in &properties.options {
             request = request.option(*number, value);
         }
+        Ok((request, rest))
+    }
+}
+
+pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -> anyhow::Result<()> {
+    if args.multicast {
+        return group::run(method, &args.request, global);
+    }
+    let until = args.observe.map(|seconds| Until { seconds: Some(seconds), ..Until::default() });
+    run(method, args.request, until, global, progress)
+}
+
+/// Sends a request and shows its response and, with `until`, changes of the resource.
+pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
+    let message = &args.message;
+    let reliability = if message.properties.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
+    let output = Output { method, uri: &args.uri, reliability, output: args.output.as_deref() };
+    // Q-Block sends whole bodies only.
+    let payload = message.payload.read(message.q_block)?;
+    let records = args.recording.start(EventLog::client())?;
+    let runtime = runtime::start()?;
+    let outcome = runtime::run(&runtime, async {
+        let client = args.client(&records, global)?;
+        let (request, rest) = args.request(&client, method, payload)?;
+        let limit = Limit::of(args.timeout.timeout, output.output.is_some());
         let asked = async {
             if let Some(until) = until {
-                let (client, timeout, output) = (&client, args.timeout, &output);
-                return Observer { client, until, timeout, progress, output, global }.observe(request).await;
+                let (client, output) = (&client, &output);
+                return Observer { client, until, limit, progress, output, global }.observe(request).await;
             }
             let sends = async {
                 match (rest, output.output) {
@@ -181,7 +185,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             tokio::select! {
                 ended = sends => ended,
                 () = stop => Err(Interrupted::default().into()),
-                never = report_progress(progress, args.timeout, global), if global.shows_progress() => match never {},
+                never = report_progress(progress, limit, global), if global.shows_progress() => match never {},
             }
         };
         let outcome = asked.await;
@@ -265,42 +269,13 @@ fn report_result(response: &Response, global: &Global) {
 }
 
 /// Reports on standard error why no response has arrived, or the progress of a transfer.
-pub async fn report_progress(progress: &Progress, asked: Option<Duration>, global: &Global) -> Infallible {
-    let protocol = EndpointConfig::default().transmission.exchange_lifetime();
+pub async fn report_progress(progress: &Progress, limit: Limit, global: &Global) -> Infallible {
     // The messages of `-v` show each block, and would overwrite a bar.
-    let mut bar = (global.verbose == 0).then(Bar::default);
+    let mut bar = (global.verbose == 0 && !global.json).then(Bar::default);
     let show_message = |message| match (message, &mut bar) {
         (ProgressMessage::Waiting(line), _) => crate::show::note(format_args!("* {line}")),
         (ProgressMessage::Transferring(transfer), Some(bar)) => bar.show(transfer),
         (ProgressMessage::Transferring(_), None) => {}
     };
-    progress.run(progress::Limit { asked, protocol }, show_message).await
-}
-
-/// Parses seconds, like the commands of libcoap and ping, or a time with a unit.
-pub fn parse_seconds(text: &str) -> Result<Duration, ArgumentError> {
-    let span = match text.parse() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => Span::from_str(text).ok().map(|Span(span)| span),
-    };
-    span.filter(|span| !span.is_zero()).ok_or(ArgumentError::Seconds)
-}
-
-fn parse_local(text: &str) -> Result<SocketAddr, ArgumentError> {
-    text.parse().map_err(|_| ArgumentError::LocalAddress)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_need_no_unit_and_may_have_one() {
-        for (text, span) in [("5", 5_000), ("0.5", 500), ("500ms", 500), ("2min", 120_000)] {
-            assert_eq!(parse_seconds(text), Ok(Duration::from_millis(span)), "{text}");
-        }
-        for wrong in ["0", "-1", "0s", "1e30", "NaN", "5 apples", ""] {
-            assert!(parse_seconds(wrong).is_err(), "{wrong}");
-        }
-    }
+    progress.run(limit, show_message).await
 }

@@ -7,9 +7,11 @@ use conche::client::{Observation, RequestBuilder};
 use conche::{Client, Code, SubscriptionEnd};
 use tokio::time::{sleep, timeout};
 
-use super::{Output, Progress, parse_seconds, report_progress};
+use super::progress::Limit;
+use super::{Output, Progress, report_progress};
 use crate::Global;
 use crate::error::Interrupted;
+use crate::flags::{Count, parse_time};
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
@@ -26,11 +28,10 @@ pub struct Args {
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Until {
     /// Stop after this many seconds; by default at Ctrl-C.
-    #[arg(short = 's', long = "for", value_name = "SECS", value_parser = parse_seconds, allow_negative_numbers = true, help_heading = None::<&str>)]
+    #[arg(short = 's', long = "for", value_name = "SECS", value_parser = parse_time, allow_negative_numbers = true, help_heading = None::<&str>)]
     pub seconds: Option<Duration>,
-    /// Stop after N states, including the first.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = None::<&str>)]
-    pub count: Option<u64>,
+    #[command(flatten)]
+    pub count: Count,
     /// How to cancel: get deregisters at once; rst rejects the next notification, within a minute.
     #[arg(long, value_enum, default_value_t, help_heading = None::<&str>)]
     pub cancel: Cancel,
@@ -79,8 +80,8 @@ enum End {
 pub struct Observer<'a> {
     pub client: &'a Client,
     pub until: Until,
-    /// Timeout of the request.
-    pub timeout: Option<Duration>,
+    /// Limit of the request.
+    pub limit: Limit,
     pub progress: &'a Progress,
     pub output: &'a Output<'a>,
     pub global: &'a Global,
@@ -99,7 +100,7 @@ impl Observer<'_> {
                     None => std::future::pending().await,
                 }
             };
-            let (mut over, mut silence) = (pin!(over), pin!(report_progress(self.progress, self.timeout, global)));
+            let (mut over, mut silence) = (pin!(over), pin!(report_progress(self.progress, self.limit, global)));
             let mut stop = pin!(runtime::stop_signal(until.cancel.timeout() + runtime::GRACE)?);
             loop {
                 tokio::select! {
@@ -112,7 +113,7 @@ impl Observer<'_> {
                     never = &mut silence, if states == 0 && global.shows_progress() => match never {},
                 }
                 states += 1;
-                if Some(states) == until.count {
+                if Some(states) == until.count.count {
                     break End::LimitReached;
                 }
             }
@@ -139,7 +140,7 @@ impl Observer<'_> {
         }
         match end {
             // Without a limit, Ctrl-C is the regular end.
-            End::Interrupted if states == 0 || seconds.is_some() || count.is_some() => Err(Interrupted::default().into()),
+            End::Interrupted if states == 0 || seconds.is_some() || count.count.is_some() => Err(Interrupted::default().into()),
             _ => Ok(()),
         }
     }

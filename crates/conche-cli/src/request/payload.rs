@@ -15,15 +15,14 @@ const FIRST: u64 = 1024;
 #[derive(Debug, clap::Args)]
 #[group(id = "payload-source", multiple = false)]
 pub struct Args {
-    /// Payload as text.
-    #[arg(short = 'e', value_name = "TEXT")]
-    text: Option<String>,
-    /// Payload from a file; - is standard input. Large input is streamed (up to 1 GiB).
-    #[arg(short = 'f', value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// Payload as text, from a file (@FILE), or from standard input (@-).
-    #[arg(long, value_name = "TEXT|@FILE|@-")]
+    /// Payload as text
+    #[arg(short = 'e', long, value_name = "TEXT")]
     payload: Option<String>,
+    /// Payload from a file; - is standard input
+    ///
+    /// Bodies over 16 MiB, and standard input, are sent while they are read: at most 1 GiB.
+    #[arg(short = 'f', long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    payload_file: Option<PathBuf>,
 }
 
 pub enum Payload {
@@ -38,14 +37,10 @@ pub enum Payload {
 impl Args {
     /// Returns the payload, if any; if `whole`, in memory.
     pub fn read(&self, whole: bool) -> anyhow::Result<Option<Payload>> {
-        if let Some(path) = &self.file {
+        if let Some(path) = &self.payload_file {
             return read_from(path, whole).map(Some);
         }
-        if let Some(path) = self.payload.as_deref().and_then(|payload| payload.strip_prefix('@')) {
-            return read_from(Path::new(path), whole).map(Some);
-        }
-        let text = self.text.as_ref().or(self.payload.as_ref());
-        Ok(text.map(|text| Payload::Whole(text.as_bytes().to_vec())))
+        Ok(self.payload.as_ref().map(|text| Payload::Whole(text.as_bytes().to_vec())))
     }
 }
 

@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use conche::OptionNumber;
 use conche::codec::Message;
+use conche::{EndpointConfig, OptionNumber};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use tokio::time::{Instant, sleep};
 use tracing::field::{Field, Visit};
@@ -21,7 +21,7 @@ use crate::trace::{self, Traced};
 /// Minimum duration of a state before it is printed; most exchanges end sooner.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Minimum duration of a transfer before its progress is shown.
+/// Minimum duration of a transfer before its progress is shown, unless it goes to a file.
 const LONG: Duration = Duration::from_secs(2);
 
 const STEP: Duration = Duration::from_millis(500);
@@ -70,7 +70,7 @@ impl Progress {
             let is_long = since.unwrap_or(start).elapsed() >= STATE_INTERVAL;
             // The limit applies to one message; each block of a transfer has its own.
             if let Some(transfer) = transfer {
-                if start.elapsed() >= LONG {
+                if start.elapsed() >= limit.bar_after {
                     print(ProgressMessage::Transferring(transfer));
                 }
             } else if is_long && reported.replace(state) != Some(state) {
@@ -124,6 +124,17 @@ pub struct Limit {
     pub asked: Option<Duration>,
     /// From the protocol.
     pub protocol: Duration,
+    /// When to show the progress of a transfer.
+    pub bar_after: Duration,
+}
+
+impl Limit {
+    /// Returns the limit of a request with a `--timeout`. A transfer `to_file` shows its progress
+    /// at once.
+    pub fn of(asked: Option<Duration>, to_file: bool) -> Self {
+        let protocol = EndpointConfig::default().transmission.exchange_lifetime();
+        Self { asked, protocol, bar_after: if to_file { Duration::ZERO } else { LONG } }
+    }
 }
 
 impl fmt::Display for Limit {
@@ -200,8 +211,8 @@ impl Bar {
         let hidden = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let bar = self.0.get_or_insert_with(|| hidden().with_finish(ProgressFinish::AndClear));
         let template = match total {
-            Some(_) => "{msg} {bytes} of {total_bytes} [{bar:30}]",
-            None => "{msg} {bytes}",
+            Some(_) => "{msg} {bytes} of {total_bytes} [{bar:30}] {bytes_per_sec}",
+            None => "{msg} {bytes} {bytes_per_sec}",
         };
         match total {
             Some(total) => bar.set_length(total),
@@ -229,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Limit = Limit { asked: None, protocol: Duration::from_secs(247) };
+    const LIMIT: Limit = Limit { asked: None, protocol: Duration::from_secs(247), bar_after: LONG };
 
     /// Returns the messages printed within ten seconds if these events occur at these times.
     async fn reported(messages: &[(u64, &str)]) -> Vec<String> {

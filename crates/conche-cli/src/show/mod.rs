@@ -24,9 +24,6 @@ use crate::{formats, hexadecimal};
 /// Maximum nesting to indent. Deeper values are shown unchanged.
 const DEEPEST: usize = 32;
 
-/// Width without a terminal, as in a pipe.
-const WIDTH: u16 = 100;
-
 /// Prints a line on standard error. A failed write is ignored.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
@@ -45,38 +42,66 @@ pub fn escape_lines(text: &str) -> String {
     parts.collect()
 }
 
-/// Returns a table for standard output, at most as wide as the terminal.
-pub fn table() -> Table {
-    let mut table = ruled();
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(Term::stdout().size_checked().map_or(WIDTH, |(_, columns)| columns));
-    table
+/// Lays a table out for standard output: wrapped to the width of a terminal; otherwise one line per
+/// row, for grep. No line ends in blanks.
+pub fn laid_out(table: Table) -> String {
+    laid_out_within(table, terminal_width())
 }
 
+fn laid_out_within(mut table: Table, width: Option<u16>) -> String {
+    table.set_content_arrangement(match width {
+        Some(_) => ContentArrangement::Dynamic,
+        None => ContentArrangement::Disabled,
+    });
+    if let Some(width) = width {
+        table.set_width(width);
+        keep_words(&mut table, width);
+    }
+    table.trim_fmt()
+}
+
+fn terminal_width() -> Option<u16> {
+    Term::stdout().size_checked().map(|(_, columns)| columns)
+}
+
+/// Formats a table with its title and notes, laid out for standard output.
 pub fn fitted(of: &table::Table) -> String {
-    let mut table = table();
+    titled(of, terminal_width())
+}
+
+/// Formats a table with its title and notes, for a file.
+pub fn unwrapped(of: &table::Table) -> String {
+    titled(of, None)
+}
+
+fn titled(of: &table::Table, width: Option<u16>) -> String {
+    let mut table = ruled();
     table.set_header(&of.header).add_rows(&of.rows);
     for column in table.column_iter_mut().skip(of.names) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    keep_words(&mut table);
     let notes: String = of.notes.iter().map(|note| format!("  {note}\n")).collect();
-    format!("{}\n{table}\n{notes}", of.title)
+    format!("{}\n{}\n{notes}", of.title, laid_out_within(table, width))
 }
 
-/// Makes each column at least as wide as its longest word. Call it after all rows are added.
-pub fn keep_words(table: &mut Table) {
+/// Makes each column at least as wide as its longest word, if that leaves the table within `width`.
+fn keep_words(table: &mut Table, width: u16) {
     let rows: Vec<&Row> = table.header().into_iter().chain(table.row_iter()).collect();
     let mut widths: Vec<usize> = Vec::new();
     for (index, cell) in rows.iter().flat_map(|row| row.cell_iter().enumerate()) {
         let content = cell.content();
         let longest = content.split_whitespace().map(console::measure_text_width).max().unwrap_or_default();
         widths.resize(widths.len().max(index + 1), 0);
-        widths[index] = widths[index].max(longest);
+        // With the padding.
+        widths[index] = widths[index].max(longest + 2);
+    }
+    let borders = widths.len() + 1;
+    if widths.iter().sum::<usize>() + borders > usize::from(width) {
+        return;
     }
     for (column, width) in table.column_iter_mut().zip(widths) {
-        let with_padding = u16::try_from(width + 2).unwrap_or(u16::MAX);
-        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(with_padding)));
+        let width = u16::try_from(width).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
     }
 }
 
@@ -125,6 +150,30 @@ pub fn place(file: &Path, text: &str, span: Range<usize>, message: &str) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn table() -> Table {
+        let mut table = ruled();
+        table.set_header(["resource", "title"]).add_row(["/a", "a title of several words and some more"]);
+        table.add_row(["/a-path-that-is-long", "short"]);
+        table
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        for width in [20, 30, 40, 80] {
+            let text = laid_out_within(table(), Some(width));
+            let widest = text.lines().map(console::measure_text_width).max();
+            assert!(widest.is_some_and(|widest| widest <= width.into()), "{width}:\n{text}");
+            assert!(width < 40 || text.contains("/a-path-that-is-long"), "words stay whole:\n{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_terminal_a_row_is_a_line_without_blanks_at_its_end() {
+        let text = laid_out_within(table(), None);
+        assert!(text.lines().any(|line| line.trim_start().starts_with("/a ") && line.ends_with("some more")), "{text}");
+        assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
+    }
 
     #[test]
     fn text_of_a_peer_cannot_command_the_terminal() {

@@ -135,7 +135,7 @@ fn mistakes_are_explained_and_have_their_status() {
         (&["-n", "1", "-z", "1s"][..], 2, "cannot be used with"),
         (&["--poisson"], 2, "--rate"),
         (&["-r", "0"], 2, "above 0"),
-        (&["-z", "10"], 2, "unit"),
+        (&["-z", "0"], 2, "a time above 0"),
         (&["--cc", "default", "-w", "2"], 2, "above 1 only with a congestion controller that measures RTTs"),
         (&["-c", "1", "--threads", "2"], 2, "as many endpoints as threads"),
         (&["--observe", "-m", "put"], 2, "only GET and FETCH can be observed"),
@@ -172,7 +172,7 @@ fn a_test_that_is_interrupted_before_it_measures_does_not_blame_the_server() {
     let mut stderr = String::new();
     process.0.stderr.take().expect("it is piped").read_to_string(&mut stderr).expect("text");
     assert_eq!(process.status(), Some(130), "{stderr}");
-    assert!(stderr.contains("conche: interrupted before it measured anything"), "{stderr}");
+    assert!(stderr.contains("conche: interrupted before the first measured request"), "{stderr}");
 }
 
 #[cfg(target_os = "linux")]

@@ -71,7 +71,7 @@ fn every_command_that_requests_keeps_what_it_finds_out_of_the_path() {
     let file = directory.path().join("paths");
     let store = file.to_str().expect("a UTF-8 path");
     let test = uri(address, "/test");
-    let commands = [&["discover"][..], &["put", "-e", "x"], &["observe", "-c", "1"], &["get", "-s", "3"]];
+    let commands = [&["discover"][..], &["put", "-e", "x"], &["observe", "-n", "1"], &["get", "-s", "3"]];
     for arguments in commands {
         let ended = run(conche().args(arguments).args([&test, "--path-store", store]));
         assert!(file.exists(), "{arguments:?}: {}", ended.stderr);
@@ -114,7 +114,7 @@ fn a_payload_comes_from_an_argument_a_file_or_standard_input() {
     assert_eq!(ask(&["put", &test, "-f", &input]).status, Some(0));
     assert_eq!(ask(&["get", &test, "-o", &output]).stdout, "");
     assert_eq!(fs::read(&output).expect("it was written"), b"\x00\xff from a file");
-    for payload in [["--payload", "here"], ["--payload", "@-"], ["-f", "-"]] {
+    for payload in [["--payload", "here"], ["--payload-file", "-"], ["-f", "-"]] {
         let mut put = conche();
         let mut put = put.args(["put", &test]).args(payload).stdin(Stdio::piped()).spawn().expect("the command starts");
         // A command that reads no standard input may have ended by now.
@@ -236,8 +236,8 @@ fn mistakes_in_the_arguments_are_told_from_other_failures() {
         (&["get", "coap://h/", "--cc", "cocoaa"], "did you mean cocoa?"),
         (&["get", "coap://h/", "--cc", "cocoaa"], "peak-hopper"),
         (&["get", "coap://h/", "-A", "jsn"], "a number from 0 to 65535, a media type, or"),
-        (&["get", "coap://h/", "-B", "0"], "a number of seconds above 0"),
-        (&["get", "coap://h/", "-B", "-1"], "a number of seconds above 0"),
+        (&["get", "coap://h/", "-B", "0"], "a time above 0"),
+        (&["get", "coap://h/", "-B", "-1"], "a time above 0"),
         (&["get", "coap://h:abc/"], r#"the port "abc" is not a number from 1 to 65535"#),
         (&["get", "127.0.0.1/a"], "the URI has no scheme: write coap://127.0.0.1/a"),
         (&["serve", "--demo", "--bind", "127.0.0.1"], "the port is missing: write 127.0.0.1:5683"),

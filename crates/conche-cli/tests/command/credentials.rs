@@ -31,7 +31,7 @@ fn an_entry_for_the_uri_spares_the_arguments_wherever_the_file_is() {
     assert_eq!((got.stdout.as_str(), got.stderr.as_str()), ("hello", ""));
     let got = run(conche().args(["get", &there, "--config", &file]).env("CONCHE_CONFIG", "/nothing"));
     assert_eq!((got.stdout.as_str(), got.stderr.as_str()), ("hello", ""));
-    assert_eq!(ask(&["ping", "-c", "1", &there, "--config", &file]).status, Some(0));
+    assert_eq!(ask(&["ping", "-n", "1", &there, "--config", &file]).status, Some(0));
     assert_eq!(ask(&["discover", &format!("coaps://{address}"), "--config", &file]).status, Some(0));
 
     let told = ask(&["get", &there, "--config", &file, "-v"]).stderr;
@@ -139,7 +139,7 @@ fn requests_are_protected_with_the_keys_of_an_entry_and_pings_go_as_they_are() {
     let got = ask(&["get", &format!("coap://{address}/test"), "--config", &file, "-v"]);
     assert_eq!((got.status, got.stdout.as_str()), (Some(0), "hello"), "{}", got.stderr);
     assert!(got.stderr.contains(">   OSCORE: 0x"), "{}", got.stderr);
-    assert_eq!(ask(&["ping", "-c", "1", &format!("coap://{address}"), "--config", &file]).status, Some(0));
+    assert_eq!(ask(&["ping", "-n", "1", &format!("coap://{address}"), "--config", &file]).status, Some(0));
 }
 
 #[test]

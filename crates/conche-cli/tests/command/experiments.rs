@@ -201,13 +201,16 @@ fn controllers_are_listed_with_their_bytes_of_state() {
 }
 
 #[test]
-fn the_table_of_controllers_is_narrow_and_breaks_no_word() {
+fn a_controller_is_a_line_in_a_pipe_and_the_default_is_marked() {
     let text = stdout(&conche(&["controllers"]));
-    let widest = text.lines().map(|line| line.chars().count()).max();
-    assert!(widest.is_some_and(|widest| widest <= 100), "{widest:?}\n{text}");
-    for word in ["variable", "3/2/1.5,", "estimators", "dithering"] {
-        assert!(text.split_whitespace().any(|found| found == word), "{word} is broken in\n{text}");
-    }
+    let rows: Vec<_> = text.lines().skip(3).take_while(|line| line.starts_with(' ')).collect();
+    assert_eq!(rows.len(), stdout(&conche(&["controllers", "--json"])).lines().count(), "{text}");
+    assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
+    let marked: Vec<_> = rows.iter().filter(|row| row.contains(" * ")).collect();
+    assert!(matches!(marked[..], [row] if row.starts_with(" temper * ")), "{marked:?}");
+    assert!(text.contains("`default` is the algorithm of RFC 7252"), "{text}");
+    let json = stdout(&conche(&["controllers", "--json"]));
+    assert_eq!(json.matches("\"is_default\":true").count(), 1);
     let one = stdout(&conche(&["controllers", "peak_hopper"]));
     assert!(one.starts_with("peak-hopper: ") && one.contains("Ekström and Ludwig 2003"), "{one}");
 }

@@ -11,6 +11,8 @@ mod credentials;
 #[cfg(unix)]
 mod edhoc;
 mod experiments;
+#[cfg(target_os = "linux")]
+mod multicast;
 mod observe;
 mod output;
 mod recording;

@@ -27,7 +27,7 @@ fn each_state_is_a_line_and_newer_than_the_one_before() {
 #[test]
 fn as_json_each_state_is_an_object() {
     let (_server, address) = serve();
-    let ended = observe(address, "/obs-pumping", &["--json", "-c", "2"]);
+    let ended = observe(address, "/obs-pumping", &["--json", "-n", "2"]);
     let states: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
     assert_eq!((ended.status, states.len()), (Some(0), 2), "{ended:?}");
     for state in &states {
@@ -56,7 +56,7 @@ fn get_observes_for_as_long_as_it_is_told() {
 #[test]
 fn ctrl_c_or_sigterm_deregisters_and_is_the_way_to_end_without_a_limit() {
     let (_server, address) = serve();
-    for (limit, signal, status) in [(&[][..], "INT", 0), (&["-c", "1000000"], "INT", 130), (&[], "TERM", 0)] {
+    for (limit, signal, status) in [(&[][..], "INT", 0), (&["-n", "1000000"], "INT", 130), (&[], "TERM", 0)] {
         let mut command = conche();
         command.args(["observe", "-v", &format!("coap://{address}/obs-pumping")]).args(limit);
         let mut observer = Process(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"));
@@ -78,7 +78,7 @@ fn by_default_it_ends_with_a_deregistration_and_by_rst_with_a_reset_of_the_next_
     for (cancel, deregisters, rejects) in
         [(&[][..], true, false), (&["--cancel", "get"], true, false), (&["--cancel", "rst"], false, true)]
     {
-        let ended = observe(address, "/obs-pumping", &[&["-v", "-c", "1"], cancel].concat());
+        let ended = observe(address, "/obs-pumping", &[&["-v", "-n", "1"], cancel].concat());
         assert_eq!(ended.status, Some(0), "{ended:?}");
         let lines = || ended.stderr.lines();
         let sent = |what: &str| lines().position(|line| line.starts_with('>') && line.contains(what));

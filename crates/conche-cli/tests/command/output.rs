@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use crate::common::{Ended, conche, run, serve};
+use crate::common::{Ended, conche, listening, run, serve};
 use serde_json::Value;
 
 fn ask(arguments: &[&str]) -> Ended {
@@ -126,6 +126,52 @@ fn a_pipe_is_sent_while_it_is_read_and_a_response_goes_to_its_file_while_it_come
     std::fs::remove_file(&file).expect("it is there");
     let get = run(conche().args(["get", &uri(address, "/nowhere"), "-o"]).arg(&file));
     assert!(get.status != Some(0) && !file.exists(), "an error is no file: {}", get.stderr);
+}
+
+/// Runs a command on a pseudo-terminal, and returns what it shows.
+#[cfg(target_os = "linux")]
+fn on_terminal(command: &str) -> String {
+    let script = std::process::Command::new("script").args(["-qec", command, "/dev/null"]).output();
+    let shown = script.expect("script is part of util-linux");
+    String::from_utf8_lossy(&shown.stdout).into_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_download_to_a_file_has_a_bar_on_a_terminal_unless_quiet_or_json() {
+    let (_server, address) = serve();
+    let mut relay = conche();
+    let (_relay, slow) = listening(relay.args(["relay", &address.to_string(), "--delay", "20ms"]));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("large");
+    let program = env!("CARGO_BIN_EXE_conche");
+    let get = format!("{program} get -b 64 coap://{slow}/large -o {}", file.display());
+    let shown = on_terminal(&get);
+    for part in ["receiving", "2.00 KB", "/s"] {
+        assert!(shown.replace("KiB", "KB").contains(part), "{part} in {shown:?}");
+    }
+    for option in ["--quiet", "--json"] {
+        let shown = on_terminal(&format!("{get} {option}"));
+        assert!(!shown.contains("receiving"), "{option}: {shown:?}");
+    }
+    let piped = run(conche().args(["get", "-b", "64", &uri(slow, "/large"), "-o"]).arg(&file));
+    assert_eq!((piped.status, piped.stderr.as_str()), (Some(0), ""));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tables_fit_the_terminal_and_are_a_line_for_each_row_in_a_pipe() {
+    let (_server, address) = serve();
+    let program = env!("CARGO_BIN_EXE_conche");
+    for columns in [60, 100] {
+        let shown = on_terminal(&format!("stty cols {columns}; {program} discover {}", uri(address, "")));
+        let widest = shown.lines().map(|line| line.trim_end_matches('\r').chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest > 20 && widest <= columns), "{widest:?}: {shown}");
+    }
+    let piped = ask(&["discover", &uri(address, "")]).stdout;
+    let row = piped.lines().find(|line| line.starts_with(" /large-create ")).expect("a row");
+    assert!(row.contains("POST makes a resource below it"), "{piped}");
+    assert!(piped.lines().all(|line| line.trim_end() == line), "{piped}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn pings_and_discoveries_are_recorded_and_so_is_what_a_relay_passes_on() {
     let mut relay = conche();
     relay.args(["relay", &address.to_string(), "--event-log"]).arg(&log).arg("--capture").arg(&capture);
     let (relay, between) = listening(&mut relay);
-    for arguments in [&["ping", "-c", "2", "-i", "0.01"][..], &["discover"]] {
+    for arguments in [&["ping", "-n", "2", "-i", "0.01"][..], &["discover"]] {
         let (log, capture) = (file("client.sqlog"), file("client.pcapng"));
         let uri = format!("coap://{between}");
         let ended = run(conche().args(arguments).arg(uri).arg("--event-log").arg(&log).arg("--capture").arg(&capture));

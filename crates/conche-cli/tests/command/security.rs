@@ -296,7 +296,7 @@ fn credentials_of_another_pair_end_with_status_6_and_a_hint() {
     let ended = ask(&["get", &format!("coap://{address}/test"), "--oscore", &client]);
     assert_eq!(ended.status, Some(6), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("hint: usually the credentials of client and server are no pair"),
+        ended.stderr.contains("hint: usually the credentials of client and server do not match"),
         "{}",
         ended.stderr
     );

@@ -252,18 +252,18 @@ fn resources_are_discovered_as_a_table_or_as_objects() {
 fn pings_are_counted_and_timed() {
     let (_server, address) = serve();
     let there = format!("coap://{address}");
-    let ended = ask(&["ping", &there, "-c", "3", "-i", "0.01"]);
+    let ended = ask(&["ping", &there, "-n", "3", "-i", "0.01"]);
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
     for part in ["1: ", "3: ", "3 pings, 3 answered, 0 % not", "RTT min/avg/max/mdev = "] {
         assert!(ended.stdout.contains(part), "{part:?} in {}", ended.stdout);
     }
-    let ended = ask(&["ping", &there, "-c", "1", "--json"]);
+    let ended = ask(&["ping", &there, "-n", "1", "--json"]);
     let lines: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!((&lines[0]["number"], &lines[1]["answered"]), (&1.into(), &1.into()), "{}", ended.stdout);
 
     let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
     let there = format!("coap://{}", silent.local_addr().expect("it is bound"));
-    let ended = ask(&["ping", &there, "-c", "1", "-W", "0.05"]);
+    let ended = ask(&["ping", &there, "-n", "1", "-B", "0.05"]);
     assert_eq!(ended.status, Some(3));
     assert!(ended.stdout.contains("1: no answer within 50ms"), "{}", ended.stdout);
     assert_eq!(ask(&["ping", "http://h/"]).status, Some(2));

@@ -44,6 +44,43 @@ fn helps_are_wrapped_and_begin_with_what_a_command_has_of_its_own() {
     assert!(order.is_sorted_by_key(|text| at(text)), "{help}");
 }
 
+/// Returns the flags that a subcommand lists, with the lines that describe them.
+fn flags(subcommand: &str) -> Vec<(String, String)> {
+    let help = ask(&[subcommand, "-h"]).stdout;
+    let flag = |line: &str| line.trim_start().starts_with('-').then(|| line.trim().to_owned());
+    let flags = help.lines().filter_map(flag).filter_map(|line| {
+        let (names, about) = line.split_once("  ").unwrap_or((&line, ""));
+        Some((names.split_whitespace().find(|name| name.starts_with("--"))?.to_owned(), format!("{names}|{}", about.trim())))
+    });
+    flags.collect()
+}
+
+#[test]
+fn a_flag_has_one_letter_and_one_kind_of_value_in_all_subcommands_that_send_requests() {
+    let clients = ["get", "put", "post", "delete", "fetch", "patch", "ipatch", "observe", "ping", "discover", "bench"];
+    let mut known: std::collections::BTreeMap<String, (String, &str)> = Default::default();
+    let mut letters: std::collections::BTreeMap<String, (String, &str)> = Default::default();
+    for client in clients {
+        for (long, line) in flags(client) {
+            let names = line.split('|').next().unwrap_or_default().replace("ADDR[:PORT]", "ADDR").to_owned();
+            if long != "--observe" {
+                let (first, of) = known.entry(long.clone()).or_insert_with(|| (names.clone(), client));
+                assert_eq!(*first, names, "{long} of {of} and {client}");
+            }
+            if let Some((letter, _)) = names.split_once(", --") {
+                let (first, of) = letters.entry(letter.to_owned()).or_insert_with(|| (long.clone(), client));
+                // Both limit an observation.
+                let limits = ["--observe", "--for"];
+                let is_limit = letter == "-s" && limits.contains(&first.as_str()) && limits.contains(&long.as_str());
+                assert!(*first == long || is_limit, "{letter} is {first} of {of} and {long} of {client}");
+            }
+        }
+        let of_all = ["--timeout", "--cc", "--psk-identity", "--ca", "--config", "--bind"];
+        let flags: Vec<_> = flags(client).into_iter().map(|(long, _)| long).collect();
+        assert!(of_all.iter().all(|flag| flags.iter().any(|known| known == flag)), "{client}: {flags:?}");
+    }
+}
+
 #[test]
 fn completions_know_subcommands_controllers_and_papers() {
     for shell in ["bash", "zsh", "fish"] {
@@ -81,6 +118,26 @@ fn every_page_that_is_referred_to_is_written() {
             assert!(path.join(format!("{name}.1")).is_file(), "{name}(1) is referred to");
         }
     }
+}
+
+#[test]
+fn a_page_has_a_complete_synopsis_the_exit_statuses_and_the_examples() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().to_str().expect("a UTF-8 path");
+    assert_eq!(ask(&["man", "--dir", path]).status, Some(0));
+    let page = |name: &str| fs::read_to_string(directory.path().join(name)).expect("a page").replace('\\', "");
+    let get = page("conche-get.1");
+    let synopsis = get.split(".SH").find(|section| section.starts_with(" SYNOPSIS")).expect("a synopsis");
+    for part in ["fB-AfR fIFORMATfR", "fB-BfR fITIMEfR", "fB-efR fITEXTfR", "fB--cafR fIFILEfR", "[fB-NfR]", " fIURIfR"] {
+        assert!(synopsis.contains(part), "{part} in {synopsis}");
+    }
+    for page in [&get, &page("conche.1"), &page("conche-bench-compare.1")] {
+        assert!(page.contains(".SH \"EXIT STATUS\"") && page.contains("timeout or unreachable"), "{page}");
+        assert!(!page.contains(".SH EXTRA"), "{page}");
+    }
+    let serve = page("conche-serve.1");
+    assert!(serve.contains(" fIDIRfR|fB--demofR"), "{serve}");
+    assert!(page("conche-bench.1").contains(".SH EXAMPLES\n.nf\nconche bench coap://"));
 }
 
 /// The pages of section 1 that a page refers to.
