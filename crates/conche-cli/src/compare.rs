@@ -26,17 +26,18 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("controllers", |arg| arg.help("These controllers only, of `conche controllers`, or schemes of the scenario; by default all controllers"))
+    mut_arg("controllers", |arg| arg.help("Compare these; by default all controllers"))
 )]
 pub struct Args {
-    /// Papers and scenario files; by default all papers. A quick run, unless --full or --runs is
-    /// given.
+    /// Papers and scenario files; by default all papers.
+    ///
+    /// A quick run, unless --full or --runs is given.
     #[arg(value_name = "PAPER|SCENARIO.toml", value_parser = names::SOURCE, hide_possible_values = true)]
     sources: Vec<Source>,
-    /// Show ratios to this controller instead of to the best one of each cell.
+    /// Show ratios to this controller instead of the best.
     #[arg(long, value_name = "NAME", value_parser = names::SCHEME, hide_possible_values = true)]
     baseline: Option<String>,
-    /// Use the replications and durations of the papers and scenarios.
+    /// Use the replications of the papers and scenarios.
     #[arg(long, conflicts_with_all = ["quick", "runs"])]
     full: bool,
     #[command(flatten)]

@@ -19,8 +19,8 @@ use crate::show;
 const SCHEMA: u32 = 1;
 
 const FOOTNOTES: &str = "\
-* the default of --cc. `default` is the algorithm of RFC 7252, the protocol's default: it measures no RTT and
-keeps no state of a peer.
+* The default of --cc. The name `default` means the algorithm of RFC 7252,
+  which measures no RTT and keeps no state of a peer.
 RTTs: of exchanges without a retransmission (strong), of the others (weak).
 Dithering: factor from the RTO to an exchange's first timeout.
 Reuses: a backed-off RTO is used for the next exchange.
@@ -29,8 +29,8 @@ Bytes: state of a peer + state of an exchange in progress.
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Show this controller only, with its source and published properties.
-    #[arg(value_parser = names::NAMED)]
+    /// Controller to describe.
+    #[arg(value_parser = names::NAMED, hide_possible_values = true)]
     name: Option<&'static Named>,
     /// List the parameters with defaults, ranges and sources, for `--cc`, `--controllers` and
     /// scenarios.

@@ -7,8 +7,8 @@ use comfy_table::{CellAlignment, Table};
 use conche::client::Response;
 use conche::codec::link_format::{Attribute, Link, Links};
 use conche::watch::EventLog;
-use conche_lab::table::ruled;
 use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
+use conche_lab::table::ruled;
 use serde::Serialize;
 
 use crate::Global;
@@ -25,11 +25,12 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// coap://HOST[:PORT], or with the path of another directory than /.well-known/core
+    /// coap://HOST[:PORT]; a path replaces /.well-known/core
     uri: String,
-    /// Select resources by attribute, as in rt=temperature, if=sensor, ct=50 or href=/sensors/*,
-    /// where a final * matches any ending. Resources must match all filters; servers need not
-    /// support more than one.
+    /// Filters, as in rt=temperature or href=/sensors/*.
+    ///
+    /// Attributes are rt, if, ct, href and others; a final * matches any ending. Resources must
+    /// match all filters; servers need not support more than one.
     #[arg(value_name = "NAME=VALUE")]
     filters: Vec<String>,
     #[command(flatten)]

@@ -134,17 +134,19 @@ fn of_library(error: &Error) -> Option<&'static str> {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }
         Error::Send { source, .. } if is_unroutable(source.kind()) => Some(of_unreachable(Some(source.kind()))),
-        Error::Handshake { source, .. } if source.is_timeout_or_unreachable() => Some(match trace::unreachable_kind() {
-            Some(kind) if kind != io::ErrorKind::ConnectionRefused => of_unreachable(Some(kind)),
-            _ => "usually no coaps server listens on that port; its default is 5684, that of coap 5683",
-        }),
+        Error::Handshake { source, .. } if source.is_timeout_or_unreachable() => {
+            Some(match trace::unreachable_kind() {
+                Some(kind) if kind != io::ErrorKind::ConnectionRefused => of_unreachable(Some(kind)),
+                _ => "usually no coaps server listens on that port; its default is 5684, that of coap 5683",
+            })
+        }
         Error::Handshake { source, .. } => of_alert(source.alert()?),
         Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
             "usually the credentials of client and server do not match, or one of the files is a copy that was used elsewhere",
         ),
-        Error::Edhoc { .. } => Some(
-            "client and server need each other's credentials: `conche keygen --edhoc NAME` writes both files",
-        ),
+        Error::Edhoc { .. } => {
+            Some("client and server need each other's credentials: `conche keygen --edhoc NAME` writes both files")
+        }
         _ => None,
     }
 }
@@ -160,7 +162,9 @@ fn of_unreachable(kind: Option<io::ErrorKind>) -> &'static str {
             "no server listens on that port: does it run, and is the port right? --retry-unreachable waits for one \
              that restarts"
         }
-        Some(io::ErrorKind::HostUnreachable) => "the host does not answer on its network: is it on, and its address right?",
+        Some(io::ErrorKind::HostUnreachable) => {
+            "the host does not answer on its network: is it on, and its address right?"
+        }
         Some(io::ErrorKind::NetworkUnreachable) => {
             "no route leads to this address: is it right, and is this machine on the network?"
         }
@@ -210,7 +214,14 @@ fn status(error: &anyhow::Error) -> u8 {
         _ => {}
     }
     match library(error) {
-        Some(Error::Uri(_) | Error::Request(_) | Error::Config(_) | Error::Group { .. } | Error::NoGroup { .. } | Error::SecuredGroup) => 2,
+        Some(
+            Error::Uri(_)
+            | Error::Request(_)
+            | Error::Config(_)
+            | Error::Group { .. }
+            | Error::NoGroup { .. }
+            | Error::SecuredGroup,
+        ) => 2,
         Some(Error::Response { code, .. }) if code.is_client_error() => 4,
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
         Some(Error::Failed { failure: Failure::NotAuthenticated(_), .. }) => 6,

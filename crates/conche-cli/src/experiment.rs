@@ -25,20 +25,30 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Run at most 3 replications, and fewer or shorter runs; the intervals are wide.
+    /// Run at most 3 replications, and fewer or shorter runs.
+    ///
+    /// The confidence intervals are wide.
     #[arg(long)]
     quick: bool,
-    /// Replications of each run; by default those of the scenario or of --quick.
+    /// Replications of each run.
+    ///
+    /// By default those of the scenario or of --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Seed of all random numbers; the same seed gives the same results.
+    /// Seed of all random numbers.
+    ///
+    /// The same seed gives the same results.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Threads; by default one per core. Results do not depend on it.
+    /// Threads; by default one per core.
+    ///
+    /// Results do not depend on it.
     #[arg(long, short, value_name = "N", value_parser = threads)]
     jobs: Option<NonZeroUsize>,
-    /// Run these controllers instead of the scenario's schemes: scheme names, or names listed by
-    /// `conche controllers`, with parameters as in `cocoa:weak_k=1`.
+    /// Run these controllers instead of the schemes.
+    ///
+    /// Names of `conche controllers`, with parameters as in `cocoa:weak_k=1`, or of schemes of the
+    /// scenario.
     #[arg(
         long,
         value_name = "NAMES",
@@ -47,17 +57,19 @@ pub struct Options {
         hide_possible_values = true
     )]
     controllers: Vec<String>,
-    /// Change a value of the scenario, as in `nodes.client.count=20`; repeatable.
+    /// Change a value, as in nodes.client.count=20; repeatable.
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
-    /// Only runs with these labels, as in `scheme=default,cocoa`; `*` matches any text; repeatable.
+    /// Select runs, as in scheme=default,cocoa; repeatable.
+    ///
+    /// `*` matches any text. Labels of one axis are alternatives.
     #[arg(long, value_name = "AXIS=LABELS", value_parser = labels)]
     only: Vec<(String, Vec<String>)>,
     #[arg(skip)]
     also: Vec<String>,
     #[arg(skip)]
     compares: bool,
-    /// Print the number of simulated events and their rate on standard error.
+    /// Print the number of simulated events and their rate.
     #[arg(long)]
     stats: bool,
     #[command(flatten)]
@@ -381,11 +393,15 @@ impl CompletedExperiment {
 
 #[derive(Debug, clap::Args)]
 struct OutputDir {
-    /// Also write manifest, figures and the values of all runs into this directory. After an
-    /// interruption, the same command continues there.
+    /// Also write the results into this directory.
+    ///
+    /// Manifest, values, tables and the values of all runs. After an interruption, the same command
+    /// resumes.
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write every exchange of every run into DIR/exchanges.parquet, which may become large.
+    /// Also write every exchange to DIR/exchanges.parquet.
+    ///
+    /// The file may become large.
     #[arg(long, requires = "output")]
     exchanges: bool,
     /// Replace other results in the directory.

@@ -15,15 +15,19 @@ use crate::json;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Write the key to this new file, readable by its owner only, instead of standard output. An
-    /// existing file is an error.
+    /// Write the key to this new file.
+    ///
+    /// Readable by its owner only. An existing file is an error.
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["oscore", "edhoc"])]
     output: Option<PathBuf>,
-    /// Write OSCORE credentials in libcoap's format: NAME-client.conf and NAME-server.conf.
+    /// Write OSCORE credentials for client and server.
+    ///
+    /// NAME-client.conf and NAME-server.conf, in libcoap's format.
     #[arg(long, value_name = "NAME", conflicts_with = "edhoc")]
     oscore: Option<PathBuf>,
-    /// Write credentials for EDHOC, which derives OSCORE keys: NAME-client.toml and
-    /// NAME-server.toml.
+    /// Write EDHOC credentials for client and server.
+    ///
+    /// NAME-client.toml and NAME-server.toml. EDHOC derives OSCORE keys.
     #[arg(long, value_name = "NAME")]
     edhoc: Option<PathBuf>,
 }

@@ -53,7 +53,7 @@ use clap::{ArgAction, Parser, Subcommand};
 use conche::Code;
 use conche::cc::any::Named;
 
-/// CoAP with congestion control that is safe, fast and yours to choose, and the lab that proves it.
+/// CoAP client, server and simulator with selectable congestion control.
 #[derive(Debug, Parser)]
 #[command(name = "conche", version, max_term_width = 100, after_help = exit::help())]
 struct Cli {
@@ -68,14 +68,15 @@ const LAST: usize = 900;
 
 #[derive(Debug, clap::Args)]
 struct Global {
-    /// Print each message sent and received on standard error, and stored path state; -vv also
-    /// prints the client's actions.
+    /// Print each message on standard error; -vv internals, too.
+    ///
+    /// Also prints the path state of a --path-store.
     #[arg(short, long, global = true, display_order = LAST, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
     /// Print only errors on standard error.
     #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
-    /// Print JSON on standard output: one object per line, each with a "schema" version.
+    /// Print JSON: an object per line, with a "schema" version.
     #[arg(long, global = true, display_order = LAST)]
     json: bool,
 }

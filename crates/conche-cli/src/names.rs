@@ -17,8 +17,10 @@ pub const DEFAULT: &str = "temper";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Congestion control")]
 pub struct Controller {
-    /// Congestion control algorithm and its parameters, as in `cocoa:weak_k=1,max_rto=30s`;
-    /// `conche controllers --parameters` lists them.
+    /// Congestion controller.
+    ///
+    /// With parameters, as in `cocoa:weak_k=1,max_rto=30s`. `conche controllers` lists the names,
+    /// and `conche controllers --parameters` the parameters.
     #[arg(
         long,
         value_name = "NAME[:PARAMETER=VALUE,...]",
@@ -35,10 +37,14 @@ pub struct Controller {
 pub struct Control {
     #[command(flatten)]
     controller: Controller,
-    /// Load path state (RTT, loss) from this file at start, and save it at exit.
+    /// File to load and save path state.
+    ///
+    /// Path state is the RTT and loss of each path. A command starts with that of earlier ones.
     #[arg(long, value_name = "FILE", env = "CONCHE_PATH_STORE", conflicts_with = "no_shared_paths")]
     path_store: Option<PathBuf>,
-    /// Do not share path state between peers with the same address or IPv6 /64.
+    /// Do not share path state between peers.
+    ///
+    /// Otherwise peers with the same address or IPv6 /64 share it.
     #[arg(long)]
     no_shared_paths: bool,
 }

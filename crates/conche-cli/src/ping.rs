@@ -20,13 +20,15 @@ use crate::recording::Recording;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("timeout", |timeout| timeout.default_value("10").help("Give up a ping after this time, retransmissions included")))]
+#[command(mut_arg("timeout", |timeout| timeout.default_value("10").help("Give up a ping after this time")))]
 pub struct Args {
     /// coap://HOST[:PORT]
     uri: String,
     #[command(flatten)]
     count: Count,
-    /// Seconds between pings. A ping is sent after the previous one has ended.
+    /// Time between pings.
+    ///
+    /// A ping is sent after the previous one has ended.
     #[arg(short, long, value_name = "TIME", value_parser = parse_time, default_value = "1", allow_negative_numbers = true)]
     interval: Duration,
     #[command(flatten)]

@@ -13,11 +13,15 @@ use crate::error::UsageError;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Records")]
 pub struct Recording {
-    /// Write an event log to this file: messages and congestion control events in qlog, without
-    /// payloads.
+    /// Write messages and congestion control events in qlog.
+    ///
+    /// The file has no payloads.
     #[arg(long, value_name = "FILE")]
     event_log: Option<PathBuf>,
-    /// Write all datagrams to this file, as pcapng for Wireshark.
+    /// Write all datagrams in pcapng, for Wireshark.
+    ///
+    /// Messages of a coaps session are written unencrypted, and port 5684 as 5683, on which
+    /// Wireshark expects CoAP.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }

@@ -11,10 +11,12 @@ use crate::experiment::labels;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory written by `conche reproduce --output` or `conche run --output`.
+    /// Directory of results.
+    ///
+    /// Written by `conche reproduce -o`, `run -o` or `compare -o`.
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// File to write [default: report.html in the first directory].
+    /// File to write; by default report.html in the first DIR.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write one figure as SVG instead: this value over a numeric axis, such as `fct_median_s`.

@@ -12,10 +12,12 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Papers to reproduce; by default all, in a quick run unless --full or --runs is given.
+    /// Papers.
+    ///
+    /// By default all, in a quick run unless --full or --runs is given.
     #[arg(value_name = "PAPER", value_parser = names::PAPER)]
     papers: Vec<&'static Paper>,
-    /// Run all papers with their own replications and durations.
+    /// Use the replications and durations of the papers.
     #[arg(long, conflicts_with_all = ["quick", "runs"])]
     full: bool,
     #[command(flatten)]

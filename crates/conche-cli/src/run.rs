@@ -15,7 +15,7 @@ use crate::show;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Scenario file; start from a copy of one in `scenarios/`.
+    /// Scenario file; scenarios/ has some to start from.
     #[arg(value_name = "SCENARIO.toml")]
     file: PathBuf,
     #[command(flatten)]

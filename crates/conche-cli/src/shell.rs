@@ -14,14 +14,15 @@ use crate::{Cli, exit};
 
 #[derive(Debug, clap::Args)]
 pub struct Completions {
-    /// Shell to generate for.
+    /// Shell.
     shell: Shell,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct Manual {
-    /// Write conche.1 and one page per subcommand, such as conche-get.1, into this directory
-    /// instead of one page to standard output.
+    /// Write one page per subcommand into this directory.
+    ///
+    /// Such as conche-get.1; without it, one page goes to standard output.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -102,8 +103,11 @@ fn synopsis(command: &Command) -> Roff {
         command.get_groups().filter(|group| group.is_required_set()).map(|group| group.get_args().collect()).collect();
     let is_grouped = |argument: &Arg| groups.iter().flatten().any(|id| *id == argument.get_id());
     let is_own = |argument: &&Arg| !argument.is_hide_set() && !is_grouped(argument);
-    let (positionals, options): (Vec<_>, Vec<_>) = command.get_arguments().filter(is_own).partition(|of| of.is_positional());
-    for option in options.into_iter().filter(|option| !matches!(option.get_action(), ArgAction::Help | ArgAction::Version)) {
+    let (positionals, options): (Vec<_>, Vec<_>) =
+        command.get_arguments().filter(is_own).partition(|of| of.is_positional());
+    for option in
+        options.into_iter().filter(|option| !matches!(option.get_action(), ArgAction::Help | ArgAction::Version))
+    {
         line.extend(bracketed(option, written(option)));
     }
     for group in &groups {

@@ -36,30 +36,41 @@ Examples:
   conche bench coap://192.0.2.1 --mix mix.toml             several requests by weight
   conche bench URI --json > before.json                    and later: conche bench compare before.json after.json";
 
+const TIMEOUT_HELP: &str = "\
+Give up a request after this time, retransmissions included
+
+Default: MAX_TRANSMIT_WAIT, at least 93 s, for Confirmable requests; 5 s for Non-confirmable ones.";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("count", |count| count.alias("requests")), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = EXAMPLES, mut_arg("count", |count| count.alias("requests")), mut_arg("timeout", |timeout| timeout.long_help(TIMEOUT_HELP)), args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[group(skip)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// coap://HOST[:PORT]/PATH[?QUERY], or coaps:// for DTLS: each endpoint opens a session before
-    /// the test begins
+    /// coap://HOST[:PORT]/PATH[?QUERY], or coaps:// for DTLS
+    ///
+    /// Over coaps, each endpoint opens a session before the test begins.
     #[arg(required = true)]
     uri: Option<String>,
-    /// CoAP endpoints, each with its own source port, so the server sees N clients. Default: 16, or
-    /// the number of --oscore files.
+    /// CoAP endpoints, each with its own port; 16 by default.
+    ///
+    /// The server sees N clients. With --oscore, the number of files by default.
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     endpoints: Option<u32>,
-    /// Requests in flight per endpoint (NSTART); more than 1 needs a controller that measures RTTs.
+    /// Requests in flight per endpoint (NSTART).
+    ///
+    /// More than 1 needs a controller that measures RTTs.
     #[arg(short = 'w', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     in_flight: u16,
-    /// Requests per second over all endpoints, sent on schedule whatever the responses (open loop).
-    /// Latency counts from the scheduled time. Without it, each request is sent when the previous
-    /// one ends (closed loop).
+    /// Requests per second over all endpoints (open loop).
+    ///
+    /// Requests are sent on schedule whatever the responses, and latency counts from the scheduled
+    /// time. Without a rate, each request is sent when the previous one ends (closed loop).
     #[arg(short, long, value_name = "N", value_parser = parse_rate)]
     rate: Option<f64>,
-    /// Schedule the requests of an open loop as a Poisson process, as of many independent clients,
-    /// instead of evenly.
+    /// Schedule the requests as a Poisson process.
+    ///
+    /// As of many independent clients; otherwise evenly.
     #[arg(long, requires = "rate")]
     poisson: bool,
     #[command(flatten)]
@@ -80,18 +91,21 @@ pub struct Args {
     /// get, post, put, delete, fetch, patch or ipatch.
     #[arg(short = 'm', long, value_name = "METHOD", default_value = "get", value_parser = parse_method)]
     method: Code,
-    /// Observe the resource from each endpoint, and count notifications.
+    /// Observe the resource, and count notifications.
     #[arg(long, conflicts_with = "count")]
     observe: bool,
-    /// Open a session for each request and close it after the response: a load of handshakes, over
-    /// coaps.
+    /// Open a session for each request, over coaps.
+    ///
+    /// The session is closed after the response.
     #[arg(long, conflicts_with = "observe")]
     handshakes: bool,
     /// Send a payload of this size, as in 100B or 4KiB.
     #[arg(long, value_name = "SIZE", conflicts_with = "payload-source")]
     payload_size: Option<Size>,
-    /// Send the weighted requests of this TOML file: [[request]] with weight, method, path, payload
-    /// or payload_size, type, content_format, accept, options.
+    /// TOML file of weighted requests.
+    ///
+    /// Each [[request]] has a path, and optionally weight, method, payload or payload_size, type,
+    /// content_format, accept and options.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "payload-source", "payload_size", "observe"])]
     mix: Option<PathBuf>,
     #[command(flatten)]
@@ -99,13 +113,14 @@ pub struct Args {
     /// Send from this address, from a port per endpoint
     #[arg(long, value_name = "ADDR", value_parser = parse_local)]
     bind: Option<SocketAddr>,
-    /// Seed of the arrival times and of the order of requests in a mix.
+    /// Seed of arrival times and of the order in a mix.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     credentials: ClientSecurity,
-    /// Protect requests end to end (OSCORE) with the credentials in this file; give one file per
-    /// endpoint. The sender sequence number is stored beside the file: do not copy either.
+    /// OSCORE credentials, one file per endpoint.
+    ///
+    /// The sender sequence number is stored beside the file: do not copy either.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath, help_heading = "Security")]
     oscore: Vec<PathBuf>,
     #[command(flatten)]

@@ -35,23 +35,29 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Security")]
 pub struct ClientSecurity {
-    /// Identity of the client's pre-shared key, for coaps. Command-line values override a --ca from
-    /// the environment.
+    /// Identity of the pre-shared key.
+    ///
+    /// For coaps. Overrides CONCHE_CA.
     #[arg(short = 'u', long, value_name = "IDENTITY", env = "CONCHE_PSK_IDENTITY", requires = "psk_key_file", value_parser = FromSource(StringValueParser::new()))]
     psk_identity: Option<TypedArg<String>>,
-    /// File with the client's pre-shared key, readable by its owner only: a line of text, or 0x and
-    /// hexadecimal digits.
+    /// File with the pre-shared key.
+    ///
+    /// A line of text, or 0x and hexadecimal digits. Only its owner may have access to the file.
     #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEY_FILE", requires = "psk_identity", value_parser = FromSource(PathBufValueParser::new()), value_hint = ValueHint::FilePath)]
     psk_key_file: Option<TypedArg<PathBuf>>,
-    /// PEM file of trusted CA certificates; may include intermediates. Cannot be combined with a
-    /// pre-shared key; on the command line, it overrides a key from the environment.
+    /// PEM file of trusted CA certificates.
+    ///
+    /// May include intermediate certificates. Overrides CONCHE_PSK_IDENTITY and
+    /// CONCHE_PSK_KEY_FILE. Cannot be combined with --psk-identity.
     #[arg(long, value_name = "FILE", env = "CONCHE_CA", value_parser = FromSource(PathBufValueParser::new()), value_hint = ValueHint::FilePath)]
     ca: Option<TypedArg<PathBuf>>,
     #[command(flatten)]
     own: CertificateFiles,
-    /// Take credentials that are neither on the command line nor in the environment from this file,
-    /// by URI. Default: conche/conche.toml in $XDG_CONFIG_HOME or ~/.config, if present. Readable
-    /// by its owner only.
+    /// TOML file of credentials by URI.
+    ///
+    /// Used for credentials that are neither on the command line nor in the environment. Default:
+    /// conche/conche.toml in $XDG_CONFIG_HOME or ~/.config, if present. Only its owner may have
+    /// access to the file.
     #[arg(long, value_name = "FILE", env = "CONCHE_CONFIG", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
 }
@@ -75,10 +81,12 @@ pub struct LoadSecurity {
 
 #[derive(Debug, clap::Args)]
 struct CertificateFiles {
-    /// CertificateFiles certificate (PEM) with an ECDSA key.
+    /// PEM file of the own certificate, with an ECDSA key.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// Private key of the certificate (PEM), readable by its owner only.
+    /// PEM file of the private key of --cert.
+    ///
+    /// Only its owner may have access to the file.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 }
@@ -87,25 +95,31 @@ struct CertificateFiles {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Security")]
 pub struct ServerSecurity {
-    /// Accept DTLS clients with a pre-shared key from this file, readable by its owner only: one
-    /// line IDENTITY:KEY per client. The key is text, or 0x and hexadecimal digits. An identity
-    /// with a colon needs a hexadecimal key.
+    /// File of IDENTITY:KEY lines.
+    ///
+    /// Accepts DTLS clients with these pre-shared keys. A key is text, or 0x and hexadecimal
+    /// digits. An identity with a colon needs a hexadecimal key. Only its owner may have access to
+    /// the file.
     #[arg(long, value_name = "FILE", env = "CONCHE_PSK_KEYS")]
     psk_keys: Option<PathBuf>,
     #[command(flatten)]
     own: CertificateFiles,
-    /// Require clients without a pre-shared key to present a certificate issued by a CA in this
-    /// file (PEM).
+    /// PEM file of the CAs that issue clients' certificates.
+    ///
+    /// Clients without a pre-shared key must present a certificate.
     #[arg(long, value_name = "FILE", requires = "cert")]
     client_ca: Option<PathBuf>,
-    /// Answer requests protected end to end (OSCORE) with the credentials in this file (libcoap's
-    /// format) or directory (aiocoap's), readable by its owner only; repeatable. Over coap, other
-    /// requests are answered with 4.01. The sender sequence number is stored beside it: do not copy
-    /// either.
+    /// OSCORE credentials of a client; repeatable.
+    ///
+    /// A file in libcoap's format or a directory in aiocoap's; only its owner may have access. Over
+    /// coap, unprotected requests get 4.01. The sender sequence number is stored beside the file:
+    /// do not copy either.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     oscore: Vec<PathBuf>,
-    /// Derive OSCORE keys by EDHOC with the clients in this file, readable by its owner only, as
-    /// `conche keygen --edhoc` writes it. Over coap, other requests are answered with 4.01.
+    /// EDHOC credentials of `conche keygen --edhoc`.
+    ///
+    /// The clients in this file derive OSCORE keys by EDHOC. Over coap, unprotected requests get
+    /// 4.01. Only its owner may have access to the file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     edhoc: Option<PathBuf>,
 }
@@ -116,21 +130,25 @@ pub struct ServerSecurity {
 pub struct RequestSecurity {
     #[command(flatten)]
     session: ClientSecurity,
-    /// Protect requests and responses end to end (OSCORE) with the credentials in this file
-    /// (libcoap's format) or directory (aiocoap's), readable by its owner only. The sender sequence
-    /// number is stored beside it: do not copy either.
+    /// OSCORE credentials, which protect end to end.
+    ///
+    /// A file in libcoap's format or a directory in aiocoap's; only its owner may have access. The
+    /// sender sequence number is stored beside the file: do not copy either.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     oscore: Option<PathBuf>,
-    /// Derive OSCORE keys by EDHOC first, with the private key and credentials in this file,
-    /// readable by its owner only, as `conche keygen --edhoc` writes it.
+    /// EDHOC credentials, from which OSCORE keys are derived.
+    ///
+    /// A file of `conche keygen --edhoc`; only its owner may have access.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "oscore")]
     edhoc: Option<PathBuf>,
-    /// Expected server, if the --edhoc file has several peers: subject or key ID (hexadecimal) of
-    /// its credential.
+    /// Expected server, if --edhoc has several peers.
+    ///
+    /// Subject or key ID (hexadecimal) of its credential.
     #[arg(long, value_name = "NAME", requires = "edhoc")]
     edhoc_peer: Option<String>,
-    /// Send EDHOC message_3 with the request, which saves a round trip if the server supports it
-    /// (RFC 9668).
+    /// Send EDHOC message_3 with the request (RFC 9668).
+    ///
+    /// Saves a round trip if the server supports it.
     #[arg(long, requires = "edhoc")]
     edhoc_combined: bool,
 }

@@ -39,16 +39,18 @@ pub(crate) struct Args {
     /// Address for clients; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = parse_bind)]
     bind: String,
-    /// Share of datagrams lost in each direction, as in 10%.
+    /// Datagrams lost in each direction, as in 10%.
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
     loss: f64,
-    /// Delay of each datagram in each direction, as in 100ms.
+    /// Delay in each direction, as in 100ms.
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = Span::from_str)]
     delay: Span,
-    /// Additional random delay of at most this, which reorders datagrams.
+    /// Additional random delay, which reorders datagrams.
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = Span::from_str)]
     jitter: Span,
-    /// Seed of all random numbers: the same datagrams in the same order have the same fate.
+    /// Seed of all random numbers.
+    ///
+    /// The same datagrams in the same order are lost and delayed alike.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

@@ -44,14 +44,16 @@ pub struct Message {
     pub properties: Properties,
     #[command(flatten)]
     pub payload: payload::Args,
-    /// Block size in bytes: 16, 32, 64, 128, 256, 512 or 1024. By default, only bodies larger than
-    /// a message are sent in blocks, of 1024 bytes. Bodies may have 16 MiB; those from and to files
-    /// are streamed and may be larger.
+    /// Block size in bytes: a power of two from 16 to 1024.
+    ///
+    /// By default, only bodies larger than a message are sent in blocks, of 1024 bytes. Limit 16
+    /// MiB; files may be larger.
     #[arg(short, long = "block", value_name = "SIZE", value_parser = option::parse_block)]
     pub block: Option<BlockSize>,
-    /// Transfer large bodies in bursts of Non-confirmable messages (Q-Block, RFC 9177), or in
-    /// blocks if the server refuses that. Cannot be combined with -N: a server without Q-Block
-    /// refuses only Confirmable messages.
+    /// Send large bodies in bursts (Q-Block, RFC 9177).
+    ///
+    /// Bursts are Non-confirmable. If the server refuses, blocks are sent. Cannot be combined with
+    /// -N: a server without Q-Block rejects only Confirmable messages.
     #[arg(long, conflicts_with = "non")]
     pub q_block: bool,
 }
@@ -61,13 +63,14 @@ pub struct Message {
 pub struct Reading {
     #[command(flatten)]
     request: Args,
-    /// Observe the resource for this many seconds.
-    #[arg(short = 's', long, value_name = "SECS", value_parser = parse_time, allow_negative_numbers = true, help_heading = None::<&str>)]
+    /// Observe the resource for this time.
+    #[arg(short = 's', long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true, help_heading = None::<&str>)]
     observe: Option<Duration>,
-    /// Send to a multicast group, and print each response with its source.
+    /// Send to a multicast group; print each response.
     ///
-    /// Responses are collected for --timeout, or 10 s. The group's interface is that of an IPv6
-    /// zone, as in coap://[ff02::fd%eth0]/.well-known/core, or of --bind ADDR.
+    /// Each is preceded by its source. Responses are collected for --timeout, or 10 s. The
+    /// interface is that of the IPv6 zone, as in coap://[ff02::fd%eth0]/.well-known/core, or of
+    /// --bind ADDR.
     #[arg(long, conflicts_with_all = ["observe", "output", "q_block", "oscore", "edhoc", "retry_unreachable"], help_heading = None::<&str>)]
     multicast: bool,
 }
@@ -78,11 +81,14 @@ pub struct Args {
     uri: String,
     #[command(flatten)]
     message: Message,
-    /// Write the response payload to this file; - is standard output.
+    /// Write the response payload to a file; - is standard output.
+    ///
+    /// On a terminal, with a progress bar.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Token to send: text, or 0x and hexadecimal digits; random by default. More than 8 bytes need
-    /// a server that supports RFC 8974.
+    /// Token: text, or 0x and hexadecimal digits.
+    ///
+    /// Random by default. More than 8 bytes need a server that supports RFC 8974.
     #[arg(short = 'T', long, value_parser = option::parse_token)]
     token: Option<Token>,
     #[command(flatten)]

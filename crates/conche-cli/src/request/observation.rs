@@ -27,12 +27,12 @@ pub struct Args {
 /// When to stop observing, and how to cancel.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Until {
-    /// Stop after this many seconds; by default at Ctrl-C.
-    #[arg(short = 's', long = "for", value_name = "SECS", value_parser = parse_time, allow_negative_numbers = true, help_heading = None::<&str>)]
+    /// Stop after this time; by default at Ctrl-C.
+    #[arg(short = 's', long = "for", value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true, help_heading = None::<&str>)]
     pub seconds: Option<Duration>,
     #[command(flatten)]
     pub count: Count,
-    /// How to cancel: get deregisters at once; rst rejects the next notification, within a minute.
+    /// How to cancel.
     #[arg(long, value_enum, default_value_t, help_heading = None::<&str>)]
     pub cancel: Cancel,
 }
@@ -40,10 +40,10 @@ pub struct Until {
 /// How to cancel an observation (RFC 7641 §3.6).
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 pub enum Cancel {
-    /// A GET with Observe 1.
+    /// Deregister at once, by a GET with Observe 1.
     #[default]
     Get,
-    /// A Reset of the next notification.
+    /// Reject the next notification by a Reset, within a minute.
     Rst,
 }
 
@@ -140,7 +140,9 @@ impl Observer<'_> {
         }
         match end {
             // Without a limit, Ctrl-C is the regular end.
-            End::Interrupted if states == 0 || seconds.is_some() || count.count.is_some() => Err(Interrupted::default().into()),
+            End::Interrupted if states == 0 || seconds.is_some() || count.count.is_some() => {
+                Err(Interrupted::default().into())
+            }
             _ => Ok(()),
         }
     }

@@ -209,7 +209,12 @@ pub struct Bar(Option<ProgressBar>);
 impl Bar {
     pub fn show(&mut self, Transfer { direction, done, total }: Transfer) {
         let hidden = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let bar = self.0.get_or_insert_with(|| hidden().with_finish(ProgressFinish::AndClear));
+        let bar = self.0.get_or_insert_with(|| {
+            let bar = hidden().with_finish(ProgressFinish::AndClear).with_position(done);
+            // The rate is that of the bytes that follow.
+            bar.reset_eta();
+            bar
+        });
         let template = match total {
             Some(_) => "{msg} {bytes} of {total_bytes} [{bar:30}] {bytes_per_sec}",
             None => "{msg} {bytes} {bytes_per_sec}",

@@ -27,29 +27,38 @@ use crate::runtime;
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("served").args(["directory", "demo"]).required(true))]
 pub struct Args {
-    /// Serve the files below this directory. Files over 16 MiB are streamed.
+    /// Directory to serve.
+    ///
+    /// Files over 16 MiB are streamed.
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Serve demonstration resources: /test, /separate and others that /.well-known/core lists.
+    /// Serve demonstration resources, such as /test.
+    ///
+    /// /.well-known/core lists them.
     #[arg(long)]
     demo: bool,
-    /// Let clients write files of at most 16 MiB with PUT, and remove them with DELETE.
+    /// Let clients write and delete files.
+    ///
+    /// Files have at most 16 MiB.
     #[arg(long, requires = "directory")]
     writable: bool,
-    /// Proof that a client's UDP address is not forged. Until then, a client receives at most three
-    /// times the bytes that it sent.
+    /// Address proof.
+    ///
+    /// Until a client proves that its UDP address is not forged, it receives at most three times
+    /// the bytes that it sent.
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     source_validation: Proof,
-    /// Send large bodies in bursts of Non-confirmable messages (Q-Block) to clients that ask for
-    /// it.
+    /// Send large bodies in bursts, on request (Q-Block, RFC 9177).
     #[arg(long)]
     q_block: bool,
-    /// Threads, each with its own socket at the same address; each client stays with one of them.
-    /// More than 1 needs Linux.
+    /// Threads, each with its own socket.
+    ///
+    /// All sockets have the same address, and each client stays with one. More than 1 needs Linux.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
     workers: u16,
-    /// Address to listen on; port 0 takes a free one. Default: [::]:5683, or [::]:5684 with keys or
-    /// a certificate.
+    /// Address to listen on; port 0 takes a free one.
+    ///
+    /// Default: [::]:5683, or [::]:5684 with keys or a certificate.
     #[arg(long, value_name = "ADDR:PORT", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: Option<String>,
     #[command(flatten)]
@@ -63,7 +72,7 @@ pub struct Args {
 /// Proof that a client's address is not forged.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Proof {
-    /// The answer to a ping, which RFC 7252 requires of every client, or an Echo value.
+    /// An answer to a ping, which RFC 7252 requires of every client, or an Echo value.
     #[default]
     Ping,
     /// An Echo value (RFC 9175); clients without it get small responses only.

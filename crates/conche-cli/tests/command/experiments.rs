@@ -208,7 +208,7 @@ fn a_controller_is_a_line_in_a_pipe_and_the_default_is_marked() {
     assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
     let marked: Vec<_> = rows.iter().filter(|row| row.contains(" * ")).collect();
     assert!(matches!(marked[..], [row] if row.starts_with(" temper * ")), "{marked:?}");
-    assert!(text.contains("`default` is the algorithm of RFC 7252"), "{text}");
+    assert!(text.contains("The name `default` means the algorithm of RFC 7252"), "{text}");
     let json = stdout(&conche(&["controllers", "--json"]));
     assert_eq!(json.matches("\"is_default\":true").count(), 1);
     let one = stdout(&conche(&["controllers", "peak_hopper"]));

@@ -44,13 +44,27 @@ fn helps_are_wrapped_and_begin_with_what_a_command_has_of_its_own() {
     assert!(order.is_sorted_by_key(|text| at(text)), "{help}");
 }
 
+#[test]
+fn the_short_help_has_one_line_for_each_flag() {
+    for subcommand in subcommands() {
+        let help = ask(&[&subcommand, "-h"]).stdout;
+        let continued: Vec<_> = help.lines().filter(|line| line.starts_with(&" ".repeat(12))).collect();
+        assert!(continued.is_empty(), "{subcommand}: {continued:#?}");
+        let long = ask(&[&subcommand, "--help"]).stdout;
+        assert!(long.lines().count() >= help.lines().count(), "{subcommand}");
+    }
+}
+
 /// Returns the flags that a subcommand lists, with the lines that describe them.
 fn flags(subcommand: &str) -> Vec<(String, String)> {
     let help = ask(&[subcommand, "-h"]).stdout;
     let flag = |line: &str| line.trim_start().starts_with('-').then(|| line.trim().to_owned());
     let flags = help.lines().filter_map(flag).filter_map(|line| {
         let (names, about) = line.split_once("  ").unwrap_or((&line, ""));
-        Some((names.split_whitespace().find(|name| name.starts_with("--"))?.to_owned(), format!("{names}|{}", about.trim())))
+        Some((
+            names.split_whitespace().find(|name| name.starts_with("--"))?.to_owned(),
+            format!("{names}|{}", about.trim()),
+        ))
     });
     flags.collect()
 }
@@ -128,7 +142,8 @@ fn a_page_has_a_complete_synopsis_the_exit_statuses_and_the_examples() {
     let page = |name: &str| fs::read_to_string(directory.path().join(name)).expect("a page").replace('\\', "");
     let get = page("conche-get.1");
     let synopsis = get.split(".SH").find(|section| section.starts_with(" SYNOPSIS")).expect("a synopsis");
-    for part in ["fB-AfR fIFORMATfR", "fB-BfR fITIMEfR", "fB-efR fITEXTfR", "fB--cafR fIFILEfR", "[fB-NfR]", " fIURIfR"] {
+    for part in ["fB-AfR fIFORMATfR", "fB-BfR fITIMEfR", "fB-efR fITEXTfR", "fB--cafR fIFILEfR", "[fB-NfR]", " fIURIfR"]
+    {
         assert!(synopsis.contains(part), "{part} in {synopsis}");
     }
     for page in [&get, &page("conche.1"), &page("conche-bench-compare.1")] {

@@ -127,9 +127,8 @@ fn coap_ports(ends: [SocketAddr; 2], datagram: &[u8]) -> Option<[SocketAddr; 2]>
     // The version of CoAP; DTLS records begin with another number.
     let is_coap = datagram.first().is_some_and(|first| first >> 6 == 1);
     let is_secured = |end: &SocketAddr| end.port() == DEFAULT_SECURED_PORT;
-    (is_coap && ends.iter().any(is_secured)).then(|| {
-        ends.map(|end| if is_secured(&end) { SocketAddr::new(end.ip(), DEFAULT_PORT) } else { end })
-    })
+    (is_coap && ends.iter().any(is_secured))
+        .then(|| ends.map(|end| if is_secured(&end) { SocketAddr::new(end.ip(), DEFAULT_PORT) } else { end }))
 }
 
 /// The kernel's source address toward this peer; unspecified on error.
