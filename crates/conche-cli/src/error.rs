@@ -62,7 +62,7 @@ pub struct Reported(pub Error);
 /// An invalid value of an argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    #[error("{0:?} is no option number: 0 to 65535 are")]
+    #[error("{0:?} is no option number: write 0 to 65535")]
     OptionNumber(String),
     #[error("{0:?}: an even number of hexadecimal digits must follow 0x")]
     Hexadecimal(String),
@@ -74,7 +74,7 @@ pub enum ArgumentError {
     Seconds,
     #[error("an address was expected, with or without a port, as in 192.0.2.1:5683 or [::1]")]
     LocalAddress,
-    #[error("no content format is called so: give a number from 0 to 65535, a media type, or {}", .0.join(", "))]
+    #[error("unknown content format: write a number from 0 to 65535, a media type, or {}", .0.join(", "))]
     ContentFormat(Vec<&'static str>),
     #[error("the port is missing: write {0}")]
     PortMissing(SocketAddr),

@@ -36,7 +36,7 @@ impl Recording {
     pub fn start(&self, log: EventLog) -> anyhow::Result<Records> {
         let mut records = Records::default();
         if self.event_log.is_some() && self.event_log == self.capture {
-            return Err(UsageError("--event-log and --capture want a file each".to_owned()).into());
+            return Err(UsageError("--event-log and --capture need different files".to_owned()).into());
         }
         if let Some(path) = &self.event_log {
             records.begin(path, |file| log.write_to(file))?;

@@ -176,11 +176,11 @@ enum EntryError {
     PeerWithoutEdhoc,
     #[error("a server is known by a key (psk-identity) or by a certificate (ca): give one of them")]
     KeyAndCertificate,
-    #[error("cert is for a server that shows a certificate itself: say with ca whom to believe")]
+    #[error("cert needs ca: the CA certificates that authenticate the server")]
     CertificateWithoutRoots,
-    #[error("over coaps:// no keys are agreed on but those of the session: edhoc is for coap://")]
+    #[error("edhoc is for coap://, as a coaps:// session has keys of its own")]
     EdhocOverDtls,
-    #[error("coaps:// needs a pre-shared key (psk-identity with psk-key-file), or certificates to believe (ca)")]
+    #[error("coaps:// needs a pre-shared key (psk-identity with psk-key-file), or CA certificates (ca)")]
     NoDtlsCredentials,
     #[error("with coap:// there is nobody to show them: write coaps://, or oscore or edhoc alone")]
     DtlsCredentialsForCoap,

@@ -212,7 +212,7 @@ impl ClientSecurity {
         let oscore = match found.entry.as_ref().and_then(|entry| entry.keying.as_ref()) {
             Some(OscoreKeys::Oscore(file)) if oscore.is_empty() => vec![file.clone()],
             Some(OscoreKeys::Edhoc { .. }) if oscore.is_empty() => bail!(usage_error(
-                "a load takes keys of OSCORE from files: conche.toml has edhoc for this URI; give --oscore FILE"
+                "conche.toml has edhoc for this URI, and `bench` needs OSCORE credentials in a file: give --oscore FILE"
             )),
             _ => oscore.to_vec(),
         };
@@ -244,9 +244,7 @@ impl ClientSecurity {
             }
             (Some(Authentication::Roots { file }), own) => Loaded::Certificates { roots: roots_of(file)?, own },
             (_, Some(_)) => {
-                bail!(usage_error(
-                    "--cert is for a server that shows a certificate itself: say with --ca whom to believe"
-                ))
+                bail!(usage_error("--cert needs --ca: the CA certificates that authenticate the server"))
             }
             (None, None) => bail!(usage_error(missing_credentials(found))),
         })
@@ -262,10 +260,10 @@ impl ClientSecurity {
         {
             bail!(usage_error(match roots.is_typed {
                 true =>
-                    "--ca goes not with --psk-identity and --psk-key-file: a server is known by a key or by a certificate",
+                    "--ca cannot be combined with --psk-identity and --psk-key-file: a server has a key or a certificate",
                 false => {
-                    "CONCHE_CA goes not with CONCHE_PSK_IDENTITY and CONCHE_PSK_KEY_FILE: unset what is not for this \
-                     server, or give what is on the command line"
+                    "CONCHE_CA cannot be combined with CONCHE_PSK_IDENTITY and CONCHE_PSK_KEY_FILE: unset one of them, or \
+                     override it on the command line"
                 }
             }));
         }
@@ -301,7 +299,7 @@ fn unusable(identity: &str) -> String {
 }
 
 fn missing_credentials(found: &ConfigCredentials) -> String {
-    let needed = "coaps:// needs a pre-shared key (-u with --psk-key-file), or certificates to believe (--ca)";
+    let needed = "coaps:// needs a pre-shared key (-u with --psk-key-file), or CA certificates (--ca)";
     match &found.file {
         Some(file) => format!("{needed}; {} has none for this URI", file.display()),
         None => needed.to_owned(),
@@ -314,7 +312,7 @@ impl RequestSecurity {
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
         if uri.is_secured() && self.edhoc.is_some() {
             bail!(usage_error(
-                "--edhoc is for coap://: over coaps:// no keys are agreed on but those of the session; --oscore FILE protects there, too"
+                "--edhoc is for coap://, as a coaps:// session has keys of its own; --oscore FILE works with both"
             ));
         }
         // The file's OSCORE keys also apply if arguments authenticate the session: they protect end
@@ -471,7 +469,7 @@ fn check_owner(file: &File, path: &Path) -> anyhow::Result<()> {
     if owner != 0 && owner != nix::unistd::geteuid().as_raw() {
         let path = path.display();
         bail!(usage_error(format!(
-            "{path} says whom to believe, and belongs to somebody else: make a copy, and name it with --config"
+            "{path} names trusted parties, and belongs to another user: copy it, and give --config COPY"
         )));
     }
     Ok(())

@@ -160,7 +160,7 @@ impl Observer<'_> {
         tokio::select! {
             rejected = timeout(NEXT_NOTIFICATION, rejected) => {
                 if rejected.is_err() && !self.global.quiet {
-                    crate::show::note(format_args!("no notification came that could be rejected: the server learns of the end when it notifies next"));
+                    crate::show::note(format_args!("no notification to reject arrived: the server removes the observation at its next one"));
                 }
             }
             () = stop => {}

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use conche::codec::Message;
 use conche::{EndpointConfig, OptionNumber};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use tokio::time::{Instant, sleep};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -204,30 +204,41 @@ impl Transfer {
 
 /// A progress bar on standard error, if that is a terminal, from the first transfer until drop.
 #[derive(Debug, Default)]
-pub struct Bar(Option<ProgressBar>);
+pub struct Bar(Option<Drawn>);
+
+#[derive(Debug)]
+struct Drawn {
+    bar: ProgressBar,
+    /// When the bar appeared, and the bytes until then.
+    since: Instant,
+    before: u64,
+}
 
 impl Bar {
     pub fn show(&mut self, Transfer { direction, done, total }: Transfer) {
-        let hidden = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let bar = self.0.get_or_insert_with(|| {
-            let bar = hidden().with_finish(ProgressFinish::AndClear).with_position(done);
-            // The rate is that of the bytes that follow.
-            bar.reset_eta();
-            bar
+        let Drawn { bar, since, before } = self.0.get_or_insert_with(|| Drawn {
+            bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
+                .with_finish(ProgressFinish::AndClear),
+            since: Instant::now(),
+            before: done,
         });
         let template = match total {
-            Some(_) => "{msg} {bytes} of {total_bytes} [{bar:30}] {bytes_per_sec}",
-            None => "{msg} {bytes} {bytes_per_sec}",
+            Some(_) => "{prefix} {bytes} of {total_bytes} [{bar:30}] {msg}",
+            None => "{prefix} {bytes} {msg}",
         };
         match total {
             Some(total) => bar.set_length(total),
             None => bar.unset_length(),
         }
         bar.set_position(done);
-        bar.set_message(match direction {
+        bar.set_prefix(match direction {
             Direction::Out => "sending",
             Direction::In => "receiving",
         });
+        let rate = done.saturating_sub(*before) as f64 / since.elapsed().as_secs_f64();
+        if rate.is_normal() {
+            bar.set_message(format!("{}/s", BinaryBytes(rate as u64)));
+        }
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }

@@ -125,7 +125,7 @@ fn a_file_in_the_working_directory_is_not_read() {
         command.args(["get", &format!("coaps://{address}/test")]).current_dir(files.path(""));
         let ended = run(command.env("XDG_CONFIG_HOME", settings).env("HOME", settings));
         assert_eq!(ended.status, Some(2), "{}", ended.stderr);
-        assert!(ended.stderr.ends_with("certificates to believe (--ca)\n"), "{}", ended.stderr);
+        assert!(ended.stderr.ends_with("or CA certificates (--ca)\n"), "{}", ended.stderr);
     }
 }
 

@@ -99,10 +99,10 @@ fn a_key_and_roots_exclude_each_other_but_what_is_typed_goes_before_the_environm
     let psk_environment = [("CONCHE_PSK_IDENTITY", "lamp"), ("CONCHE_PSK_KEY_FILE", &*key)];
     let both = ask(&[&["get", NOBODY, "--ca", "/nothing"][..], &psk].concat());
     assert_eq!(both.status, Some(2));
-    assert!(both.stderr.contains("--ca goes not with --psk-identity"), "{}", both.stderr);
+    assert!(both.stderr.contains("--ca cannot be combined with --psk-identity"), "{}", both.stderr);
     let both = run(conche().args(["get", NOBODY]).envs(psk_environment).env("CONCHE_CA", "/nothing"));
     assert_eq!(both.status, Some(2));
-    assert!(both.stderr.contains("CONCHE_CA goes not with CONCHE_PSK_IDENTITY"), "{}", both.stderr);
+    assert!(both.stderr.contains("CONCHE_CA cannot be combined with CONCHE_PSK_IDENTITY"), "{}", both.stderr);
     let roots = run(conche().args(["get", NOBODY, "--ca", "/nothing"]).envs(psk_environment));
     assert!(roots.stderr.contains("/nothing cannot be read"), "{}", roots.stderr);
     // The warning about the key shows that it is used.
