@@ -278,7 +278,7 @@ mod tests {
                 "\"coaps://a\"",
             ),
             ("[[credentials]]\nuri = \"coaps://a\"\ncert = \"a\"\n", "cert and key", "\"coaps://a\""),
-            ("[[credentials]]\nuri = \"coaps://a\"\ncert = \"a\"\nkey = \"b\"\n", "say with ca", "\"coaps://a\""),
+            ("[[credentials]]\nuri = \"coaps://a\"\ncert = \"a\"\nkey = \"b\"\n", "cert needs ca", "\"coaps://a\""),
             ("[[credentials]]\nuri = \"coap://a\"\noscore = \"a\"\nca = \"b\"\n", "write coaps://", "\"coap://a\""),
             (&format!("[[credentials]]\nuri = \"coaps://a\"\n{psk}ca = \"c\"\n"), "give one of them", "\"coaps://a\""),
             (
