@@ -32,8 +32,9 @@ pub struct Args {
     /// Controller to describe.
     #[arg(value_parser = names::NAMED, hide_possible_values = true)]
     name: Option<&'static Named>,
-    /// List the parameters with defaults, ranges and sources, for `--cc`, `--controllers` and
-    /// scenarios.
+    /// List the parameters with defaults, ranges and sources.
+    ///
+    /// For `--cc`, `--controllers` and scenarios.
     #[arg(long)]
     parameters: bool,
 }
@@ -44,7 +45,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let chosen: Vec<&Named> = args.name.map_or_else(|| known().iter().collect(), |named| vec![named]);
         return match global.json {
             true => Ok(print_parameters(&mut out, chosen)?),
-            false => Ok(writeln!(out, "{}", parameters(chosen))?),
+            false => Ok(writeln!(out, "{}", show::laid_out(parameters(chosen)))?),
         };
     }
     match args.name {
@@ -73,7 +74,7 @@ fn table() -> Table {
 }
 
 fn parameters(controllers: Vec<&Named>) -> Table {
-    let mut table = show::table();
+    let mut table = ruled();
     table.set_header(["controller", "parameter", "default", "unit", "range", "effect", "source"]);
     for named in controllers {
         for (Description { name, range, about, source }, default) in named.controller().parameters() {

@@ -19,10 +19,12 @@ pub struct Args {
     /// File to write; by default report.html in the first DIR.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write one figure as SVG instead: this value over a numeric axis, such as `fct_median_s`.
+    /// Write one figure as SVG instead.
+    ///
+    /// This value over a numeric axis, such as `fct_median_s`.
     #[arg(long, value_name = "VALUE", requires = "output")]
     figure: Option<String>,
-    /// Only values with these labels, as in `scheme=default,cocoa`; repeatable.
+    /// Select values, as in scheme=default,cocoa; repeatable.
     #[arg(long, value_name = "AXIS=LABELS", value_parser = labels, requires = "figure")]
     only: Vec<(String, Vec<String>)>,
 }
