@@ -12,7 +12,10 @@ use conche_pcapng::{CaptureFile, Direction, Interface, Packet, UdpDatagram};
 
 use super::Fact;
 use super::recorder::{Format, Record, Recorder, Start};
-use crate::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
+
+/// Default ports of `coap` and `coaps` (RFC 7252 §6).
+const DEFAULT_PORT: u16 = 5683;
+const DEFAULT_SECURED_PORT: u16 = 5684;
 
 /// Beyond it the cache is cleared.
 const PEERS: usize = 4096;
