@@ -32,6 +32,7 @@ mod layers;
 mod observe;
 #[cfg(feature = "oscore")]
 pub mod oscore;
+mod q_block;
 mod security;
 mod server;
 pub mod shares;

@@ -223,7 +223,12 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
 /// packages with features. `conche` comes first and alone, as the command would enable features of
 /// it in a workspace build.
 fn clippy(project: &Project) -> Result<()> {
-    for scope in ["-p conche --lib", "--workspace --lib --bins", "--workspace --all-targets --all-features"] {
+    for scope in [
+        "-p conche-proto --lib",
+        "-p conche --lib",
+        "--workspace --lib --bins",
+        "--workspace --all-targets --all-features",
+    ] {
         Command::cargo(&format!("clippy {scope} -- -D warnings")).run(project)?;
     }
     Ok(())

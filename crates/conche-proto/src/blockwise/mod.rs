@@ -12,18 +12,17 @@
 //! 7959 §2.5, §2.6) within [`Limits`](crate::Limits). With streamed bodies, an `Outflow` pauses
 //! between blocks.
 //!
-//! If both ends support Q-Block (RFC 9177), Non-confirmable [bursts](sets) carry the blocks.
+//! If both ends support Q-Block (RFC 9177), Non-confirmable [bursts](crate::q_block) carry the blocks.
 
 mod assembly;
 mod contexts;
 mod representations;
-pub(crate) mod sets;
 mod transfer;
 
 pub(crate) use assembly::{Assemblies, Part, RequestBlock};
 pub(crate) use contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
 pub(crate) use representations::{Cut, Mark, NoBlock, Representation, Representations};
-pub(crate) use transfer::{Missing, Rules, Step, Transfer, Trouble};
+pub(crate) use transfer::{FETCHED_AGAIN, Marks, Missing, Rules, Step, Transfer, Trouble};
 
 use core::num::NonZeroU32;
 use core::ops::Range;
@@ -52,39 +51,39 @@ impl Asked {
 
     pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {
         let request = matches!(number, OptionNumber::BLOCK1 | OptionNumber::Q_BLOCK1);
-        let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
+        let in_bursts = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let of = if request { &mut self.block1 } else { &mut self.block2 };
-        *of = Packed::of(block, in_sets);
+        *of = Packed::of(block, in_bursts);
     }
 
     /// Returns `true` if this option would mix RFC 7959 and RFC 9177.
     pub(crate) fn would_mix(&self, number: OptionNumber) -> bool {
-        let in_sets = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
+        let in_bursts = matches!(number, OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2);
         let before = [self.block1, self.block2];
-        before.into_iter().any(|block| block.0.is_some() && block.is_in_sets() != in_sets)
+        before.into_iter().any(|block| block.0.is_some() && block.is_in_bursts() != in_bursts)
     }
 
-    pub(crate) fn is_in_sets(&self) -> bool {
-        self.block1.is_in_sets() || self.block2.is_in_sets()
+    pub(crate) fn is_in_bursts(&self) -> bool {
+        self.block1.is_in_bursts() || self.block2.is_in_bursts()
     }
 
     pub(crate) fn q_block1(&self) -> Option<Block> {
-        if self.block1.is_in_sets() { self.block1.get() } else { None }
+        if self.block1.is_in_bursts() { self.block1.get() } else { None }
     }
 
     #[inline]
     pub(crate) fn q_block2(&self) -> Option<Block> {
-        if self.block2.is_in_sets() { self.block2.get() } else { None }
+        if self.block2.is_in_bursts() { self.block2.get() } else { None }
     }
 
     /// Returns how to send the response in bursts: by Q-Block2, or whole after Q-Block1, since its
     /// sender supports both (RFC 9177 §4.1).
-    pub(crate) fn response_in_sets(&self) -> Option<Block> {
+    pub(crate) fn response_in_bursts(&self) -> Option<Block> {
         self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
     }
 
     pub(crate) fn block1(&self) -> Option<Block> {
-        self.block1.get().filter(|_| !self.block1.is_in_sets())
+        self.block1.get().filter(|_| !self.block1.is_in_bursts())
     }
 
     /// The response refers to the whole request.
@@ -93,14 +92,14 @@ impl Asked {
     }
 
     pub(crate) fn block2(&self) -> Option<Block> {
-        self.block2.get().filter(|_| !self.block2.is_in_sets())
+        self.block2.get().filter(|_| !self.block2.is_in_bursts())
     }
 
     /// Returns the block options for notifications, from the first block on.
     pub(crate) fn for_states(self) -> Self {
-        let in_sets = self.response_in_sets().map(|block| Packed::of(Block { num: 0, ..block }, true));
+        let in_bursts = self.response_in_bursts().map(|block| Packed::of(Block { num: 0, ..block }, true));
         let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
-        let block2 = in_sets.or_else(in_blocks);
+        let block2 = in_bursts.or_else(in_blocks);
         Self { block1: Packed(None), block2: block2.unwrap_or_default(), ..self }
     }
 
@@ -116,8 +115,8 @@ struct Packed(Option<NonZeroU32>);
 impl Packed {
     const IN_SETS: u32 = 1 << 24;
 
-    fn of(block: Block, in_sets: bool) -> Self {
-        let flag = if in_sets { Self::IN_SETS } else { 0 };
+    fn of(block: Block, in_bursts: bool) -> Self {
+        let flag = if in_bursts { Self::IN_SETS } else { 0 };
         Self(decode_uint(block.encode().as_slice()).and_then(|value| NonZeroU32::new(!(value | flag))))
     }
 
@@ -127,7 +126,7 @@ impl Packed {
     }
 
     #[inline]
-    fn is_in_sets(self) -> bool {
+    fn is_in_bursts(self) -> bool {
         self.0.is_some_and(|value| !value.get() & Self::IN_SETS != 0)
     }
 }

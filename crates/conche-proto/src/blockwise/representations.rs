@@ -109,8 +109,8 @@ impl Representation {
 
     /// Returns block `number` of a Q-Block body (RFC 9177 §4.4) with Size2 (§4.6). `None` if it
     /// does not exist or does not fit.
-    pub(crate) fn block_of_set(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
-        if self.size_in_sets(size, others, limit)? < size {
+    pub(crate) fn block_of_burst(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
+        if self.size_in_bursts(size, others, limit)? < size {
             return None;
         }
         let payload = self.payload();
@@ -120,7 +120,7 @@ impl Representation {
         Some(self.head.rewritten(|_| true, &added, payload.get(range)?))
     }
 
-    pub(crate) fn size_in_sets(&self, wanted: BlockSize, others: Overhead, limit: usize) -> Option<BlockSize> {
+    pub(crate) fn size_in_bursts(&self, wanted: BlockSize, others: Overhead, limit: usize) -> Option<BlockSize> {
         let added = BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES;
         largest_fitting(wanted, others.with(self.head.len() + added), limit)
     }

@@ -50,7 +50,7 @@ pub(crate) enum Trouble {
 }
 
 /// Maximum number of restarts of a download after changes of the body. A lost upload restarts once.
-pub(super) const FETCHED_AGAIN: u8 = 3;
+pub(crate) const FETCHED_AGAIN: u8 = 3;
 
 #[derive(Debug)]
 pub(crate) struct Transfer {
@@ -336,13 +336,13 @@ pub(crate) struct Download {
 
 /// ETag and Content-Format, which distinguish bodies (RFC 7959 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     etag: Option<([u8; 8], usize)>,
     format: Option<u32>,
 }
 
 impl Marks {
-    pub(super) fn of(response: &Message<'_>) -> Self {
+    pub(crate) fn of(response: &Message<'_>) -> Self {
         let etag = response.option(OptionNumber::ETAG).map(|etag| {
             let mut bytes = [0; 8];
             bytes.iter_mut().zip(etag).for_each(|(byte, given)| *byte = *given);

@@ -22,7 +22,6 @@ use core::time::Duration;
 
 use crate::PeerKey;
 use crate::blockwise::begins_transfer;
-use crate::blockwise::sets::lists_missing_blocks;
 use crate::codec::{Code, Message, OptionNumber, OwnedMessage, Token, Type};
 use crate::config::{EndpointConfig, SharedConfig};
 use crate::error::RequestError;
@@ -30,6 +29,7 @@ use crate::event::Event;
 use crate::hash::{Fingerprint, Keyed};
 use crate::layers::Layers;
 use crate::observe::Subscriptions;
+use crate::q_block::lists_missing_blocks;
 use crate::store::OnDemand;
 use crate::transport::{ExchangeId, Failure, Opening, Purpose, Reliability, Request, Sender};
 use conche_cc::control::{AbandonReason, AckKind};
@@ -161,7 +161,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         };
         if let Some(rest) = request.rest {
             self.begin_upload(layers, &mut opening, rest, request.tagged)?;
-        } else if (tried || request.streamed || !self.cut_into_sets(layers, peer, &mut opening, named))
+        } else if (tried || request.streamed || !self.use_q_block(layers, peer, &mut opening, named))
             && opening.may_need_blocks(&layers.transport.config)
         {
             // Try one feature at a time.
@@ -178,7 +178,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Returns `true` if a response may refuse Q-Block, which no message acknowledges.
-    pub(crate) fn may_refuse_sets(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn may_refuse_q_block(&self, message: &Message<'_>) -> bool {
         self.has_q_block()
             && message.ty() != Type::Confirmable
             && matches!(message.code(), Code::BAD_OPTION | Code::BAD_REQUEST)
@@ -234,7 +234,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's
             // retransmissions.
             layers.transport.acknowledge_empty(layers.now, source, what, message.id());
-        } else if self.may_refuse_sets(message) && layers.transport.exchanges.get(index).is_in_sets() {
+        } else if self.may_refuse_q_block(message) && layers.transport.exchanges.get(index).is_in_bursts() {
             // A registration is repeated with the same token: a duplicate of this refusal must not
             // answer it.
             layers.transport.remember_silence(layers.now, what);
@@ -267,7 +267,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             layers.announce_acknowledged(index);
         }
         layers.transport.exchanges.await_response(layers.now, index);
-        if layers.transport.exchanges.get(index).is_in_sets() {
+        if layers.transport.exchanges.get(index).is_in_bursts() {
             self.first_block_acknowledged(layers, index);
         }
     }
@@ -282,8 +282,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 return;
             }
         }
-        if layers.transport.exchanges.get(index).is_in_sets() {
-            return self.deliver_to_sets(layers, index, kind, message);
+        if layers.transport.exchanges.get(index).is_in_bursts() {
+            return self.deliver_to_burst(layers, index, kind, message);
         }
         if let Some(subscription) = self.registers(layers, index) {
             return self.deliver_registration(layers, index, subscription, kind, OwnedMessage::from(*message));

@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use super::Client;
 use crate::PeerKey;
-use crate::blockwise::sets::is_about_sets;
 use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Token, Type, decode_uint};
 use crate::error::RequestError;
 use crate::event::Event;
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
 use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
+use crate::q_block::reports_blocks;
 use crate::security::Security;
 use crate::transport::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Request, Source, State};
 use conche_cc::control::{AbandonReason, AckKind};
@@ -65,11 +65,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let request = Content { code, body: body.with_uint(OptionNumber::OBSERVE, REGISTER) };
         let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| layers.now + timeout);
         let mut opening = registration(request.clone(), token, reliability, deadline, security.clone());
-        let in_sets = self.offer_sets(layers, peer, &mut opening, named);
+        let in_bursts = self.offer_q_block(layers, peer, &mut opening, named);
         let token = opening.token.clone();
         let exchange = layers.submit(peer, &mut opening)?;
         // An Echo value is not fresh for a repeated registration (RFC 9175 §2.3).
-        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_sets, security };
+        let opened = Opened { peer, token, request: without_echo(request), reliability, exchange, in_bursts, security };
         let subscription = self.subscriptions.insert(opened);
         let limit = layers.transport.config.limits.subscriptions;
         let subscription = subscription.ok_or(RequestError::TooManySubscriptions { limit })?;
@@ -88,9 +88,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if found.exchange.is_some() {
             return Ok(());
         }
-        let (peer, in_sets) = (found.peer, found.in_sets);
+        let (peer, in_bursts) = (found.peer, found.in_bursts);
         let mut opening = self.registration_again(index, found.request.clone());
-        self.offer_sets_again(layers, peer, &mut opening, in_sets);
+        self.offer_q_block_again(layers, peer, &mut opening, in_bursts);
         let exchange = layers.submit(peer, &mut opening)?;
         self.subscriptions.registering(index, exchange);
         Ok(())
@@ -104,11 +104,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     ) -> Result<ExchangeId, RequestError> {
         let index = self.subscriptions.live(subscription).ok_or(RequestError::NotSubscribed)?;
         let found = self.subscriptions.get(index);
-        let (peer, code, in_sets) = (found.peer, found.request.code, found.in_sets);
+        let (peer, code, in_bursts) = (found.peer, found.request.code, found.in_bursts);
         let body = found.request.body.with_uint(OptionNumber::OBSERVE, DEREGISTER);
         let registering = found.exchange;
         let mut opening = self.registration_again(index, Content { code, body });
-        self.offer_sets_again(layers, peer, &mut opening, in_sets.filter(|in_sets| in_sets.uploaded));
+        self.offer_q_block_again(layers, peer, &mut opening, in_bursts.filter(|in_bursts| in_bursts.uploaded));
         let exchange = layers.submit(peer, &mut opening)?;
         self.remove_subscription(layers, index);
         self.abandon_registration(layers, registering);
@@ -172,9 +172,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let Content { code, body } = &found.request;
         let body = body.to_builder().option(OptionNumber::ECHO, echo).build().ok()?;
         let content = Content { code: *code, body };
-        let (peer, in_sets) = (found.peer, found.in_sets);
+        let (peer, in_bursts) = (found.peer, found.in_bursts);
         let mut opening = self.registration_again(subscription, content);
-        self.offer_sets_again(layers, peer, &mut opening, in_sets);
+        self.offer_q_block_again(layers, peer, &mut opening, in_bursts);
         let exchange = layers.submit(peer, &mut opening).ok()?;
         self.subscriptions.registering(subscription, exchange);
         Some(())
@@ -195,7 +195,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         exchange: Option<u32>,
     ) -> Option<u32> {
         // A late report about the blocks of a registration is not a notification.
-        if self.subscriptions.is_empty() || self.has_q_block() && is_about_sets(message) {
+        if self.subscriptions.is_empty() || self.has_q_block() && reports_blocks(message) {
             return None;
         }
         let subscription = self.subscriptions.find(peer?, &message.token())?;

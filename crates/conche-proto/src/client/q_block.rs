@@ -12,13 +12,13 @@ use core::time::Duration;
 use super::Client;
 use super::transfer::failure_of;
 use crate::PeerKey;
-use crate::blockwise::sets::{RequestTag, SetRules, SetStep, SetTransfer, lists_missing_blocks};
 use crate::blockwise::{Transfer, Trouble};
 use crate::codec::{Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
 use crate::config::SharedConfig;
 use crate::event::Event;
 use crate::layers::Layers;
-use crate::observe::{InSets, Order};
+use crate::observe::Order;
+use crate::q_block::{BurstRegistration, BurstRules, BurstStep, BurstTransfer, RequestTag, lists_missing_blocks};
 use crate::security::Security;
 use crate::transport::{
     Answer, ExchangeId, Failure, Left, NextMessage, Opening, Payload, Purpose, Reliability, Source, State,
@@ -37,7 +37,7 @@ const REFUSING_FOR: Duration = Duration::from_secs(1_800);
 /// The client's state of Q-Block in addition to its exchanges.
 #[derive(Debug)]
 pub(crate) struct QBlock {
-    rules: SetRules,
+    rules: BurstRules,
     /// Hashes of peers that refused Q-Block, and when to forget each; the most recent last.
     refusing: VecDeque<(u64, Instant)>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct QBlock {
 impl QBlock {
     /// Returns the state for a configuration, if that enables Q-Block.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
-        Some(Self { rules: SetRules::of(config)?, refusing: VecDeque::new() })
+        Some(Self { rules: BurstRules::of(config)?, refusing: VecDeque::new() })
     }
 
     fn refuses(&self, now: Instant, peer: u64) -> bool {
@@ -64,18 +64,18 @@ impl QBlock {
 /// Returns `true` if the request's body is sent by Q-Block.
 fn uploads(opening: &Opening) -> bool {
     opening.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-        Work::Sets(sets) => sets.is_upload(),
+        Work::Bursts(bursts) => bursts.is_upload(),
         Work::Blocks(_) | Work::Kept(..) => false,
     })
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns the Q-Block rules, if the configuration enables Q-Block.
-    fn set_rules(&self) -> Option<SetRules> {
+    fn burst_rules(&self) -> Option<BurstRules> {
         self.q_block().map(|q_block| q_block.rules)
     }
 
-    /// Sends the next payload of a request in sets.
+    /// Sends the next payload of a request in bursts.
     pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -85,7 +85,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let message_id = layers.transport.payload_id(layers.now, id)?;
         let exchange = layers.transport.exchanges.get(id.index);
         let (base, code) = (exchange.token.clone(), exchange.content.code);
-        let payload = layers.transport.exchanges.sets_mut(id.index).and_then(|sets| next_payload(sets, &base, code));
+        let payload =
+            layers.transport.exchanges.burst_mut(id.index).and_then(|bursts| next_payload(bursts, &base, code));
         let Some(payload) = payload else {
             layers.transport.abandon(layers.now, id.index, AbandonReason::Cancelled);
             self.close(layers, id.index);
@@ -101,9 +102,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Some(transmit)
     }
 
-    /// Sends a request, or lets its response be sent, in sets. Returns `false` if the request is
+    /// Sends a request, or lets its response be sent, in bursts. Returns `false` if the request is
     /// not suitable. `named`: the application chose its token.
-    pub(super) fn cut_into_sets(
+    pub(super) fn use_q_block(
         &mut self,
         layers: &mut Layers<P, C>,
         peer: u32,
@@ -115,12 +116,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         // The Request-Tag distinguishes the bodies of equal simultaneous requests (RFC 9175 §3).
         let tag = layers.transport.random.next_u32().to_be_bytes();
-        self.cut_into_tagged_sets(layers, peer, opening, tag, named)
+        self.use_q_block_tagged(layers, peer, opening, tag, named)
     }
 
-    /// Like [`cut_into_sets`](Self::cut_into_sets), with this Request-Tag, and for observations
+    /// Like [`use_q_block`](Self::use_q_block), with this Request-Tag, and for observations
     /// too.
-    fn cut_into_tagged_sets(
+    fn use_q_block_tagged(
         &mut self,
         layers: &mut Layers<P, C>,
         peer: u32,
@@ -129,7 +130,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         named: bool,
     ) -> bool {
         let Some(q_block) = self.q_block().filter(|_| opening.security.is_plain()) else { return false };
-        let (rules, set_rules) = (self.transfer_rules(layers, &opening.token, &opening.security), q_block.rules);
+        let (rules, burst_rules) = (self.transfer_rules(layers, &opening.token, &opening.security), q_block.rules);
         let hash = layers.transport.peers.hash(&layers.transport.peers.get(peer).key);
         let by_hand = |number| {
             use OptionNumber as N;
@@ -148,12 +149,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             if payload > rules.body_bytes {
                 return false;
             }
-            match SetTransfer::upload(opening.code, &opening.body, tag, &rules, &set_rules) {
+            match BurstTransfer::upload(opening.code, &opening.body, tag, &rules, &burst_rules) {
                 Some(cut) => cut,
                 None => return false,
             }
         } else if opening.code.is_safe() {
-            SetTransfer::download(opening.code, &opening.body, tag, rules.block_size)
+            BurstTransfer::download(burst_rules.feature, opening.code, &opening.body, tag, rules.block_size)
         } else {
             return false;
         };
@@ -166,12 +167,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             transfer.has_tokens = true;
         }
         opening.body = first;
-        opening.transfer = Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer)))));
+        opening.transfer = Some(Box::new(Transferring::new(Work::Bursts(Box::new(transfer)))));
         true
     }
 
     /// Returns the request with this token, which is its own or the numbered token of a message in
-    /// a set.
+    /// a bursts.
     pub(super) fn exchange_with_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> Option<u32> {
         let found = layers.transport.exchanges.with_token(peer, token);
         if found.is_some() || !self.has_q_block() {
@@ -180,34 +181,34 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let base = token.clone().numbered(0);
         let numbered = layers.transport.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
         match layers.transport.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
-            Some(Work::Sets(transfer)) if transfer.has_used(&base, token) => Some(numbered),
+            Some(Work::Bursts(transfer)) if transfer.has_used(&base, token) => Some(numbered),
             _ => None,
         }
     }
 
-    /// Continues a request in sets whose first block was acknowledged with an Empty ACK.
+    /// Continues a request in bursts whose first block was acknowledged with an Empty ACK.
     pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let round_trip = layers.transport.exchanges.get(index).course(layers.now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
-        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
-        if !sets.is_alone() || sets.acknowledged(round_trip) {
+        let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
+        if !bursts.is_alone() || bursts.acknowledged(round_trip) {
             self.send_more(layers, index);
         }
     }
 
     /// Sends the next set of a request body, or its next payload if each is acknowledged.
     fn send_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
-        let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable);
+        let confirmable = self.burst_rules().is_some_and(|rules| rules.confirmable);
         let peer = layers.transport.exchanges.get(index).peer;
         if !confirmable {
             layers.transport.exchanges.go_on_with_set(layers.now, &mut layers.transport.peers, index);
             return layers.transport.admit_waiting(layers.now, peer);
         }
         let base = layers.transport.exchanges.get(index).token.clone();
-        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
+        let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
         // With no next payload everything was sent, and only the response is outstanding.
-        let Some(body) = sets.next_payload() else { return };
-        let token = sets.payload_token(&base);
+        let Some(body) = bursts.next_payload() else { return };
+        let token = bursts.payload_token(&base);
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         transfer.token = Some(token);
         layers.transport.exchanges.go_on(
@@ -219,8 +220,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    /// Receives a response to a request in sets.
-    pub(super) fn deliver_to_sets(
+    /// Receives a response to a request in bursts.
+    pub(super) fn deliver_to_burst(
         &mut self,
         layers: &mut Layers<P, C>,
         index: u32,
@@ -228,19 +229,19 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         message: &Message<'_>,
     ) {
         let rules = self.transfer_rules(layers, &layers.transport.exchanges.get(index).token, &Security::PLAIN);
-        let Some(set_rules) = self.set_rules() else { return };
+        let Some(burst_rules) = self.burst_rules() else { return };
         let exchange = layers.transport.exchanges.get(index);
         let (confirmable, peer) = (exchange.confirmable, exchange.peer);
         let waits = exchange.state == State::Queued;
-        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
-        let (first, answered) = ((confirmable || waits) && sets.is_alone(), sets.is_answered_by(message));
+        let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
+        let (first, answered) = ((confirmable || waits) && bursts.is_alone(), bursts.is_answered_by(message));
         let kind = if confirmable { kind } else { AckKind::Piggybacked };
         if waits && !answered {
             // No outstanding message can be acknowledged by this, and the waiting one keeps its
             // turn.
-            return match sets.answer(layers.now, message, first, &rules, &set_rules) {
-                SetStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
-                SetStep::Set if !confirmable => {
+            return match bursts.answer(layers.now, message, first, &rules, &burst_rules) {
+                BurstStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
+                BurstStep::SendBurst if !confirmable => {
                     let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
                     layers.transport.follow(layers.now, index, &next);
                 }
@@ -254,29 +255,29 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             }
             layers.transport.acknowledge(layers.now, index, kind);
         }
-        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
-        let step = sets.answer(layers.now, message, first, &rules, &set_rules);
+        let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
+        let step = bursts.answer(layers.now, message, first, &rules, &burst_rules);
         let transfer = layers.transport.exchanges.get(index).transfer.as_deref();
         let fits = transfer.is_none_or(|transfer| self.fits_all_transfers(layers, transfer));
         let missing = lists_missing_blocks(message);
         let in_ack = confirmable && kind == AckKind::Piggybacked;
         let acknowledges = match step {
             // It concerns other blocks than those sent last.
-            SetStep::Wait => in_ack || first && !layers.transport.exchanges.get(index).is_sending(),
+            BurstStep::Wait => in_ack || first && !layers.transport.exchanges.get(index).is_sending(),
             _ => first || in_ack || !missing,
         };
         if acknowledges {
             layers.transport.acknowledge(layers.now, index, kind);
         }
-        let step = if fits { step } else { SetStep::Failed(Trouble::TooLarge) };
+        let step = if fits { step } else { BurstStep::Failed(Trouble::TooLarge) };
         match step {
             // The acknowledgement of the first message, with any content.
-            SetStep::Wait if first && in_ack && layers.transport.exchanges.get(index).is_sending() => {
+            BurstStep::Wait if first && in_ack && layers.transport.exchanges.get(index).is_sending() => {
                 layers.transport.exchanges.await_response(layers.now, index);
                 self.first_block_acknowledged(layers, index);
             }
             // The outstanding message is acknowledged individually; the next one follows.
-            SetStep::Set | SetStep::Wait
+            BurstStep::SendBurst | BurstStep::Wait
                 if confirmable && !first && layers.transport.exchanges.get(index).is_sending() =>
             {
                 if acknowledges {
@@ -286,45 +287,45 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                     self.send_more(layers, index);
                 }
             }
-            SetStep::Set if missing && !first => {
+            BurstStep::SendBurst if missing && !first => {
                 let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
                 layers.transport.follow(layers.now, index, &next);
             }
-            SetStep::Set => self.send_more(layers, index),
-            SetStep::Say(body) => {
+            BurstStep::SendBurst => self.send_more(layers, index),
+            BurstStep::Send(body) => {
                 self.say(layers, index, &body);
                 self.await_more(layers, index);
                 layers.transport.admit_waiting(layers.now, peer);
             }
-            SetStep::Wait => {
+            BurstStep::Wait => {
                 self.await_more(layers, index);
                 layers.transport.admit_waiting(layers.now, peer);
             }
-            SetStep::Done(whole) => self.delivered(layers, index, kind, whole),
-            SetStep::Fallback => {
+            BurstStep::Done(whole) => self.delivered(layers, index, kind, whole),
+            BurstStep::Fallback => {
                 let hash = layers.transport.peers.hash(&layers.transport.peers.get(peer).key);
                 if let Some(q_block) = self.q_block_mut() {
                     q_block.refused(layers.now, hash);
                 }
                 self.fall_back(layers, index);
             }
-            SetStep::Whole(whole) => {
-                let (sets, first) = *whole;
-                self.ask_for_whole(layers, index, sets, first);
+            BurstStep::Whole(whole) => {
+                let (bursts, first) = *whole;
+                self.ask_for_whole(layers, index, bursts, first);
             }
-            SetStep::AsItIs | SetStep::Blocks if self.is_observed(layers, index) => {
+            BurstStep::Received | BurstStep::Blocks if self.is_observed(layers, index) => {
                 self.delivered(layers, index, kind, OwnedMessage::from(*message));
             }
-            SetStep::AsItIs | SetStep::Blocks => {
+            BurstStep::Received | BurstStep::Blocks => {
                 self.go_by_blocks(layers, index);
                 let Some(message) = self.follow(layers, index, message) else { return };
                 self.delivered(layers, index, kind, message);
             }
-            SetStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
+            BurstStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
         }
     }
 
-    /// Delivers the complete response to a request in sets.
+    /// Delivers the complete response to a request in bursts.
     pub(super) fn delivered(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, message: OwnedMessage) {
         if let Some(subscription) = self.registers(layers, index) {
             return self.deliver_registration(layers, index, subscription, kind, message);
@@ -344,9 +345,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             || self.registers(layers, index).is_some()
     }
 
-    /// Waits for the next block of a response in sets, if the exchange receives one.
+    /// Waits for the next block of a response in bursts, if the exchange receives one.
     fn await_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
-        if let Some(due) = layers.transport.exchanges.sets_mut(index).and_then(|sets| sets.due()) {
+        if let Some(due) = layers.transport.exchanges.burst_mut(index).and_then(|bursts| bursts.due()) {
             layers.transport.exchanges.await_set(&mut layers.transport.peers, index, due);
         }
     }
@@ -356,8 +357,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
         let base = exchange.token.clone();
-        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
-        let token = sets.next_token(&base);
+        let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
+        let token = bursts.next_token(&base);
         let to = Source { from: layers.transport.peers.get(peer).key, local };
         if layers.transport.send_answer(layers.now, &Answer { to, peer, token: &token, code, body }).is_some() {
             layers.transport.exchanges.said(index);
@@ -367,9 +368,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Requests the missing blocks of a response that were not received in time.
     pub(crate) fn ask_for_missing_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let rules = self.transfer_rules(layers, &layers.transport.exchanges.get(index).token, &Security::PLAIN);
-        let Some(set_rules) = self.set_rules() else { return };
-        let Some(sets) = layers.transport.exchanges.sets_mut(index) else { return };
-        match sets.overdue(layers.now, &rules, &set_rules) {
+        let Some(burst_rules) = self.burst_rules() else { return };
+        let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
+        match bursts.overdue(layers.now, &rules, &burst_rules) {
             Some(body) => {
                 self.say(layers, index, &body);
                 self.await_more(layers, index);
@@ -389,9 +390,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             if observed { None } else { self.choose_token(layers, peer, false).ok().map(|chosen| chosen.token) };
         let overhead = Overhead::of(token.as_ref().unwrap_or(&own));
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
-        let Work::Sets(sets) = &transfer.work else { return layers.transport.exchanges.put_back(index, transfer) };
-        let whole = sets.whole.clone();
-        let mut blocks = Transfer::new(sets.code, &whole);
+        let Work::Bursts(bursts) = &transfer.work else { return layers.transport.exchanges.put_back(index, transfer) };
+        let whole = bursts.whole.clone();
+        let mut blocks = Transfer::new(bursts.code, &whole);
         let fits = overhead.fits(&whole, rules.message_bytes);
         let first = match observed {
             true => fits.then_some(whole),
@@ -403,7 +404,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             layers.transport.exchanges.put_back(index, transfer);
             return self.fail(layers, index, Failure::MessageTooLarge);
         };
-        // Only Confirmable requests begin in sets.
+        // Only Confirmable requests begin in bursts.
         layers.transport.exchanges.get_mut(index).confirmable = true;
         layers.transport.exchanges.go_on(
             layers.now,
@@ -415,14 +416,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Repeats a request so that it asks for the whole response by Q-Block2.
-    fn ask_for_whole(&mut self, layers: &mut Layers<P, C>, index: u32, mut sets: SetTransfer, first: Body) {
+    fn ask_for_whole(&mut self, layers: &mut Layers<P, C>, index: u32, mut bursts: BurstTransfer, first: Body) {
         let peer = layers.transport.exchanges.get(index).peer;
         let token = self.choose_token(layers, peer, false).ok().map(|chosen| chosen.token);
         let base = token.as_ref().map(|token| token.clone().numbered(0));
         let base = base.filter(|base| base.clone().numbered(1) != *base && !self.uses_token(layers, peer, base));
-        sets.has_tokens = base.is_some();
+        bursts.has_tokens = base.is_some();
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
-        transfer.work = Work::Sets(Box::new(sets));
+        transfer.work = Work::Bursts(Box::new(bursts));
         layers.transport.exchanges.get_mut(index).confirmable = true;
         layers.transport.exchanges.go_on(
             layers.now,
@@ -433,12 +434,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    /// Switches to Block2 for the response to a request in sets. Requests for further blocks are
+    /// Switches to Block2 for the response to a request in bursts. Requests for further blocks are
     /// Confirmable.
     fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
-        if let Work::Sets(sets) = &transfer.work {
-            transfer.work = Work::Blocks(Transfer::new(sets.code, &sets.whole));
+        if let Work::Bursts(bursts) = &transfer.work {
+            transfer.work = Work::Blocks(Transfer::new(bursts.code, &bursts.whole));
         }
         layers.transport.exchanges.put_back(index, transfer);
         layers.transport.exchanges.get_mut(index).confirmable = true;
@@ -446,29 +447,29 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Makes a registration accept Q-Block notifications, and use Q-Block for its own body if
     /// necessary. `named`: the application chose the token.
-    pub(super) fn offer_sets(
+    pub(super) fn offer_q_block(
         &mut self,
         layers: &mut Layers<P, C>,
         peer: u32,
         opening: &mut Opening,
         named: bool,
-    ) -> Option<InSets> {
-        self.q_block()?;
+    ) -> Option<BurstRegistration> {
+        let feature = self.q_block()?.rules.feature;
         let tag = layers.transport.random.next_u32().to_be_bytes();
-        let offered = self.cut_into_tagged_sets(layers, peer, opening, tag, named);
-        offered.then(|| InSets { tag, uploaded: uploads(opening) })
+        let offered = self.use_q_block_tagged(layers, peer, opening, tag, named);
+        offered.then(|| BurstRegistration { feature, tag, uploaded: uploads(opening) })
     }
 
     /// Does the same for a repeated registration, with its token.
-    pub(super) fn offer_sets_again(
+    pub(super) fn offer_q_block_again(
         &mut self,
         layers: &mut Layers<P, C>,
         peer: u32,
         opening: &mut Opening,
-        in_sets: Option<InSets>,
+        in_bursts: Option<BurstRegistration>,
     ) {
-        if let Some(InSets { tag, .. }) = in_sets {
-            self.cut_into_tagged_sets(layers, peer, opening, tag, true);
+        if let Some(BurstRegistration { tag, .. }) = in_bursts {
+            self.use_q_block_tagged(layers, peer, opening, tag, true);
         }
     }
 
@@ -485,23 +486,28 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             return false;
         }
         let found = self.subscriptions.get(subscription);
-        let Some(in_sets) = found.in_sets else { return false };
+        let Some(in_bursts) = found.in_bursts else { return false };
         let order = message.uint(OptionNumber::OBSERVE).map(|sequence| Order { sequence, received: layers.now });
         let is_news = order.is_some_and(|order| found.newest.is_none_or(|newest| newest.is_before(&order)));
         let coming = found.coming.filter(|&id| layers.transport.exchanges.live(id).is_some());
         let index = match coming {
             Some(exchange) if is_news || order.is_none() => Some(exchange.index),
-            None if is_news => self.begin_state(layers, subscription, in_sets),
+            None if is_news => self.begin_state(layers, subscription, in_bursts),
             _ => None,
         };
         if let Some(index) = index {
-            self.deliver_to_sets(layers, index, AckKind::Separate, message);
+            self.deliver_to_burst(layers, index, AckKind::Separate, message);
         }
         true
     }
 
     /// Starts to receive a newer state. Without room for it, its payload is treated as lost.
-    fn begin_state(&mut self, layers: &mut Layers<P, C>, subscription: u32, in_sets: InSets) -> Option<u32> {
+    fn begin_state(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        subscription: u32,
+        registration: BurstRegistration,
+    ) -> Option<u32> {
         let found = self.subscriptions.get(subscription);
         let (peer, request) = (found.peer, found.request.clone());
         if layers.transport.exchanges.requests() >= layers.transport.config.limits.exchanges {
@@ -511,7 +517,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let token = self.choose_token(layers, peer, false).ok()?.token;
         let base = token.clone().numbered(0);
         let numbered = base.clone().numbered(1) != base && !self.uses_token(layers, peer, &base);
-        let mut transfer = SetTransfer::state(request.code, &request.body, in_sets.tag, in_sets.uploaded);
+        let mut transfer = BurstTransfer::state(request.code, &request.body, &registration);
         transfer.has_tokens = numbered;
         let mut opening = Opening {
             purpose: Purpose::State(subscription),
@@ -519,7 +525,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             body: request.body,
             token: if numbered { base } else { token },
             reliability: Reliability::NeverConfirmable,
-            transfer: Some(Box::new(Transferring::new(Work::Sets(Box::new(transfer))))),
+            transfer: Some(Box::new(Transferring::new(Work::Bursts(Box::new(transfer))))),
             ..Opening::EMPTY
         };
         let exchange = layers.transport.exchanges.open(layers.now, &mut layers.transport.peers, peer, &mut opening)?;
@@ -552,10 +558,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 }
 
-fn next_payload(sets: &mut SetTransfer, base: &Token, code: Code) -> Option<Payload> {
-    let sender = sets.sender.as_mut()?;
+fn next_payload(bursts: &mut BurstTransfer, base: &Token, code: Code) -> Option<Payload> {
+    let sender = bursts.sender.as_mut()?;
     let first = sender.begins_train();
     let number = sender.pop()?;
-    let (body, token) = (sets.block(number)?, sets.payload_token(base));
+    let (body, token) = (bursts.block(number)?, bursts.payload_token(base));
     Some(Payload { code, token, body, first, begins: false })
 }

@@ -122,7 +122,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.answer(response, &rules),
-            Work::Sets(_) | Work::Kept(..) => Step::AsItIs,
+            Work::Bursts(_) | Work::Kept(..) => Step::AsItIs,
         };
         let message = match step {
             Step::Done(whole) => Some(whole),
@@ -207,7 +207,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
         let step = match &mut transfer.work {
             Work::Blocks(transfer) => transfer.resume(&rules),
-            Work::Sets(_) | Work::Kept(..) => Step::Awaited,
+            Work::Bursts(_) | Work::Kept(..) => Step::Awaited,
         };
         self.take_step(layers, id.index, transfer, step);
     }

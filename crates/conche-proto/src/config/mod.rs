@@ -65,6 +65,7 @@ pub struct EndpointConfig {
     pub block_size: BlockSize,
     /// Transfer bodies with Q-Block1 and Q-Block2 (RFC 9177) if the peer supports them, and serve
     /// such requests. Default: disabled.
+    #[cfg(feature = "q-block")]
     pub q_block: Option<QBlock>,
     /// Maximum time for all blocks of a peer's body. Without use, a transfer is dropped after
     /// EXCHANGE_LIFETIME.
@@ -108,6 +109,7 @@ impl Default for EndpointConfig {
             longest_token: Token::MAX_LENGTH,
             datagram_overhead: 28,
             block_size: BlockSize::default(),
+            #[cfg(feature = "q-block")]
             q_block: None,
             transfer_lifetime: Duration::from_secs(3_600),
             known_options: Vec::new(),
@@ -166,7 +168,7 @@ impl EndpointConfig {
             checks.validate()?;
         }
         let ack_timeout = self.transmission.ack_timeout;
-        if let Some(q_block) = &self.q_block {
+        if let Some((q_block, _)) = self.q_block() {
             q_block.validate(ack_timeout.saturating_mul(3) / 2)?;
         }
         if self.separate_after >= ack_timeout {
@@ -546,7 +548,7 @@ impl Envelope {
 /// Responses of a group member to group requests.
 ///
 /// Errors and successes without a payload are not sent, unless the request has No-Response (RFC
-/// 7967 §2.1) or the application sets [`Response::even_to_group`](crate::Response::even_to_group).
+/// 7967 §2.1) or the application bursts [`Response::even_to_group`](crate::Response::even_to_group).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Multicast {
@@ -634,7 +636,28 @@ impl Default for ObserverChecks {
     }
 }
 
-/// Parameters of Q-Block1 and Q-Block2 (RFC 9177): bursts of Non-confirmable messages with one
+/// Proof that the feature `q-block` is on. States of Q-Block hold one: without the feature there is
+/// none, so they cannot exist, and the compiler drops their code.
+#[cfg(feature = "q-block")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QBlockFeature;
+
+/// As above, without the feature.
+#[cfg(not(feature = "q-block"))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum QBlockFeature {}
+
+impl EndpointConfig {
+    /// Returns the parameters of Q-Block, if it is enabled.
+    pub(crate) fn q_block(&self) -> Option<(QBlock, QBlockFeature)> {
+        #[cfg(feature = "q-block")]
+        return self.q_block.map(|q_block| (q_block, QBlockFeature));
+        #[cfg(not(feature = "q-block"))]
+        None
+    }
+}
+
+/// Parameters of Q-Block1 and Q-Block2 (RFC 9177), with the feature `q-block`: bursts of Non-confirmable messages with one
 /// answer each, or Confirmable messages.
 ///
 /// Both ends must use the same `max_payloads`. The rate within a burst depends on the controller
@@ -755,7 +778,7 @@ impl Times {
             exchange_lifetime,
             non_lifetime: transmission.non_lifetime(),
             non_timeout: [transmission.ack_timeout, transmission.ack_timeout.saturating_mul(3) / 2],
-            non_receive_timeout: config.q_block.map_or(Duration::ZERO, |q_block| q_block.non_receive_timeout),
+            non_receive_timeout: config.q_block().map_or(Duration::ZERO, |(q_block, _)| q_block.non_receive_timeout),
             response_timeout: config.response_timeout.unwrap_or(exchange_lifetime),
             longest_pause: config.longest_pause.unwrap_or(config.queue_lifetime.saturating_add(exchange_lifetime)),
         }
@@ -779,7 +802,7 @@ impl SharedConfig {
 
 impl From<EndpointConfig> for SharedConfig {
     fn from(mut config: EndpointConfig) -> Self {
-        if config.q_block.is_some() {
+        if config.q_block().is_some() {
             config.known_options.extend([OptionNumber::Q_BLOCK1, OptionNumber::Q_BLOCK2]);
         }
         let times = Times::of(&config);

@@ -450,10 +450,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 self.layers.announce(Event::Flight { exchange: id, peer });
                 return None;
             }
-            Purpose::Response(_) | Purpose::Notification(_) if exchange.sends_sets() => {
+            Purpose::Response(_) | Purpose::Notification(_) if exchange.sends_bursts() => {
                 return self.server.transmit_payload(&mut self.layers, id, buf);
             }
-            _ if exchange.sends_sets() => return self.client.transmit_payload(&mut self.layers, id, buf),
+            _ if exchange.sends_bursts() => return self.client.transmit_payload(&mut self.layers, id, buf),
             Purpose::Request => {
                 self.client.group_requests.made().and_then(|requests| requests.id_of(id, &exchange.token))
             }

@@ -104,7 +104,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn receive_separate_response(&mut self, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, validated, .. } = sender;
         let what = self.layers.transport.fingerprint(source, hash, message);
-        if (message.ty() == Type::Confirmable || self.client.may_refuse_sets(message))
+        if (message.ty() == Type::Confirmable || self.client.may_refuse_q_block(message))
             && let Some(remembered) = self.layers.transport.received.find(self.layers.now, what)
         {
             // The response may have the ID of a remembered request; the reply to that is limited by
@@ -127,7 +127,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if !exchange.confirmable
             || purpose == Purpose::Request
                 && exchange.token.as_slice() != message.token_bytes()
-                && !exchange.has_token_of_set(message)
+                && !exchange.has_token_of_burst(message)
         {
             transport.stats.unmatched += 1;
             return;

@@ -6,7 +6,7 @@ mod subscriptions;
 pub(crate) use crate::codec::{Order, REGISTER};
 pub(crate) use observers::{Notification, ObserverIndex, Observers, Place, Progress, Registration, State};
 pub use observers::{ObserverEnd, ObserverId};
-pub(crate) use subscriptions::{InSets, Opened, Subscriptions};
+pub(crate) use subscriptions::{Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};
 
 /// Observe value that deregisters an observer.

@@ -7,9 +7,9 @@
 use core::fmt;
 
 use super::Order;
-use crate::blockwise::sets::RequestTag;
 use crate::codec::{Code, Token};
 use crate::hash::Keyed;
+use crate::q_block::BurstRegistration;
 use crate::security::Security;
 use crate::store::{Arena, Index, Seldom, Timers};
 use crate::transport::{Content, ExchangeId, Failure, Reliability, token_hash};
@@ -55,15 +55,8 @@ pub(crate) struct Opened {
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
     pub(crate) exchange: ExchangeId,
-    pub(crate) in_sets: Option<InSets>,
+    pub(crate) in_bursts: Option<BurstRegistration>,
     pub(crate) security: Security,
-}
-
-/// Q-Block parameters of a registration (RFC 9177).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InSets {
-    pub(crate) tag: RequestTag,
-    pub(crate) uploaded: bool,
 }
 
 #[derive(Debug)]
@@ -76,7 +69,7 @@ pub(crate) struct Subscription {
     pub(crate) exchange: Option<ExchangeId>,
     /// `None` before the server accepts.
     pub(crate) newest: Option<Order>,
-    pub(crate) in_sets: Option<InSets>,
+    pub(crate) in_bursts: Option<BurstRegistration>,
     /// The exchange that receives a newer state.
     pub(crate) coming: Option<ExchangeId>,
     /// Notifications must use the registration's protection.
@@ -118,12 +111,22 @@ impl Subscriptions {
     }
 
     pub(crate) fn insert(&mut self, opened: Opened) -> Option<SubscriptionId> {
-        let Opened { peer, token, request, reliability, exchange, in_sets, security } = opened;
+        let Opened { peer, token, request, reliability, exchange, in_bursts, security } = opened;
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
         let (exchange, newest, coming) = (Some(exchange), None, None);
-        let subscription =
-            Subscription { generation, peer, token, request, reliability, exchange, newest, in_sets, coming, security };
+        let subscription = Subscription {
+            generation,
+            peer,
+            token,
+            request,
+            reliability,
+            exchange,
+            newest,
+            in_bursts,
+            coming,
+            security,
+        };
         let index = self.slots.insert(subscription)?;
         let hash = self.hash_of(peer, &self.slots[index].token);
         self.by_token.insert(hash, index);

@@ -10,7 +10,6 @@ use super::pending_requests::{Keeping, Waiting};
 use super::q_block::{BurstRecipient, StoredResponse, WantedBlocks};
 use super::receive::{Arrival, ReceivedRequest, RequestOptions};
 use crate::PeerKey;
-use crate::blockwise::sets::{Receiver, Reply, Shape};
 use crate::blockwise::{
     Asked, Bounds, Claim, Contexts, Cut, Full, Key, Missing, NewContext, NoBlock, Part, Representation,
     Representations, RequestBlock,
@@ -23,6 +22,7 @@ use crate::config::SharedConfig;
 use crate::error::{NotifyError, RespondError};
 use crate::layers::Layers;
 use crate::observe::Notification;
+use crate::q_block::{Receiver, Reply, Shape};
 use crate::security::Security;
 use crate::shares::Group;
 use crate::store::{Seldom, Slot, Timers};
@@ -80,7 +80,7 @@ impl<P> Uploads<P> {
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Handles a Reset that may reject the last request for missing blocks of an upload.
     pub(crate) fn reject_upload(&mut self, hash: u64, id: MessageId) -> bool {
-        self.q_block.as_mut().is_some_and(|sets| sets.uploads.reject(hash, id))
+        self.q_block.as_mut().is_some_and(|q_block| q_block.uploads.reject(hash, id))
     }
 
     /// Receives a block of an upload. Returns `None` if it has been answered.
@@ -101,7 +101,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.refuse(layers, received, Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE);
             return None;
         }
-        let rules = self.set_rules()?;
+        let rules = self.burst_rules()?;
         let shape = Shape { size: block.size, bytes, max_payloads: rules.max_payloads.into() };
         if !shape.fits(block, message.payload().len()) {
             let why = "the payload is not what the block's number and Size1 say";
@@ -149,8 +149,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         block: Block,
     ) -> Result<(Slot<Upload<P>>, Reply), Full> {
         let ReceivedRequest { arrival, message } = received;
-        let sets = self.q_block.as_mut().ok_or(Full)?;
-        let (rules, uploads) = (sets.rules(), &mut sets.uploads);
+        let q_block = self.q_block.as_mut().ok_or(Full)?;
+        let (rules, uploads) = (q_block.rules, &mut q_block.uploads);
         let known = uploads
             .contexts
             .use_of(now, key)
@@ -177,20 +177,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Requests the missing blocks of a body that has stalled. Returns `false` if there is none.
     pub(super) fn upload_due(&mut self, layers: &mut Layers<P, C>) -> bool {
-        let Some(sets) = &mut self.q_block else { return false };
-        let most = sets.rules().non_max_retransmit;
-        let Some(index) = sets.uploads.timers.pop_due(layers.now) else { return false };
-        let Some(upload) = sets.uploads.contexts.at_mut(index) else { return true };
+        let Some(q_block) = &mut self.q_block else { return false };
+        let most = q_block.rules.non_max_retransmit;
+        let Some(index) = q_block.uploads.timers.pop_due(layers.now) else { return false };
+        let Some(upload) = q_block.uploads.contexts.at_mut(index) else { return true };
         if upload.receiver.due() > layers.now {
             let due = upload.receiver.due();
-            sets.uploads.timers.set(index, due);
+            q_block.uploads.timers.set(index, due);
         } else if upload.receiver.is_confirmable() {
             // The client knows which blocks were not acknowledged (RFC 9177 §5).
         } else if upload.receiver.ask(layers.now, most) {
             self.ask_for_missing(layers, index);
         } else {
             let key = upload.key;
-            sets.uploads.contexts.remove(key);
+            q_block.uploads.contexts.remove(key);
         }
         true
     }
@@ -198,37 +198,37 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Reports the missing blocks to a client (RFC 9177 §5).
     fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, index: Slot<Upload<P>>) {
         let limit = layers.transport.config.limits.message_bytes;
-        let Some(sets) = &mut self.q_block else { return };
-        let most = usize::from(sets.rules().max_payloads);
-        let Some(upload) = sets.uploads.contexts.at_mut(index) else { return };
+        let Some(q_block) = &mut self.q_block else { return };
+        let most = usize::from(q_block.rules.max_payloads);
+        let Some(upload) = q_block.uploads.contexts.at_mut(index) else { return };
         let (to, token, group) = (upload.from, upload.token.clone(), upload.group);
         // The option Content-Format: 272 takes three bytes.
         let room = Overhead::of(&token).with(3 + MARKER_BYTES).room(limit).unwrap_or_default();
         let missing = encode_missing_blocks(&upload.receiver.missing(most), room);
         let due = upload.receiver.due();
-        sets.uploads.timers.set(index, due);
+        q_block.uploads.timers.set(index, due);
         // A message that cannot be sent counts as lost.
         let Ok(peer) = self.open_peer(layers, to.from, group) else { return };
         layers.transport.peers.touch(layers.now, peer);
         let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
         let (code, body) = (Code::REQUEST_ENTITY_INCOMPLETE, &body.unwrap_or_default());
         let asked = layers.transport.send_answer(layers.now, &Answer { to, peer, token: &token, code, body });
-        if let (Some(id), Some(sets)) = (asked, &mut self.q_block)
-            && let Some(upload) = sets.uploads.contexts.at_mut(index)
+        if let (Some(id), Some(q_block)) = (asked, &mut self.q_block)
+            && let Some(upload) = q_block.uploads.contexts.at_mut(index)
         {
             upload.asked = Some(id);
         }
     }
 
     /// Returns the reassembled request with this body.
-    pub(super) fn received_in_sets(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
+    pub(super) fn received_in_bursts(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let upload = self.q_block.as_mut()?.uploads.contexts.remove(key)?;
         upload.receiver.finish(message.header(), &message.token())
     }
 
     /// Removes a complete body that is refused because there is no room for the request.
     pub(super) fn drop_upload(&mut self, key: Key) {
-        let _ = self.q_block.as_mut().and_then(|sets| sets.uploads.contexts.remove(key));
+        let _ = self.q_block.as_mut().and_then(|q_block| q_block.uploads.contexts.remove(key));
     }
 
     /// Receives a request about blocks. Returns `None` if it has been answered.
@@ -337,7 +337,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Receives a request with Q-Block1 or Q-Block2. Returns `None` if it has been answered.
-    pub(super) fn receive_of_set(
+    pub(super) fn receive_burst_request(
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
@@ -353,7 +353,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let key = self.key(layers, arrival.hash, arrival.source, asked);
         let key = self.kept_key(key, message);
-        let max_payloads = u32::from(self.set_rules()?.max_payloads);
+        let max_payloads = u32::from(self.burst_rules()?.max_payloads);
         let others = Overhead::of_response_to(message);
         // At least a round trip has passed since the last request for the response.
         let round_trip = self
@@ -364,7 +364,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return self.not_kept(layers, received);
         };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
-        let size = kept.size_in_sets(first.size, others, layers.transport.config.limits.message_bytes);
+        let size = kept.size_in_bursts(first.size, others, layers.transport.config.limits.message_bytes);
         let blocks = bytes.div_ceil(first.size.bytes());
         let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
         let Some((numbers, to_the_end)) = numbers else {
@@ -450,8 +450,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Ok(response);
         }
         // Errors are cut into blocks only if they must be.
-        if code.is_success() && code != Code::VALID && to.asked.response_in_sets().is_some() {
-            return self.cut_response_for_sets(layers, to, response);
+        if code.is_success() && code != Code::VALID && to.asked.response_in_bursts().is_some() {
+            return self.cut_response_for_bursts(layers, to, response);
         }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &layers.transport.config.limits);
@@ -500,7 +500,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         const SMALLEST: BlockSize = BlockSize::B16;
         let code = response.code;
         let to = self.recipient(layers, waiting, Overhead::of(&waiting.token));
-        if !code.is_success() || code == Code::VALID || to.asked.response_in_sets().is_some() {
+        if !code.is_success() || code == Code::VALID || to.asked.response_in_bursts().is_some() {
             return None;
         }
         let (block1, limit) = (to.asked.block1(), layers.transport.config.limits.message_bytes);
@@ -567,7 +567,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the notification as an observer gets it: complete, or the first block in the
     /// requested size. The rest is kept in place of the previous state (RFC 7959 §2.6). Also
-    /// returns the blocks that follow in sets, if the observer uses Q-Block2.
+    /// returns the blocks that follow in bursts, if the observer uses Q-Block2.
     pub(super) fn cut_notification(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -576,7 +576,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Notification { place, group, asked, security, content, .. } = notification;
         let beside = Overhead::of(&place.token).with(security.response_bytes());
         let (code, payload) = (content.code, content.body.payload());
-        let wanted = asked.response_in_sets().or(asked.block2());
+        let wanted = asked.response_in_bursts().or(asked.block2());
         let fits = wanted.is_none_or(|block| payload.len() <= block.size.bytes());
         if fits && layers.transport.config.goes_whole(beside, &content.body) {
             return (content, None);
@@ -601,14 +601,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Cuts a response to its first or requested block for a client that supports Q-Block2, and
     /// keeps the rest.
-    fn cut_response_for_sets(
+    fn cut_response_for_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
         to: &Recipient,
         response: Response,
     ) -> Result<Response, RespondError> {
         let code = response.code;
-        let block = to.asked.response_in_sets();
+        let block = to.asked.response_in_bursts();
         if to.asked.q_block2().is_none() && layers.transport.config.goes_whole(to.beside, &response.body) {
             // No smaller blocks were requested.
             self.representations.forget(to.key);
@@ -623,7 +623,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let hash = layers.transport.hash;
         whole.tag(|payload| hash.hash(&payload).to_be_bytes());
         let Some(size) =
-            whole.size_in_sets(block.size.min(layers.transport.config.block_size), others, limits.message_bytes)
+            whole.size_in_bursts(block.size.min(layers.transport.config.block_size), others, limits.message_bytes)
         else {
             return Ok(response);
         };
@@ -632,7 +632,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.representations.forget(to.key);
             return Ok(response);
         }
-        match whole.block_of_set(block.num, size, others, limits.message_bytes) {
+        match whole.block_of_burst(block.num, size, others, limits.message_bytes) {
             Some(body) => match self.keep(layers, to, whole) {
                 Ok(()) => Ok(Response { body, ..response }),
                 Err(refusal) => Ok(refusal),
@@ -652,7 +652,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         sequence: Option<u32>,
         cut: &Response,
     ) -> Option<StoredResponse> {
-        let asked = to.asked.response_in_sets().filter(|asked| asked.more)?;
+        let asked = to.asked.response_in_bursts().filter(|asked| asked.more)?;
         let block = cut.body.content(cut.code)?.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more)?;
         let kept = self.representations.get(now, to.key)?;
         let (bytes, mark) = (kept.payload().len(), kept.mark());
@@ -748,6 +748,6 @@ pub(crate) enum Delivery {
     AsItIs,
     /// Reassembled from the blocks of this body and the message itself.
     Joined(Key),
-    /// Reassembled from the sets of this body.
+    /// Reassembled from the bursts of this body.
     Received(Key),
 }

@@ -79,7 +79,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         // requested from a single server (RFC 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
         let Some(said) =
             self.acceptable(layers, message, &Security::PLAIN).ok().filter(|RequestOptions { asked, .. }| {
-                !asked.is_in_sets() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
+                !asked.is_in_bursts() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
             })
         else {
             return;

@@ -203,19 +203,19 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
         let assemblies = self.parts.made().and_then(|parts| parts.assemblies.purge(now));
         let representations = self.representations.made().and_then(|representations| representations.purge(now));
-        let in_sets = self.q_block.as_mut().and_then(|q_block| q_block.uploads.purge(now));
+        let in_bursts = self.q_block.as_mut().and_then(|q_block| q_block.uploads.purge(now));
         let streams = self.parts.made().and_then(|parts| parts.streams.purge(now));
-        [assemblies, representations, in_sets, streams].into_iter().flatten().min()
+        [assemblies, representations, in_bursts, streams].into_iter().flatten().min()
     }
 
     /// Returns the bytes of all bodies that are incomplete or not completely fetched.
     pub(crate) fn body_bytes(&self, layers: &Layers<P, C>) -> usize {
-        let in_sets = self.q_block.as_ref().map_or(0, |q_block| q_block.uploads.contexts().bytes());
-        let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_sets;
+        let in_bursts = self.q_block.as_ref().map_or(0, |q_block| q_block.uploads.contexts().bytes());
+        let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_bursts;
         kept + layers.transport.exchanges.transfer_bytes()
     }
 
-    /// Sends the next payload of a response or notification in sets.
+    /// Sends the next payload of a response or notification in q_block.
     pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,

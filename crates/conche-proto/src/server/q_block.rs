@@ -21,12 +21,12 @@ use super::Server;
 use super::blockwise::{Recipient, Uploads, bounds};
 use super::pending_requests::Waiting;
 use crate::PeerKey;
-use crate::blockwise::sets::{Follows, Sender, SetRules};
 use crate::blockwise::{Key, Mark};
 use crate::codec::{Block, Body, Code, OBSERVE_BYTES, OptionNumber, Overhead, Token};
 use crate::config::SharedConfig;
 use crate::layers::Layers;
 use crate::observe::{ObserverIndex, Place, Progress};
+use crate::q_block::{BurstRules, Follows, Sender};
 use crate::shares::Group;
 use crate::transport::{
     ExchangeId, Kept, NextMessage, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Work,
@@ -34,7 +34,7 @@ use crate::transport::{
 use conche_cc::Controller;
 use conche_cc::control::AbandonReason;
 
-/// A kept response that is sent in sets.
+/// A kept response that is sent in bursts.
 pub(crate) struct StoredResponse {
     pub(crate) key: Key,
     pub(crate) mark: Mark,
@@ -51,9 +51,9 @@ const LEAST_TIDIED: usize = 64;
 /// The server's state of Q-Block in addition to its exchanges.
 #[derive(Debug)]
 pub(crate) struct QBlock<P> {
-    rules: SetRules,
+    pub(super) rules: BurstRules,
     pub(crate) uploads: Uploads<P>,
-    /// Responses that are being sent in sets, for requests that continue them.
+    /// Responses that are being sent in bursts, for requests that continue them.
     sending: BTreeMap<[u64; 2], ExchangeId>,
     /// The size of `leaving` at which entries of ended exchanges are removed.
     tidied_at: usize,
@@ -62,12 +62,8 @@ pub(crate) struct QBlock<P> {
 impl<P: PeerKey> QBlock<P> {
     /// Returns the state for a configuration, if that enables Q-Block.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
-        let rules = SetRules::of(config)?;
+        let rules = BurstRules::of(config)?;
         Some(Self { rules, uploads: Uploads::new(bounds(config)), sending: BTreeMap::new(), tidied_at: LEAST_TIDIED })
-    }
-
-    pub(super) const fn rules(&self) -> SetRules {
-        self.rules
     }
 
     /// Returns the exchange that sends, or has sent, the response with this key.
@@ -106,7 +102,7 @@ pub(super) struct WantedBlocks<'a> {
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Returns the Q-Block rules, if the configuration enables Q-Block.
-    pub(super) fn set_rules(&self) -> Option<SetRules> {
+    pub(super) fn burst_rules(&self) -> Option<BurstRules> {
         self.q_block.as_ref().map(|q_block| q_block.rules)
     }
 
@@ -127,7 +123,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
         let whole = self.representations.get(layers.now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
         let limit = layers.transport.config.limits.message_bytes;
-        let body = whole.block_of_set(number, sender.size, others, limit)?;
+        let body = whole.block_of_burst(number, sender.size, others, limit)?;
         let body = match sequence {
             Some(sequence) => body.with_uint(OptionNumber::OBSERVE, sequence),
             None => body,
@@ -135,7 +131,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(Payload { code: whole.code, token, body, first, begins })
     }
 
-    /// Ends the transmission of a response in sets.
+    /// Ends the transmission of a response in bursts.
     pub(super) fn bursts_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
         match layers.transport.exchanges.get(index).purpose {
             Purpose::Notification(_) => self.notification_over(layers, index),
@@ -153,7 +149,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         block: Block,
         observer: Option<(ObserverIndex, u32)>,
     ) {
-        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
+        let Some(BurstRules { max_payloads, .. }) = self.burst_rules() else { return };
         let Recipient { key, group, .. } = self.recipient(layers, waiting, Overhead::of(&waiting.token));
         let Some(kept) = self.representations.get(layers.now, key) else { return };
         let (bytes, mark) = (kept.payload().len(), kept.mark());
@@ -190,14 +186,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 self.close(layers, id.index);
             }
         }
-        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
+        let Some(rules) = self.burst_rules() else { return };
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else { return };
         let sender = if to_the_end && numbers.len() as u64 == u64::from(last - first) + 1 {
-            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, first).after(to.round_trip);
-            sender.begin_set();
+            let mut sender = Sender::new(&rules, what.bytes, what.block.size, first).after(to.round_trip);
+            sender.begin_burst();
             sender
         } else {
-            let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, last + 1).after(to.round_trip);
+            let mut sender = Sender::new(&rules, what.bytes, what.block.size, last + 1).after(to.round_trip);
             sender.send_again(layers.now, numbers);
             sender
         };
@@ -205,11 +201,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.open_bursts(layers, to, Transferring::new(Work::Kept(sender, kept)));
     }
 
-    /// Returns how a response is sent in sets, with this reliability if the application specifies
+    /// Returns how a response is sent in bursts, with this reliability if the application specifies
     /// one.
     pub(super) fn kept(&self, what: &StoredResponse, reliability: Option<Reliability>) -> Kept {
         let &StoredResponse { key, mark, block, sequence, .. } = what;
-        let confirmable = self.set_rules().is_some_and(|rules| rules.confirmable)
+        let confirmable = self.burst_rules().is_some_and(|rules| rules.confirmable)
             && reliability != Some(Reliability::NeverConfirmable);
         let all = block.num == 0 && block.more;
         Kept { key, mark, confirmable, sequence, asked: None, outdated: false, all }
@@ -241,7 +237,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         q_block.remember(key, exchange, |id| exchanges.live(id).is_some());
     }
 
-    /// Prepares the exchange of a response in sets. Returns `None` if the response is no longer
+    /// Prepares the exchange of a response in bursts. Returns `None` if the response is no longer
     /// kept.
     pub(super) fn burst_opening(
         &mut self,
@@ -270,7 +266,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         })
     }
 
-    /// Continues a response in sets after one of its messages was acknowledged: with the next
+    /// Continues a response in bursts after one of its messages was acknowledged: with the next
     /// payload if each is acknowledged, otherwise with the blocks after the first. Returns `false`
     /// if nothing follows.
     pub(super) fn continue_bursts_after_ack(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
@@ -288,14 +284,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             layers.transport.exchanges.put_back(index, transfer);
             return false;
         };
-        let in_sets = !kept.confirmable;
+        let in_bursts = !kept.confirmable;
         let goes_on = !kept.outdated
-            && match in_sets {
+            && match in_bursts {
                 true => sender.begin_behind_first(round_trip),
-                false => !sender.has_left() || kept.all && sender.begin_set(),
+                false => !sender.has_left() || kept.all && sender.begin_burst(),
             };
-        let payload = if goes_on && !in_sets { self.next_payload(layers, &mut transfer, base) } else { None };
-        if !goes_on || !in_sets && payload.is_none() {
+        let payload = if goes_on && !in_bursts { self.next_payload(layers, &mut transfer, base) } else { None };
+        if !goes_on || !in_bursts && payload.is_none() {
             layers.transport.exchanges.put_back(index, transfer);
             return false;
         }
@@ -322,7 +318,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Handles a client's request to continue a response in sets or to send blocks of it again.
+    /// Handles a client's request to continue a response in bursts or to send blocks of it again.
     fn continue_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -351,7 +347,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         };
         // A notification keeps the token of the observation; the token of a retransmission must not
         // be longer, since no more is accounted for.
-        if observed && missing == Follows::Set && token.places() <= own {
+        if observed && missing == Follows::Burst && token.places() <= own {
             kept.asked = Some(token.clone());
         }
         layers.transport.exchanges.put_back(index, transfer);
@@ -367,7 +363,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
             exchange.token = token;
         }
-        if continued == Follows::Set {
+        if continued == Follows::Burst {
             layers.transport.exchanges.set_answered(layers.now, &mut layers.transport.peers, index);
             if outdated {
                 return self.bursts_over(layers, index);
@@ -376,7 +372,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(index).peer);
         }
         match missing {
-            Follows::Set => {
+            Follows::Burst => {
                 let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
                 layers.transport.follow(layers.now, index, &next);
             }
@@ -388,9 +384,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Creates the transfer of a state from its start.
     pub(super) fn whole_state(&self, what: &StoredResponse, reliability: Reliability) -> Option<Box<Transferring>> {
-        let SetRules { max_payloads, .. } = self.set_rules()?;
-        let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 0);
-        sender.begin_set();
+        let rules = self.burst_rules()?;
+        let mut sender = Sender::new(&rules, what.bytes, what.block.size, 0);
+        sender.begin_burst();
         let kept = self.kept(what, Some(reliability));
         if kept.confirmable {
             // The first block is the message itself.
@@ -405,9 +401,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if self.observers.progress(observer) != Progress::Idle {
             return;
         }
-        let Some(SetRules { max_payloads, .. }) = self.set_rules() else { return };
-        let mut sender = Sender::new(what.bytes, what.block.size, max_payloads, 1);
-        sender.begin_set();
+        let Some(rules) = self.burst_rules() else { return };
+        let mut sender = Sender::new(&rules, what.bytes, what.block.size, 1);
+        sender.begin_burst();
         let transfer = Transferring::new(Work::Kept(sender, self.kept(what, None)));
         let (place, purpose) = (self.observers.place(observer), Purpose::Notification(observer.number()));
         let peer = place.peer;
@@ -425,10 +421,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
         let exchange = layers.transport.exchanges.get(id.index);
-        let (in_sets, waits) = (!exchange.confirmable, exchange.state == State::Queued);
+        let (in_bursts, waits) = (!exchange.confirmable, exchange.state == State::Queued);
         let may_restart = match &transfer.work {
-            Work::Kept(sender, kept) => in_sets && !kept.outdated && (waits || sender.may_restart()),
-            Work::Blocks(_) | Work::Sets(_) => false,
+            Work::Kept(sender, kept) => in_bursts && !kept.outdated && (waits || sender.may_restart()),
+            Work::Blocks(_) | Work::Bursts(_) => false,
         };
         let next = if may_restart { self.observers.message(layers.now, observer) } else { None };
         let restarted = next.is_some_and(|message| {

@@ -132,8 +132,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return;
         }
         let mut whole = Delivery::AsItIs;
-        if said.asked.is_in_sets() {
-            match self.receive_of_set(layers, received, &said.asked) {
+        if said.asked.is_in_bursts() {
+            match self.receive_burst_request(layers, received, &said.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
@@ -168,7 +168,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let message = match whole {
             Delivery::AsItIs => None,
             Delivery::Joined(key) => self.joined(key, message),
-            Delivery::Received(key) => self.received_in_sets(key, message),
+            Delivery::Received(key) => self.received_in_bursts(key, message),
         }
         .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut layers.pool));
         layers.announce(Event::Request { id, from: arrival.source.from, message });
@@ -295,7 +295,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Err((Code::BAD_REQUEST, format!("tokens of up to {longest} bytes are accepted")));
         }
         let mut found =
-            OptionsPass { in_sets: self.q_block.is_some(), plain: security.is_plain(), ..OptionsPass::default() };
+            OptionsPass { in_bursts: self.q_block.is_some(), plain: security.is_plain(), ..OptionsPass::default() };
         let passed = message.pass_acceptable(&layers.transport.config.known_options, |option| found.pass(option));
         if let Err(option) = passed {
             return Err((Code::BAD_OPTION, format!("critical option {} is unknown or malformed", option.0)));
@@ -351,7 +351,7 @@ pub(crate) struct RequestOptions {
 #[derive(Default)]
 struct OptionsPass {
     /// The endpoint handles Q-Block options.
-    in_sets: bool,
+    in_bursts: bool,
     plain: bool,
     asked: Asked,
     /// The request has options that do not identify the body.
@@ -372,7 +372,7 @@ impl OptionsPass {
             OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2 if !self.plain => {
                 self.refusal = self.refusal.or(Some((Code::BAD_OPTION, "Q-Block does not go with OSCORE here")));
             }
-            number @ (OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2) if self.in_sets => {
+            number @ (OptionNumber::Q_BLOCK1 | OptionNumber::Q_BLOCK2) if self.in_bursts => {
                 self.pass_block(number, option.value);
             }
             OptionNumber::NO_RESPONSE => self.no_response = true,

@@ -79,7 +79,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             response.body = self.first_response(layers.now, observer, &response);
         }
         self.check(layers, &response, overhead)?;
-        let rest = if plain { None } else { self.rest_in_sets(request, observer, &response) };
+        let rest = if plain { None } else { self.rest_in_bursts(request, observer, &response) };
         let security = self.incoming.security(request).clone();
         let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
         let code = response.code;
@@ -97,14 +97,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the first block of a response whose rest is sent in bursts, and for an observed
     /// state its observer and sequence number.
-    fn rest_in_sets(
+    fn rest_in_bursts(
         &self,
         request: RequestId,
         observer: Option<ObserverIndex>,
         response: &Response,
     ) -> Option<(Block, Option<(ObserverIndex, u32)>)> {
         let asked =
-            self.incoming.get(request)?.asked.response_in_sets().filter(|asked| asked.num == 0 && asked.more)?;
+            self.incoming.get(request)?.asked.response_in_bursts().filter(|asked| asked.num == 0 && asked.more)?;
         let content = response.body.content(response.code)?;
         let block = content.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more && block.num == 0)?;
         Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))

@@ -245,7 +245,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if arrival.allowance.is_none() {
             return false;
         }
-        let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_sets();
+        let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_bursts();
         // After a ping the client repeats nothing. A client that sends a POST and sleeps would not
         // answer one.
         let repeats =

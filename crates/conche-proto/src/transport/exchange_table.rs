@@ -118,8 +118,8 @@ impl<C: Controller> Exchanges<C> {
         self.generation = self.generation.wrapping_add(1);
         let purpose = opening.purpose;
         let alone = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
-        let in_sets = purpose != Purpose::Request && opening.reliability != Reliability::Confirmable;
-        let set = opening.transfer.as_ref().filter(|_| in_sets);
+        let in_bursts = purpose != Purpose::Request && opening.reliability != Reliability::Confirmable;
+        let set = opening.transfer.as_ref().filter(|_| in_bursts);
         let bytes = set.and_then(|transfer| transfer.set_bytes(alone)).unwrap_or(alone);
         let patience = self.patience(purpose);
         let generation = self.generation;
@@ -259,7 +259,7 @@ impl<C: Controller> Exchanges<C> {
 
     /// Returns the request with this token if it was sent: an unsent one cannot have a response.
     pub(crate) fn with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
-        let may_be_answered = |exchange: &Exchange<C>| !exchange.sent.is_empty() || exchange.has_begun_in_sets();
+        let may_be_answered = |exchange: &Exchange<C>| !exchange.sent.is_empty() || exchange.has_begun_in_bursts();
         self.find_token(peer, token).filter(|&index| may_be_answered(&self.slots[index]))
     }
 

@@ -112,8 +112,8 @@ impl<C: Controller> Exchanges<C> {
             }
         }
         match exchange.state {
-            State::Departing | State::AwaitingAck if exchange.sends_sets() => self.set_due(now, peers, index),
-            State::AwaitingResponse if exchange.receives_sets() => Next::Ask,
+            State::Departing | State::AwaitingAck if exchange.sends_bursts() => self.set_due(now, peers, index),
+            State::AwaitingResponse if exchange.receives_bursts() => Next::Ask,
             State::Queued if now >= exchange.pause_ends(self.config.times()) => Next::Fail(exchange.expired()),
             State::Queued if exchange.asks_again() => {
                 exchange.ask_again = Instant::FAR_FUTURE;

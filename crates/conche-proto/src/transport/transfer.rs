@@ -15,9 +15,9 @@ use super::exchange_table::Exchanges;
 use super::peer_table::Peers;
 use super::retransmission::{LONGEST_ON_PATH, Next};
 use crate::PeerKey;
-use crate::blockwise::sets::{Follows, Sender, SetTransfer};
 use crate::blockwise::{Key, Mark, Transfer};
 use crate::codec::{Body, Message, Overhead, Token};
+use crate::q_block::{BurstTransfer, Follows, Sender};
 use conche_cc::control::{AbandonReason, AckKind, Expired, Sent};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
@@ -28,7 +28,7 @@ pub(crate) struct Transferring {
     /// First transmission, and statistics of the answered messages; `None` before the first answer.
     before: Option<(Instant, Course)>,
     /// Messages sent in bursts since the last single message; `None` if that was the last.
-    in_sets: Option<u32>,
+    in_bursts: Option<u32>,
     /// Turns to yield for payloads sent earlier.
     owed: u32,
     /// The exchange is yielding a turn, which ends when the next message has left.
@@ -56,7 +56,7 @@ pub(crate) enum Work {
     /// A block-wise request and response (RFC 7959).
     Blocks(Transfer),
     /// A Q-Block request and response (RFC 9177).
-    Sets(Box<SetTransfer>),
+    Bursts(Box<BurstTransfer>),
     /// A stored response, sent in bursts.
     Kept(Sender, Kept),
 }
@@ -84,14 +84,14 @@ pub(crate) struct Kept {
 impl Transferring {
     /// Creates a transfer without answered messages.
     pub(crate) const fn new(work: Work) -> Self {
-        Self { work, before: None, in_sets: None, owed: 0, passed: false, bytes: 0, token: None }
+        Self { work, before: None, in_bursts: None, owed: 0, passed: false, bytes: 0, token: None }
     }
 
     /// Returns its memory in bytes, without shared memory.
     fn held(&self) -> usize {
         match &self.work {
             Work::Blocks(transfer) => transfer.bytes(),
-            Work::Sets(transfer) => transfer.bytes(),
+            Work::Bursts(transfer) => transfer.bytes(),
             Work::Kept(..) => 0,
         }
     }
@@ -104,7 +104,7 @@ impl Transferring {
     pub(crate) fn key(&self) -> Option<Key> {
         match &self.work {
             Work::Kept(_, kept) => Some(kept.key),
-            Work::Blocks(_) | Work::Sets(_) => None,
+            Work::Blocks(_) | Work::Bursts(_) => None,
         }
     }
 
@@ -120,7 +120,7 @@ impl Transferring {
     pub(super) fn sender(&self) -> Option<&Sender> {
         match &self.work {
             Work::Blocks(_) => None,
-            Work::Sets(transfer) => transfer.sender.as_ref(),
+            Work::Bursts(transfer) => transfer.sender.as_ref(),
             Work::Kept(sender, _) => Some(sender),
         }
     }
@@ -128,7 +128,7 @@ impl Transferring {
     pub(super) fn sender_mut(&mut self) -> Option<&mut Sender> {
         match &mut self.work {
             Work::Blocks(_) => None,
-            Work::Sets(transfer) => transfer.sender.as_mut(),
+            Work::Bursts(transfer) => transfer.sender.as_mut(),
             Work::Kept(sender, _) => Some(sender),
         }
     }
@@ -150,22 +150,22 @@ impl Transferring {
         self.fold(exchange);
         let now = exchange.first_sent().unwrap_or(exchange.submitted);
         self.before.get_or_insert_with(|| (now, exchange.course_of_message(now)));
-        self.in_sets.get_or_insert(0);
+        self.in_bursts.get_or_insert(0);
         begins
     }
 
     /// Adds the last single message to the statistics before messages are counted in bursts.
     pub(super) fn fold<C: Controller>(&mut self, exchange: &Exchange<C>) {
-        if let (Some((first, _)), None) = (self.before, self.in_sets) {
+        if let (Some((first, _)), None) = (self.before, self.in_bursts) {
             let now = exchange.first_sent().unwrap_or(exchange.submitted);
             self.before = Some((first, self.course(now, exchange.course_of_message(now))));
         }
     }
 
     /// Counts a message of a burst, or a request for missing payloads.
-    pub(super) fn count_in_sets(&mut self) {
-        let in_sets = self.in_sets.get_or_insert(0);
-        *in_sets = in_sets.saturating_add(1);
+    pub(super) fn count_in_bursts(&mut self) {
+        let in_bursts = self.in_bursts.get_or_insert(0);
+        *in_bursts = in_bursts.saturating_add(1);
     }
 
     /// Adds a turn to yield.
@@ -196,7 +196,7 @@ impl Transferring {
     pub(crate) fn course(&self, now: Instant, last: Course) -> Course {
         let Some((first_sent, before)) = self.before else { return last };
         // In a burst every transmission counts as a message.
-        let (messages, transmissions) = self.in_sets.map_or((last.messages, last.transmissions), |left| (left, left));
+        let (messages, transmissions) = self.in_bursts.map_or((last.messages, last.transmissions), |left| (left, left));
         let messages = before.messages.saturating_add(messages);
         let transmissions = before.transmissions.saturating_add(transmissions);
         Course { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
@@ -210,7 +210,7 @@ impl<C: Controller> Exchange<C> {
         let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
         transfer.is_some_and(|transfer| match &transfer.work {
             Work::Blocks(transfer) => transfer.is_late(response),
-            Work::Sets(_) | Work::Kept(..) => false,
+            Work::Bursts(_) | Work::Kept(..) => false,
         })
     }
 
@@ -221,7 +221,7 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// Returns `true` if its messages are sent in bursts.
-    pub(crate) fn sends_sets(&self) -> bool {
+    pub(crate) fn sends_bursts(&self) -> bool {
         !self.confirmable && self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
     }
 
@@ -229,7 +229,7 @@ impl<C: Controller> Exchange<C> {
     pub(crate) fn leaves(&self, mark: Mark) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Kept(_, kept) => kept.mark == mark,
-            Work::Blocks(_) | Work::Sets(_) => false,
+            Work::Blocks(_) | Work::Bursts(_) => false,
         })
     }
 
@@ -239,33 +239,33 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// Returns `true` if a message answers a payload of a burst that has its own token.
-    pub(crate) fn has_token_of_set(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn has_token_of_burst(&self, message: &Message<'_>) -> bool {
         let token = self.transfer.as_ref().and_then(|transfer| transfer.token.as_ref());
         token.is_some_and(|token| token.as_slice() == message.token_bytes())
     }
 
     /// Returns `true` if its response arrives in bursts, now or later.
-    pub(crate) fn receives_sets(&self) -> bool {
+    pub(crate) fn receives_bursts(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-            Work::Sets(transfer) => transfer.due().is_some(),
+            Work::Bursts(transfer) => transfer.due().is_some(),
             _ => false,
         })
     }
 
     /// Returns `true` for a Q-Block request.
-    pub(crate) fn is_in_sets(&self) -> bool {
-        self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)))
+    pub(crate) fn is_in_bursts(&self) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Bursts(_)))
     }
 
     /// Returns `true` for a Q-Block request with an answered message.
-    pub(crate) fn has_begun_in_sets(&self) -> bool {
-        self.is_in_sets() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
+    pub(crate) fn has_begun_in_bursts(&self) -> bool {
+        self.is_in_bursts() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
     }
 
     /// Returns `true` if the request has had a single message, and its response may be a burst.
     pub(crate) fn asks_for_first_block(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-            Work::Sets(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
+            Work::Bursts(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
             Work::Blocks(_) | Work::Kept(..) => false,
         })
     }
@@ -273,13 +273,13 @@ impl<C: Controller> Exchange<C> {
     /// Returns `true` if the controller gets its acknowledgement: for Confirmable messages and
     /// bursts.
     pub(super) fn is_answered(&self) -> bool {
-        self.confirmable || self.sends_sets()
+        self.confirmable || self.sends_bursts()
     }
 
     /// Returns `true` if the controller admits it: all but Non-confirmable responses of one
     /// message.
     pub(crate) fn is_controlled(&self) -> bool {
-        !self.is_over_when_left() || self.sends_sets()
+        !self.is_over_when_left() || self.sends_bursts()
     }
 }
 
@@ -370,7 +370,7 @@ impl<C: Controller> Exchanges<C> {
         let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
         self.transfers += usize::from(transfer.before.is_none());
         let course = transfer.course(now, exchange.course_of_message(now));
-        transfer.in_sets = None;
+        transfer.in_bursts = None;
         transfer.before = Some((first_sent, course));
         self.count_transfer(&mut transfer);
         self.slots[index].transfer = Some(transfer);
@@ -395,9 +395,9 @@ impl<C: Controller> Exchanges<C> {
         transfer.bytes = bytes;
     }
 
-    pub(crate) fn sets_mut(&mut self, index: u32) -> Option<&mut SetTransfer> {
+    pub(crate) fn burst_mut(&mut self, index: u32) -> Option<&mut BurstTransfer> {
         match &mut self.slots[index].transfer.as_mut()?.work {
-            Work::Sets(sets) => Some(sets),
+            Work::Bursts(bursts) => Some(bursts),
             Work::Blocks(_) | Work::Kept(..) => None,
         }
     }
@@ -407,7 +407,7 @@ impl<C: Controller> Exchanges<C> {
         self.live(id)?;
         match &mut self.slots[id.index].transfer.as_mut()?.work {
             Work::Blocks(transfer) => Some(transfer),
-            Work::Sets(_) | Work::Kept(..) => None,
+            Work::Bursts(_) | Work::Kept(..) => None,
         }
     }
 
@@ -504,10 +504,11 @@ impl<C: Controller> Exchanges<C> {
             *last = now;
         }
         if let Some(transfer) = &mut exchange.transfer {
-            transfer.count_in_sets();
+            transfer.count_in_bursts();
             transfer.take_turn_later();
         }
-        let answered_at_end = exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Sets(_)));
+        let answered_at_end =
+            exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Bursts(_)));
         // After the last payload of a state, wait as after other notifications (RFC 7641 §4.5.1).
         let waits_at_end = answered_at_end || exchange.notifies();
         let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
@@ -531,7 +532,7 @@ impl<C: Controller> Exchanges<C> {
             let non_timeout = non_timeout + sender.span() / 2;
             let is_asked = exchange.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
                 Work::Kept(_, kept) => !kept.all && !kept.confirmable,
-                Work::Blocks(_) | Work::Sets(_) => false,
+                Work::Blocks(_) | Work::Bursts(_) => false,
             });
             let patience =
                 if is_asked { self.config.times().non_receive_timeout.saturating_mul(2) } else { Duration::ZERO };
@@ -591,13 +592,13 @@ impl<C: Controller> Exchanges<C> {
         let most = self.config.transmission.max_retransmit;
         let notifies = self.slots[index].notifies();
         let follows = match self.slots[index].transfer.as_mut().map(|transfer| &mut transfer.work) {
-            Some(Work::Sets(transfer)) => transfer.sender.as_mut().map(|sender| sender.unanswered(most)),
+            Some(Work::Bursts(transfer)) => transfer.sender.as_mut().map(|sender| sender.unanswered(most)),
             Some(Work::Kept(_, kept)) if kept.outdated => Some(Follows::Nothing),
             Some(Work::Kept(sender, kept)) if kept.all => Some(sender.unanswered(most)),
             _ => None,
         };
         match follows {
-            Some(Follows::Set) => self.send_set_again(now, peers, index),
+            Some(Follows::Burst) => self.send_set_again(now, peers, index),
             // A notification's time has passed. A Confirmable message will check whether its client
             // still exists.
             Some(follows) if notifies => {
@@ -632,7 +633,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.confirmable = false;
         let Some(mut transfer) = exchange.transfer.take() else { return };
         transfer.fold(exchange);
-        transfer.count_in_sets();
+        transfer.count_in_bursts();
         exchange.transfer = Some(transfer);
     }
 

@@ -221,7 +221,7 @@ fn a_4_13_with_a_size_that_fits_into_no_message_begins_anew_with_one_that_does()
     let limits = Limits { message_bytes: 80, ..Limits::default() };
     let config = EndpointConfig { limits, q_block: Some(QBlock::default()), ..EndpointConfig::default() };
     let mut client = Asking::new(config, request_with(Code::PUT, "/u", &body(300, 1)));
-    assert_eq!(client.last(B1), None, "it goes in sets");
+    assert_eq!(client.last(B1), None, "it goes in bursts");
     let hint = Block { num: 0, more: false, size: BlockSize::B128 };
     client.answer(Code::REQUEST_ENTITY_TOO_LARGE, Some((B1, hint)), None, b"");
     assert_eq!(client.last(B1), Some(Block { num: 0, more: true, size: BlockSize::B32 }));

@@ -11,7 +11,7 @@ const LENGTHS: [u32; 4] = [100, 16, 17, 500];
 
 impl Machine {
     /// Receives a message that continues a recently sent one, or a block of a peer's own body.
-    pub(super) fn receive_of_set(&mut self, bytes: &mut Bytes<'_>) {
+    pub(super) fn receive_of_burst(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let answered = self.sent.iter().rev().nth(index).cloned();
         let Some((to, sent)) = answered.filter(|_| !bytes.next().is_multiple_of(4)) else {

@@ -13,9 +13,9 @@ use conche_proto::{
 };
 
 use super::Address;
+use super::bursts::Bursts;
 use super::drawn::ROOM;
 use super::flows::Flows;
-use super::sets::Sets;
 use super::track::{Sent, Track};
 
 /// Maximum lifetime of a deduplication entry, for any parameters: 13 days.
@@ -58,7 +58,7 @@ pub struct Checker {
     /// The deduplication table was full: idempotent entries may have been evicted.
     forgetful: bool,
     /// Q-Block transfers, if configured.
-    sets: Option<Sets>,
+    bursts: Option<Bursts>,
     /// Streamed bodies.
     pub(super) flows: Flows,
 }
@@ -81,7 +81,7 @@ impl Checker {
             subscriptions: HashMap::new(),
             observers: HashMap::new(),
             forgetful: false,
-            sets: Sets::of(config),
+            bursts: Bursts::of(config),
             flows: Flows::default(),
         }
     }
@@ -104,22 +104,22 @@ impl Checker {
     /// messages (RFC 9177 §6).
     fn used(&self, id: ExchangeId, token: &Token) -> bool {
         let is_first = self.exchanges[&id].first.as_ref().is_some_and(|first| first.token == *token);
-        is_first || self.sets.as_ref().is_some_and(|sets| sets.used(id, token))
+        is_first || self.bursts.as_ref().is_some_and(|bursts| bursts.used(id, token))
     }
 
     /// Returns `true` if the statistics count all messages of an exchange, including
     /// retransmissions. Not required if the peer rejected the token.
     fn counted(&self, id: ExchangeId, course: &Course) -> bool {
         let track = &self.exchanges[&id];
-        let in_sets = self.sets.as_ref().map_or(0, |sets| sets.left(id));
-        let left = track.before + track.sent.len() + in_sets;
+        let in_bursts = self.bursts.as_ref().map_or(0, |bursts| bursts.left(id));
+        let left = track.before + track.sent.len() + in_bursts;
         course.transmissions as usize == left || self.config.token_length > 8
     }
 
     /// Records a notification of observers.
     pub fn notified(&mut self) {
-        if let Some(sets) = &mut self.sets {
-            sets.notified();
+        if let Some(bursts) = &mut self.bursts {
+            bursts.notified();
         }
     }
 
@@ -156,7 +156,7 @@ impl Checker {
     fn ended_silently(&mut self, id: ExchangeId) {
         self.no_longer_outstanding(id);
         self.exchanges.get_mut(&id).expect("only known exchanges end").ended = true;
-        let _ = self.sets.as_mut().map(|sets| sets.ended(id));
+        let _ = self.bursts.as_mut().map(|bursts| bursts.ended(id));
     }
 
     /// Records a cancellation; `was_open` is the endpoint's answer.
@@ -214,8 +214,8 @@ impl Checker {
         if let Ok(message) = &decoded {
             self.flows.received(message);
         }
-        if let (Some(sets), Ok(message)) = (&mut self.sets, &decoded) {
-            sets.received(now, from, self.local, message);
+        if let (Some(bursts), Ok(message)) = (&mut self.bursts, &decoded) {
+            bursts.received(now, from, self.local, message);
         }
         let header = match decoded {
             Ok(message) => Some((message.header(), message.token())),
@@ -273,8 +273,8 @@ impl Checker {
         if sent.ty == Type::NonConfirmable && sent.code.is_response() {
             self.rejectable.push((transmit.to, sent.token.clone()));
         }
-        match self.sets.as_mut().and_then(|sets| sets.transmitted(now, transmit, &message)) {
-            Some(Some(of_set)) => return self.goes_on_in_sets(of_set),
+        match self.bursts.as_mut().and_then(|bursts| bursts.transmitted(now, transmit, &message)) {
+            Some(Some(of_burst)) => return self.continues_in_bursts(of_burst),
             Some(None) => return,
             None => {}
         }
@@ -283,7 +283,7 @@ impl Checker {
             // Protected messages may contain blocks.
             let cut = [N::BLOCK1, N::BLOCK2, N::Q_BLOCK1, N::Q_BLOCK2, N::OSCORE];
             let blocks = cut.map(|number| message.option(number).is_some());
-            let begins_anew = self.sets.as_ref().is_some_and(|sets| sets.fell_back(id));
+            let begins_anew = self.bursts.as_ref().is_some_and(|bursts| bursts.fell_back(id));
             self.copy_left(now, id, transmit, sent, blocks.contains(&true) || begins_anew);
         }
     }
@@ -411,10 +411,10 @@ impl Checker {
     }
 
     /// Records a burst message: more follow, or its answer.
-    fn goes_on_in_sets(&mut self, id: ExchangeId) {
+    fn continues_in_bursts(&mut self, id: ExchangeId) {
         self.no_longer_outstanding(id);
         let longest = self.longest_exchange();
-        let track = self.exchanges.get_mut(&id).expect("only known exchanges send sets");
+        let track = self.exchanges.get_mut(&id).expect("only known exchanges send bursts");
         assert!(!track.ended, "{id:?} sends after its end");
         (track.acknowledged, track.ends_by) = (true, track.ends_by + longest);
     }
@@ -493,7 +493,7 @@ impl Checker {
         self.no_longer_outstanding(id);
         let track = self.exchanges.get_mut(&id).expect("only opened exchanges end");
         assert!(!std::mem::replace(&mut track.ended, true), "{id:?} ends twice");
-        let _ = self.sets.as_mut().map(|sets| sets.ended(id));
+        let _ = self.bursts.as_mut().map(|bursts| bursts.ended(id));
         assert!(!self.punctual || now <= track.ends_by, "{id:?} ends at {now:?}: {track:?}");
     }
 

@@ -96,7 +96,7 @@ impl Drawn {
                 }
                 // One of two extensions, or both.
                 if what & 0xc0 == 0x40 {
-                    drawn.sets(bytes);
+                    drawn.bursts(bytes);
                 }
                 if what & 0x40 != 0 && what & 0x90 != 0 {
                     drawn.tokens(bytes);
@@ -112,8 +112,8 @@ impl Drawn {
             drawn.streams = true;
             drawn.config.block_size = bytes.choose(&[BlockSize::B16, BlockSize::B64]);
         }
-        if focus.in_sets && drawn.config.q_block.is_none() {
-            drawn.sets(bytes);
+        if focus.in_bursts && drawn.config.q_block.is_none() {
+            drawn.bursts(bytes);
         }
         if drawn.illegal {
             drawn.spoil(bytes);
@@ -203,7 +203,7 @@ impl Drawn {
         config.token_length = bytes.choose(&[config.token_length, 9, 13, 40, 300]).min(most);
     }
 
-    fn sets(&mut self, bytes: &mut Bytes<'_>) {
+    fn bursts(&mut self, bytes: &mut Bytes<'_>) {
         let kinds = [(10, false), (1, false), (2, false), (3, false), (1_024, false), (10, true), (2, true)];
         let (max_payloads, confirmable) = bytes.choose(&kinds);
         self.config.q_block = Some(QBlock { max_payloads, confirmable, ..QBlock::default() });

@@ -8,7 +8,7 @@ pub struct Focus {
     /// Operation bytes, as in [`operate`](super::script::Machine::operate); empty for all.
     operations: &'static [u8],
     /// Q-Block is always enabled (RFC 9177).
-    pub in_sets: bool,
+    pub in_bursts: bool,
     /// Bodies are always streamed.
     pub in_parts: bool,
     /// The peer table always has room for all peers.
@@ -56,11 +56,11 @@ use plain::{CANCEL, JUMP, MILLISECONDS, PING, POSTPONE, RARE, SECONDS, UNREACHAB
 impl Focus {
     /// All operations, in both roles.
     pub const ENDPOINT: Self =
-        Self { name: "endpoint", operations: &[], in_sets: false, in_parts: false, has_room: false };
+        Self { name: "endpoint", operations: &[], in_bursts: false, in_parts: false, has_room: false };
 
     /// All operations, with a peer table that never evicts.
     pub const WITH_ROOM: Self =
-        Self { name: "with_room", operations: &[], in_sets: false, in_parts: false, has_room: true };
+        Self { name: "with_room", operations: &[], in_bursts: false, in_parts: false, has_room: true };
 
     /// Answers requests and notifies observers.
     pub const SERVER: Self = Self {
@@ -83,7 +83,7 @@ impl Focus {
             extended::RESPOND,
             extended::RECEIVE_REQUEST,
         ],
-        in_sets: false,
+        in_bursts: false,
         in_parts: false,
         has_room: false,
     };
@@ -108,7 +108,7 @@ impl Focus {
             extended::REQUEST,
             extended::RECEIVE_ANSWER,
         ],
-        in_sets: false,
+        in_bursts: false,
         in_parts: false,
         has_room: false,
     };
@@ -127,7 +127,7 @@ impl Focus {
             extended::RECEIVE_REQUEST,
             extended::RECEIVE_ANSWER,
         ],
-        in_sets: false,
+        in_bursts: false,
         in_parts: false,
         has_room: false,
     };
@@ -151,7 +151,7 @@ impl Focus {
             extended::RECEIVE_REQUEST,
             extended::RECEIVE_ANSWER,
         ],
-        in_sets: false,
+        in_bursts: false,
         in_parts: false,
         has_room: false,
     };
@@ -181,7 +181,7 @@ impl Focus {
             extended::NOTIFY,
             extended::RECEIVE_OF_SET,
         ],
-        in_sets: true,
+        in_bursts: true,
         in_parts: false,
         has_room: false,
     };
@@ -216,7 +216,7 @@ impl Focus {
             extended::STREAM + 6,
             extended::STREAM + 7,
         ],
-        in_sets: false,
+        in_bursts: false,
         in_parts: true,
         has_room: false,
     };

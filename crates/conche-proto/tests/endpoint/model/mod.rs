@@ -3,13 +3,13 @@
 //! The fuzz targets of the endpoint compile this folder as well.
 
 mod bodies;
+mod bursts;
 pub mod checker;
 pub mod drawn;
 mod extensions;
 mod flows;
 pub mod focus;
 pub mod script;
-mod sets;
 mod streams;
 mod track;
 

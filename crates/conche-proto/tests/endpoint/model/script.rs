@@ -77,7 +77,7 @@ pub(super) struct Machine {
     pub(super) addresses: u8,
     pub(super) arrivals: u8,
     /// Q-Block is enabled.
-    in_sets: bool,
+    in_bursts: bool,
     /// Bodies may be streamed.
     streams: bool,
     pub(super) streaming: Streaming,
@@ -116,7 +116,7 @@ impl Machine {
             buffer: vec![0; drawn.config.limits.message_bytes],
             addresses: drawn.addresses,
             arrivals: 0,
-            in_sets: drawn.config.q_block.is_some(),
+            in_bursts: drawn.config.q_block.is_some(),
             streams: drawn.streams,
             streaming: Streaming::default(),
             exchanges: Vec::new(),
@@ -131,7 +131,7 @@ impl Machine {
 
     fn operate(&mut self, what: u8, bytes: &mut Bytes<'_>) {
         match what % 16 {
-            _ if what >= 0xf0 && self.in_sets => self.receive_of_set(bytes),
+            _ if what >= 0xf0 && self.in_bursts => self.receive_of_burst(bytes),
             _ if what >= 0xe0 && self.streams => self.stream(what, bytes),
             _ if what >= 0xa0 => self.observe_or_send_blocks(what, bytes),
             0 => self.advance_to(self.wake.unwrap_or(self.now)),

@@ -3,7 +3,7 @@
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Request};
 
-use super::{block_of, blocks_sent, in_sets, pair, put, response_to};
+use super::{block_of, blocks_sent, in_bursts, pair, put, response_to};
 use crate::support::fixture::body;
 use crate::support::world::lossy_link;
 use crate::support::{CLIENT, SERVER};
@@ -18,8 +18,8 @@ fn reversed(payload: &[u8]) -> Vec<u8> {
 
 // RFC 9177 §4.1 (Q177)
 #[test]
-fn what_came_in_sets_is_answered_in_sets_without_being_asked_for_but_by_a_continue() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+fn what_came_in_bursts_is_answered_in_bursts_without_being_asked_for_but_by_a_continue() {
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let large = body(25 * 1024 + 7, 1);
     let asked = world.request(post(&large));
     world.run_to_end();
@@ -37,13 +37,13 @@ fn what_came_in_sets_is_answered_in_sets_without_being_asked_for_but_by_a_contin
 
 // RFC 9177 §4.1 (Q177)
 #[test]
-fn a_small_answer_to_what_came_in_sets_is_one_message_and_block2_is_left_to_those_that_know_nothing_else() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+fn a_small_answer_to_what_came_in_bursts_is_one_message_and_block2_is_left_to_those_that_know_nothing_else() {
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let asked = world.request(put("/large-update", &body(5_000, 1)));
     world.run_to_end();
     assert_eq!(response_to(&world, asked).code(), Code::CHANGED);
     assert_eq!(blocks_sent(&world, SERVER, OptionNumber::Q_BLOCK2).len(), 0);
-    let mut world = pair(EndpointConfig { q_block: None, ..in_sets() }, in_sets(), "default", 1);
+    let mut world = pair(EndpointConfig { q_block: None, ..in_bursts() }, in_bursts(), "default", 1);
     let asked = world.request(post(&body(5_000, 1)));
     world.run_to_end();
     assert_eq!(response_to(&world, asked).payload(), reversed(&body(5_000, 1)));
@@ -52,10 +52,10 @@ fn a_small_answer_to_what_came_in_sets_is_one_message_and_block2_is_left_to_thos
 
 // RFC 9177 §4.1 (Q177)
 #[test]
-fn bodies_and_answers_in_sets_arrive_once_and_whole_through_loss() {
+fn bodies_and_answers_in_bursts_arrive_once_and_whole_through_loss() {
     for seed in 0..20 {
         let config = || {
-            let mut config = in_sets();
+            let mut config = in_bursts();
             config.transmission.max_retransmit = 12;
             config
         };
@@ -71,7 +71,7 @@ fn bodies_and_answers_in_sets_arrive_once_and_whole_through_loss() {
 
 #[test]
 fn the_first_block_of_such_an_answer_is_confirmable_for_nothing_would_make_its_client_ask_again() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     world.request(post(&body(5_000, 1)));
     world.run_to_end();
     let types: Vec<Type> = world

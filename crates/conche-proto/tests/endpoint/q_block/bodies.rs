@@ -3,15 +3,15 @@
 use conche_proto::EndpointConfig;
 use conche_proto::codec::{Code, OptionNumber};
 
-use super::{blocks_sent, in_sets, pair, put, response_to};
+use super::{blocks_sent, in_bursts, pair, put, response_to};
 use crate::blockwise::fairness::answers_beside;
 use crate::support::fixture::body;
 use crate::support::{CLIENT, SERVER, acknowledged_at, request};
 
 // RFC 9177 §4.4 (Q167)
 #[test]
-fn a_response_comes_in_sets_each_of_which_is_asked_for_once() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+fn a_response_comes_in_bursts_each_of_which_is_asked_for_once() {
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let large = body(25 * 1024 + 7, 1);
     world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
     let asked = world.request(request(Code::GET, "/large"));
@@ -26,8 +26,8 @@ fn a_response_comes_in_sets_each_of_which_is_asked_for_once() {
 
 // RFC 9177 §4.3 (Q162, Q164)
 #[test]
-fn a_request_goes_in_sets_each_of_which_is_answered_once() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+fn a_request_goes_in_bursts_each_of_which_is_answered_once() {
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let large = body(25 * 1024 + 7, 1);
     let asked = world.request(put("/large-update", &large));
     world.run_to_end();
@@ -42,8 +42,8 @@ fn a_request_goes_in_sets_each_of_which_is_answered_once() {
 // RFC 9177 §4.1 (Q161)
 #[test]
 fn with_a_server_that_does_not_know_q_block_all_goes_by_block1_and_block2() {
-    let server = EndpointConfig { q_block: None, ..in_sets() };
-    let mut world = pair(in_sets(), server, "default", 1);
+    let server = EndpointConfig { q_block: None, ..in_bursts() };
+    let mut world = pair(in_bursts(), server, "default", 1);
     let large = body(5_000, 1);
     let put = world.request(put("/large-update", &large));
     world.run_to_end();
@@ -55,8 +55,8 @@ fn with_a_server_that_does_not_know_q_block_all_goes_by_block1_and_block2() {
 }
 
 #[test]
-fn the_payloads_of_sets_get_the_share_of_one_sender_among_nine_and_none_starves() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+fn the_payloads_of_bursts_get_the_share_of_one_sender_among_nine_and_none_starves() {
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let (_, answers) = answers_beside(&mut world, put("/large-update", &body(1 << 20, 1)));
     let payloads = blocks_sent(&world, CLIENT, OptionNumber::Q_BLOCK1).len();
     let fair = (payloads + answers.iter().sum::<usize>()) / (answers.len() + 1);
@@ -68,7 +68,7 @@ fn the_payloads_of_sets_get_the_share_of_one_sender_among_nine_and_none_starves(
 
 #[test]
 fn equal_requests_at_the_same_time_both_have_their_response() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let large = body(100 * 1024, 1);
     world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
     let both = [(); 2].map(|()| world.request(request(Code::GET, "/large")));
@@ -78,7 +78,7 @@ fn equal_requests_at_the_same_time_both_have_their_response() {
 
 #[test]
 fn a_response_that_is_late_or_small_is_as_without_q_block() {
-    let mut world = pair(in_sets(), in_sets(), "default", 1);
+    let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let late = world.request(request(Code::GET, "/separate"));
     world.run_to_end();
     assert_eq!(response_to(&world, late).payload(), b"late");

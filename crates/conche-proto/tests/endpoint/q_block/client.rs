@@ -4,7 +4,7 @@
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, ExchangeId, QBlock};
 
-use super::{block_of, blocks_sent, in_sets, put, response_to};
+use super::{block_of, blocks_sent, in_bursts, put, response_to};
 use crate::support::fixture::body;
 use crate::support::world::{Datagram, by_name};
 use crate::support::{CLIENT, SERVER, World, request, s, wire};
@@ -22,7 +22,7 @@ fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> 
 
 /// A client that received block 2 and requested the others; its first message and this request.
 fn asking() -> (World, ExchangeId, [Datagram; 2]) {
-    let mut world = World::client_of(&in_sets(), by_name("default"));
+    let mut world = World::client_of(&in_bursts(), by_name("default"));
     let asked = world.request(request(Code::GET, "/large"));
     let first = world.first_copy(asked);
     let token = first.message().token();
@@ -50,7 +50,7 @@ fn nothing_acknowledges_the_first_message_once_another_has_asked_for_what_is_mis
 // RFC 7252 §4.2, RFC 9177 §4.4
 #[test]
 fn a_block_with_the_message_id_of_another_one_is_a_copy_of_that_and_asked_for_like_what_never_came() {
-    let mut world = World::client_of(&in_sets(), by_name("default"));
+    let mut world = World::client_of(&in_bursts(), by_name("default"));
     let asked = world.request(request(Code::GET, "/large"));
     let token = world.first_copy(asked).message().token();
     for num in [3, 2] {
@@ -82,7 +82,7 @@ fn a_4_02_to_what_asks_for_more_is_no_sign_of_a_server_without_q_block() {
 // RFC 7252 §4.2, RFC 9177 §4.1
 #[test]
 fn what_was_acknowledged_is_not_refused_by_a_second_acknowledgement_while_its_set_waits() {
-    let mut world = World::client_of(&in_sets(), by_name("default"));
+    let mut world = World::client_of(&in_bursts(), by_name("default"));
     let upload = world.request(put("/large-update", &body(3_000, 1)));
     let first = world.first_copy(upload);
     let beside = world.request(request(Code::GET, "/test"));
@@ -99,7 +99,7 @@ fn what_was_acknowledged_is_not_refused_by_a_second_acknowledgement_while_its_se
 }
 
 fn confirmable() -> EndpointConfig {
-    EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_sets() }
+    EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_bursts() }
 }
 
 /// A 2.31 for this block.
@@ -148,7 +148,7 @@ fn a_payload_that_waits_for_its_turn_is_acknowledged_by_nothing() {
 // RFC 9177 §4.3
 #[test]
 fn a_word_about_other_blocks_acknowledges_the_first_one_only_in_its_acknowledgement() {
-    for (config, number) in [(in_sets(), 50), (confirmable(), 50), (confirmable(), 1), (in_sets(), 0xf_ffff)] {
+    for (config, number) in [(in_bursts(), 50), (confirmable(), 50), (confirmable(), 1), (in_bursts(), 0xf_ffff)] {
         for ty in [Type::NonConfirmable, Type::Acknowledgement] {
             let mut world = World::client_of(&config, by_name("default"));
             let upload = world.request(put("/large-update", &body(3_000, 1)));

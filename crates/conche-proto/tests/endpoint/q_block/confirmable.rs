@@ -3,13 +3,13 @@
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Type};
 use conche_proto::{EndpointConfig, QBlock, Request};
 
-use super::{block_of, in_sets, pair, put, response_to};
+use super::{block_of, in_bursts, pair, put, response_to};
 use crate::support::fixture::body;
 use crate::support::world::lossy_link;
 use crate::support::{CLIENT, Direct, SERVER, World, request, s, wire};
 
 fn confirmable() -> EndpointConfig {
-    let mut config = in_sets();
+    let mut config = in_bursts();
     config.q_block = Some(QBlock { confirmable: true, ..QBlock::default() });
     config.transmission.max_retransmit = 12;
     config
@@ -25,7 +25,7 @@ fn payloads(world: &World, from: u32, number: OptionNumber) -> Vec<(Type, u32)> 
 // RFC 9177 §7.1 (Q178)
 #[test]
 fn a_request_goes_as_confirmable_messages_one_after_the_other_and_nothing_but_acks_answers_them() {
-    let mut world = pair(confirmable(), in_sets(), "default", 1);
+    let mut world = pair(confirmable(), in_bursts(), "default", 1);
     let large = body(25 * 1024, 1);
     let asked = world.request(put("/large-update", &large));
     world.run_to_end();
@@ -41,7 +41,7 @@ fn a_request_goes_as_confirmable_messages_one_after_the_other_and_nothing_but_ac
 // RFC 9177 §7.1 (Q178)
 #[test]
 fn a_response_goes_as_confirmable_messages_each_of_which_is_acknowledged() {
-    let mut world = pair(in_sets(), confirmable(), "default", 1);
+    let mut world = pair(in_bursts(), confirmable(), "default", 1);
     let large = body(25 * 1024, 1);
     world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
     let asked = world.request(request(Code::GET, "/large"));
@@ -91,7 +91,7 @@ fn payload_of(tag: &[u8], id: u16, num: u32) -> Vec<u8> {
 // RFC 9177 §5 (Q179)
 #[test]
 fn confirmable_payloads_in_any_order_are_acknowledged_each_and_nothing_is_asked_for() {
-    let mut server = Direct::new(in_sets());
+    let mut server = Direct::new(in_bursts());
     for (id, num) in [(1, 0), (2, 2), (2, 2)] {
         let given = server.receive(7, &payload(id, num));
         assert_eq!(given.kinds(), [(Type::Acknowledgement, Code::EMPTY)], "{num}");
@@ -104,8 +104,8 @@ fn confirmable_payloads_in_any_order_are_acknowledged_each_and_nothing_is_asked_
 
 #[test]
 fn bodies_that_their_clients_abandon_keep_within_the_caps_make_room_and_are_gone_in_the_end() {
-    let mut server = Direct::new(in_sets());
-    let most = in_sets().limits.transfers_per_peer as u16;
+    let mut server = Direct::new(in_bursts());
+    let most = in_bursts().limits.transfers_per_peer as u16;
     let begin = |server: &mut Direct, body: u16| {
         let given = server.receive(7, &payload_of(&body.to_be_bytes(), body, 0));
         server.receive(7, &payload_of(&body.to_be_bytes(), 0x100 + body, 1));

@@ -3,14 +3,14 @@
 use conche_proto::codec::{Block, BlockSize, Code, OptionNumber};
 use conche_proto::{Limits, QBlock};
 
-use super::{block_of, in_sets, pair, put, response_to};
+use super::{block_of, in_bursts, pair, put, response_to};
 use crate::blockwise::bodies::{fetch_through_loss, write_through_loss};
 use crate::support::fixture::body;
 use crate::support::world::lossy_link;
 use crate::support::{CLIENT, SERVER, request, s};
 
 fn persistent() -> conche_proto::EndpointConfig {
-    let mut config = in_sets();
+    let mut config = in_bursts();
     // Never gives up.
     config.transmission.max_retransmit = 12;
     config.limits = Limits { assembly_bytes: 64 << 20, ..config.limits };
@@ -49,7 +49,7 @@ fn without(number: OptionNumber, lost: &'static [u32]) -> crate::support::world:
 // RFC 9177 §7.2 (Q175)
 #[test]
 fn what_is_missing_of_a_response_is_asked_for_in_ascending_order_and_nothing_else_is_sent_again() {
-    let mut world = pair(in_sets(), in_sets(), "default", 3);
+    let mut world = pair(in_bursts(), in_bursts(), "default", 3);
     let large = body(25 * 1024, 1);
     world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
     world.link = without(OptionNumber::Q_BLOCK2, &[3, 6, 12]);
@@ -73,7 +73,7 @@ fn what_is_missing_of_a_response_is_asked_for_in_ascending_order_and_nothing_els
 // RFC 9177 §7.2 (Q175)
 #[test]
 fn what_is_missing_of_a_request_is_listed_in_a_4_08_and_only_that_is_sent_again() {
-    let mut world = pair(in_sets(), in_sets(), "default", 3);
+    let mut world = pair(in_bursts(), in_bursts(), "default", 3);
     let large = body(25 * 1024, 1);
     world.link = without(OptionNumber::Q_BLOCK1, &[3, 6, 24]);
     let asked = world.request(put("/large-update", &large));
@@ -94,7 +94,7 @@ fn what_is_missing_of_a_request_is_listed_in_a_4_08_and_only_that_is_sent_again(
 // RFC 9177 §7.2 (Q174)
 #[test]
 fn without_a_continue_the_next_set_follows_after_non_timeout_and_four_in_vain_are_the_end() {
-    let mut world = pair(in_sets(), in_sets(), "default", 3);
+    let mut world = pair(in_bursts(), in_bursts(), "default", 3);
     let mut answers = 0;
     world.link = Box::new(move |datagram| {
         // Only the server's Empty ACK arrives.
@@ -109,7 +109,7 @@ fn without_a_continue_the_next_set_follows_after_non_timeout_and_four_in_vain_ar
         .sent_by(CLIENT)
         .filter_map(|sent| Some((sent.at, block_of(&sent.message(), OptionNumber::Q_BLOCK1)?.num)))
         .collect();
-    assert_eq!(sent.last().expect("many").1, 49, "one set, and four without an answer");
+    assert_eq!(sent.last().expect("many").1, 49, "one burst, and four without an answer");
     let between: Vec<_> =
         sent.windows(2).filter(|pair| pair[1].1.is_multiple_of(10)).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!(between.len() == 4 && between[0] >= s(2), "NON_TIMEOUT_RANDOM: {between:?}");

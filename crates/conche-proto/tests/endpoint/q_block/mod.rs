@@ -18,7 +18,7 @@ use crate::support::world::by_name;
 use crate::support::{CLIENT, Fixture, SERVER, World, end_of};
 
 /// Bodies of up to two mebibytes, in bursts of ten.
-fn in_sets() -> EndpointConfig {
+fn in_bursts() -> EndpointConfig {
     let limits = Limits { body_bytes: 2 << 20, ..Limits::default() };
     let hours = std::time::Duration::from_secs(24 * 3_600);
     EndpointConfig { limits, transfer_lifetime: hours, q_block: Some(QBlock::default()), ..EndpointConfig::default() }
@@ -27,7 +27,7 @@ fn in_sets() -> EndpointConfig {
 /// A client and the fixture server with these configurations.
 fn pair(client: EndpointConfig, server: EndpointConfig, controller: &str, seed: u64) -> World {
     let mut world = World::empty();
-    world.in_sets = true;
+    world.in_bursts = true;
     world.add(CLIENT, client, by_name(controller), seed);
     world.add(SERVER, server, by_name(controller), seed ^ u64::MAX);
     world.node(SERVER).app = Some(Fixture::default());

@@ -3,7 +3,7 @@
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{Event, Failure, Request};
 
-use super::{in_sets, put};
+use super::{in_bursts, put};
 use crate::support::direct::Given;
 use crate::support::{Direct, SERVER, request, s, wire};
 
@@ -75,7 +75,7 @@ fn sets_of(client: &mut Direct, given: Given) -> Vec<OwnedMessage> {
 #[test]
 fn a_peer_that_refuses_the_payloads_behind_the_first_gets_the_body_by_block1() {
     for code in [Code::BAD_REQUEST, Code::BAD_OPTION] {
-        let mut client = Direct::new(in_sets());
+        let mut client = Direct::new(in_bursts());
         let first = sending(&mut client, put("/large", &[7; 5_000]));
         assert_eq!(block_of(&first, Q1), Some(block(0, true)));
         let given = client.receive(SERVER, &ack(&first, Code::CONTINUE, &[(Q1, block(0, true))], (None, b"")));
@@ -107,7 +107,7 @@ fn a_peer_that_refuses_the_payloads_behind_the_first_gets_the_body_by_block1() {
 // RFC 9177 §4.4: "If the M bit is unset, this is a request for just that one payload".
 #[test]
 fn a_single_block_without_size2_is_accepted_and_the_whole_response_asked_for() {
-    let mut client = Direct::new(in_sets());
+    let mut client = Direct::new(in_bursts());
     let first = sending(&mut client, request(Code::GET, "/large"));
     assert_eq!(block_of(&first, Q2), Some(block(0, false)));
     let single = ack(&first, Code::CONTENT, &[(Q2, block(0, true))], (None, &[0; 1024]));
@@ -120,7 +120,7 @@ fn a_single_block_without_size2_is_accepted_and_the_whole_response_asked_for() {
 #[test]
 fn a_peer_that_refuses_requests_for_single_blocks_is_asked_for_the_whole_response() {
     for code in [Code::BAD_REQUEST, Code::BAD_OPTION] {
-        let mut client = Direct::new(in_sets());
+        let mut client = Direct::new(in_bursts());
         let first = sending(&mut client, request(Code::GET, "/large"));
         let begun = ack(&first, Code::CONTENT, &[(Q2, block(0, true))], (Some(14_000), &[0; 1024]));
         let more = client.receive(SERVER, &begun).message().clone();
@@ -157,7 +157,7 @@ fn gets_confirmable_blocks(client: &mut Direct, asked: &OwnedMessage) {
 
 #[test]
 fn a_peer_that_refuses_the_whole_response_too_is_asked_by_block2() {
-    let mut client = Direct::new(in_sets());
+    let mut client = Direct::new(in_bursts());
     let first = sending(&mut client, request(Code::GET, "/large"));
     let single = ack(&first, Code::CONTENT, &[(Q2, block(0, true))], (None, &[0; 1024]));
     let whole = client.receive(SERVER, &single).message().clone();
@@ -176,7 +176,7 @@ fn a_peer_that_refuses_the_whole_response_too_is_asked_by_block2() {
 #[test]
 fn a_body_whose_first_block_is_taken_for_all_of_it_goes_by_block1_if_that_does_no_harm() {
     for (code, harmless) in [(Code::PUT, true), (Code::POST, false)] {
-        let mut client = Direct::new(in_sets());
+        let mut client = Direct::new(in_bursts());
         let body = Body::builder().path("/large").payload(vec![7; 5_000]).build().expect("a legal path");
         let first = sending(&mut client, Request::new(code, body));
         assert!(first.option(Q1).is_some());
@@ -191,7 +191,7 @@ fn a_body_whose_first_block_is_taken_for_all_of_it_goes_by_block1_if_that_does_n
 
 #[test]
 fn an_error_of_the_resource_is_still_the_response() {
-    let mut client = Direct::new(in_sets());
+    let mut client = Direct::new(in_bursts());
     let first = sending(&mut client, request(Code::GET, "/large"));
     let again = client.receive(SERVER, &ack(&first, Code::BAD_REQUEST, &[], (None, b"no such query")));
     let again = again.message().clone();
@@ -199,7 +199,7 @@ fn an_error_of_the_resource_is_still_the_response() {
     let done = client.receive(SERVER, &ack(&again, Code::BAD_REQUEST, &[], (None, b"no such query")));
     assert_eq!(end(&done), Some(Ok((Code::BAD_REQUEST, 13))));
     for code in [Code::NOT_FOUND, Code::UNAUTHORIZED, Code::METHOD_NOT_ALLOWED] {
-        let mut client = Direct::new(in_sets());
+        let mut client = Direct::new(in_bursts());
         let first = sending(&mut client, put("/large", &[7; 5_000]));
         let given = client.receive(SERVER, &ack(&first, code, &[], (None, b"")));
         assert_eq!(end(&given), Some(Ok((code, 0))));

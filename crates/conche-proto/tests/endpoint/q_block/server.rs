@@ -3,7 +3,7 @@
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{Datagram, EndpointConfig, Limits, Multicast, Response};
 
-use super::{block_of, in_sets};
+use super::{block_of, in_bursts};
 use crate::support::direct::{Given, changed, con};
 use crate::support::fixture::body;
 use crate::support::{Direct, s, wire};
@@ -44,7 +44,7 @@ fn get(ty: Type, id: u16, blocks: &[Block]) -> Vec<u8> {
 
 /// A server that has sent the first of 25 blocks of a response.
 fn serving() -> Direct {
-    let mut server = Direct::new(in_sets());
+    let mut server = Direct::new(in_bursts());
     let given = server.receive(PEER, &get(Type::Confirmable, 1, &[b16(0, false)]));
     let payload = Body::builder().payload(body(25 * 16, 1)).build().expect("no options");
     let first = server.respond(given.request(), Response::new(Code::CONTENT, payload));
@@ -63,7 +63,7 @@ fn code(given: &Given) -> Code {
 // RFC 9177 §4.3 (Q163)
 #[test]
 fn a_block_without_request_tag_or_size1_is_a_bad_request() {
-    let mut server = Direct::new(in_sets());
+    let mut server = Direct::new(in_bursts());
     let block = b16(0, true).encode();
     let with = |tag: bool, size: bool| {
         let body = Body::builder().option(QB1, block.as_slice()).payload(vec![1; 16]);
@@ -80,7 +80,7 @@ fn a_block_without_request_tag_or_size1_is_a_bad_request() {
 // RFC 9177 §4.1 (Q160)
 #[test]
 fn q_block_and_block_options_in_one_message_are_a_bad_option() {
-    let mut server = Direct::new(in_sets());
+    let mut server = Direct::new(in_bursts());
     for (id, (one, other)) in
         [(OptionNumber::BLOCK2, QB2), (OptionNumber::BLOCK1, QB2), (QB1, OptionNumber::BLOCK2)].into_iter().enumerate()
     {
@@ -95,7 +95,7 @@ fn q_block_and_block_options_in_one_message_are_a_bad_option() {
 #[test]
 fn a_request_to_a_group_with_q_block2_is_ignored() {
     let multicast = Some(Multicast::default());
-    let mut server = Direct::new(EndpointConfig { multicast, ..in_sets() });
+    let mut server = Direct::new(EndpointConfig { multicast, ..in_bursts() });
     let asked = get(Type::NonConfirmable, 1, &[b16(0, true)]);
     let mut datagram = Datagram::new(PEER, &asked[..]);
     datagram.multicast = true;
@@ -143,7 +143,7 @@ fn every_payload_of_a_response_has_its_size_and_etag() {
 // RFC 9177 §4.3 (Q166)
 #[test]
 fn a_client_that_rejects_a_4_08_has_its_partial_body_dropped() {
-    let mut server = Direct::new(in_sets());
+    let mut server = Direct::new(in_bursts());
     non_put(&mut server, 1, 0, 400);
     non_put(&mut server, 2, 2, 400);
     assert_eq!(server.endpoint.occupancy().assemblies, 1);
@@ -156,7 +156,7 @@ fn a_client_that_rejects_a_4_08_has_its_partial_body_dropped() {
 // RFC 9177 §7.2 (Q175, Q176)
 #[test]
 fn a_client_that_stops_is_asked_four_times_at_doubling_intervals_and_then_forgotten() {
-    let mut server = Direct::new(in_sets());
+    let mut server = Direct::new(in_bursts());
     non_put(&mut server, 1, 0, 400);
     let (start, mut asked) = (server.now, Vec::new());
     while let Some(wake) = server.wake.filter(|&wake| wake < start + s(100)) {
@@ -171,7 +171,7 @@ fn a_client_that_stops_is_asked_four_times_at_doubling_intervals_and_then_forgot
 #[test]
 fn numbers_far_ahead_and_bodies_of_every_tag_keep_within_the_caps() {
     let limits = Limits { assembly_bytes: 64 << 10, ..Limits::default() };
-    let mut server = Direct::new(EndpointConfig { limits: limits.clone(), ..in_sets() });
+    let mut server = Direct::new(EndpointConfig { limits: limits.clone(), ..in_bursts() });
     for n in 0..5_000_u32 {
         let body = Body::builder()
             .option(OptionNumber::REQUEST_TAG, &n.to_be_bytes())
@@ -211,7 +211,7 @@ fn a_silent_client_gets_one_set_and_no_more() {
 // RFC 9177 §4.4 (Q167)
 #[test]
 fn who_asks_for_the_whole_body_gets_set_after_set_without_another_word_but_no_more_than_four_in_vain() {
-    let mut server = Direct::new(in_sets());
+    let mut server = Direct::new(in_bursts());
     let given = server.receive(PEER, &get(Type::NonConfirmable, 1, &[b16(0, true)]));
     let payload = Body::builder().payload(body(100 * 16, 1)).build().expect("no options");
     let mut sent = numbers(&server.respond(given.request(), Response::new(Code::CONTENT, payload)));
@@ -237,8 +237,8 @@ fn fetch(id: u16, num: u32, more: bool, payload: &[u8]) -> Vec<u8> {
 
 // RFC 9177 §4.4 (Q167)
 #[test]
-fn a_fetch_goes_on_with_its_response_in_sets_without_its_payload() {
-    let mut server = Direct::new(in_sets());
+fn a_fetch_goes_on_with_its_response_in_bursts_without_its_payload() {
+    let mut server = Direct::new(in_bursts());
     let request = server.receive(PEER, &fetch(1, 0, false, b"what is asked for")).request();
     let payload = Body::builder().payload(body(25 * 16, 1)).build().expect("no options");
     server.respond(request, Response::new(Code::CONTENT, payload));
@@ -251,8 +251,8 @@ fn a_fetch_goes_on_with_its_response_in_sets_without_its_payload() {
 
 // RFC 9177 §4.3 (Q162)
 #[test]
-fn a_fetch_whose_body_came_in_sets_is_one_request_and_goes_on_without_that_body() {
-    let mut server = Direct::new(in_sets());
+fn a_fetch_whose_body_came_in_bursts_is_one_request_and_goes_on_without_that_body() {
+    let mut server = Direct::new(in_bursts());
     let part = |id: u16, num: u32| {
         let body = Body::builder()
             .option(OptionNumber::REQUEST_TAG, b"tag")

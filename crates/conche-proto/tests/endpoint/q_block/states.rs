@@ -3,7 +3,7 @@
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{EndpointConfig, Event, Failure, QBlock, Reliability, Request, Response, SubscriptionEnd};
 
-use super::{block_of, in_sets};
+use super::{block_of, in_bursts};
 use crate::observe::net::{Net, SERVER, Sent, TOPIC};
 use crate::support::world::lossy_link;
 use crate::support::{ms, s, wire};
@@ -48,8 +48,8 @@ fn asked(net: &Net) -> Vec<String> {
 
 // RFC 9177 §4.5 (Q180)
 #[test]
-fn a_large_state_comes_in_sets_with_one_number_in_all_payloads_and_is_told_as_one_notification() {
-    let mut net = net(&in_sets());
+fn a_large_state_comes_in_bursts_with_one_number_in_all_payloads_and_is_told_as_one_notification() {
+    let mut net = net(&in_bursts());
     net.resource.state = state(0, 25 * 1024);
     net.subscribe(CLIENT);
     net.run(s(20));
@@ -78,7 +78,7 @@ fn a_large_state_comes_in_sets_with_one_number_in_all_payloads_and_is_told_as_on
 // RFC 9177 §4.5 (Q181)
 #[test]
 fn what_is_missing_of_a_state_is_asked_for_and_answered_without_a_number_and_by_the_token_of_who_asks() {
-    let mut net = observing(&in_sets(), 12 * 1024);
+    let mut net = observing(&in_bursts(), 12 * 1024);
     let mut lost = vec![2, 5, 11];
     net.link = Box::new(move |sent| {
         let number = block_of(&sent.message, QB2).filter(|_| sent.from == SERVER).map(|block| block.num);
@@ -105,7 +105,7 @@ fn what_is_missing_of_a_state_is_asked_for_and_answered_without_a_number_and_by_
 // RFC 9177 §4.4 (Q182)
 #[test]
 fn a_newer_state_takes_the_place_of_what_has_not_left_of_the_older_one() {
-    let mut net = observing(&in_sets(), 100 * 1024);
+    let mut net = observing(&in_bursts(), 100 * 1024);
     net.change(&state(1, 100 * 1024));
     run_until(&mut net, 15);
     net.change(&state(2, 100 * 1024));
@@ -132,8 +132,8 @@ fn run_until(net: &mut Net, left: usize) {
 
 // RFC 9177 §4.4 (Q182)
 #[test]
-fn a_state_that_changes_all_the_time_takes_no_more_of_the_path_than_sets_do() {
-    let mut net = observing(&in_sets(), 100 * 1024);
+fn a_state_that_changes_all_the_time_takes_no_more_of_the_path_than_bursts_do() {
+    let mut net = observing(&in_bursts(), 100 * 1024);
     let start = net.now;
     for number in 1..2_000 {
         net.change(&state(number, 100 * 1024));
@@ -151,7 +151,7 @@ fn a_state_that_changes_all_the_time_takes_no_more_of_the_path_than_sets_do() {
 #[test]
 fn through_loss_no_body_is_mixed_and_the_last_state_is_known_in_the_end() {
     for seed in 0..30_u64 {
-        let mut config = in_sets();
+        let mut config = in_bursts();
         config.transmission.max_retransmit = 12;
         config.q_block = Some(QBlock { confirmable: seed % 5 == 4, ..QBlock::default() });
         let mut net = Net::with(1, ["default", "cocoa", "fasor"][seed as usize % 3], &config);
@@ -180,7 +180,7 @@ fn through_loss_no_body_is_mixed_and_the_last_state_is_known_in_the_end() {
 // RFC 9177 §7.1 (Q178)
 #[test]
 fn states_go_as_confirmable_messages_where_the_configuration_says_so() {
-    let config = EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_sets() };
+    let config = EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_bursts() };
     let mut net = observing(&config, 12 * 1024);
     net.change(&state(1, 12 * 1024));
     net.run(s(30));
@@ -196,23 +196,23 @@ fn states_go_as_confirmable_messages_where_the_configuration_says_so() {
 
 // RFC 7641 §4.5
 #[test]
-fn a_client_that_has_gone_gets_a_few_sets_and_then_a_confirmable_block_and_is_forgotten() {
-    let mut net = observing(&in_sets(), 100 * 1024);
+fn a_client_that_has_gone_gets_a_few_bursts_and_then_a_confirmable_block_and_is_forgotten() {
+    let mut net = observing(&in_bursts(), 100 * 1024);
     net.link = Box::new(|sent| (sent.from == SERVER).then_some(ms(10)));
     net.change(&state(1, 100 * 1024));
     net.run(s(300));
-    let sets = payloads(&net).iter().filter(|message| message.header().ty == Type::NonConfirmable).count();
-    assert!(sets <= 50, "one set, and four in vain: {sets}");
+    let bursts = payloads(&net).iter().filter(|message| message.header().ty == Type::NonConfirmable).count();
+    assert!(bursts <= 50, "one burst, and four in vain: {bursts}");
     net.run(s(3_000));
     assert_eq!(net.held().0, 0, "it did not acknowledge the state that settled");
 }
 
 // RFC 9177 §4.3 (Q183)
 #[test]
-fn a_fetch_in_sets_is_observed_by_the_token_of_its_answer() {
+fn a_fetch_in_bursts_is_observed_by_the_token_of_its_answer() {
     for confirmable in [false, true] {
         let q_block = Some(QBlock { confirmable, ..QBlock::default() });
-        let mut net = net(&EndpointConfig { q_block, ..in_sets() });
+        let mut net = net(&EndpointConfig { q_block, ..in_bursts() });
         net.resource.state = state(0, 12 * 1024);
         let body = Body::builder().path("/obs").payload(vec![7; 25 * 1024]).build().expect("legal");
         let now = net.now;
@@ -248,8 +248,8 @@ fn a_fetch_in_sets_is_observed_by_the_token_of_its_answer() {
 // RFC 9177 §4.1 (Q161)
 #[test]
 fn a_registration_that_a_server_without_q_block_refuses_is_repeated_without_it_under_the_same_token() {
-    let mut net = net(&in_sets());
-    let plain = EndpointConfig { q_block: None, ..in_sets() };
+    let mut net = net(&in_bursts());
+    let plain = EndpointConfig { q_block: None, ..in_bursts() };
     let other = conche_proto::Endpoint::new(plain, crate::support::world::by_name("default"), [9; 32]);
     *net.endpoint(SERVER) = other.expect("legal parameters");
     net.subscribe(CLIENT);
@@ -289,7 +289,7 @@ fn subscribed(config: &EndpointConfig) -> (Net, Token) {
 // RFC 9177 §4.4 (Q182)
 #[test]
 fn payloads_of_older_states_and_of_other_bodies_come_into_no_newer_one() {
-    let (mut net, token) = subscribed(&in_sets());
+    let (mut net, token) = subscribed(&in_bursts());
     let base = net.sent.iter().find_map(|sent| sent.observe().filter(|_| sent.from == SERVER)).expect("it agreed");
     let mut id = 0x9000;
     let mut give = |net: &mut Net, num, observe, etag, bytes| {
@@ -317,7 +317,7 @@ fn payloads_of_older_states_and_of_other_bodies_come_into_no_newer_one() {
 
 #[test]
 fn sets_with_impossible_numbers_and_changing_sizes_take_no_more_memory_than_bodies_may() {
-    let mut config = in_sets();
+    let mut config = in_bursts();
     config.limits.body_bytes = 4_096;
     config.limits.assembly_bytes = 8_192;
     let (mut net, token) = subscribed(&config);
@@ -335,7 +335,7 @@ fn sets_with_impossible_numbers_and_changing_sizes_take_no_more_memory_than_bodi
 
 #[test]
 fn a_state_that_cannot_be_completed_is_not_told_and_the_next_one_is() {
-    let (mut net, token) = subscribed(&in_sets());
+    let (mut net, token) = subscribed(&in_bursts());
     let base = net.sent.iter().find_map(|sent| sent.observe().filter(|_| sent.from == SERVER)).expect("it agreed");
     net.resource.mute = true;
     net.link = Box::new(|sent| (sent.from == SERVER).then_some(ms(10)));
@@ -352,10 +352,10 @@ fn a_state_that_cannot_be_completed_is_not_told_and_the_next_one_is() {
 
 #[test]
 fn a_registration_whose_state_is_too_large_is_over_and_says_why() {
-    let mut config = in_sets();
+    let mut config = in_bursts();
     config.limits.body_bytes = 4_096;
     let mut net = net(&config);
-    let large = EndpointConfig { limits: in_sets().limits, ..in_sets() };
+    let large = EndpointConfig { limits: in_bursts().limits, ..in_bursts() };
     let other = conche_proto::Endpoint::new(large, crate::support::world::by_name("default"), [9; 32]);
     *net.endpoint(SERVER) = other.expect("legal parameters");
     net.resource.state = state(0, 10_000);
@@ -374,8 +374,8 @@ fn a_registration_whose_state_is_too_large_is_over_and_says_why() {
 
 // RFC 7641 §4.2
 #[test]
-fn an_error_that_is_too_large_for_a_message_ends_an_observation_in_sets() {
-    let mut net = observing(&in_sets(), 5_000);
+fn an_error_that_is_too_large_for_a_message_ends_an_observation_in_bursts() {
+    let mut net = observing(&in_bursts(), 5_000);
     let (now, payload) = (net.now, state(1, 5_000));
     let error = Body::builder().payload(payload).build().expect("no options");
     net.endpoint(SERVER).notify(now, TOPIC, Response::new(Code::NOT_FOUND, error)).expect("a legal response");
@@ -387,8 +387,8 @@ fn an_error_that_is_too_large_for_a_message_ends_an_observation_in_sets() {
 
 // RFC 9177 §4.3
 #[test]
-fn an_error_in_answer_to_a_fetch_in_sets_ends_its_registration() {
-    let mut net = net(&in_sets());
+fn an_error_in_answer_to_a_fetch_in_bursts_ends_its_registration() {
+    let mut net = net(&in_bursts());
     net.resource.mute = true;
     let body = Body::builder().path("/obs").payload(vec![7; 25 * 1024]).build().expect("legal");
     let now = net.now;
@@ -407,7 +407,7 @@ fn an_error_in_answer_to_a_fetch_in_sets_ends_its_registration() {
 // RFC 7252 §4.2
 #[test]
 fn who_asks_for_what_is_behind_a_confirmable_block_gets_no_copy_of_that_before_its_time() {
-    let mut net = net(&in_sets());
+    let mut net = net(&in_bursts());
     net.resource.state = state(0, 25 * 1024);
     net.subscribe(CLIENT);
     net.run(s(20));

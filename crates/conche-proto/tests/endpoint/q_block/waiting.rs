@@ -4,7 +4,7 @@
 use conche_proto::codec::{Block, BlockSize, Body, Code, ContentFormat, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, QBlock, Request};
 
-use super::{blocks_sent, in_sets, put, response_to};
+use super::{blocks_sent, in_bursts, put, response_to};
 use crate::observe::net::{Net, SERVER as OBSERVED, get};
 use crate::support::fixture::body;
 use crate::support::world::by_name;
@@ -16,7 +16,7 @@ const QB1: OptionNumber = OptionNumber::Q_BLOCK1;
 /// Bursts of Non-confirmable payloads, or single Confirmable ones.
 fn configs() -> [EndpointConfig; 2] {
     let q_block = Some(QBlock { confirmable: true, ..QBlock::default() });
-    [in_sets(), EndpointConfig { q_block, ..in_sets() }]
+    [in_bursts(), EndpointConfig { q_block, ..in_bursts() }]
 }
 
 /// A client with an acknowledged first block, and another request that holds the slot: the token,
@@ -55,8 +55,8 @@ fn the_response_ends_the_request_and_none_of_what_waits_leaves() {
 
 // RFC 9177 §4.1
 #[test]
-fn a_response_in_sets_is_fetched_to_its_end() {
-    let (mut world, token, [upload, beside]) = waiting(&in_sets());
+fn a_response_in_bursts_is_fetched_to_its_end() {
+    let (mut world, token, [upload, beside]) = waiting(&in_bursts());
     let block = |num: u32| {
         let block = Block { num, more: num < 3, size: BlockSize::B16 };
         let body = Body::builder().option(OptionNumber::ETAG, b"e").uint(OptionNumber::SIZE2, 64);
@@ -77,7 +77,7 @@ fn a_response_in_sets_is_fetched_to_its_end() {
 // RFC 9177 §4.1
 #[test]
 fn a_server_that_says_that_it_does_not_know_q_block_gets_the_body_in_blocks() {
-    let (mut world, token, [_, beside]) = waiting(&in_sets());
+    let (mut world, token, [_, beside]) = waiting(&in_bursts());
     respond(&mut world, &token, Code::BAD_OPTION, &Body::EMPTY);
     world.inject(SERVER, CLIENT, &wire::piggybacked(&world.first_copy(beside).bytes, Code::CONTENT));
     world.run(s(1));
@@ -90,7 +90,7 @@ fn a_server_that_says_that_it_does_not_know_q_block_gets_the_body_in_blocks() {
 
 #[test]
 fn a_response_in_blocks_is_asked_for_block_by_block_in_confirmable_messages() {
-    let (mut world, token, [upload, beside]) = waiting(&in_sets());
+    let (mut world, token, [upload, beside]) = waiting(&in_bursts());
     let block = Block { num: 0, more: true, size: BlockSize::B16 };
     let body = Body::builder().option(OptionNumber::BLOCK2, block.encode().as_slice()).payload(vec![b'r'; 16]);
     respond(&mut world, &token, Code::CHANGED, &body.build().expect("legal"));
@@ -132,7 +132,7 @@ fn what_is_missing_leaves_with_the_rest() {
 
 /// A client that retransmits its registration while nothing arrives: its first message.
 fn registering(request: Request) -> (Net, MessageId, Token) {
-    let mut net = Net::with(1, "default", &in_sets());
+    let mut net = Net::with(1, "default", &in_bursts());
     let now = net.now;
     let (_, id) = net.endpoint(OBSERVER).subscribe(now, OBSERVED, request).expect("room");
     net.settle(OBSERVER);

@@ -53,7 +53,7 @@ pub struct World {
     pub now: Instant,
     pub link: Link,
     /// Q-Block is enabled, with Confirmable responses.
-    pub in_sets: bool,
+    pub in_bursts: bool,
     /// All sent datagrams, in order.
     pub sent: Vec<Datagram>,
     nodes: BTreeMap<Address, Node>,
@@ -103,7 +103,7 @@ impl World {
         Self {
             now: Instant::ZERO,
             link: Box::new(|_| vec![ms(10)]),
-            in_sets: false,
+            in_bursts: false,
             sent: Vec::new(),
             nodes: BTreeMap::new(),
             arrivals: BTreeMap::new(),
@@ -295,7 +295,7 @@ impl World {
                         let exchange = node.endpoint.respond(now, *id, response).expect("the request waits");
                         let Event::Request { from, .. } = &event else { unreachable!("matched above") };
                         match exchange {
-                            Some(exchange) if self.in_sets => node.checker.opened(now, exchange, *from, None),
+                            Some(exchange) if self.in_bursts => node.checker.opened(now, exchange, *from, None),
                             _ => assert_eq!(exchange, None, "quick responses are piggybacked or Non-confirmable"),
                         }
                     }

@@ -62,9 +62,9 @@ fn a_large_response_takes_a_round_trip_with_echo_and_those_after_it_none() {
 #[test]
 fn a_request_that_has_an_effect_or_asks_for_more_is_challenged_with_echo_before_the_application_sees_it() {
     let observe: &[(OptionNumber, &[u8])] = &[(OptionNumber::OBSERVE, b"")];
-    let first_of_sets: &[(OptionNumber, &[u8])] = &[(OptionNumber::Q_BLOCK2, b"")];
+    let first_of_bursts: &[(OptionNumber, &[u8])] = &[(OptionNumber::Q_BLOCK2, b"")];
     let with_effect = [(Code::POST, &[][..]), (Code::PATCH, &[])];
-    let followed_by_more = [(Code::GET, observe), (Code::FETCH, observe), (Code::GET, first_of_sets)];
+    let followed_by_more = [(Code::GET, observe), (Code::FETCH, observe), (Code::GET, first_of_bursts)];
     for (code, options) in with_effect.into_iter().chain(followed_by_more) {
         for ty in [Type::Confirmable, Type::NonConfirmable] {
             let mut server = echo_server();
@@ -194,13 +194,13 @@ fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
         12 => request((ty, Code::GET, id), &[(OptionNumber::NO_RESPONSE, &[detail % 32])], b""),
         13 => request((ty, Code::PUT, id), &[], &vec![detail; usize::from(detail) * 5]),
         14 => {
-            let of_set = block(u32::from(detail % 5), detail < 128);
-            request((ty, Code::GET, id), &[(OptionNumber::Q_BLOCK2, of_set.as_slice())], b"")
+            let of_burst = block(u32::from(detail % 5), detail < 128);
+            request((ty, Code::GET, id), &[(OptionNumber::Q_BLOCK2, of_burst.as_slice())], b"")
         }
         15 => {
-            let of_set = block(u32::from(detail / 2 % 3), true);
+            let of_burst = block(u32::from(detail / 2 % 3), true);
             let options: [(_, &[u8]); 3] = [
-                (OptionNumber::Q_BLOCK1, of_set.as_slice()),
+                (OptionNumber::Q_BLOCK1, of_burst.as_slice()),
                 (OptionNumber::SIZE1, &[1, 0]),
                 (OptionNumber::REQUEST_TAG, &[1]),
             ];

@@ -151,7 +151,7 @@ fn an_observer_is_registered_after_one_ping_and_its_handler_runs_once() {
 
 // RFC 9177 §4.4
 #[test]
-fn a_body_in_sets_follows_after_one_ping() {
+fn a_body_in_bursts_follows_after_one_ping() {
     let mut server = server();
     let all = Block { num: 0, more: true, size: BlockSize::B1024 }.encode();
     let given = server.receive(1, &get((Type::NonConfirmable, 1), &[(OptionNumber::Q_BLOCK2.0, all.as_slice())]));

@@ -27,7 +27,7 @@ impl Checker {
         let most = limits.queue + beside;
         assert!(occupancy.queued <= most || occupancy.queued <= most + self.begun(|_| true), "{occupancy:?}");
         // Q-Block bodies have their own table.
-        let assemblies = limits.transfers * if self.sets.is_some() { 2 } else { 1 };
+        let assemblies = limits.transfers * if self.bursts.is_some() { 2 } else { 1 };
         assert!(occupancy.assemblies <= assemblies && occupancy.representations <= limits.transfers, "{occupancy:?}");
         assert!(occupancy.streams <= limits.transfers, "{occupancy:?}");
         assert!(occupancy.body_bytes <= 3 * limits.assembly_bytes, "{occupancy:?}");

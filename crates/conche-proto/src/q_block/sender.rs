@@ -4,7 +4,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::BurstRules;
 use crate::codec::BlockSize;
+use crate::config::QBlockFeature;
 use conche_cc::Instant;
 use conche_cc::train::{Answered, Train};
 
@@ -14,6 +16,7 @@ const MOST_ROUNDS: u8 = 32;
 
 #[derive(Debug)]
 pub(crate) struct Sender {
+    _feature: QBlockFeature,
     pub(crate) size: BlockSize,
     bytes: usize,
     max_payloads: u32,
@@ -37,7 +40,7 @@ pub(crate) struct Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
     /// Send the due blocks.
-    Set,
+    Burst,
     /// None: the answer is not new.
     Nothing,
     /// Too many requests.
@@ -45,11 +48,13 @@ pub(crate) enum Follows {
 }
 
 impl Sender {
-    pub(crate) fn new(bytes: usize, size: BlockSize, max_payloads: u16, first: u32) -> Self {
+    /// Sends the blocks of a body of this length, from block `first` on.
+    pub(crate) fn new(rules: &BurstRules, bytes: usize, size: BlockSize, first: u32) -> Self {
         Self {
+            _feature: rules.feature,
             size,
             bytes,
-            max_payloads: max_payloads.max(1).into(),
+            max_payloads: rules.max_payloads.max(1).into(),
             next: first,
             due: VecDeque::new(),
             left: first,
@@ -106,7 +111,7 @@ impl Sender {
     pub(crate) fn begin_behind_first(&mut self, round_trip: Option<Duration>) -> bool {
         self.due.clear();
         (self.next, self.fresh, self.train) = (1, 1, Train::new(round_trip));
-        self.begin_set()
+        self.begin_burst()
     }
 
     /// Returns `true` if another body may replace the rest in the current train, within two bursts.
@@ -120,7 +125,7 @@ impl Sender {
         self.due.clone_from(&with.due);
     }
 
-    pub(crate) fn begin_set(&mut self) -> bool {
+    pub(crate) fn begin_burst(&mut self) -> bool {
         let end = (self.next / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks());
         self.due.extend(self.next..end);
         (self.rounds, self.under_way) = (0, false);
@@ -136,7 +141,7 @@ impl Sender {
         }
         self.unanswered = 0;
         self.train.answered(&Answered { now, lost: 0, prompt: true });
-        if self.begin_set() { Follows::Set } else { Follows::Nothing }
+        if self.begin_burst() { Follows::Burst } else { Follows::Nothing }
     }
 
     /// Handles missing blocks that are Confirmable: the outstanding one is not missing yet.
@@ -174,7 +179,7 @@ impl Sender {
         known.extend(due);
         known.make_contiguous().sort_unstable();
         self.due = known;
-        Follows::Set
+        Follows::Burst
     }
 
     /// Handles a missing answer: starts the next burst, unless `most` had none.
@@ -183,7 +188,7 @@ impl Sender {
             return Follows::TooMuch;
         }
         self.unanswered += 1;
-        if self.begin_set() { Follows::Set } else { Follows::Nothing }
+        if self.begin_burst() { Follows::Burst } else { Follows::Nothing }
     }
 
     pub(crate) fn begins_train(&self) -> bool {
@@ -205,12 +210,19 @@ impl Sender {
     }
 }
 
+#[cfg(feature = "q-block")]
 #[cfg(test)]
 mod tests {
+    use super::super::receiver::Patience;
     use super::*;
     use alloc::vec;
 
     const NOW: Instant = Instant::ZERO;
+
+    fn rules(max_payloads: u16) -> BurstRules {
+        let patience = Patience { non: Duration::ZERO, confirmable: Duration::ZERO };
+        BurstRules { feature: QBlockFeature, max_payloads, patience, non_max_retransmit: 4, confirmable: false }
+    }
 
     fn leaving(sender: &mut Sender) -> Vec<u32> {
         core::iter::from_fn(|| sender.pop()).collect()
@@ -219,13 +231,13 @@ mod tests {
     // RFC 9177 §7.2 (Q174)
     #[test]
     fn sets_end_where_the_number_is_a_multiple_of_max_payloads() {
-        let mut sender = Sender::new(25 * 16 - 3, BlockSize::B16, 10, 1);
-        assert!(sender.begin_set());
+        let mut sender = Sender::new(&rules(10), 25 * 16 - 3, BlockSize::B16, 1);
+        assert!(sender.begin_burst());
         assert_eq!(leaving(&mut sender), (1..10).collect::<Vec<_>>());
-        assert_eq!(sender.go_on(NOW, 20), Follows::Nothing, "of a set that has not left");
-        assert_eq!(sender.go_on(NOW, 10), Follows::Set);
+        assert_eq!(sender.go_on(NOW, 20), Follows::Nothing, "of a burst that was not sent");
+        assert_eq!(sender.go_on(NOW, 10), Follows::Burst);
         assert_eq!(leaving(&mut sender).len(), 10);
-        assert_eq!(sender.go_on(NOW, 20), Follows::Set);
+        assert_eq!(sender.go_on(NOW, 20), Follows::Burst);
         assert_eq!(leaving(&mut sender), vec![20, 21, 22, 23, 24]);
         assert!(sender.is_at_end());
     }
@@ -233,24 +245,24 @@ mod tests {
     // RFC 9177 §4.4 (Q169)
     #[test]
     fn what_is_missing_leaves_first_and_nothing_leaves_twice() {
-        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 0);
-        sender.begin_set();
+        let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 0);
+        sender.begin_burst();
         leaving(&mut sender);
-        assert_eq!(sender.send_again(NOW, &[2, 5, 39]), Follows::Set);
+        assert_eq!(sender.send_again(NOW, &[2, 5, 39]), Follows::Burst);
         assert_eq!(leaving(&mut sender), vec![2, 5], "39 has not been sent");
         sender.unanswered(4);
         assert_eq!((sender.pop(), sender.pop()), (Some(10), Some(11)));
-        assert_eq!(sender.send_again(NOW, &[5, 11, 12]), Follows::Set);
+        assert_eq!(sender.send_again(NOW, &[5, 11, 12]), Follows::Burst);
         assert_eq!(leaving(&mut sender), vec![5, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
     }
 
     #[test]
     fn who_asks_again_and_again_for_everything_gets_a_bounded_number_of_copies() {
-        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 0);
-        sender.begin_set();
+        let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 0);
+        sender.begin_burst();
         let all: Vec<u32> = (0..10).collect();
         let mut sent = leaving(&mut sender).len();
-        while sender.send_again(NOW, &all) == Follows::Set {
+        while sender.send_again(NOW, &all) == Follows::Burst {
             sent += leaving(&mut sender).len();
         }
         assert_eq!(sent, 10 + 10 * usize::from(MOST_ROUNDS));
@@ -258,37 +270,37 @@ mod tests {
 
     #[test]
     fn a_list_of_the_next_set_is_a_continue() {
-        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 0);
-        sender.begin_set();
+        let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 0);
+        sender.begin_burst();
         leaving(&mut sender);
-        assert_eq!(sender.send_again(NOW, &(10..20).collect::<Vec<_>>()), Follows::Set);
+        assert_eq!(sender.send_again(NOW, &(10..20).collect::<Vec<_>>()), Follows::Burst);
         assert_eq!(leaving(&mut sender), (10..20).collect::<Vec<_>>());
     }
 
     #[test]
     fn where_each_block_is_acknowledged_what_has_never_left_is_no_longer_on_its_way() {
-        let mut sender = Sender::new(40 * 16, BlockSize::B16, 10, 1);
+        let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 1);
         let all: Vec<u32> = (1..10).collect();
-        assert_eq!(sender.send_acknowledged_again(NOW, &all), Follows::Set, "the first block is there");
+        assert_eq!(sender.send_acknowledged_again(NOW, &all), Follows::Burst, "the first block is there");
         assert_eq!(sender.pop(), Some(1));
         assert_eq!(sender.send_acknowledged_again(NOW, &[1]), Follows::Nothing);
         assert_eq!(leaving(&mut sender), (2..10).collect::<Vec<_>>());
     }
 
     #[test]
-    fn nobody_who_is_silent_gets_more_than_a_few_sets() {
-        let mut sender = Sender::new(1000 * 16, BlockSize::B16, 10, 0);
-        sender.begin_set();
-        let mut sets = 1;
-        while sender.unanswered(4) == Follows::Set {
-            sets += 1;
+    fn nobody_who_is_silent_gets_more_than_a_few_bursts() {
+        let mut sender = Sender::new(&rules(10), 1000 * 16, BlockSize::B16, 0);
+        sender.begin_burst();
+        let mut bursts = 1;
+        while sender.unanswered(4) == Follows::Burst {
+            bursts += 1;
         }
-        assert_eq!(sets, 5);
+        assert_eq!(bursts, 5);
     }
 
     #[test]
-    fn as_many_sets_in_vain_as_can_be_configured_are_counted() {
-        let mut sender = Sender::new(1000 * 16, BlockSize::B16, 1, 0);
-        assert_eq!((0..1_000).filter(|_| sender.unanswered(u8::MAX) == Follows::Set).count(), 255);
+    fn as_many_bursts_in_vain_as_can_be_configured_are_counted() {
+        let mut sender = Sender::new(&rules(1), 1000 * 16, BlockSize::B16, 0);
+        assert_eq!((0..1_000).filter(|_| sender.unanswered(u8::MAX) == Follows::Burst).count(), 255);
     }
 }

@@ -6,7 +6,7 @@ use conche_proto::codec::{Block, Message, OptionNumber};
 use conche_proto::{ExchangeId, Instant};
 
 use super::super::Address;
-use super::{Rules, blocks, end_of_set};
+use super::{Rules, blocks, end_of_burst};
 
 /// Blocks that peers requested, and blocks sent.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Kept {
         (asked.all, asked.late) = (asked.all + all, asked.late + all);
         let mut numbers = BTreeSet::new();
         for block in blocks {
-            let end = if block.more { end_of_set(block.num, rules) } else { block.num + 1 };
+            let end = if block.more { end_of_burst(block.num, rules) } else { block.num + 1 };
             numbers.extend(block.num..end);
         }
         numbers.into_iter().for_each(|number| *asked.blocks.entry(number).or_default() += 1);

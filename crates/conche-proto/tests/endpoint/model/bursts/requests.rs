@@ -6,7 +6,7 @@ use conche_proto::Instant;
 use conche_proto::codec::{Block, Code, Message, MessageId, OptionNumber, Token, Type};
 
 use super::super::Address;
-use super::{Rules, asks, blocks, end_of_set, listed};
+use super::{Rules, asks, blocks, end_of_burst, listed};
 
 /// Minimum wait for missing blocks after the end of a burst.
 const REORDERING: std::time::Duration = std::time::Duration::from_millis(10);
@@ -213,7 +213,7 @@ impl Request {
             assert!(self.left > 1 || self.answered, "{message} left before the first was answered");
             assert!(now - self.last >= rules.non_timeout, "{message} left before NON_TIMEOUT: {self:?}");
             self.unanswered = self.unanswered.saturating_add(1);
-            assert!(self.unanswered <= rules.most, "{} sets in vain: {message}", self.unanswered);
+            assert!(self.unanswered <= rules.most, "{} bursts in vain: {message}", self.unanswered);
         }
         self.next += 1;
         self.last = now;
@@ -287,7 +287,7 @@ impl Request {
         assert!(asked.is_sorted_by(|one, other| one.num < other.num && one.size == other.size), "{message}");
         assert!(single.iter().all(|block| !block.more), "{message} asks for overlapping blocks");
         if !came.odd {
-            let end = if last.more { end_of_set(last.num, rules) } else { last.num + 1 };
+            let end = if last.more { end_of_burst(last.num, rules) } else { last.num + 1 };
             let numbers = single.iter().map(|block| block.num).chain(last.num..end);
             let there = numbers.filter(|number| came.blocks.contains(number)).collect::<Vec<_>>();
             // A request for only the first block would be a different request.
@@ -300,7 +300,7 @@ impl Request {
             self.unsaid -= 1;
             self.in_vain = 0;
         } else {
-            let end_came = came.perhaps.last().is_some_and(|&last| last >= end_of_set(last, rules) - 1);
+            let end_came = came.perhaps.last().is_some_and(|&last| last >= end_of_burst(last, rules) - 1);
             let least = if came.odd || end_came || self.in_vain == 0 { REORDERING } else { rules.non_receive_timeout };
             assert!(now - self.last >= least, "{message} is asked for too soon: {self:?}");
             self.in_vain = self.in_vain.saturating_add(1);
@@ -313,7 +313,7 @@ impl Request {
 /// Records a block, which is accepted if it belongs to the expected burst or the next one.
 fn enter(blocks: &mut BTreeSet<u32>, number: u32, rules: &Rules) {
     let next = (0..).find(|number| !blocks.contains(number)).expect("of infinitely many");
-    if number < end_of_set(next, rules).saturating_add(rules.max_payloads) {
+    if number < end_of_burst(next, rules).saturating_add(rules.max_payloads) {
         blocks.insert(number);
     }
 }

@@ -42,7 +42,7 @@ impl States {
         let asks = asks(message);
         let known = self.registered.iter_mut().find(|known| (known.to, &known.asks) == (to, &asks));
         let known =
-            known.unwrap_or_else(|| panic!("{message}: of no request in sets, and of nothing that is observed"));
+            known.unwrap_or_else(|| panic!("{message}: of no request in bursts, and of nothing that is observed"));
         assert!(message.option(OptionNumber::OBSERVE).is_none(), "{message} (RFC 9177 §4.5)");
         let blocks = blocks(message, OptionNumber::Q_BLOCK2).expect("endpoints send no reserved sizes");
         assert!(blocks.is_sorted_by(|one, other| one.num < other.num && !one.more), "{message}");

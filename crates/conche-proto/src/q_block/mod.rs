@@ -1,5 +1,5 @@
 //! Q-Block (RFC 9177): sends the blocks of a body in bursts of MAX_PAYLOADS messages, with one
-//! answer per burst. The code calls a burst a set, after MAX_PAYLOADS_SET.
+//! answer per burst (MAX_PAYLOADS_SET).
 //!
 //! ```text
 //!  client, Q-Block1:  body ─> Sender ─burst─> … ─2.31─> Sender ─last burst─> … ─> response
@@ -24,6 +24,11 @@
 //! whole. The sequence number is in every payload (§4.5): a newer state replaces parts of an older
 //! one.
 
+#![cfg_attr(
+    not(feature = "q-block"),
+    allow(unreachable_code, unused_variables, reason = "without the feature no transfer exists")
+)]
+
 mod receiver;
 mod sender;
 
@@ -39,30 +44,39 @@ use conche_cc::Instant;
 use receiver::{Patience, Taken};
 use smallvec::SmallVec;
 
-use crate::blockwise::transfer::{FETCHED_AGAIN, Marks, Rules, Trouble};
-use crate::blockwise::{cut, largest_fitting};
+use crate::blockwise::{FETCHED_AGAIN, Marks, Rules, Trouble, cut, largest_fitting};
 use crate::codec::{
     BLOCK_BYTES, Block, BlockSize, Body, Code, ContentFormat, Header, MARKER_BYTES, Message, OptionNumber, Order,
     OwnedMessage, REGISTER, SIZE_BYTES, Token, UintBytes, decode_missing_blocks, decode_uint, encode_uint,
 };
-use crate::config::SharedConfig;
+use crate::config::{QBlockFeature, SharedConfig};
 
 /// Distinguishes bodies of equal requests (RFC 9175 §3).
 pub(crate) type RequestTag = [u8; 4];
 
+/// Q-Block parameters of a registration for notifications.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SetRules {
+pub(crate) struct BurstRegistration {
+    pub(crate) feature: QBlockFeature,
+    pub(crate) tag: RequestTag,
+    pub(crate) uploaded: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BurstRules {
+    pub(crate) feature: QBlockFeature,
     pub(crate) max_payloads: u16,
     pub(crate) patience: Patience,
     pub(crate) non_max_retransmit: u8,
     pub(crate) confirmable: bool,
 }
 
-impl SetRules {
+impl BurstRules {
     /// Returns the rules if Q-Block is enabled.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
-        let q_block = config.q_block?;
+        let (q_block, feature) = config.q_block()?;
         Some(Self {
+            feature,
             max_payloads: q_block.max_payloads,
             patience: Patience { non: q_block.non_receive_timeout, confirmable: config.times().max_transmit_span },
             non_max_retransmit: config.transmission.max_retransmit,
@@ -72,21 +86,21 @@ impl SetRules {
 }
 
 #[derive(Debug)]
-pub(crate) enum SetStep {
+pub(crate) enum BurstStep {
     /// Send the burst that is due.
-    Set,
+    SendBurst,
     /// Send this immediately.
-    Say(Body),
+    Send(Body),
     /// Wait.
     Wait,
     /// Complete, with this response.
     Done(OwnedMessage),
     /// Complete: the received message is the response.
-    AsItIs,
+    Received,
     /// Repeat the request with Block1 and Block2.
     Fallback,
     /// Request the whole response with this: the peer sends no single blocks.
-    Whole(Box<(SetTransfer, Body)>),
+    Whole(Box<(BurstTransfer, Body)>),
     /// Continue with Block2.
     Blocks,
     /// The transfer failed.
@@ -94,7 +108,8 @@ pub(crate) enum SetStep {
 }
 
 #[derive(Debug)]
-pub(crate) struct SetTransfer {
+pub(crate) struct BurstTransfer {
+    feature: QBlockFeature,
     pub(crate) code: Code,
     /// The request as submitted by the application.
     pub(crate) whole: Body,
@@ -121,21 +136,21 @@ pub(crate) struct SetTransfer {
     pub(crate) has_tokens: bool,
 }
 
-impl SetTransfer {
+impl BurstTransfer {
     /// Starts an upload with this first message. `None` if no block fits.
     pub(crate) fn upload(
         code: Code,
         whole: &Body,
         tag: RequestTag,
         rules: &Rules,
-        sets: &SetRules,
+        bursts: &BurstRules,
     ) -> Option<(Self, Body)> {
         let head = whole.rewritten(|number| !number.describes_blocks(), &[], b"").with_request_tag(&tag);
         let payload = whole.payload();
         let others = rules.overhead.with(head.len() + BLOCK_BYTES + SIZE_BYTES + MARKER_BYTES);
         let size = largest_fitting(rules.block_size, others, rules.message_bytes)?;
-        let sender = Sender::new(payload.len(), size, sets.max_payloads, 1);
-        let transfer = Self::new(code, whole, head, payload, Some(sender));
+        let sender = Sender::new(bursts, payload.len(), size, 1);
+        let transfer = Self::new(bursts.feature, code, whole, head, Some(sender));
         let transfer = Self { uploaded: true, pushed: true, ..transfer };
         let first = transfer.block(0)?;
         Some((transfer, first))
@@ -143,9 +158,15 @@ impl SetTransfer {
 
     /// Starts a download with this first message, which requests the first block, or whole states
     /// to observe.
-    pub(crate) fn download(code: Code, whole: &Body, tag: RequestTag, size: BlockSize) -> (Self, Body) {
+    pub(crate) fn download(
+        feature: QBlockFeature,
+        code: Code,
+        whole: &Body,
+        tag: RequestTag,
+        size: BlockSize,
+    ) -> (Self, Body) {
         let head = whole.rewritten(|number| !number.describes_blocks(), &[], b"").with_request_tag(&tag);
-        let transfer = Self::new(code, whole, head, whole.payload(), None);
+        let transfer = Self::new(feature, code, whole, head, None);
         let transfer = Self { pushed: transfer.observes, ..transfer };
         let first = Block { num: 0, more: transfer.pushed, size };
         let body = transfer.asking(&[first]);
@@ -153,15 +174,17 @@ impl SetTransfer {
     }
 
     /// Creates the receiver of a notification for this request.
-    pub(crate) fn state(code: Code, whole: &Body, tag: RequestTag, uploaded: bool) -> Self {
-        let (transfer, _) = Self::download(code, whole, tag, BlockSize::default());
+    pub(crate) fn state(code: Code, whole: &Body, registration: &BurstRegistration) -> Self {
+        let BurstRegistration { feature, tag, uploaded } = *registration;
+        let (transfer, _) = Self::download(feature, code, whole, tag, BlockSize::default());
         Self { uploaded, alone: false, ..transfer }
     }
 
-    fn new(code: Code, whole: &Body, head: Body, payload: Bytes, sender: Option<Sender>) -> Self {
-        let whole = whole.clone();
+    fn new(feature: QBlockFeature, code: Code, whole: &Body, head: Body, sender: Option<Sender>) -> Self {
+        let (whole, payload) = (whole.clone(), whole.payload());
         let observes = whole.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(REGISTER);
         Self {
+            feature,
             code,
             whole,
             head,
@@ -194,7 +217,7 @@ impl SetTransfer {
 
     /// Returns `true` for the final response to an upload, not a report about blocks.
     pub(crate) fn is_answered_by(&self, response: &Message<'_>) -> bool {
-        self.sender.is_some() && !is_about_sets(response)
+        self.sender.is_some() && !reports_blocks(response)
     }
 
     /// Returns the token of the next payload, the same for all payloads of a registration.
@@ -235,13 +258,13 @@ impl SetTransfer {
     /// `true` if a burst follows.
     pub(crate) fn acknowledged(&mut self, round_trip: Option<Duration>) -> bool {
         self.sender = self.sender.take().map(|sender| sender.after(round_trip));
-        self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_set())
+        self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_burst())
     }
 
     pub(crate) fn next_payload(&mut self) -> Option<Body> {
         let sender = self.sender.as_mut()?;
         if sender.has_left() {
-            sender.begin_set();
+            sender.begin_burst();
         }
         let number = sender.pop()?;
         self.block(number)
@@ -254,70 +277,73 @@ impl SetTransfer {
         response: &Message<'_>,
         first: bool,
         rules: &Rules,
-        sets: &SetRules,
-    ) -> SetStep {
+        bursts: &BurstRules,
+    ) -> BurstStep {
         let code = response.code();
-        if is_refusal(code) && self.may_begin_anew(first) {
+        if is_refusal(code) && self.may_restart(first) {
             return self.ask_otherwise(rules);
         }
-        if self.uploaded && is_about_sets(response) {
-            return match self.told(now, response, sets) {
-                Follows::Set => SetStep::Set,
-                Follows::Nothing => SetStep::Wait,
-                Follows::TooMuch => SetStep::Failed(Trouble::Unacceptable),
+        if self.uploaded && reports_blocks(response) {
+            return match self.receive_report(now, response, bursts) {
+                Follows::Burst => BurstStep::SendBurst,
+                Follows::Nothing => BurstStep::Wait,
+                Follows::TooMuch => BurstStep::Failed(Trouble::Unacceptable),
             };
         }
         if code.is_success() && self.sender.as_ref().is_some_and(|sender| !sender.is_at_end()) {
             // The peer ignored a critical option: it cannot have the whole body (RFC 9177 §4.3).
-            return if self.code.is_idempotent() { SetStep::Fallback } else { SetStep::Failed(Trouble::Unacceptable) };
+            return if self.code.is_idempotent() {
+                BurstStep::Fallback
+            } else {
+                BurstStep::Failed(Trouble::Unacceptable)
+            };
         }
         // The body has arrived, or the peer refuses it.
         self.sender = None;
         if self.observes && !self.alone && self.receiver.is_some() && !code.is_success() {
             // The missing payloads were of an older state. An error would arrive as a notification.
-            return SetStep::Wait;
+            return BurstStep::Wait;
         }
         match response.block(OptionNumber::Q_BLOCK2) {
             Ok(Some(block)) if block.more || block.num > 0 || self.receiver.is_some() => {
-                self.receive(now, response, block, rules, sets)
+                self.receive(now, response, block, rules, bursts)
             }
             // A late duplicate of the first block.
-            Ok(None) if self.receiver.is_none() => SetStep::Blocks,
-            Ok(_) => SetStep::AsItIs,
-            Err(_) => SetStep::Failed(Trouble::Unacceptable),
+            Ok(None) if self.receiver.is_none() => BurstStep::Blocks,
+            Ok(_) => BurstStep::Received,
+            Err(_) => BurstStep::Failed(Trouble::Unacceptable),
         }
     }
 
     /// Returns `true` if the request may be repeated: no upload with a started response. A refusal
     /// after a registration concerns an older state.
-    fn may_begin_anew(&self, first: bool) -> bool {
+    fn may_restart(&self, first: bool) -> bool {
         (first || !self.observes) && (self.receiver.is_none() || !self.uploaded)
     }
 
     /// Selects the next method after a refusal.
-    fn ask_otherwise(&self, rules: &Rules) -> SetStep {
+    fn ask_otherwise(&self, rules: &Rules) -> BurstStep {
         if self.uploaded || self.pushed || self.alone {
-            return SetStep::Fallback;
+            return BurstStep::Fallback;
         }
         self.ask_for_whole(rules)
     }
 
-    fn ask_for_whole(&self, rules: &Rules) -> SetStep {
-        let whole =
-            Self { pushed: true, ..Self::new(self.code, &self.whole, self.head.clone(), self.payload.clone(), None) };
+    fn ask_for_whole(&self, rules: &Rules) -> BurstStep {
+        let whole = Self { pushed: true, ..Self::new(self.feature, self.code, &self.whole, self.head.clone(), None) };
         let first = whole.asking(&[Block { num: 0, more: true, size: rules.block_size }]);
-        SetStep::Whole(Box::new((whole, first)))
+        BurstStep::Whole(Box::new((whole, first)))
     }
 
     /// Handles a report about a burst, which may arrive late.
-    fn told(&mut self, now: Instant, response: &Message<'_>, sets: &SetRules) -> Follows {
+    fn receive_report(&mut self, now: Instant, response: &Message<'_>, bursts: &BurstRules) -> Follows {
         let Some(sender) = &mut self.sender else { return Follows::Nothing };
         if response.code() == Code::CONTINUE {
             let block = response.block(OptionNumber::Q_BLOCK1).ok().flatten();
             return block.map_or(Follows::Nothing, |block| sender.go_on(now, block.num.saturating_add(1)));
         }
-        let numbers = decode_missing_blocks(response.payload(), sets.max_payloads.into());
-        numbers.map_or(Follows::Nothing, |numbers| match sets.confirmable {
+        let numbers = decode_missing_blocks(response.payload(), bursts.max_payloads.into());
+        numbers.map_or(Follows::Nothing, |numbers| match bursts.confirmable {
             true => sender.send_acknowledged_again(now, &numbers),
             false => sender.send_again(now, &numbers),
         })
@@ -329,39 +355,39 @@ impl SetTransfer {
         response: &Message<'_>,
         block: Block,
         rules: &Rules,
-        sets: &SetRules,
-    ) -> SetStep {
+        bursts: &BurstRules,
+    ) -> BurstStep {
         let marks = Marks::of(response);
         let Some(bytes) = response.uint(OptionNumber::SIZE2).map(|size| size as usize) else {
             // Only blocks of a whole body require Size2 and ETag (RFC 9177 §4.6).
             return match (self.uploaded || self.observes, self.pushed) {
-                (true, _) => SetStep::Failed(Trouble::Unacceptable),
-                (false, true) => SetStep::Fallback,
+                (true, _) => BurstStep::Failed(Trouble::Unacceptable),
+                (false, true) => BurstStep::Fallback,
                 (false, false) => self.ask_for_whole(rules),
             };
         };
         if bytes > rules.body_bytes {
-            return SetStep::Failed(Trouble::TooLarge);
+            return BurstStep::Failed(Trouble::TooLarge);
         }
         let sequence = response.uint(OptionNumber::OBSERVE).filter(|_| self.observes);
         let order = sequence.map(|sequence| Order { sequence, received: now });
         let newer = order.filter(|order| self.newest.is_none_or(|newest| newest.is_before(order)));
         if self.outdated == Some(marks) && newer.is_none() {
-            return SetStep::Wait;
+            return BurstStep::Wait;
         }
-        let max_payloads = u32::from(sets.max_payloads);
+        let max_payloads = u32::from(bursts.max_payloads);
         // A changed body is requested again, unless this could have another effect (RFC 9177 §4.4).
         // A newer sequence number belongs to the next state; an older one is late.
         let changed =
             self.receiver.as_ref().filter(|(receiver, of)| *of != marks || receiver.code() != response.code());
-        let anew = changed.is_some() && sequence.is_none();
+        let restart = changed.is_some() && sequence.is_none();
         if let Some((_, of)) = changed {
             if sequence.is_some() && newer.is_none() {
-                return SetStep::Wait;
+                return BurstStep::Wait;
             }
-            (self.outdated, self.fetched_again) = (Some(*of), self.fetched_again.saturating_add(u8::from(anew)));
-            if anew && (self.fetched_again > FETCHED_AGAIN || !self.code.is_safe()) {
-                return SetStep::Failed(Trouble::Changed);
+            (self.outdated, self.fetched_again) = (Some(*of), self.fetched_again.saturating_add(u8::from(restart)));
+            if restart && (self.fetched_again > FETCHED_AGAIN || !self.code.is_safe()) {
+                return BurstStep::Failed(Trouble::Changed);
             }
             self.receiver = None;
         }
@@ -370,12 +396,12 @@ impl SetTransfer {
             Some(known) => known,
             none => {
                 let shape = Shape { size: block.size, bytes, max_payloads };
-                let receiver = Receiver::new(now, &response.content(), shape, sets.patience);
+                let receiver = Receiver::new(now, &response.content(), shape, bursts.patience);
                 none.insert((receiver, marks))
             }
         };
         if bytes != receiver.shape().bytes || !receiver.shape().fits(block, response.payload().len()) {
-            return SetStep::Failed(Trouble::Unacceptable);
+            return BurstStep::Failed(Trouble::Unacceptable);
         }
         let taken = receiver.take(now, block.num, response.payload(), response.ty());
         match receiver.reply(block.num, taken) {
@@ -383,14 +409,14 @@ impl SetTransfer {
                 let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
                 let whole = self.receiver.take().and_then(|(receiver, _)| receiver.finish(header, &response.token()));
                 let whole = whole.and_then(|whole| self.numbered(whole));
-                whole.map_or(SetStep::Failed(Trouble::Unacceptable), SetStep::Done)
+                whole.map_or(BurstStep::Failed(Trouble::Unacceptable), BurstStep::Done)
             }
-            _ if anew || !self.pushed && block.num == 0 && taken == Taken::New && bytes > block.size.bytes() => {
+            _ if restart || !self.pushed && block.num == 0 && taken == Taken::New && bytes > block.size.bytes() => {
                 self.ask(rules)
             }
-            Reply::Nothing => SetStep::Wait,
+            Reply::Nothing => BurstStep::Wait,
             // Acknowledgements trigger the sender's next block.
-            Reply::Continue(_) if self.pushed && receiver.is_confirmable() => SetStep::Wait,
+            Reply::Continue(_) if self.pushed && receiver.is_confirmable() => BurstStep::Wait,
             Reply::Continue(_) | Reply::Missing => self.ask(rules),
         }
     }
@@ -410,25 +436,25 @@ impl SetTransfer {
     }
 
     /// Returns the request for missing blocks at the timeout; `None` after too many.
-    pub(crate) fn overdue(&mut self, now: Instant, rules: &Rules, sets: &SetRules) -> Option<Body> {
+    pub(crate) fn overdue(&mut self, now: Instant, rules: &Rules, bursts: &BurstRules) -> Option<Body> {
         let (receiver, _) = self.receiver.as_mut()?;
-        if !receiver.ask(now, sets.non_max_retransmit) {
+        if !receiver.ask(now, bursts.non_max_retransmit) {
             return None;
         }
         match self.ask(rules) {
-            SetStep::Say(body) => Some(body),
+            BurstStep::Send(body) => Some(body),
             _ => None,
         }
     }
 
     /// Requests missing blocks: an option each, and one with the M bit for a missing tail of the
     /// burst. If all are missing, this is the 'Continue' (RFC 9177 §4.4).
-    fn ask(&self, rules: &Rules) -> SetStep {
-        let Some((receiver, _)) = &self.receiver else { return SetStep::Wait };
+    fn ask(&self, rules: &Rules) -> BurstStep {
+        let Some((receiver, _)) = &self.receiver else { return BurstStep::Wait };
         let shape = receiver.shape();
         let missing = receiver.missing(shape.max_payloads as usize);
-        let Some(&last) = missing.last() else { return SetStep::Wait };
-        let to_the_end = last + 1 == shape.end_of_set(last);
+        let Some(&last) = missing.last() else { return BurstStep::Wait };
+        let to_the_end = last + 1 == shape.end_of_burst(last);
         // The blocks after the last received one.
         let tail =
             missing.iter().rev().zip((0..=last).rev()).take_while(|(number, expected)| **number == *expected).count();
@@ -444,7 +470,7 @@ impl SetTransfer {
             let (more, size) = (*more, *size);
             blocks = alloc::vec![Block { num: 0, more: false, size }, Block { num: 1, more, size }];
         }
-        if blocks.is_empty() { SetStep::Failed(Trouble::TooLarge) } else { SetStep::Say(self.asking(&blocks)) }
+        if blocks.is_empty() { BurstStep::Failed(Trouble::TooLarge) } else { BurstStep::Send(self.asking(&blocks)) }
     }
 
     fn asking(&self, blocks: &[Block]) -> Body {
@@ -467,7 +493,7 @@ const fn is_refusal(code: Code) -> bool {
 }
 
 /// Returns `true` for reports about request blocks: 2.31, or 4.08 with missing ones.
-pub(crate) fn is_about_sets(response: &Message<'_>) -> bool {
+pub(crate) fn reports_blocks(response: &Message<'_>) -> bool {
     response.code() == Code::CONTINUE || lists_missing_blocks(response)
 }
 
@@ -480,6 +506,7 @@ pub(crate) fn lists_missing_blocks(message: &Message<'_>) -> bool {
 /// Header and value of an option that requests a block.
 const ASKED_BYTES: usize = 1 + 3;
 
+#[cfg(feature = "q-block")]
 #[cfg(test)]
 mod tests {
     use alloc::string::{String, ToString};
@@ -493,7 +520,8 @@ mod tests {
         overhead: Overhead::of_token_length(8),
         body_bytes: 4096,
     };
-    const SETS: SetRules = SetRules {
+    const BURSTS: BurstRules = BurstRules {
+        feature: QBlockFeature,
         max_payloads: 10,
         patience: Patience { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) },
         non_max_retransmit: 4,
@@ -502,7 +530,7 @@ mod tests {
 
     /// Delivers a block of a 64-byte body with this ETag; returns the blocks requested next, or the
     /// outcome.
-    fn after(transfer: &mut SetTransfer, num: u32, etag: u8) -> String {
+    fn after(transfer: &mut BurstTransfer, num: u32, etag: u8) -> String {
         let block = Block { num, more: num < 3, size: BlockSize::B16 };
         let body = Body::builder()
             .option(OptionNumber::ETAG, &[etag])
@@ -515,13 +543,13 @@ mod tests {
         let encoder = Encoder::new(&mut datagram, Type::NonConfirmable, Code::CONTENT, MessageId(1), &Token::EMPTY);
         let length = encoder.and_then(|mut encoder| encoder.body(&body).map(|encoder| encoder.finish())).expect("room");
         let message = Message::decode(&datagram[..length]).expect("well-formed");
-        match transfer.answer(Instant::ZERO, &message, false, &RULES, &SETS) {
-            SetStep::Say(asked) => {
+        match transfer.answer(Instant::ZERO, &message, false, &RULES, &BURSTS) {
+            BurstStep::Send(asked) => {
                 let blocks = asked.options().filter(|option| option.number == OptionNumber::Q_BLOCK2);
                 blocks.map(|option| Block::decode(option.value).expect("legal").to_string() + " ").collect()
             }
-            SetStep::Done(whole) => String::from_utf8_lossy(whole.payload()).into(),
-            SetStep::Wait => "wait".into(),
+            BurstStep::Done(whole) => String::from_utf8_lossy(whole.payload()).into(),
+            BurstStep::Wait => "wait".into(),
             step => alloc::format!("{step:?}"),
         }
     }
@@ -530,7 +558,7 @@ mod tests {
     #[test]
     fn a_response_that_changes_is_fetched_anew_and_late_blocks_of_the_old_one_are_ignored() {
         let get = Body::builder().path("/f").build().expect("legal");
-        let (mut transfer, _) = SetTransfer::download(Code::GET, &get, [0; 4], BlockSize::B16);
+        let (mut transfer, _) = BurstTransfer::download(QBlockFeature, Code::GET, &get, [0; 4], BlockSize::B16);
         assert_eq!(after(&mut transfer, 0, b'a'), "1/1/16 ");
         assert_eq!(after(&mut transfer, 1, b'a'), "wait");
         assert_eq!(after(&mut transfer, 2, b'b'), "0/0/16 1/0/16 3/0/16 ");

@@ -42,7 +42,7 @@ impl Shape {
     }
 
     /// Returns the first block after this block's burst.
-    pub(crate) fn end_of_set(&self, number: u32) -> u32 {
+    pub(crate) fn end_of_burst(&self, number: u32) -> u32 {
         (number / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks())
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct Receiver {
     early: BTreeMap<u32, Box<[u8]>>,
     early_bytes: usize,
     /// Burst at which missing blocks were requested.
-    asked_at_set: u32,
+    reported_in_burst: u32,
     /// Requests for missing blocks without a result.
     asked: u8,
     last: Instant,
@@ -110,7 +110,7 @@ impl Receiver {
             next: 0,
             early: BTreeMap::new(),
             early_bytes: 0,
-            asked_at_set: 0,
+            reported_in_burst: 0,
             asked: 0,
             last: now,
             gap: Duration::ZERO,
@@ -150,7 +150,7 @@ impl Receiver {
             self.gap = if self.gap.is_zero() { gap } else { (self.gap * 7 + gap) / 8 };
         }
         self.last = now;
-        let beyond = self.shape.end_of_set(self.next).saturating_add(self.shape.max_payloads);
+        let beyond = self.shape.end_of_burst(self.next).saturating_add(self.shape.max_payloads);
         if number < self.next || number >= beyond || self.early.contains_key(&number) {
             return Taken::Ignored;
         }
@@ -181,8 +181,8 @@ impl Receiver {
         }
         // The next burst has started: earlier missing blocks are lost.
         let set = number / max;
-        if !self.is_confirmable() && set > self.next / max && set > self.asked_at_set {
-            self.asked_at_set = set;
+        if !self.is_confirmable() && set > self.next / max && set > self.reported_in_burst {
+            self.reported_in_burst = set;
             return Reply::Missing;
         }
         Reply::Nothing
@@ -191,14 +191,14 @@ impl Receiver {
     /// Returns at most `most` missing blocks, within the bursts received so far.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
-        let end = self.shape.end_of_set(behind.max(self.next));
+        let end = self.shape.end_of_burst(behind.max(self.next));
         (self.next..end).filter(|number| !self.early.contains_key(number)).take(most).collect()
     }
 
     /// Returns when to request missing blocks.
     pub(crate) fn due(&self) -> Instant {
         // Only reordering can still bring earlier blocks.
-        let end = self.shape.end_of_set(self.next);
+        let end = self.shape.end_of_burst(self.next);
         if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
             return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
         }

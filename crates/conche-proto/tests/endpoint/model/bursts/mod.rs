@@ -29,7 +29,7 @@ struct Rules {
 
 /// All Q-Block transfers of one endpoint.
 #[derive(Debug)]
-pub struct Sets {
+pub struct Bursts {
     rules: Rules,
     /// IDs of received messages that may be remembered.
     ids: HashSet<(Address, MessageId)>,
@@ -39,7 +39,7 @@ pub struct Sets {
     states: States,
 }
 
-impl Sets {
+impl Bursts {
     /// Returns `None` if the configuration has no Q-Block.
     pub fn of(config: &EndpointConfig) -> Option<Self> {
         let q_block = config.q_block?;
@@ -167,7 +167,7 @@ impl Sets {
 }
 
 /// The first block after the burst of this one.
-fn end_of_set(number: u32, rules: &Rules) -> u32 {
+fn end_of_burst(number: u32, rules: &Rules) -> u32 {
     (number / rules.max_payloads + 1).saturating_mul(rules.max_payloads)
 }
 
