@@ -4,24 +4,30 @@ use conche::ContentFormat;
 
 use crate::error::ArgumentError;
 
-/// Number, registered media type, and short name.
-const FORMATS: &[(u16, &str, &str)] = &[
-    (0, "text/plain; charset=utf-8", "text"),
-    (40, "application/link-format", "link-format"),
-    (41, "application/xml", "xml"),
-    (42, "application/octet-stream", "octet-stream"),
-    (47, "application/exi", "exi"),
-    (50, "application/json", "json"),
-    (51, "application/json-patch+json", "json-patch"),
-    (52, "application/merge-patch+json", "merge-patch"),
-    (60, "application/cbor", "cbor"),
-    (63, "application/cbor-seq", "cbor-seq"),
-    (110, "application/senml+json", "senml+json"),
-    (112, "application/senml+cbor", "senml+cbor"),
-    (257, "application/concise-problem-details+cbor", "problem"),
-    (11542, "application/vnd.oma.lwm2m+tlv", "lwm2m+tlv"),
-    (11543, "application/vnd.oma.lwm2m+json", "lwm2m+json"),
-    (11544, "application/vnd.oma.lwm2m+cbor", "lwm2m+cbor"),
+/// Short names of frequent formats. Those of others are their media types without `application/`
+/// and parameters.
+const SHORT_NAMES: &[(ContentFormat, &str)] = &[
+    (ContentFormat::TEXT_PLAIN, "text"),
+    (ContentFormat::JSON_PATCH, "json-patch"),
+    (ContentFormat::MERGE_PATCH, "merge-patch"),
+    (ContentFormat::PROBLEM_DETAILS, "problem"),
+    (ContentFormat::LWM2M_TLV, "lwm2m+tlv"),
+    (ContentFormat::LWM2M_JSON, "lwm2m+json"),
+    (ContentFormat::LWM2M_CBOR, "lwm2m+cbor"),
+];
+
+/// Names that the error for an unknown one proposes.
+const PROPOSED: &[ContentFormat] = &[
+    ContentFormat::TEXT_PLAIN,
+    ContentFormat::LINK_FORMAT,
+    ContentFormat::XML,
+    ContentFormat::OCTET_STREAM,
+    ContentFormat::JSON,
+    ContentFormat::CBOR,
+    ContentFormat::SENML_JSON,
+    ContentFormat::SENML_CBOR,
+    ContentFormat::LWM2M_TLV,
+    ContentFormat::PROBLEM_DETAILS,
 ];
 
 /// Parses a number, a media type or a short name.
@@ -29,22 +35,30 @@ pub fn parse(text: &str) -> Result<ContentFormat, ArgumentError> {
     if let Ok(number) = text.parse() {
         return Ok(ContentFormat(number));
     }
-    let found = FORMATS.iter().find(|(_, media, short)| {
-        let media_without_parameters = media.split(';').next().unwrap_or(media);
-        [media, media_without_parameters, short].into_iter().any(|name| name.eq_ignore_ascii_case(text))
-    });
-    found
-        .map(|(number, ..)| ContentFormat(*number))
-        .ok_or_else(|| ArgumentError::ContentFormat(FORMATS.iter().map(|(_, _, short)| *short).collect()))
+    let short = SHORT_NAMES.iter().find(|(_, short)| short.eq_ignore_ascii_case(text)).map(|(format, _)| *format);
+    short
+        .or_else(|| ContentFormat::by_media_type(text))
+        .or_else(|| ContentFormat::by_media_type(&format!("application/{text}")))
+        .ok_or_else(|| {
+            let number = |format: &ContentFormat| u32::from(format.0);
+            ArgumentError::ContentFormat(PROPOSED.iter().filter_map(|format| short_name(number(format))).collect())
+        })
 }
 
 /// Returns the media type of a format.
 pub fn name(format: u32) -> Option<&'static str> {
-    FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(_, media, _)| *media)
+    ContentFormat(u16::try_from(format).ok()?).media_type()
 }
 
 pub fn short_name(format: u32) -> Option<&'static str> {
-    FORMATS.iter().find(|(number, ..)| u32::from(*number) == format).map(|(.., short)| *short)
+    let format = ContentFormat(u16::try_from(format).ok()?);
+    if let Some((_, short)) = SHORT_NAMES.iter().find(|(named, _)| *named == format) {
+        return Some(short);
+    }
+    let media_type = format.media_type()?;
+    let short = media_type.strip_prefix("application/").unwrap_or(media_type);
+    let is_unique = ContentFormat::by_media_type(media_type) == Some(format) && !short.contains(';');
+    Some(if is_unique { short } else { media_type })
 }
 
 /// Syntax that can be pretty-printed.
@@ -92,7 +106,19 @@ mod tests {
         }
         assert_eq!(parse("text/plain"), Ok(ContentFormat::TEXT_PLAIN));
         assert_eq!(parse("65535"), Ok(ContentFormat(65535)));
+        assert_eq!(parse("lwm2m+tlv"), Ok(ContentFormat::LWM2M_TLV));
+        assert_eq!(parse("application/vnd.oma.lwm2m+json"), Ok(ContentFormat::LWM2M_JSON));
+        assert_eq!(parse("senml-etch+cbor"), Ok(ContentFormat::SENML_ETCH_CBOR));
+        assert_eq!(parse("image/png"), Ok(ContentFormat::PNG));
         assert!(parse("65536").is_err_and(|error| error.to_string().contains("0 to 65535")));
         assert!(parse("jsn").is_err());
+    }
+
+    #[test]
+    fn the_short_name_of_a_format_without_coding_selects_it() {
+        for format in ContentFormat::REGISTERED.iter().filter(|format| format.content_coding().is_none()) {
+            let short = short_name(format.0.into()).expect("it is registered");
+            assert_eq!(parse(short), Ok(*format), "{short}");
+        }
     }
 }

@@ -14,12 +14,12 @@ use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, Width};
-use conche::OptionNumber;
 use conche::codec::{Escaped, OptionFormat, decode_uint};
+use conche::{ContentFormat, OptionNumber};
 use conche_lab::table::{self, ruled};
 use console::{Style, Term};
 
-use crate::{formats, hexadecimal};
+use crate::hexadecimal;
 
 /// Maximum nesting to indent. Deeper values are shown unchanged.
 const DEEPEST: usize = 32;
@@ -129,7 +129,7 @@ pub fn option_value(number: OptionNumber, value: &[u8]) -> String {
     match number.spec().map(|spec| spec.format) {
         Some(OptionFormat::Uint) => match decode_uint(value) {
             Some(uint) if matches!(number, OptionNumber::CONTENT_FORMAT | OptionNumber::ACCEPT) => {
-                formats::name(uint).map_or_else(|| uint.to_string(), |name| format!("{uint} ({name})"))
+                u16::try_from(uint).map_or_else(|_| uint.to_string(), |format| ContentFormat(format).to_string())
             }
             Some(uint) => uint.to_string(),
             None => hexadecimal::encode(value),

@@ -25,6 +25,7 @@ mod block;
 mod body;
 mod code;
 mod content;
+mod content_format;
 mod display;
 mod encoder;
 pub mod link_format;
@@ -43,13 +44,14 @@ pub use body::{Body, BodyBuilder, BuildError};
 pub(crate) use body::{content_length, write_content};
 pub use code::Code;
 pub use content::{Content, Options, RawOption, Values, encode_path, encode_query};
+pub use content_format::ContentFormat;
 pub use display::{Escaped, Hexadecimal};
 pub(crate) use encoder::{BLOCK_BYTES, MARKER_BYTES, OBSERVE_BYTES, Overhead, SIZE_BYTES, encode_to_vec};
 pub use encoder::{EncodeError, Encoder, encode_empty};
 pub use message::{DecodeError, DecodeErrorKind, Header, Message, MessageId, MessagePool, OwnedMessage, Type};
 pub use option::{MAX_OPTION_LENGTH, OptionDefault, OptionFormat, OptionNumber, OptionSpec, OptionUse, OscoreClass};
 pub use token::Token;
-pub use value::{ContentFormat, NoResponse, UintBytes, decode_uint, encode_uint};
+pub use value::{NoResponse, UintBytes, decode_uint, encode_uint};
 pub(crate) use value::{Order, REGISTER};
 
 #[cfg(test)]

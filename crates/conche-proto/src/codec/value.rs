@@ -1,4 +1,4 @@
-//! Option values: integers, content formats, No-Response and Observe.
+//! Option values: integers, No-Response and Observe.
 
 use core::time::Duration;
 
@@ -48,39 +48,6 @@ pub const fn encode_uint(value: u32) -> UintBytes {
 #[must_use]
 pub fn decode_uint(value: &[u8]) -> Option<u32> {
     value.iter().try_fold(0_u32, |number, &byte| number.checked_mul(0x100)?.checked_add(byte.into()))
-}
-
-/// The value of Content-Format and Accept (RFC 7252 §12.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ContentFormat(pub u16);
-
-impl ContentFormat {
-    /// `text/plain; charset=utf-8` (RFC 7252 §12.3).
-    pub const TEXT_PLAIN: Self = Self(0);
-    /// `application/link-format` (RFC 6690).
-    pub const LINK_FORMAT: Self = Self(40);
-    /// `application/xml` (RFC 7252 §12.3).
-    pub const XML: Self = Self(41);
-    /// `application/octet-stream` (RFC 7252 §12.3).
-    pub const OCTET_STREAM: Self = Self(42);
-    /// `application/exi` (RFC 7252 §12.3).
-    pub const EXI: Self = Self(47);
-    /// `application/json` (RFC 7252 §12.3).
-    pub const JSON: Self = Self(50);
-    /// `application/json-patch+json` (RFC 8132 §8).
-    pub const JSON_PATCH: Self = Self(51);
-    /// `application/merge-patch+json` (RFC 8132 §8).
-    pub const MERGE_PATCH: Self = Self(52);
-    /// `application/cbor` (RFC 8949 §9.3).
-    pub const CBOR: Self = Self(60);
-    /// `application/concise-problem-details+cbor` (RFC 9290 §6.3).
-    pub const PROBLEM_DETAILS: Self = Self(257);
-    /// `application/missing-blocks+cbor-seq` (RFC 9177 §12.3).
-    pub const MISSING_BLOCKS: Self = Self(272);
-    /// `application/senml+json` (RFC 8428 §12.3.1).
-    pub const SENML_JSON: Self = Self(110);
-    /// `application/senml+cbor` (RFC 8428 §12.3.1).
-    pub const SENML_CBOR: Self = Self(112);
 }
 
 /// The response classes that a client does not want (RFC 7967 §2).
