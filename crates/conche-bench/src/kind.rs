@@ -38,8 +38,7 @@ impl Kind {
         let body = uri.options(rest).build()?;
         let segments = uri.segments().iter().map(String::as_bytes);
         let path = conche_proto::codec::encode_path(segments);
-        let method = code.description().map_or_else(|| code.to_string(), str::to_owned);
-        let name = format!("{method} {path}");
+        let name = format!("{code} {path}");
         Ok(Self { name, code, body, reliability: Reliability::Confirmable, weight: 1 })
     }
 

@@ -261,7 +261,7 @@ impl Report {
             lost: Lost { timed_out, reset, unreachable, other },
             unsent: tally.unsent,
             unfinished: tally.unfinished,
-            codes: codes.map(|(code, count)| (Code(code).to_string(), *count)).collect(),
+            codes: codes.map(|(code, count)| (format!("{:?}", Code(code)), *count)).collect(),
             requests_per_s: per_s(answered_in_time),
             bytes_sent_per_s: per_s(done.iter().map(|done| done.traffic.bytes_sent).sum()),
             bytes_received_per_s: per_s(done.iter().map(|done| done.traffic.bytes_received).sum()),

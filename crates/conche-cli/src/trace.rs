@@ -206,8 +206,7 @@ fn opening(message: &Message<'_>) -> String {
     let code = match (message.code(), message.ty()) {
         (Code::EMPTY, Type::Confirmable) => "Empty (a ping)".to_owned(),
         (Code::EMPTY, _) => "Empty".to_owned(),
-        (code, _) if code.is_request() => code.description().map_or_else(|| code.to_string(), str::to_owned),
-        (code, _) => format!("{code:?}"),
+        (code, _) => code.to_string(),
     };
     let mut text = format!("{} {code} [{}]", message.ty(), message.id());
     if !message.token().is_empty() {

@@ -207,7 +207,7 @@ impl Node {
                 self.coap.respond(self.now(), id, response)?;
             }
             Event::Response { from, message, .. } => {
-                println!("{} {}", message.code(), String::from_utf8_lossy(message.payload()));
+                println!("{:?} {}", message.code(), String::from_utf8_lossy(message.payload()));
                 self.sessions.close(from);
             }
             other => eprintln!("{other:?}"),

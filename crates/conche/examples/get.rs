@@ -7,7 +7,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let uri = std::env::args().nth(1).ok_or("usage: get URI")?;
     let client = Client::builder().controller(AnyController::by_name("cocoa")?).build()?;
     let response = client.get(uri).await?;
-    println!("{:?} after {:?}", response.code(), response.acknowledged_after());
+    println!("{} after {:?}", response.code(), response.acknowledged_after());
     println!("{}", response.text()?);
     Ok(())
 }

@@ -137,7 +137,7 @@ async fn next(
 
 fn tell(what: &str, response: &Response) {
     let payload: String = response.payload().iter().map(|byte| format!("{byte:02x}")).collect();
-    println!("{what} {} {payload}", response.code());
+    println!("{what} {:?} {payload}", response.code());
 }
 
 fn bytes(digits: &str) -> Result<Vec<u8>> {

@@ -75,14 +75,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let setpoint = serde_json::to_vec(&Setpoint { celsius })?;
         let response =
             client.put(uri("/rooms/kitchen")).payload(ContentFormat::JSON, setpoint).await?;
-        println!("PUT {celsius}: {:?} {}", response.code(), response.text()?);
+        println!("PUT {celsius}: {} {}", response.code(), response.text()?);
         codes.push(response.code());
     }
     assert_eq!(codes, [Code::CREATED, Code::CHANGED, Code::BAD_REQUEST]);
 
     let response =
         client.get(uri("/rooms/kitchen")).accept(ContentFormat::JSON).await?.successful()?;
-    println!("GET: {:?} {}", response.code(), response.text()?);
+    println!("GET: {} {}", response.code(), response.text()?);
     assert_eq!(serde_json::from_slice::<Setpoint>(response.payload())?, Setpoint { celsius: 19.0 });
     assert_eq!(response.option(conche::OptionNumber::MAX_AGE), Some(&[10][..]));
 

@@ -85,7 +85,7 @@ async fn each_transmission_is_logged_with_the_rto_in_the_span_of_its_exchange() 
 
     let log = log.text();
     let lines = |wanted: &str| log.lines().filter(|line| line.contains(wanted)).map(str::to_owned).collect::<Vec<_>>();
-    let span = format!("exchange{{peer={there} code=0.01 GET id=");
+    let span = format!("exchange{{peer={there} code=GET id=");
     let (sent, again) = (lines(": sent "), lines(": retransmitted "));
     assert_eq!((sent.len(), again.len()), (1, 4), "{log}");
     assert!(sent.iter().chain(&again).all(|line| line.contains(&span) && line.contains("rto=")), "{log}");

@@ -119,7 +119,7 @@ fn code(message: &Message<'_>) -> String {
     let code = message.code();
     match code.description() {
         Some(method) if code.is_request() => method.to_owned(),
-        _ => code.to_string(),
+        _ => format!("{code:?}"),
     }
 }
 

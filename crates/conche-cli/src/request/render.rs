@@ -41,8 +41,8 @@ pub fn happened(response: &Response) -> Option<String> {
         return None;
     }
     Some(match response.location() {
-        None => format!("{:?}", response.code()),
-        Some(location) => format!("{:?} at {}", response.code(), show::escape(&location)),
+        None => response.code().to_string(),
+        Some(location) => format!("{} at {}", response.code(), show::escape(&location)),
     })
 }
 
@@ -121,7 +121,7 @@ pub fn json(method: Code, uri: &str, response: &Response) -> io::Result<()> {
         method: method.description().unwrap_or_default(),
         uri,
         from: response.from().to_string(),
-        code: response.code().to_string(),
+        code: format!("{:?}", response.code()),
         options: options.collect(),
         payload_hex: text.is_err().then(|| hexadecimal::encode(response.payload())),
         payload: text.ok(),

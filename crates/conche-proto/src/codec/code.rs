@@ -83,20 +83,21 @@ impl Code {
     }
 }
 
-/// Prints `2.05`.
+/// Prints `2.05 Content`, `GET` for a method, and only the number of an unassigned code.
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:02}", self.class(), self.detail())
+        match self.description() {
+            Some(method) if self.class() == 0 => f.write_str(method),
+            Some(description) => write!(f, "{self:?} {description}"),
+            None => write!(f, "{self:?}"),
+        }
     }
 }
 
-/// Prints `2.05 Content`.
+/// Prints `2.05`.
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.description() {
-            Some(description) => write!(f, "{self} {description}"),
-            None => write!(f, "{self}"),
-        }
+        write!(f, "{}.{:02}", self.class(), self.detail())
     }
 }
 
@@ -229,10 +230,12 @@ mod tests {
 
     #[test]
     fn codes_print_as_the_rfc_writes_them() {
-        assert_eq!(format!("{}", Code::CONTENT), "2.05");
-        assert_eq!(format!("{}", Code::CONTINUE), "2.31");
-        assert_eq!(format!("{:?}", Code::NOT_FOUND), "4.04 Not Found");
-        assert_eq!(format!("{:?}", Code(0xff)), "7.31");
+        assert_eq!(format!("{:?}", Code::CONTENT), "2.05");
+        assert_eq!(format!("{:?}", Code::GET), "0.01");
+        assert_eq!(format!("{}", Code::NOT_FOUND), "4.04 Not Found");
+        assert_eq!(format!("{}", Code::FETCH), "FETCH");
+        assert_eq!(format!("{}", Code::EMPTY), "Empty");
+        assert_eq!(format!("{}", Code(0xff)), "7.31");
         assert_eq!(Code::TOO_MANY_REQUESTS.0, 0x9d);
     }
 }

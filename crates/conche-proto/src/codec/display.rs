@@ -106,7 +106,7 @@ impl fmt::Display for RawOption<'_> {
 fn write_code(f: &mut fmt::Formatter<'_>, code: Code) -> fmt::Result {
     match code.description() {
         Some(method) if code.class() == 0 => f.write_str(method),
-        _ => write!(f, "{code}"),
+        _ => write!(f, "{code:?}"),
     }
 }
 

@@ -654,21 +654,21 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         let (mut responses, mut events) = (None, None);
         let (opened, ping, span) = match kind {
             ExchangeKind::Request(request) => {
-                let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
+                let span = debug_span!("exchange", peer = %to, code = %request.code, id);
                 (self.opened(to, request, Endpoint::request), false, span)
             }
             ExchangeKind::Streamed { request, events: sender } => {
                 events = Some(sender);
-                let span = debug_span!("exchange", peer = %to, code = ?request.code, id);
+                let span = debug_span!("exchange", peer = %to, code = %request.code, id);
                 (self.opened(to, request, Endpoint::request), false, span)
             }
             ExchangeKind::Group { request, responses: sender } => {
                 responses = Some(sender);
-                let span = debug_span!("group", group = %to, code = ?request.code, id);
+                let span = debug_span!("group", group = %to, code = %request.code, id);
                 (self.opened(to, request, Endpoint::request_group), false, span)
             }
             ExchangeKind::Observe(request, feed) => {
-                let span = debug_span!("observation", peer = %to, code = ?request.code, id);
+                let span = debug_span!("observation", peer = %to, code = %request.code, id);
                 let subscribed = self.opened(to, request, Endpoint::subscribe);
                 let opened = subscribed.map(|(exchange, subscription)| {
                     let observed = Observed { ticket, peer: to, sender: peer.clone(), feed };

@@ -167,7 +167,7 @@
 //! async fn log(request: Request, next: Next) -> Response {
 //!     let asked = format!("{request:?}");
 //!     let response = next.run(request).await;
-//!     println!("{asked}: {:?}", response.code());
+//!     println!("{asked}: {}", response.code());
 //!     response
 //! }
 //!

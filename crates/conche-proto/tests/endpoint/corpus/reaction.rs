@@ -14,7 +14,7 @@ pub fn matches(accepted: &Reaction, sent: &[Vec<u8>]) -> bool {
             assert!(oscore_protected.is_none(), "not of this group");
             let message = decode(sent);
             ty.split('|').any(|ty| ty == message.ty().to_string())
-                && message.code().to_string() == *code
+                && format!("{:?}", message.code()) == *code
                 && prefix.as_ref().is_none_or(|prefix| sent.starts_with(&bytes(prefix)))
                 && token.as_ref().is_none_or(|token| message.token().as_slice() == bytes(token))
         }
@@ -35,7 +35,7 @@ pub fn check_absences(id: &str, must_not: &[String], sent: &[Vec<u8>]) {
             "any reply carrying a token" => Box::new(|message| !message.token().is_empty()),
             "RST with token" => Box::new(|message| message.ty() == Type::Reset && message.as_bytes().len() > 4),
             code if code.len() == 4 && code.as_bytes()[1] == b'.' => {
-                Box::new(|message| message.code().to_string() == *code)
+                Box::new(|message| format!("{:?}", message.code()) == *code)
             }
             // Checked through the server's occupancy.
             "allocation > 64 KiB" => Box::new(|_| false),

@@ -595,7 +595,7 @@ pub enum RouteError {
 impl RouteError {
     pub(super) fn captures(method: Option<Code>, path: &str, wanted: usize, there: usize) -> Self {
         let what = match method {
-            Some(method) => format!("{method:?} {path:?}"),
+            Some(method) => format!("{method} {path:?}"),
             None => format!("the fallback under {path:?}"),
         };
         Self::Captures { what, wanted, there }

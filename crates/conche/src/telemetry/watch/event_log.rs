@@ -339,7 +339,7 @@ impl MessageFields {
         let option = |option: RawOption<'_>| OptionFields { number: option.number.0, text: option.to_string() };
         Self {
             r#type: message.ty().to_string(),
-            code: message.code().to_string(),
+            code: format!("{:?}", message.code()),
             message_id: message.id().0,
             token: Hexadecimal(message.token_bytes()).to_string(),
             options: message.options().map(option).collect(),
@@ -402,7 +402,7 @@ impl ExchangeData {
     fn of(exchange: u64, state: ExchangeState, course: Course) -> Self {
         let state = match state {
             ExchangeState::Acknowledged => State::Acknowledged,
-            ExchangeState::Responded(code) => State::Responded { code: code.to_string() },
+            ExchangeState::Responded(code) => State::Responded { code: format!("{code:?}") },
             ExchangeState::GroupTimeout { responses } => State::GroupOver { responses },
             ExchangeState::Unanswered => State::Unanswered,
             ExchangeState::Failed(failure) => State::Failed { failure: failure.to_string() },
