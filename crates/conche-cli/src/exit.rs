@@ -130,17 +130,17 @@ fn of_library(error: &Error) -> Option<&'static str> {
             Some("the limit is 16 MiB; -o FILE (- is standard output) without --json and --q-block has none")
         }
         Error::Group { .. } => Some("this command sends to one host; `conche get --multicast` reads from a group"),
-        Error::Send { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+        Error::Send { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }
-        Error::Send { source, .. } if is_unroutable(source.kind()) => Some(of_unreachable(Some(source.kind()))),
-        Error::Handshake { source, .. } if source.is_timeout_or_unreachable() => {
+        Error::Send { cause, .. } if is_unroutable(cause.kind()) => Some(of_unreachable(Some(cause.kind()))),
+        Error::Handshake { cause, .. } if cause.is_timeout_or_unreachable() => {
             Some(match trace::unreachable_kind() {
                 Some(kind) if kind != io::ErrorKind::ConnectionRefused => of_unreachable(Some(kind)),
                 _ => "usually no coaps server listens on that port; its default is 5684, that of coap 5683",
             })
         }
-        Error::Handshake { source, .. } => of_alert(source.alert()?),
+        Error::Handshake { cause, .. } => of_alert(cause.alert()?),
         Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
             "usually the credentials of client and server do not match, or one of the files is a copy that was used elsewhere",
         ),
@@ -225,7 +225,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(Error::Response { code, .. }) if code.is_client_error() => 4,
         Some(Error::Response { code, .. }) if code.is_server_error() => 5,
         Some(Error::Failed { failure: Failure::NotAuthenticated(_), .. }) => 6,
-        Some(Error::Handshake { source, .. }) if !source.is_timeout_or_unreachable() => 6,
+        Some(Error::Handshake { cause, .. }) if !cause.is_timeout_or_unreachable() => 6,
         Some(Error::Edhoc { .. } | Error::UnexpectedPeer { .. }) => 6,
         Some(error) if error.is_timeout_or_unreachable() => 3,
         _ => 1,

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stranger = Client::builder().psk(*b"lamp-7", Secret::new(*b"a wrong key"))?.build()?;
     let uri = format!("coaps://{}/temperature", server.local_addr());
     match stranger.get(uri).await {
-        Err(conche::Error::Handshake { source, .. }) => println!("a wrong key: {source}"),
+        Err(conche::Error::Handshake { cause, .. }) => println!("a wrong key: {cause}"),
         other => println!("{other:?}"),
     }
     // ANCHOR_END: stranger

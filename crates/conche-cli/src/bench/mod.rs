@@ -269,7 +269,7 @@ fn filling(size: Size) -> Result<Vec<u8>, UsageError> {
 fn resolve(uri: &Uri, local: Option<IpAddr>) -> Result<SocketAddr, Error> {
     let host = uri.host().to_string();
     let found = (host.as_str(), uri.port()).to_socket_addrs();
-    let mut found = found.map_err(|source| Error::Resolve { host: host.clone(), source })?.peekable();
+    let mut found = found.map_err(|cause| Error::Resolve { host: host.clone(), cause })?.peekable();
     let first = *found.peek().ok_or(Error::NoAddress { host })?;
     match local {
         None => Ok(first),

@@ -28,7 +28,15 @@ pub type ClientBuilder<C = AnyController> = Builder<ClientRole, C>;
 pub struct ClientRole {
     v4: Binding,
     v6: Binding,
-    cache: Option<CacheLimits>,
+    pub(super) requests: RequestSettings,
+}
+
+/// Settings of a client's requests that its sockets do not share.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RequestSettings {
+    pub(crate) cache: Option<CacheLimits>,
+    /// Of requests that set none.
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Default for ClientRole {
@@ -36,20 +44,20 @@ impl Default for ClientRole {
         Self {
             v4: Binding::Address((Ipv4Addr::UNSPECIFIED, 0).into()),
             v6: Binding::Address((Ipv6Addr::UNSPECIFIED, 0).into()),
-            cache: None,
+            requests: RequestSettings::default(),
         }
     }
 }
 
 impl ClientRole {
-    pub(super) fn caching(cache: Option<CacheLimits>) -> Self {
-        Self { cache, ..Self::default() }
+    pub(super) fn requesting(requests: RequestSettings) -> Self {
+        Self { requests, ..Self::default() }
     }
 
     pub(super) fn client(self, setup: Setup) -> Client {
         #[cfg(feature = "edhoc")]
         let toward = setup.settings.edhoc.toward.clone();
-        let client = Client::with(Sockets::own(setup, self.v4, self.v6), self.cache);
+        let client = Client::with(Sockets::own(setup, self.v4, self.v6), self.requests);
         #[cfg(feature = "edhoc")]
         let client = client.with_edhoc_parties(toward);
         client
@@ -93,6 +101,23 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
+    /// Sets the [`timeout`](super::RequestBuilder::timeout) of each request, unless the request sets
+    /// its own. By default there is none.
+    ///
+    /// For an observation it applies to the first response. [`Client::multicast`] keeps its 10 s,
+    /// and [`Client::ping`] has no timeout.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let client = conche::Client::builder().timeout(Duration::from_secs(10)).build()?;
+    /// # Ok::<(), conche::ConfigError>(())
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.role.requests.timeout = Some(timeout);
+        self
+    }
+
     /// Caches responses within these limits (RFC 7252 §5.6). Off by default.
     ///
     /// - A GET or FETCH is answered from the cache until the Max-Age of an equal request's
@@ -129,7 +154,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// # }
     /// ```
     pub fn cache(mut self, limits: CacheLimits) -> Self {
-        self.role.cache = Some(limits);
+        self.role.requests.cache = Some(limits);
         self
     }
 

@@ -76,7 +76,7 @@ impl Client {
             if let Some(hold) = handle.hold_context(address).await.ok_or(Error::Stopped)?? {
                 return Ok((None, Some(hold)));
             }
-            let failed = |source| Error::Edhoc { peer: target.to, source };
+            let failed = |cause| Error::Edhoc { peer: target.to, cause };
             let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
             let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
             // Settings with an ambiguous party are refused.
@@ -122,7 +122,7 @@ impl Client {
             Code::CHANGED => Ok(answer),
             code => {
                 let source = Failed::told(answer.payload()).unwrap_or(Failed::Refused(code));
-                Err(Error::Edhoc { peer: target.to, source })
+                Err(Error::Edhoc { peer: target.to, cause: source })
             }
         }
     }
@@ -159,7 +159,7 @@ mod tests {
         handle.fence().inject_panic(WHAT);
         let uri = format!("coap://{}/", server.local_addr());
         let error = client.get(&uri).await.expect_err("a injected panic");
-        assert!(matches!(error, Error::Edhoc { source: Failed::Internal, .. }), "{error}");
+        assert!(matches!(error, Error::Edhoc { cause: Failed::Internal, .. }), "{error}");
         assert_eq!(client.get(&uri).await.expect("an answer").text(), Ok("on"));
         assert_eq!(client.stats().await.panics, 1);
     }

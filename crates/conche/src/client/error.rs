@@ -19,6 +19,9 @@ use crate::uri::UriError;
 
 /// Why a request has no response. Responses with an error code become errors only through
 /// [`Response::successful`](super::Response::successful).
+///
+/// `Display` includes the cause, which [`source`](std::error::Error::source) therefore does not
+/// return: a printed chain has each text once. The other errors of this crate follow the same rule.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,12 +29,12 @@ pub enum Error {
     #[error(transparent)]
     Uri(#[from] UriError),
     /// The host's name cannot be resolved.
-    #[error("the host {host:?} cannot be resolved")]
+    #[error("the host {host:?} cannot be resolved: {cause}")]
     Resolve {
         /// The name.
         host: String,
         /// The resolver's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The host's name has no address.
     #[error("the host {host:?} has no address")]
@@ -43,8 +46,8 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// No socket could be opened.
-    #[error("no socket could be opened")]
-    Socket(#[source] io::Error),
+    #[error("no socket could be opened: {0}")]
+    Socket(io::Error),
     /// The client's only socket does not reach this IP version.
     #[error("{peer} cannot be reached from a socket that is bound to {local}: the IP versions differ")]
     IpVersion {
@@ -70,16 +73,16 @@ pub enum Error {
     SecuredGroup,
     /// The EDHOC key exchange with the server failed.
     #[cfg(feature = "edhoc")]
-    #[error("{peer}: no keys were agreed on")]
+    #[error("{peer}: no keys were agreed on: {cause}")]
     Edhoc {
         /// The server.
         peer: SocketAddr,
         /// The cause.
-        source: crate::edhoc::Error,
+        cause: crate::edhoc::Error,
     },
     /// The request's options are invalid.
-    #[error("the request is not legal")]
-    Request(#[from] BuildError),
+    #[error("the request is not legal: {0}")]
+    Request(BuildError),
     /// The payload value cannot be encoded.
     #[error("the payload cannot be written as {format}: {problem}")]
     Encode {
@@ -97,8 +100,8 @@ pub enum Error {
         problem: String,
     },
     /// The source of the request's payload failed, which aborted the transfer.
-    #[error("the payload of the request failed on its way")]
-    Body(#[source] BoxError),
+    #[error("the payload of the request could not be read to its end: {0}")]
+    Body(BoxError),
     /// A limit is reached; the request was not accepted.
     #[error(transparent)]
     Busy(#[from] Busy),
@@ -108,7 +111,8 @@ pub enum Error {
     Refused(#[from] RequestError),
     /// The request's payload exceeds the client's limit. Nothing was sent.
     #[error(
-        "the payload has {bytes} bytes, which is more than the limit of {limit}: the client's body_limit raises it"
+        "the payload has {bytes} bytes, which is more than the limit of {limit}: raise body_limit of the \
+         ClientBuilder, or of the ServerBuilder for Server::client"
     )]
     RequestTooLarge {
         /// Size of the payload in bytes.
@@ -119,7 +123,7 @@ pub enum Error {
     /// The response's payload exceeds the client's limit, or the room beside other responses.
     #[error(
         "{peer}: the payload of the response has more than the limit of {limit} bytes, or finds no room beside others: \
-         the client's body_limit raises both"
+         raise body_limit of the ClientBuilder, or of the ServerBuilder for Server::client"
     )]
     ResponseTooLarge {
         /// The server.
@@ -131,22 +135,22 @@ pub enum Error {
     },
     /// The operating system permanently refuses to send the request: no route, a firewall, or an
     /// address that cannot be sent to.
-    #[error("{peer}: the operating system does not send the request{}", again(*transmissions))]
+    #[error("{peer}: the operating system does not send the request{}: {cause}", again(*transmissions))]
     Send {
         /// The destination.
         peer: SocketAddr,
         /// The operating system's error.
-        source: io::Error,
+        cause: io::Error,
         /// Transmissions before the error.
         transmissions: u16,
     },
     /// No session for a `coaps` request, which was not sent.
-    #[error("{peer}: there is no session with the server")]
+    #[error("{peer}: there is no session with the server: {cause}")]
     Handshake {
         /// The server.
         peer: SocketAddr,
         /// The cause.
-        source: HandshakeError,
+        cause: HandshakeError,
     },
     /// The peer is not the expected one. Nothing was sent. See
     /// [`expect_peer`](super::RequestBuilder::expect_peer).
@@ -159,12 +163,12 @@ pub enum Error {
     },
     /// The keys for the request cannot be used. It was not sent.
     #[cfg(feature = "oscore")]
-    #[error("{peer}: the request cannot be protected")]
+    #[error("{peer}: the request cannot be protected: {cause}")]
     Keys {
         /// The destination.
         peer: SocketAddr,
         /// The cause.
-        source: KeysError,
+        cause: KeysError,
     },
     /// The exchange failed.
     #[error("{peer}: {}", FailureText(*failure, course))]
@@ -199,7 +203,7 @@ pub enum Error {
     #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
     /// A response with an error code, from [`Response::successful`](super::Response::successful).
-    #[error("the server answers {code:?}{}", diagnostic_text(diagnostic.as_deref()))]
+    #[error("the server answers {code}{}", diagnostic_text(diagnostic.as_deref()))]
     Response {
         /// Its code.
         code: Code,
@@ -250,8 +254,8 @@ impl Error {
     pub fn is_timeout_or_unreachable(&self) -> bool {
         match self {
             Self::Resolve { .. } | Self::NoAddress { .. } | Self::SessionOver { .. } => true,
-            Self::Send { source, .. } => is_unreachable(source),
-            Self::Handshake { source, .. } => source.is_timeout_or_unreachable(),
+            Self::Send { cause, .. } => is_unreachable(cause),
+            Self::Handshake { cause, .. } => cause.is_timeout_or_unreachable(),
             Self::Failed { failure, .. } => matches!(
                 failure,
                 Failure::TimedOut
@@ -291,11 +295,11 @@ impl Error {
             }
             ExchangeError::Failed { failure, course } => Self::Failed { peer, failure, course },
             ExchangeError::SessionOver { course } => Self::SessionOver { peer, course },
-            ExchangeError::Send { source, transmissions } => Self::Send { peer, source, transmissions },
-            ExchangeError::Unprotected => Self::Handshake { peer, source: HandshakeError::unprotected() },
+            ExchangeError::Send { source, transmissions } => Self::Send { peer, cause: source, transmissions },
+            ExchangeError::Unprotected => Self::Handshake { peer, cause: HandshakeError::unprotected() },
             ExchangeError::UnexpectedPeer(mismatch) => Self::UnexpectedPeer { peer, mismatch },
             #[cfg(feature = "oscore")]
-            ExchangeError::Keys(source) => Self::Keys { peer, source },
+            ExchangeError::Keys(cause) => Self::Keys { peer, cause },
             ExchangeError::Stopped => Self::Stopped,
         }
     }
@@ -308,9 +312,15 @@ impl Error {
             Self::SessionOver { course, .. } => course.transmissions == 0,
             Self::Send { transmissions, .. } => *transmissions == 0,
             Self::IpVersion { .. } => true,
-            Self::Handshake { source, .. } => source.is_timeout_or_unreachable(),
+            Self::Handshake { cause, .. } => cause.is_timeout_or_unreachable(),
             _ => false,
         }
+    }
+}
+
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        Self::Request(error)
     }
 }
 
@@ -326,6 +336,20 @@ impl From<StartError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_prints_its_cause_once() {
+        let peer = SocketAddr::from(([192, 0, 2, 1], 5684));
+        let error = Error::Handshake { peer, cause: HandshakeError::late() };
+        assert_eq!(
+            error.to_string(),
+            "192.0.2.1:5684: there is no session with the server: the request's time was over before the handshake was"
+        );
+        assert!(std::error::Error::source(&error).is_none());
+        let error = Error::Socket(io::Error::from_raw_os_error(24));
+        assert!(error.to_string().contains("no socket could be opened: "), "{error}");
+        assert!(std::error::Error::source(&error).is_none());
+    }
 
     #[test]
     fn what_a_peer_says_controls_no_terminal_and_writes_no_line_of_a_log() {

@@ -29,6 +29,7 @@ use crate::driver::{Exchange, ExchangeError, ExchangeKind, Handle, Outcome, Perm
 use crate::dtls::OpenError;
 use crate::security::{HandshakeError, Identity};
 use crate::uri::{Uri, UriError};
+pub(crate) use builder::RequestSettings;
 pub use builder::{ClientBuilder, ClientRole};
 use cache::Cache;
 pub use cache::CacheLimits;
@@ -54,7 +55,7 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// let client = Client::new();
 /// let response = client.get("coap://[2001:db8::1]/temperature").await?;
-/// println!("{:?}: {}", response.code(), response.text()?);
+/// println!("{}: {}", response.code(), response.text()?);
 ///
 /// client.put("coap://[2001:db8::1]/setpoint").payload(ContentFormat::TEXT_PLAIN, "21.5").await?.successful()?;
 /// # Ok(())
@@ -75,6 +76,8 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Client {
     sockets: Arc<Sockets>,
     cache: Option<Arc<Cache>>,
+    /// Of requests that set none.
+    timeout: Option<Duration>,
     #[cfg(feature = "edhoc")]
     edhoc: Arc<edhoc::EdhocInitiators>,
 }
@@ -91,21 +94,23 @@ impl Client {
         ClientBuilder::default()
     }
 
-    fn with(sockets: Sockets, cache: Option<CacheLimits>) -> Self {
+    fn with(sockets: Sockets, requests: RequestSettings) -> Self {
+        let RequestSettings { cache, timeout } = requests;
         Self {
             sockets: Arc::new(sockets),
             cache: cache.map(|limits| Arc::new(Cache::new(limits))),
+            timeout,
             #[cfg(feature = "edhoc")]
             edhoc: Arc::default(),
         }
     }
 
-    pub(crate) fn of_server(handle: Handle, cache: Option<CacheLimits>) -> Self {
-        Self::with(Sockets::Server(handle), cache)
+    pub(crate) fn of_server(handle: Handle, requests: RequestSettings) -> Self {
+        Self::with(Sockets::Server(handle), requests)
     }
 
-    pub(crate) fn beside_server(setup: Setup, cache: Option<CacheLimits>) -> Self {
-        ClientRole::caching(cache).client(setup)
+    pub(crate) fn beside_server(setup: Setup, requests: RequestSettings) -> Self {
+        ClientRole::requesting(requests).client(setup)
     }
 
     /// GET: reads a resource (RFC 7252 §5.8.1).
@@ -389,7 +394,7 @@ fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, target:
         };
         let peer = target.to;
         opened.ok_or(Error::Stopped)?.map_err(|error| match error {
-            OpenError::Handshake(source) => Error::Handshake { peer, source },
+            OpenError::Handshake(cause) => Error::Handshake { peer, cause },
             OpenError::Peer(mismatch) => Error::UnexpectedPeer { peer, mismatch },
         })
     })
@@ -402,6 +407,6 @@ async fn resolve(uri: &Uri) -> Result<impl Iterator<Item = SocketAddr> + use<>, 
     }
     let host = uri.host().to_string();
     let found = tokio::net::lookup_host((host.as_str(), uri.port())).await.map(Iterator::collect::<Vec<_>>);
-    let found = found.map_err(|source| Error::Resolve { host, source })?;
+    let found = found.map_err(|cause| Error::Resolve { host, cause })?;
     Ok(None.into_iter().chain(found))
 }

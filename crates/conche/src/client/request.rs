@@ -57,14 +57,14 @@ struct Mistake {
 
 impl RequestBuilder {
     pub(super) fn new(client: Client, method: Code, uri: Result<Uri, UriError>) -> Self {
-        let body = BodyBuilder::new();
+        let (body, timeout) = (BodyBuilder::new(), client.timeout);
         Self {
             client,
             method,
             uri,
             body,
             reliability: Reliability::Confirmable,
-            timeout: None,
+            timeout,
             token: None,
             whole: true,
             fresh: false,
@@ -148,7 +148,8 @@ impl RequestBuilder {
     }
 
     /// Bounds the time to the response, including name resolution, queueing and retransmissions.
-    /// The protocol's own timeouts add up to minutes.
+    /// The protocol's own timeouts add up to minutes. Overrides the
+    /// [client's](super::ClientBuilder::timeout).
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
@@ -451,9 +452,9 @@ pub(super) async fn resolve_until(
 ) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
     let Some(deadline) = deadline else { return resolve(uri).await };
     timeout_at(deadline, resolve(uri)).await.unwrap_or_else(|_| {
-        let source =
+        let cause =
             io::Error::new(io::ErrorKind::TimedOut, "the request's timeout passed before the resolver answered");
-        Err(Error::Resolve { host: uri.host().to_string(), source })
+        Err(Error::Resolve { host: uri.host().to_string(), cause })
     })
 }
 

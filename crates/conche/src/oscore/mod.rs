@@ -124,7 +124,6 @@ pub enum OpenError {
         /// The file.
         file: PathBuf,
         /// The cause.
-        #[source]
         error: io::Error,
     },
     /// Other users can read or write the master secret.
@@ -191,7 +190,6 @@ pub enum OpenError {
         /// The file.
         file: PathBuf,
         /// The cause.
-        #[source]
         error: CredentialsError,
     },
 }

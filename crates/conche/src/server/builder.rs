@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(feature = "dtls")]
 use conche_dtls::ServerKeys;
@@ -16,7 +17,7 @@ use tokio::net::ToSocketAddrs;
 use super::workers::Workers;
 use super::{Resource, RouteError, Router, Server};
 use crate::builder::{Builder, Served, Setup};
-use crate::client::{CacheLimits, Client};
+use crate::client::{CacheLimits, Client, RequestSettings};
 use crate::driver::{Handlers, SharedController};
 use crate::error::{ConfigError, StartError};
 #[cfg(feature = "dtls")]
@@ -33,7 +34,7 @@ pub type ServerBuilder<C = AnyController> = Builder<ServerRole, C>;
 pub struct ServerRole {
     router: Router,
     handlers: Handlers,
-    client_cache: Option<CacheLimits>,
+    client_requests: RequestSettings,
     /// Number of workers besides the first.
     more_workers: usize,
 }
@@ -316,7 +317,14 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// [Caches](crate::client::ClientBuilder::cache) responses to the server's
     /// [`client`](Server::client). Off by default.
     pub fn client_cache(mut self, limits: CacheLimits) -> Self {
-        self.role.client_cache = Some(limits);
+        self.role.client_requests.cache = Some(limits);
+        self
+    }
+
+    /// Sets the [timeout](crate::client::ClientBuilder::timeout) of requests of the server's
+    /// [`client`](Server::client). By default there is none.
+    pub fn client_timeout(mut self, timeout: Duration) -> Self {
+        self.role.client_requests.timeout = Some(timeout);
         self
     }
 
@@ -351,7 +359,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
 impl ServerRole {
     fn start(&self, setup: &Setup, binding: &Binding, address: SocketAddr) -> Result<Server, BindError> {
-        let Self { router, handlers, client_cache, more_workers } = self;
+        let Self { router, handlers, client_requests, more_workers } = self;
         let (router, handlers) = (router.clone().ready()?, *handlers);
         #[cfg(feature = "edhoc")]
         let router = match setup.settings.edhoc.served {
@@ -369,14 +377,14 @@ impl ServerRole {
         };
         let workers = started.map_err(|error| match error {
             StartError::Config(error) => error.into(),
-            StartError::Socket(source) => BindError::Socket { address, source },
+            StartError::Socket(cause) => BindError::Socket { address, cause },
         })?;
         let client = match more_workers {
             #[cfg(feature = "edhoc")]
-            0 => Client::of_server(workers.first().clone(), *client_cache).with_edhoc(&setup.settings),
+            0 => Client::of_server(workers.first().clone(), *client_requests).with_edhoc(&setup.settings),
             #[cfg(not(feature = "edhoc"))]
-            0 => Client::of_server(workers.first().clone(), *client_cache),
-            _ => Client::beside_server(setup.clone(), *client_cache),
+            0 => Client::of_server(workers.first().clone(), *client_requests),
+            _ => Client::beside_server(setup.clone(), *client_requests),
         };
         Ok(Server::new(workers, client))
     }
@@ -405,18 +413,18 @@ pub enum BindError {
     #[error(transparent)]
     Workers(#[from] WorkersError),
     /// The address cannot be parsed or resolved.
-    #[error("the address to listen on cannot be resolved")]
-    Resolve(#[source] io::Error),
+    #[error("the address to listen on cannot be resolved: {0}")]
+    Resolve(io::Error),
     /// The name resolves to no address.
     #[error("the name to listen on has no address")]
     NoAddress,
     /// The address cannot be bound.
-    #[error("{address} cannot be listened on")]
+    #[error("{address} cannot be listened on: {cause}")]
     Socket {
         /// The address.
         address: SocketAddr,
         /// The operating system's error.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 

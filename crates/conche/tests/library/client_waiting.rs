@@ -10,7 +10,7 @@ use conche::{Client, Code, EndpointConfig, Error, Failure, Limits, Reliability, 
 use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
@@ -133,6 +133,21 @@ async fn a_request_whose_timeout_passes_in_the_line_says_that_it_was_never_sent(
     let Error::Failed { failure: Failure::Deadline, course, .. } = failed else { panic!("{failed}") };
     assert_eq!((course.transmissions, course.queued), (0, Duration::from_secs(1)));
     first.iter().for_each(|request| request.abort());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_timeout_of_a_client_applies_to_requests_without_their_own() {
+    let (_silent, there) = silence().await;
+    let built = Client::builder().timeout(Duration::from_secs(3)).build().expect("legal settings");
+    let server = Server::builder().client_timeout(Duration::from_secs(3)).bind(LOCALHOST).await.expect("it starts");
+    for client in [built, server.client()] {
+        for (request, limit) in [(client.get(&there), 3), (client.get(&there).timeout(Duration::from_secs(1)), 1)] {
+            let start = Instant::now();
+            let failed = request.await.expect_err("the peer is silent");
+            assert!(matches!(failed, Error::Failed { failure: Failure::Deadline, .. }), "{failed}");
+            assert_eq!(start.elapsed().as_secs(), limit);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

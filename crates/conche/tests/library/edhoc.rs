@@ -139,8 +139,8 @@ async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
         ] {
             let error = client(party.clone().combined(combined)).get(&uri).await.expect_err("no keys");
             match (error, at_client) {
-                (Error::Edhoc { source, .. }, Some(expected)) => assert_eq!(source, expected),
-                (Error::Edhoc { source: Failed::Told(Told::Unspecified(_)), .. }, None) if !combined => {}
+                (Error::Edhoc { cause, .. }, Some(expected)) => assert_eq!(cause, expected),
+                (Error::Edhoc { cause: Failed::Told(Told::Unspecified(_)), .. }, None) if !combined => {}
                 (Error::Failed { failure: Failure::NotAuthenticated(Code::BAD_REQUEST), .. }, None) if combined => {}
                 (error, _) => panic!("{error:?}"),
             }
@@ -432,9 +432,9 @@ async fn a_client_refuses_a_known_peer_that_answers_in_place_of_the_expected_one
         let expecting = party.clone().expecting(b"\x02").expect("it is known");
         let named = client(expecting);
         let error = named.get(&uri).await.expect_err("the lamp is not the hall");
-        assert!(matches!(error, Error::Edhoc { source: Failed::OtherPeer { .. }, .. }), "{error:?}");
+        assert!(matches!(error, Error::Edhoc { cause: Failed::OtherPeer { .. }, .. }), "{error:?}");
         assert_eq!(sent_at_first(&named).await, 1, "message_1 and nothing else");
-        let Error::Edhoc { source, .. } = error else { unreachable!() };
+        let Error::Edhoc { cause: source, .. } = error else { unreachable!() };
         assert_eq!(
             source.to_string(),
             r#"the other end is "lamp" with key ID 03, but "hall" with key ID 02 was expected"#

@@ -169,7 +169,7 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
         first.get(&uri).await.expect("an answer");
     }
     let error = second.get(&uri).await.expect_err("its numbers would be used twice");
-    assert!(matches!(error, Error::Keys { source: KeysError::InUse, .. }), "{error}");
+    assert!(matches!(error, Error::Keys { cause: KeysError::InUse, .. }), "{error}");
     let hurried = second.get(&uri).timeout(Duration::from_millis(20)).await.expect_err("the first one has the keys");
     assert!(matches!(hurried, Error::Failed { failure: Failure::Deadline, .. }), "{hurried}");
     assert!(shelf.0.reserved.load(Ordering::SeqCst) >= 300);
@@ -341,7 +341,7 @@ async fn who_waits_for_a_store_that_fails_is_told_and_the_next_request_asks_it_a
     assert!(answer.is_err(), "{answer:?}");
     store.open();
     let error = waiting.await.expect_err("its number was not kept");
-    let Error::Keys { source: KeysError::Store(why), .. } = error else { panic!("{error}") };
+    let Error::Keys { cause: KeysError::Store(why), .. } = error else { panic!("{error}") };
     assert_eq!(why.to_string(), "the disk is full");
     client.get(&uri).await.expect("an answer");
 }
@@ -352,7 +352,7 @@ async fn nothing_is_protected_without_a_place_for_numbers_and_a_server_does_not_
     let keys = |own, other| Keys::new(credentials(own, other), shelf()).expect("legal credentials");
     let client = Client::builder().oscore(keys(CLIENT, SERVER)).build().expect("legal settings");
     let error = client.get("coap://127.0.0.1:9/").await.expect_err("numbers could be used twice");
-    assert!(matches!(error, Error::Keys { source: KeysError::Store(_), .. }), "{error}");
+    assert!(matches!(error, Error::Keys { cause: KeysError::Store(_), .. }), "{error}");
     let bound = Server::builder().oscore(keys(SERVER, CLIENT)).bind("127.0.0.1:0").await;
     assert!(matches!(bound, Err(BindError::Config(_))), "{bound:?}");
 }
