@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conche::security::{Identity, Secret};
-use conche::server::{Next, Notifier, Rejection, Request, Response, State, Text, from_fn, get};
+use conche::server::{
+    Next, Notifier, Rejection, Request, Response, State, Text, from_fn_with_state, get,
+};
 use conche::{Client, Code, Server};
 
 // ANCHOR: rights
@@ -17,11 +19,11 @@ enum Right {
 
 type Rights = Arc<HashMap<Vec<u8>, Right>>;
 
-async fn authorise(rights: Rights, request: Request, next: Next) -> Result<Response, Code> {
-    // A run for observers, authorized at registration.
-    if request.is_for_observers() {
-        return Ok(next.run(request).await);
-    }
+async fn authorise(
+    State(rights): State<Rights>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Code> {
     let right = match request.extension::<Identity>() {
         Some(Identity::Psk(name)) => rights.get(&**name).copied(),
         _ => return Err(Code::UNAUTHORIZED),
@@ -64,11 +66,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         (b"guest".to_vec(), Right::Read),
         (b"owner".to_vec(), Right::Change),
     ]));
-    let authorised =
-        from_fn(move |request: Request, next: Next| authorise(Arc::clone(&rights), request, next));
     let server = Server::builder()
         .psk(keys)
-        .route("/setpoint", resource.layer(authorised))
+        .route("/setpoint", resource.layer(from_fn_with_state(rights, authorise)))
         .bind("127.0.0.1:0")
         .await?;
     // ANCHOR_END: layer

@@ -181,7 +181,7 @@ struct Topic<R> {
 impl<R> Topic<R> {
     fn request(&self) -> ServiceRequest {
         let (from, message) = (self.peer, self.message.clone());
-        ServiceRequest { from, message, rest: None, identity: None, is_for_observers: true }
+        ServiceRequest { from, secured: false, message, rest: None, identity: None, is_for_observers: true }
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) trait Service: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct ServiceRequest {
     pub(crate) from: SocketAddr,
+    /// Whether it came in a DTLS session.
+    pub(crate) secured: bool,
     pub(crate) message: OwnedMessage,
     pub(crate) rest: Option<Inlet>,
     pub(crate) identity: Option<Identity>,
@@ -181,7 +183,14 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         };
         self.register(id, from, &message);
         let rest = self.streams.begin_request(id, &message);
-        let request = ServiceRequest { from: from.socket_addr(), message, rest, identity, is_for_observers: false };
+        let request = ServiceRequest {
+            from: from.socket_addr(),
+            secured: from.is_secured(),
+            message,
+            rest,
+            identity,
+            is_for_observers: false,
+        };
         if let Some(response) = self.calls.start(id, from, request) {
             // The handler may have taken time.
             self.now = self.clock.now();
@@ -253,7 +262,7 @@ impl<S: Service> ServiceCalls<S> {
         }
         let full = self.is_full_for(from);
         let (source, id, message) = (Some(from), Trigger::Request(id), &request.message);
-        let span = debug_span!("request", peer = %request.from, method = ?message.code(), path = message.uri_path());
+        let span = debug_span!("request", peer = %request.from, method = %message.code(), path = message.uri_path());
         if self.handlers.spawn {
             if full {
                 return Some(self.full());

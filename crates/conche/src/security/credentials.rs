@@ -168,6 +168,21 @@ impl Security {
 }
 
 /// A peer's end-entity certificate (RFC 5280), verified by a session.
+///
+/// ```
+/// use conche::Code;
+/// use conche::security::Identity;
+/// use conche::server::{Router, post};
+///
+/// /// Returns the endpoint name of an LwM2M device: the CN, or else the first name of the SAN.
+/// async fn register(identity: Identity) -> Result<String, Code> {
+///     let Identity::Certificate(certificate) = identity else { return Err(Code::FORBIDDEN) };
+///     let name = certificate.common_name().or_else(|| certificate.alternative_names().into_iter().next());
+///     name.ok_or(Code::FORBIDDEN)
+/// }
+///
+/// let router: Router = Router::new().route("/rd", post(register));
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Certificate(Arc<[u8]>);
 

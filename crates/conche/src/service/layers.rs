@@ -1,8 +1,9 @@
-//! Layers: [`from_fn`], [`handle_error`], [`RequireFresh`] (RFC 9175) and [`RequireSecured`]. Also
-//! [`Identity`] as a handler argument.
+//! Layers: [`from_fn`], [`from_fn_with_state`], [`handle_error`], [`RequireFresh`] (RFC 9175) and
+//! [`RequireSecured`]. Also [`Identity`] as a handler argument.
 
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 use tracing::warn;
 
-use super::extract::{FromRequestParts, Rejection};
+use super::extract::{FromRequestParts, Rejection, State};
 use super::routing::{RequestService, Route};
 use super::{HandlerFuture, IntoResponse, Request, Response};
 use crate::refusal;
@@ -42,8 +43,9 @@ use crate::security::Identity;
 /// let router: Router = Router::new().route("/floor", get(floor)).layer(from_fn(locate));
 /// ```
 ///
-/// Authorizing layers must pass requests that [run for observers](Request::is_for_observers): each
-/// observer's [`Identity`] was checked at registration. Refusing them ends the observations.
+/// A layer can authorize by [`Identity`]. Each observer was authorized at its registration, so a
+/// 4.01 or 4.03 of the layer for a request that [runs for observers](Request::is_for_observers)
+/// has no effect: the handler runs. Other errors end the observations.
 ///
 /// ```
 /// # #[cfg(feature = "dtls")] {
@@ -54,7 +56,6 @@ use crate::security::Identity;
 /// /// Everybody with a key may read, and only the owner may change anything.
 /// async fn authorise(request: Request, next: Next) -> Result<Response, Code> {
 ///     let may = match request.extension::<Identity>() {
-///         _ if request.is_for_observers() => true,
 ///         Some(Identity::Psk(name)) => request.method() == Code::GET || &**name == b"owner",
 ///         Some(_) => false,
 ///         None => return Err(Code::UNAUTHORIZED),
@@ -69,18 +70,57 @@ pub fn from_fn<F>(function: F) -> FromFn<F> {
     FromFn(function)
 }
 
-/// The layer that [`from_fn`] makes.
+/// Like [`from_fn`], with a clone of this state as first argument. It need not be the router's.
+///
+/// ```
+/// use std::collections::HashSet;
+/// use std::net::IpAddr;
+/// use std::sync::Arc;
+///
+/// use conche::Code;
+/// use conche::server::{Next, Request, Response, Router, State, from_fn_with_state, get};
+///
+/// #[derive(Clone)]
+/// struct Blocked(Arc<HashSet<IpAddr>>);
+///
+/// async fn block(State(Blocked(blocked)): State<Blocked>, request: Request, next: Next) -> Result<Response, Code> {
+///     if blocked.contains(&request.peer().ip()) { Err(Code::FORBIDDEN) } else { Ok(next.run(request).await) }
+/// }
+///
+/// let blocked = Blocked(Arc::new(HashSet::from(["192.0.2.1".parse()?])));
+/// let router: Router = Router::new().route("/", get(async || "hello")).layer(from_fn_with_state(blocked, block));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+pub fn from_fn_with_state<S, F, Fut>(
+    state: S,
+    function: F,
+) -> FromFn<impl Fn(Request, Next) -> Fut + Clone + Send + Sync + 'static>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(State<S>, Request, Next) -> Fut + Clone + Send + Sync + 'static,
+{
+    FromFn(move |request, next| function(State(state.clone()), request, next))
+}
+
+/// The layer that [`from_fn`] and [`from_fn_with_state`] make.
 #[derive(Clone, Copy)]
 pub struct FromFn<F>(F);
 
 /// The handler and the inner layers.
 #[derive(Clone, Debug)]
-pub struct Next(Route);
+pub struct Next {
+    inner: Route,
+    /// Set once the inner service runs, for requests that run for observers.
+    has_run: Option<Arc<AtomicBool>>,
+}
 
 impl Next {
     /// Calls the handler through the inner layers.
     pub async fn run(self, request: Request) -> Response {
-        self.0.respond(request).await
+        if let Some(has_run) = &self.has_run {
+            has_run.store(true, Ordering::Relaxed);
+        }
+        self.inner.respond(request).await
     }
 }
 
@@ -95,11 +135,30 @@ where
     fn layer(&self, inner: I) -> Route {
         let (function, inner) = (self.0.clone(), Route::from_service(inner));
         Route::new(move |request| {
+            if request.is_for_observers() {
+                return run_for_observers(&function, &inner, request);
+            }
             let method = request.method();
-            let answer = function(request, Next(inner.clone()));
+            let answer = function(request, Next { inner: inner.clone(), has_run: None });
             HandlerFuture::begin(async move { answer.await.into_response(method) })
         })
     }
+}
+
+/// The layer sees none of the observers, so its 4.01 and 4.03 are no statement about them.
+fn run_for_observers<F, Fut>(function: &F, inner: &Route, request: Request) -> HandlerFuture
+where
+    F: Fn(Request, Next) -> Fut,
+    Fut: Future<Output: IntoResponse> + Send + 'static,
+{
+    let (method, has_run, inner) = (request.method(), Arc::new(AtomicBool::new(false)), inner.clone());
+    let next = Next { inner: inner.clone(), has_run: Some(Arc::clone(&has_run)) };
+    let answer = function(request.clone(), next);
+    HandlerFuture::begin(async move {
+        let response = answer.await.into_response(method);
+        let refuses = matches!(response.code(), Code::UNAUTHORIZED | Code::FORBIDDEN);
+        if refuses && !has_run.load(Ordering::Relaxed) { inner.respond(request).await } else { response }
+    })
 }
 
 /// Makes a layer that turns errors of inner services into responses. Services that may fail, such
@@ -181,8 +240,8 @@ struct Challenges {
 
 /// The operating system has no random numbers.
 #[derive(Debug, thiserror::Error)]
-#[error("the operating system gives no random numbers")]
-pub struct NoRandomness(#[source] getrandom::Error);
+#[error("the operating system gives no random numbers: {0}")]
+pub struct NoRandomness(getrandom::Error);
 
 impl RequireFresh {
     /// Accepts Echo values for this time after they were sent.

@@ -14,11 +14,13 @@ pub use extract::Cbor;
 #[cfg(feature = "json")]
 pub use extract::Json;
 pub use extract::{
-    Arguments, BodyStream, Conditions, Extension, FromRef, FromRequest, FromRequestParts, Path, Payload, Peer, Query,
-    Rejection, State, Text,
+    Accept, Arguments, BodyStream, Conditions, Extension, FromRef, FromRequest, FromRequestParts, Path, Payload, Peer,
+    Query, Rejection, ReplyUri, State, Text,
 };
 pub use handler::{Handler, HandlerFuture};
-pub use layers::{FromFn, HandleError, Next, NoRandomness, RequireFresh, RequireSecured, from_fn, handle_error};
+pub use layers::{
+    FromFn, HandleError, Next, NoRandomness, RequireFresh, RequireSecured, from_fn, from_fn_with_state, handle_error,
+};
 pub use notifier::Notifier;
 pub use request::{Capture, Request};
 pub use response::{IntoResponse, Response};

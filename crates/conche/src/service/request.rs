@@ -13,6 +13,7 @@ use super::extract::Rest;
 use super::routing::{Captured, Captures};
 use crate::address::Address;
 use crate::driver::ServiceRequest;
+use crate::uri::Uri;
 
 /// A request with its whole payload.
 #[derive(Clone)]
@@ -22,13 +23,15 @@ pub struct Request {
     captures: Captures,
     extensions: Vec<Arc<dyn Any + Send + Sync>>,
     notification: bool,
+    /// Whether it came in a DTLS session.
+    secured: bool,
 }
 
 impl Request {
     /// Returns a request from this peer.
     #[must_use]
     pub fn new(peer: SocketAddr, message: OwnedMessage) -> Self {
-        Self { peer, message, captures: Captures::new(), extensions: Vec::new(), notification: false }
+        Self { peer, message, captures: Captures::new(), extensions: Vec::new(), notification: false, secured: false }
     }
 
     /// Builds a request for tests of a [`Router`](super::Router). `None` if the code is not a
@@ -50,6 +53,18 @@ impl Request {
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         Address::from(self.peer).canonical()
+    }
+
+    /// Returns the URI at which the sender can be reached: `coap` or `coaps`, its address and port,
+    /// and no path. `None` for source port 0, to which nothing can be sent, and if the request
+    /// [runs for observers](Self::is_for_observers).
+    ///
+    /// A NAT may drop or change the mapping of the address later.
+    #[must_use]
+    pub fn reply_uri(&self) -> Option<Uri> {
+        let scheme = if self.secured { "coaps" } else { "coap" };
+        let uri = (!self.notification).then(|| format!("{scheme}://{}", self.peer()));
+        uri.and_then(|uri| uri.parse().ok())
     }
 
     /// Returns the method, such as [`Code::GET`].
@@ -121,8 +136,8 @@ impl Request {
 
 impl From<ServiceRequest> for Request {
     fn from(request: ServiceRequest) -> Self {
-        let ServiceRequest { from, message, rest, identity, is_for_observers } = request;
-        let mut request = Self { notification: is_for_observers, ..Self::new(from, message) };
+        let ServiceRequest { from, secured, message, rest, identity, is_for_observers } = request;
+        let mut request = Self { notification: is_for_observers, secured, ..Self::new(from, message) };
         if let Some(identity) = identity {
             request.extend(identity);
         }

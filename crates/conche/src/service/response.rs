@@ -10,6 +10,7 @@ use conche_proto::Reliability;
 use conche_proto::codec::{Body, BodyBuilder, BuildError, Code, ContentFormat, MessagePool, OptionNumber};
 use futures_core::Stream;
 
+use super::extract::Accept;
 use crate::body::{BoxError, SizedSource, Source};
 use crate::driver::ServiceResponse;
 use crate::problem::Problem;
@@ -54,6 +55,36 @@ impl Response {
     /// Returns an error with a diagnostic payload for humans (RFC 7252 §5.5.2).
     pub fn diagnostic(code: Code, message: impl Into<String>) -> Self {
         Self { payload: message.into().into(), ..Self::new(code) }
+    }
+
+    /// Returns 2.05 with the representation in the format that the client accepts, the first one if
+    /// it accepts any, or 4.06 if none matches (RFC 7252 §5.10.4).
+    ///
+    /// ```
+    /// use conche::ContentFormat;
+    /// use conche::server::{Accept, Response, Router, get};
+    ///
+    /// async fn temperature(accept: Accept) -> Response {
+    ///     Response::offer(accept, [
+    ///         (ContentFormat::TEXT_PLAIN, "21.5 °C"),
+    ///         (ContentFormat::JSON, r#"{"celsius":21.5}"#),
+    ///     ])
+    /// }
+    ///
+    /// let router: Router = Router::new().route("/temperature", get(temperature));
+    /// ```
+    pub fn offer<T: Into<Bytes>>(
+        accept: Accept,
+        representations: impl IntoIterator<Item = (ContentFormat, T)>,
+    ) -> Self {
+        let mut representations: Vec<_> = representations.into_iter().collect();
+        let formats: Vec<_> = representations.iter().map(|(format, _)| *format).collect();
+        let chosen = match accept.choose(&formats) {
+            Ok(chosen) => formats.iter().position(|format| *format == chosen),
+            Err(rejection) => return rejection.into(),
+        };
+        let (format, payload) = representations.swap_remove(chosen.unwrap_or_default());
+        Self::new(Code::CONTENT).payload(format, payload)
     }
 
     /// Returns the code.

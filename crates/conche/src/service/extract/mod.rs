@@ -5,7 +5,8 @@
 //! - [`Path`]: captures of the route. Error: 4.04.
 //! - [`Query`]: query arguments, one by one or as a struct (feature `serde`). Error: 4.00.
 //! - [`State`]: the router's state, or a part of it.
-//! - [`Peer`]: the sender's address.
+//! - [`Peer`]: the sender's address; [`ReplyUri`]: the URI at which it can be reached.
+//! - [`Accept`]: the wanted Content-Format.
 //! - [`Identity`](crate::security::Identity): the authenticated sender (features `dtls`, `oscore`).
 //!   Error: 4.01.
 //! - [`Conditions`]: If-Match and If-None-Match. Without it, unsafe requests with a condition are
@@ -46,6 +47,7 @@
 //! Extraction is not async. It runs when the request is complete, or for [`BodyStream`] at the
 //! first block. Code that waits, as for a database, belongs in a handler or a layer.
 
+mod accept;
 #[cfg(feature = "cbor")]
 mod cbor;
 mod conditions;
@@ -66,6 +68,8 @@ use thiserror::Error;
 use tracing::error;
 
 use super::{IntoResponse, Request, Response};
+use crate::uri::Uri;
+pub use accept::Accept;
 #[cfg(feature = "cbor")]
 pub use cbor::Cbor;
 pub use conditions::Conditions;
@@ -260,6 +264,44 @@ impl<S> FromRequestParts<S> for Peer {
 
     fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Infallible> {
         Ok(Self(request.peer()))
+    }
+}
+
+/// The [URI](Request::reply_uri) at which the sender can be reached. Error: 4.00 without one.
+///
+/// An LwM2M server stores it at registration and later sends requests to the device:
+///
+/// ```no_run
+/// use conche::server::{ReplyUri, Router, State, post};
+/// use conche::{Client, Error};
+///
+/// # #[derive(Clone)]
+/// # struct Devices;
+/// # impl Devices { fn register(&self, _uri: conche::Uri) {} }
+/// async fn register(State(devices): State<Devices>, ReplyUri(device): ReplyUri) {
+///     devices.register(device);
+/// }
+///
+/// /// `client` is the server's, so that the device sees the address that it registered at.
+/// async fn manufacturer(client: &Client, device: &conche::Uri) -> Result<String, Error> {
+///     let response = client.get(format!("{device}/3/0/0")).await?.successful()?;
+///     Ok(String::from_utf8_lossy(response.payload()).into_owned())
+/// }
+///
+/// let router: Router = Router::new().route("/rd", post(register)).with_state(Devices);
+/// ```
+///
+/// Over `coaps`, requests in the device's session also need its identity:
+/// [`expect_peer`](crate::client::RequestBuilder::expect_peer).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyUri(pub Uri);
+
+impl<S> FromRequestParts<S> for ReplyUri {
+    type Rejection = Rejection;
+
+    fn from_request_parts(request: &Request, _state: &S) -> Result<Self, Rejection> {
+        let uri = request.reply_uri().map(Self);
+        uri.ok_or_else(|| Rejection::new(Code::BAD_REQUEST, "the sender cannot be reached"))
     }
 }
 

@@ -41,7 +41,8 @@ impl TestRequest<'_> {
         let request = Request::from_body(peer, self.code, &body.build().expect("legal options")).expect("a method");
         let router = router.clone().ready().expect("routes that make sense");
         let message = request.message().clone();
-        let request = ServiceRequest { from: peer, message, rest: None, identity: None, is_for_observers: false };
+        let request =
+            ServiceRequest { from: peer, secured: false, message, rest: None, identity: None, is_for_observers: false };
         match router.call(request) {
             Called::Ready(response) => response,
             Called::Pending(answer) => match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
@@ -406,7 +407,7 @@ fn a_handler_that_takes_other_captures_than_its_route_has_is_reported() {
     let one = || put(async |_: Query, Path(_): Path<u8>| ());
     assert_eq!(
         mistake(Router::new().nest("/{a}", Router::new().route("/{b}", one()))),
-        "the handler of 0.03 PUT \"/{a}/{b}\" takes 1 captured segments, but the route has 2: take all of them at once, \
+        "the handler of PUT \"/{a}/{b}\" takes 1 captured segments, but the route has 2: take all of them at once, \
          in the order of the route, as in Path((a, b)): Path<(A, B)>"
     );
     assert!(mistake(Router::new().route("/a", one())).contains("the route has 0"));

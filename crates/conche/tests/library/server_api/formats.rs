@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use conche::server::{Cbor, Json, Query, Route, Router, get, post};
+use conche::server::{Accept, Cbor, Json, Query, Response, Route, Router, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,30 @@ async fn json_is_read_checked_and_written() {
     ] {
         assert_eq!(send(&service, "/", json, payload).await, (Code::BAD_REQUEST, why.into()));
     }
+}
+
+#[tokio::test]
+async fn a_representation_is_offered_in_the_format_that_the_client_accepts() {
+    let offer = async |accept: Accept| {
+        Response::offer(accept, [(ContentFormat::TEXT_PLAIN, "21.5"), (ContentFormat::JSON, r#"{"celsius":21.5}"#)])
+    };
+    let service = service(Router::new().route("/", get(offer)));
+    let ask = async |accept: Option<ContentFormat>| {
+        let wanted = accept.map_or(Vec::new(), |format| vec![u32::from(format.0)]);
+        let response = service.respond(request(Code::GET, "/", |body| {
+            wanted.iter().fold(body, |body, format| body.uint(OptionNumber::ACCEPT, *format))
+        }));
+        let response = response.await;
+        (response.content_format(), read(response))
+    };
+    let (text, json) = (ContentFormat::TEXT_PLAIN, ContentFormat::JSON);
+    for (accept, format, payload) in
+        [(None, text, "21.5"), (Some(text), text, "21.5"), (Some(json), json, "{\"celsius\":21.5}")]
+    {
+        assert_eq!(ask(accept).await, (Some(format), (Code::CONTENT, payload.into())));
+    }
+    let refused = ask(Some(ContentFormat::CBOR)).await;
+    assert_eq!(refused, (None, (Code::NOT_ACCEPTABLE, "available Content-Formats: 0, 50".into())));
 }
 
 #[tokio::test]

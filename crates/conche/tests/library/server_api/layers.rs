@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use conche::Code;
-use conche::server::{Extension, Next, Request, Response, Router, State, from_fn, get, handle_error, post};
+use conche::server::{
+    Extension, Next, Notifier, ReplyUri, Request, Response, Router, State, from_fn, from_fn_with_state, get,
+    handle_error, post,
+};
+use conche::{Client, Code, Server};
 use tokio::sync::Semaphore;
 use tower::limit::{ConcurrencyLimitLayer, GlobalConcurrencyLimitLayer};
 use tower::timeout::TimeoutLayer;
@@ -30,6 +33,58 @@ async fn the_timeout_of_tower_ends_a_handler_and_its_error_becomes_a_response() 
     let service = service(Router::new().route("/soon", sleep(4)).route("/late", sleep(6)).layer(layers));
     assert_eq!(get_text(&service, "/soon").await, (Code::CONTENT, "done".into()));
     assert_eq!(get_text(&service, "/late").await, (Code::SERVICE_UNAVAILABLE, "request timed out".into()));
+}
+
+#[tokio::test]
+async fn a_function_layer_gets_a_clone_of_its_state() {
+    async fn admit(State(allowed): State<Code>, request: Request, next: Next) -> Result<Response, Code> {
+        if request.method() == allowed { Ok(next.run(request).await) } else { Err(Code::FORBIDDEN) }
+    }
+    let resource = get(async || "read").post(async || "written");
+    let service = service(Router::new().route("/", resource).layer(from_fn_with_state(Code::GET, admit)));
+    assert_eq!(get_text(&service, "/").await, (Code::CONTENT, "read".into()));
+    assert_eq!(service.respond(request(Code::POST, "/", |body| body)).await.code(), Code::FORBIDDEN);
+}
+
+/// A server whose layer answers with `refusal` from the second run on, and what an observer gets.
+async fn observed_through(refusal: Code) -> Vec<Code> {
+    let (notifier, runs) = (Notifier::default(), Arc::new(AtomicU32::new(0)));
+    let layer =
+        from_fn_with_state(Arc::clone(&runs), async move |State(runs): State<Arc<AtomicU32>>, request, next: Next| {
+            if runs.fetch_add(1, Ordering::Relaxed) == 0 { Ok(next.run(request).await) } else { Err(refusal) }
+        });
+    let resource = get(async || "state").observed_by(&notifier).layer(layer);
+    let server = Server::builder().route("/", resource).bind("127.0.0.1:0").await.expect("it starts");
+    let mut observation = Client::new().observe(format!("coap://{}/", server.local_addr()));
+    let mut codes = Vec::new();
+    for _ in 0..2 {
+        codes.push(observation.next().await.expect("an answer").expect("a response").code());
+        notifier.notify();
+    }
+    codes
+}
+
+#[tokio::test]
+async fn a_layer_that_authorizes_ends_no_observation_and_another_error_does() {
+    for refusal in [Code::UNAUTHORIZED, Code::FORBIDDEN] {
+        assert_eq!(observed_through(refusal).await, [Code::CONTENT; 2]);
+    }
+    let unavailable = Code::SERVICE_UNAVAILABLE;
+    assert_eq!(observed_through(unavailable).await, [Code::CONTENT, unavailable]);
+}
+
+#[tokio::test]
+async fn a_handler_gets_the_uri_at_which_its_sender_can_be_reached() {
+    let server = Server::builder().route("/", get(async |ReplyUri(uri): ReplyUri| uri.to_string()));
+    let server = server.bind("127.0.0.1:0").await.expect("it starts");
+    let node = Server::builder().bind("127.0.0.1:0").await.expect("it starts");
+    let response = node.client().get(format!("coap://{}/", server.local_addr())).await.expect("a response");
+    assert_eq!(response.text(), Ok(format!("coap://{}", node.local_addr()).as_str()));
+    let request =
+        |peer: &str| Request::from_body(peer.parse().expect("an address"), Code::GET, &conche::codec::Body::EMPTY);
+    let uri = |peer| request(peer).expect("a method").reply_uri().map(|uri| uri.to_string());
+    assert_eq!(uri("[fe80::1%2]:61616").as_deref(), Some("coap://[fe80::1%2]:61616"));
+    assert_eq!(uri("192.0.2.1:0"), None);
 }
 
 #[test]
