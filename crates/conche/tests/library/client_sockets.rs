@@ -140,7 +140,7 @@ async fn what_is_known_of_a_path_can_be_asked_and_forgotten() {
 async fn what_the_operating_system_refuses_to_send_fails_at_once_with_the_cause() {
     // Broadcasting requires SO_BROADCAST.
     let failed = Client::new().get("coap://255.255.255.255/").await.expect_err("it is not sent");
-    let Error::Send { source, transmissions: 0, .. } = &failed else { panic!("{failed}") };
+    let Error::Send { cause: source, transmissions: 0, .. } = &failed else { panic!("{failed}") };
     assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
     assert!(!failed.was_sent());
 }

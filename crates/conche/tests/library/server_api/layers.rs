@@ -49,10 +49,10 @@ async fn a_function_layer_gets_a_clone_of_its_state() {
 /// A server whose layer answers with `refusal` from the second run on, and what an observer gets.
 async fn observed_through(refusal: Code) -> Vec<Code> {
     let (notifier, runs) = (Notifier::default(), Arc::new(AtomicU32::new(0)));
-    let layer =
-        from_fn_with_state(Arc::clone(&runs), async move |State(runs): State<Arc<AtomicU32>>, request, next: Next| {
-            if runs.fetch_add(1, Ordering::Relaxed) == 0 { Ok(next.run(request).await) } else { Err(refusal) }
-        });
+    let refuse = move |State(runs): State<Arc<AtomicU32>>, request: Request, next: Next| async move {
+        if runs.fetch_add(1, Ordering::Relaxed) == 0 { Ok(next.run(request).await) } else { Err(refusal) }
+    };
+    let layer = from_fn_with_state(runs, refuse);
     let resource = get(async || "state").observed_by(&notifier).layer(layer);
     let server = Server::builder().route("/", resource).bind("127.0.0.1:0").await.expect("it starts");
     let mut observation = Client::new().observe(format!("coap://{}/", server.local_addr()));
