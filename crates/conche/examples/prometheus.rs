@@ -9,21 +9,25 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 // ANCHOR: http
-/// Series of at most so many destinations: the busiest ones.
+/// Maximum number of listed destinations: the busiest ones.
 const DESTINATIONS: usize = 32;
 
-/// Answers every HTTP request with the metrics, one connection at a time.
 async fn export(server: Arc<Server>, listener: TcpListener) -> std::io::Result<()> {
     loop {
-        let (mut connection, _) = listener.accept().await?;
-        // A scraper's request fits into one segment.
-        let _request = connection.read(&mut [0; 4096]).await?;
-        let (kind, text) = (metrics::CONTENT_TYPE, server.metrics(DESTINATIONS).await);
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
-        connection.write_all(head.as_bytes()).await?;
-        connection.write_all(text.as_bytes()).await?;
-        connection.shutdown().await?;
+        let (connection, _) = listener.accept().await?;
+        tokio::spawn(answer(connection, Arc::clone(&server)));
     }
+}
+
+/// Answers every HTTP request with the metrics.
+async fn answer(mut connection: TcpStream, server: Arc<Server>) -> std::io::Result<()> {
+    // A scraper's request fits into one segment.
+    let _request = connection.read(&mut [0; 4096]).await?;
+    let (kind, text) = (metrics::CONTENT_TYPE, server.metrics(DESTINATIONS).await);
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
+    connection.write_all(head.as_bytes()).await?;
+    connection.write_all(text.as_bytes()).await?;
+    connection.shutdown().await
 }
 // ANCHOR_END: http
 
