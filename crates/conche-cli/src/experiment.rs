@@ -149,6 +149,13 @@ impl Options {
         Ok((experiments, store))
     }
 
+    /// Checks all runs of an experiment before the first one.
+    pub fn check(&self, experiment: &Experiment) -> Result<(), ScenarioError> {
+        let mut adjusted = experiment.clone();
+        // `prepare` reports an error of an option with the option.
+        if adjusted.adjust(&self.effort()).is_err() { Ok(()) } else { adjusted.check() }
+    }
+
     /// Names the first `--set` that makes the experiment invalid.
     fn refused(&self, experiment: &Experiment, error: &ScenarioError) -> UsageError {
         let is_right = |number: &usize| {

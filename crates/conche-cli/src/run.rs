@@ -23,7 +23,9 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    args.options.execute(read(&args.file)?, global).with_context(|| format!("scenario {}", args.file.display()))
+    let experiment = read(&args.file)?;
+    args.options.check(&experiment).map_err(|error| diagnosis(&args.file, experiment.text(), &error))?;
+    args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
 }
 
 pub fn read(file: &Path) -> anyhow::Result<Experiment> {

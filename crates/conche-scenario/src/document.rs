@@ -42,7 +42,7 @@ impl Document {
         files::resolve(&mut table, file)?;
         let (sections, cells, effort, offered) = Default::default();
         let mut document = Self { scenario, table, sections, cells, effort, offered };
-        document.reread()?;
+        document.reread().map_err(|error| error.located(text))?;
         Ok(document)
     }
 
@@ -189,7 +189,7 @@ impl Document {
     fn at(&self, table: &Table, points: Vec<(&Axis, Point)>) -> Result<(Vec<Label>, Arc<Scenario>), ScenarioError> {
         let mut table = table.clone();
         points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
-        let scenario = self.concrete(table).map_err(|error| of_cell(error, &points))?;
+        let scenario = self.concrete(table).map_err(|error| error.within_points(&points))?;
         let label = |(axis, point): (&Axis, Point)| Label { axis: axis.name.clone(), point: point.name };
         Ok((points.into_iter().map(label).collect(), Arc::new(scenario)))
     }
@@ -198,7 +198,11 @@ impl Document {
         if self.effort.compares && cells.is_empty() {
             return Err(nothing_compared(sections));
         }
-        for (axis, wanted) in &self.effort.only {
+        let mut only: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (axis, labels) in &self.effort.only {
+            only.entry(axis).or_default().extend(labels.iter().cloned());
+        }
+        for (axis, wanted) in &only {
             let known: BTreeSet<_> = cells.iter().flat_map(|(_, cell)| cell.labels_on(axis)).collect();
             if !known.iter().any(|label| matches_any(wanted, label)) {
                 return Err(nothing_on(axis, wanted, &known));
@@ -283,15 +287,6 @@ fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> Scenar
     ScenarioError::new(axis, problem)
 }
 
-fn of_cell(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
-    let points: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
-    if points.is_empty() {
-        error
-    } else {
-        ScenarioError::new(format!("sweep ({})", points.join(", ")), error.to_string())
-    }
-}
-
 /// Amount of work, and schemes. Default: the whole scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
@@ -310,7 +305,7 @@ pub struct Effort {
     /// Compares controllers: each has its default configuration even if a scheme has its name, and
     /// runs in all cells. Excludes mixes and parts with `only_schemes`.
     pub compares: bool,
-    /// Labels of the cells to run, by axis; `*` is a wildcard.
+    /// Labels of the cells to run, by axis; `*` is a wildcard. Labels of the same axis add up.
     pub only: Vec<(String, Vec<String>)>,
 }
 

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use toml::de::{DeTable, DeValue};
+
+use super::{Axis, Point};
+
 /// A byte range in the file.
 pub type ErrorSpan = Range<usize>;
 
@@ -12,23 +16,52 @@ pub struct ScenarioError {
     place: Option<String>,
     problem: String,
     span: Option<ErrorSpan>,
+    /// Key path in the file, if `place` is none.
+    path: Option<String>,
 }
 
 impl ScenarioError {
     /// Creates a problem at a key path such as `server.response`.
     #[must_use]
     pub fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
-        Self { place: Some(place.to_string()), problem: problem.to_string(), span: None }
+        let place = place.to_string();
+        Self { path: Some(place.clone()), place: Some(place), problem: problem.to_string(), span: None }
+    }
+
+    /// Creates a problem of the scenario as a whole.
+    #[must_use]
+    pub fn of_whole(problem: impl fmt::Display) -> Self {
+        Self { place: None, problem: problem.to_string(), span: None, path: None }
     }
 
     pub(crate) fn in_text(span: ErrorSpan, problem: impl fmt::Display) -> Self {
-        Self { place: None, problem: problem.to_string(), span: Some(span) }
+        Self { span: Some(span), ..Self::of_whole(problem) }
     }
 
     pub(crate) fn within_part(self, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
-        let place = self.place.map_or(format!("parts.{name}"), |place| format!("parts.{name}.{place}"));
-        Self { place: Some(place), ..self }
+        let within = |of: Option<String>| of.map_or(format!("parts.{name}"), |of| format!("parts.{name}.{of}"));
+        Self { place: Some(within(self.place)), path: Some(within(self.path)), ..self }
+    }
+
+    /// Names the points of a cell's sweep, one of which may have set the wrong value.
+    pub(crate) fn within_points(self, points: &[(&Axis, Point)]) -> Self {
+        if points.is_empty() {
+            return self;
+        }
+        let names: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
+        let problem = self.to_string();
+        let culprit = points.iter().find(|(axis, point)| self.path.as_ref().is_some_and(|path| point.sets(axis, path)));
+        let path = culprit.map(|(axis, _)| format!("sweep.{}", axis.name)).or(self.path);
+        Self { place: Some(format!("sweep ({})", names.join(", "))), problem, span: self.span, path }
+    }
+
+    /// Adds the span of its key, or of the nearest table around it, in the scenario's text.
+    #[must_use]
+    pub fn located(self, text: &str) -> Self {
+        let found = || span_of(DeTable::parse(text).ok()?.get_ref(), self.path.as_deref()?);
+        let span = self.span.clone().or_else(found);
+        Self { span, ..self }
     }
 
     /// Returns the span, if known.
@@ -36,6 +69,29 @@ impl ScenarioError {
     pub fn span(&self) -> Option<ErrorSpan> {
         self.span.clone()
     }
+}
+
+/// Returns the span of the last step of a path that exists. A step through an array is the `name` of
+/// a table, or a number from 0.
+fn span_of(table: &DeTable<'_>, path: &str) -> Option<ErrorSpan> {
+    let mut steps = path.split('.');
+    let mut at = table.get(steps.next()?)?;
+    for step in steps {
+        let is_named = |table: &DeTable<'_>| {
+            table.get("name").is_some_and(|name| matches!(name.get_ref(), DeValue::String(name) if name == step))
+        };
+        let next = match at.get_ref() {
+            DeValue::Table(table) => table.get(step),
+            DeValue::Array(elements) => {
+                let named = elements.iter().find(|one| matches!(one.get_ref(), DeValue::Table(one) if is_named(one)));
+                named.or_else(|| elements.get(step.parse::<usize>().ok()?))
+            }
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        at = next;
+    }
+    Some(at.span())
 }
 
 pub(super) fn ensure(is_so: bool, place: impl fmt::Display, problem: impl fmt::Display) -> Result<(), ScenarioError> {
@@ -61,7 +117,7 @@ impl From<toml::de::Error> for ScenarioError {
             Some(_) => reworded(error.message()).to_owned(),
             None => error.to_string().trim_end().replace('\n', " "),
         };
-        Self { place: None, problem, span }
+        Self { span, ..Self::of_whole(problem) }
     }
 }
 

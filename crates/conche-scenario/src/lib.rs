@@ -31,6 +31,8 @@ mod value;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range as StdRange;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -53,7 +55,7 @@ pub use plot::{Kind, Plot, Style};
 pub use scheme::{ControllerName, Paths, Scheme, select};
 pub use sweep::{Axis, Cell, Label, Point};
 pub use traffic::{
-    Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Tcp, Traffic, Transfer,
+    Block, Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Tcp, Traffic, Transfer,
 };
 pub use value::{By, Pick, Statistic, Value};
 
@@ -209,12 +211,49 @@ impl Scenario {
         self.nodes.iter().find(|nodes| nodes.name == group_of(reference)).map_or(0, Nodes::size)
     }
 
-    /// Checks that the group of a reference exists.
-    fn validate_nodes(&self, section: &str, name: &str, reference: &str) -> Result<(), ScenarioError> {
-        let group = group_of(reference);
-        let known: Vec<&str> = self.nodes.iter().map(|nodes| nodes.name.as_str()).collect();
-        let problem = format_args!("there are no nodes `{group}`; there are {}", known.join(", "));
-        ensure(known.contains(&group), format_args!("{section}.{name}"), problem)
+    /// Checks that the nodes of a reference exist.
+    fn validate_nodes(&self, place: impl fmt::Display, reference: &str) -> Result<(), ScenarioError> {
+        let Some(Selected { group, members }) = Selected::parse(reference) else {
+            let problem = format_args!(
+                "`{reference}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]"
+            );
+            return Err(ScenarioError::new(place, problem));
+        };
+        let Some(nodes) = self.nodes.iter().find(|nodes| nodes.name == group) else {
+            let known: Vec<&str> = self.nodes.iter().map(|nodes| nodes.name.as_str()).collect();
+            let problem = format_args!("there are no nodes `{group}`; there are {}", known.join(", "));
+            return Err(ScenarioError::new(place, problem));
+        };
+        let size = nodes.size();
+        let exists = |range: &StdRange<u32>| range.start < range.end && range.end <= size;
+        let problem =
+            format_args!("`{reference}` exceeds the group; its {size} nodes are {group}[0..{size}], counted from 0");
+        ensure(members.iter().flatten().all(exists), place, problem)
+    }
+
+    /// Checks that the links and nodes of changes exist.
+    fn validate_changes(&self) -> Result<(), ScenarioError> {
+        self.changes.iter().enumerate().try_for_each(|(number, change)| {
+            let place = |key: &str| format!("changes.{number}.event.{key}");
+            match &change.event {
+                ChangeEvent::Link { name, wire } => {
+                    self.validate_link(&place("link.name"), name)?;
+                    wire.check(name).map_err(|problem| ScenarioError::new(place("link.wire"), problem))
+                }
+                ChangeEvent::Fail { link, .. } => self.validate_link(&place("fail.link"), link),
+                ChangeEvent::CutOff { nodes, .. } => self.validate_nodes(place("cut-off.nodes"), nodes),
+                ChangeEvent::Reboot { nodes } => self.validate_nodes(place("reboot.nodes"), nodes),
+            }
+        })
+    }
+
+    fn validate_link(&self, place: &str, name: &str) -> Result<(), ScenarioError> {
+        let known: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
+        let problem = match known[..] {
+            [] => format!("there is no link `{name}`; radios have none that could change"),
+            _ => format!("there is no link `{name}`; the links are {}", known.join(", ")),
+        };
+        ensure(known.contains(&name), place, problem)
     }
 
     /// Returns the template of row names.
@@ -249,13 +288,24 @@ impl Scenario {
         self.links.iter().try_for_each(Link::validate)?;
         self.links.iter().try_for_each(|link| {
             let ends = link.ends()?;
-            [ends.from, ends.to].into_iter().try_for_each(|end| self.validate_nodes("links", &link.name, end))
+            let keys = if ends.both_ways { ["between.0", "between.1"] } else { ["from", "to"] };
+            let ends = keys.into_iter().zip([ends.from, ends.to]);
+            ends.into_iter()
+                .try_for_each(|(key, end)| self.validate_nodes(format_args!("links.{}.{key}", link.name), end))
         })?;
+        self.radios.iter().try_for_each(|radio| {
+            let stations = (0..).zip(radio.stations.iter());
+            stations.into_iter().try_for_each(|(number, station): (u32, _)| {
+                self.validate_nodes(format_args!("radios.{}.stations.{number}", radio.name), station)
+            })
+        })?;
+        self.validate_changes()?;
         self.radios.iter().try_for_each(Radio::validate)?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate(self.endpoint.token_length, &self.phases))?;
         self.traffic.iter().try_for_each(|traffic| {
-            let ends = [&traffic.from, &traffic.to];
-            ends.into_iter().try_for_each(|end| self.validate_nodes("traffic", &traffic.name, end))
+            let ends = [("from", &traffic.from), ("to", &traffic.to)];
+            ends.into_iter()
+                .try_for_each(|(key, end)| self.validate_nodes(format_args!("traffic.{}.{key}", traffic.name), end))
         })?;
         let observes = self.traffic.iter().any(|traffic| traffic.observe.is_some());
         let endless =
@@ -275,6 +325,7 @@ impl Scenario {
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(Duration::ZERO));
         self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))?;
+        self.values.iter().try_for_each(|value| self.validate_planned(value))?;
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
     }
 
@@ -285,6 +336,22 @@ impl Scenario {
             _ => None,
         });
         watched.collect::<BTreeSet<_>>().into_iter()
+    }
+
+    /// Checks that a share of the planned exchanges has a plan.
+    fn validate_planned(&self, value: &Value) -> Result<(), ScenarioError> {
+        let metric = match value.metric.measured() {
+            Metric::Completed => "completed",
+            Metric::Settling { .. } => "settling",
+            _ => return Ok(()),
+        };
+        let counts = |traffic: &&Traffic| value.traffic.as_ref().is_none_or(|name| *name == traffic.name);
+        let is_planned = self.traffic.iter().filter(counts).any(Traffic::is_planned);
+        let problem = format_args!(
+            "`{metric}` is a share of the planned exchanges, and the traffic has no end: set its `exchanges`, or \
+             measure `succeeded`, `loss` or `goodput`"
+        );
+        ensure(is_planned, format_args!("values.{}.metric", value.column), problem)
     }
 
     fn validate_watched(&self, name: &str) -> Result<(), ScenarioError> {

@@ -19,7 +19,7 @@ pub enum Metric {
     Copies,
     /// Lost transmissions of requests and responses.
     Drops,
-    /// Failed exchanges.
+    /// Number of failed exchanges; [`Self::Loss`] is their share.
     Failed,
     /// Successful exchanges.
     Succeeded,
@@ -29,6 +29,13 @@ pub enum Metric {
     Throughput,
     /// Time of each successful exchange, from first transmission to response.
     ExchangeTime,
+    /// Time of each successful exchange from when it was due, by the pace, to its response. In a
+    /// closed loop, it is due when it is opened.
+    DueTime,
+    /// Requests that became due, per second of the run.
+    Offered,
+    /// Successful exchanges as a share of the requests that became due.
+    Delivered,
     /// Time of each acknowledged exchange, from first transmission to acknowledgement.
     RoundTrip,
     /// Round-trip time of each successful exchange that congestion control samples.
@@ -69,7 +76,7 @@ pub enum Metric {
     /// Share of client time spent on successful exchanges. A flow has its time once per allowed
     /// outstanding exchange.
     UsefulTime,
-    /// Successful exchanges as a share of those planned.
+    /// Successful exchanges as a share of those planned, of traffic with a number of exchanges.
     Completed,
     /// Per link and direction: longest period in which an arriving frame would have waited longer.
     StandingQueue {
@@ -94,15 +101,15 @@ impl Metric {
     pub const fn unit(&self) -> Unit {
         match self {
             Self::CompletionTime | Self::ExchangeTime | Self::InitialRto | Self::Rto => Unit::Seconds,
-            Self::RoundTrip | Self::RttSample => Unit::Seconds,
+            Self::DueTime | Self::RoundTrip | Self::RttSample => Unit::Seconds,
             Self::Settling { .. } | Self::RtoOverTime(_) | Self::TimePerSuccess => Unit::Seconds,
             Self::StandingQueue { .. } => Unit::Seconds,
             Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
             Self::Retransmissions | Self::Failed | Self::Succeeded | Self::FlowSuccesses => Unit::Exchanges,
             Self::Done(_) | Self::DoneUntil(_) => Unit::Exchanges,
-            Self::Loss | Self::RetransmissionShare => Unit::Percent,
+            Self::Loss | Self::Delivered | Self::RetransmissionShare => Unit::Percent,
             Self::Classes(_) | Self::UsefulTime | Self::Completed => Unit::Percent,
-            Self::Throughput | Self::ClientThroughput => Unit::PerSecond,
+            Self::Throughput | Self::Offered | Self::ClientThroughput => Unit::PerSecond,
             Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
             Self::Hops => Unit::Count,
             Self::Received(received) => received.unit(),
@@ -156,6 +163,7 @@ impl Metric {
             Self::CompletionTime
                 | Self::Unnecessary
                 | Self::ExchangeTime
+                | Self::DueTime
                 | Self::RoundTrip
                 | Self::RttSample
                 | Self::InitialRto
@@ -174,7 +182,13 @@ impl Metric {
     pub const fn can_be_pooled(&self) -> bool {
         let is_ratio = matches!(
             self,
-            Self::Loss | Self::Completed | Self::Retries | Self::Transfer(_) | Self::Observed(_) | Self::Handshake(_)
+            Self::Loss
+                | Self::Completed
+                | Self::Delivered
+                | Self::Retries
+                | Self::Transfer(_)
+                | Self::Observed(_)
+                | Self::Handshake(_)
         );
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
@@ -188,6 +202,8 @@ impl Metric {
                 | Self::Settling { .. }
                 | Self::Copies
                 | Self::Drops
+                | Self::Offered
+                | Self::Delivered
                 | Self::StandingQueue { .. }
                 | Self::Handshake(_)
                 | Self::Received(Received::Frames)
@@ -299,18 +315,20 @@ impl Metric {
     #[must_use]
     pub const fn better(&self) -> Option<Better> {
         match self {
-            Self::CompletionTime | Self::ExchangeTime | Self::RoundTrip | Self::TimePerSuccess => Some(Better::Lower),
+            Self::CompletionTime | Self::ExchangeTime | Self::DueTime => Some(Better::Lower),
+            Self::RoundTrip | Self::TimePerSuccess => Some(Better::Lower),
             Self::Settling { .. } | Self::Unnecessary | Self::Drops | Self::Failed | Self::Loss => Some(Better::Lower),
             Self::StandingQueue { .. } => Some(Better::Lower),
             Self::RetransmissionShare | Self::Retries | Self::RetransmissionIndex => Some(Better::Lower),
             Self::Succeeded | Self::Throughput | Self::ClientThroughput | Self::Jain => Some(Better::Higher),
-            Self::FlowSuccesses | Self::UsefulTime | Self::Completed => Some(Better::Higher),
+            Self::FlowSuccesses | Self::UsefulTime | Self::Completed | Self::Delivered => Some(Better::Higher),
             Self::Received(received) => Some(received.better()),
             Self::Observed(Observed::Age) => Some(Better::Lower),
             Self::Observed(Observed::Known) => Some(Better::Higher),
             Self::Handshake(_) => Some(Better::Lower),
             Self::Transfer(transferred) => transferred.better(),
             Self::Retransmissions | Self::Copies | Self::RttSample | Self::Hops | Self::InitialRto | Self::Rto => None,
+            Self::Offered => None,
             Self::Classes(_) | Self::Done(_) | Self::DoneUntil(_) | Self::RtoOverTime(_) => None,
         }
     }

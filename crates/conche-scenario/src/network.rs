@@ -131,6 +131,8 @@ impl Link {
 
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         self.ends()?;
+        let wire = format!("links.{}.wire", self.name);
+        self.wire.check(&self.name).map_err(|problem| ScenarioError::new(wire, problem))?;
         let Some(spread) = self.spread else { return Ok(()) };
         let place = format!("links.{}.spread", self.name);
         ensure(self.wire.rate.is_some(), &place, "the link has no rate that could differ; give it one in `wire`")?;

@@ -77,6 +77,15 @@ impl Axis {
 }
 
 impl Point {
+    /// Returns whether it sets the value at this path, a part of it, or a table around it.
+    pub(super) fn sets(&self, axis: &Axis, path: &str) -> bool {
+        let begins = |long: &str, short: &str| {
+            long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let own = axis.path.iter().filter(|_| self.value.is_some());
+        own.chain(self.set.keys()).any(|set| begins(path, set) || begins(set, path))
+    }
+
     pub(super) fn apply(&self, axis: &Axis, table: &mut Table) -> Result<(), ScenarioError> {
         if let (Some(path), Some(value)) = (&axis.path, &self.value) {
             path::set(table, path, value.clone())?;
@@ -133,6 +142,17 @@ impl Cell {
             ("mix", mix) => Some(mix.as_deref().unwrap_or_default().into()),
             _ => self.labels.iter().find(|label| label.axis == axis).map(|label| label.point.as_str().into()),
         }
+    }
+
+    /// Names the part and the points of the sweep that the cell has in a problem of its scenario.
+    #[must_use]
+    pub fn locate(&self, problem: ScenarioError) -> ScenarioError {
+        let point = |label: &Label| {
+            let axis = self.scenario.sweep.iter().find(|axis| axis.name == label.axis)?;
+            Some((axis, axis.points().into_iter().find(|point| point.name == label.point)?))
+        };
+        let points: Vec<_> = self.labels.iter().filter_map(point).collect();
+        problem.within_points(&points).within_part(self.part.as_deref())
     }
 
     pub(super) fn labels_on(&self, axis: &str) -> Vec<String> {

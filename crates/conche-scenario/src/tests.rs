@@ -337,6 +337,35 @@ fn phases_paces_and_senders_without_sense_are_refused() {
 }
 
 #[test]
+fn a_share_of_planned_exchanges_needs_traffic_with_a_number_of_them() {
+    let read = |traffic: &str, metric: &str| {
+        let text = format!(
+            "schema = 1\nname = \"n\"\ntitle = \"t\"\nreplications = 1\nseed = 1\nduration = \"60s\"\n\
+             nodes = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+             schemes = [{{ name = \"default\", controller = \"default\" }}]\n\
+             traffic = [{{ name = \"t\", from = \"a\", to = \"b\"{traffic} }}]\n\
+             values = [{{ column = \"done\", metric = {metric} }}]\n"
+        );
+        Document::from_toml(&text).map(drop).map_err(|error| error.to_string())
+    };
+    for metric in ["\"completed\"", "{ settling = { share = 0.8 } }"] {
+        let error = read("", metric).expect_err("an endless flow");
+        assert!(error.starts_with("values.done.metric: `"), "{error}");
+        assert!(error.contains("share of the planned exchanges"), "{error}");
+        assert_eq!(read(", exchanges = 5", metric), Ok(()));
+    }
+}
+
+#[test]
+fn labels_of_the_same_axis_add_up() {
+    let only = |label: &str| ("clients".to_owned(), vec![label.to_owned()]);
+    let mut document = anrw18();
+    document.adjust(&Effort { only: vec![only("1"), only("10")], ..Effort::default() }).expect("cells of both");
+    let labels: BTreeSet<_> = document.cells().iter().flat_map(|cell| cell.labels_on("clients")).collect();
+    assert_eq!(labels.into_iter().collect::<Vec<_>>(), ["1", "10"]);
+}
+
+#[test]
 fn figures_that_name_what_is_not_there_are_refused_with_what_is() {
     let figure = |keys: &str| {
         let text = format!("{}\n[[figure]]\ntitle = \"F\"\n{keys}", ANRW18);

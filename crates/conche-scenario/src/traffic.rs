@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use conche_netsim::transport::tcp::Acknowledgments;
 use conche_netsim::transport::tcp::segment::ENCODED_OCTETS;
-use conche_proto::codec::Code;
+use conche_proto::codec::{BlockSize, Code};
 use serde::Deserialize;
 
 use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, ensure};
@@ -62,6 +62,8 @@ pub struct Traffic {
     pub request: Option<Size>,
     /// Size of a response.
     pub response: Option<Size>,
+    /// Sends `request` and `response` as bodies in blocks of at most this size (RFC 7959).
+    pub block: Option<Block>,
     /// Sends Confirmable requests. Default: yes.
     #[serde(default = "yes")]
     pub confirmable: bool,
@@ -72,6 +74,28 @@ pub struct Traffic {
     pub observe: Option<Observe>,
     /// Controller of its clients under every scheme, for cross traffic.
     pub controller: Option<ControllerName>,
+}
+
+/// A block size of RFC 7959: 16 to 1024 B, a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Size")]
+pub struct Block(BlockSize);
+
+impl Block {
+    /// Returns the size.
+    #[must_use]
+    pub const fn size(self) -> BlockSize {
+        self.0
+    }
+}
+
+impl TryFrom<Size> for Block {
+    type Error = String;
+
+    fn try_from(size: Size) -> Result<Self, Self::Error> {
+        let known = BlockSize::DESCENDING.into_iter().find(|known| known.bytes() as u64 == size.0);
+        known.map(Self).ok_or_else(|| format!("{size} is no block size; the sizes are 16B, 32B, 64B, … 1024B"))
+    }
 }
 
 /// Sender of a traffic's requests.
@@ -206,6 +230,10 @@ const fn yes() -> bool {
 
 /// Bytes of a change's time in a notification.
 pub const STATE_BYTES: usize = 8;
+/// Maximum size of a body in blocks.
+const LONGEST_BODY: u64 = 16 << 20;
+/// Uri-Path, Block1, Block2, Size1 or Size2, and ETag beside a block.
+const BLOCK_OPTIONS: u64 = 32;
 /// RFC 7252 §4.6.
 const MOST_BYTES: u64 = 1152;
 
@@ -246,6 +274,7 @@ impl Traffic {
                     ("pace", !is_paced, "no end of what it opened; give it a pace such as { every = .. }"),
                     ("outstanding", outstanding, "no end of what it opened; leave it out"),
                     ("ends_run", ends_run, "no success; leave it out"),
+                    ("block", self.block.is_some(), "no block that arrived; leave it out"),
                     ("exchanges", exchanges, "no end of what it opened; leave it out, and say when to `stop`"),
                     ("batch", batch, "no success, and has no congestion state; leave it out"),
                 ];
@@ -259,7 +288,7 @@ impl Traffic {
                     Sender::Endpoint | Sender::Unaware => {}
                 }
                 let counts = is_paced || outstanding || exchanges || ends_run || batch;
-                let sizes = self.request.is_some() || self.response.is_some();
+                let sizes = self.request.is_some() || self.response.is_some() || self.block.is_some();
                 let times = self.start.is_some() || self.stop.is_some();
                 let of_exchanges = vec![
                     ("pace", counts, "no exchanges; leave it out"),
@@ -292,12 +321,25 @@ impl Traffic {
                 "who observes is sent one notification at a time; leave it out",
             ),
             ("controller", self.controller.is_some(), "its servers send, under the scheme; leave it out"),
+            ("block", self.block.is_some(), "a notification is a single message; leave it out"),
             ("method", self.method != Method::Get, "only what a GET asks for is observed here"),
             ("response", self.response.is_none_or(|size| size.0 < least), small.as_str()),
         ];
         wrong.into_iter().try_for_each(|(key, is_wrong, problem)| {
             ensure(!is_wrong, format_args!("traffic.{}.{key}", self.name), problem)
         })
+    }
+
+    /// Returns the bytes of its largest body in blocks, or 0.
+    #[must_use]
+    pub fn largest_body(&self) -> usize {
+        let sizes = self.block.and(self.request.max(self.response));
+        sizes.map_or(0, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+    }
+
+    /// Returns whether its flows have a number of exchanges, or transfers.
+    pub(super) fn is_planned(&self) -> bool {
+        self.exchanges.is_some() || matches!(self.sender, Sender::Transfer(_) | Sender::Tcp(_))
     }
 
     /// Returns the bytes of request and response without network headers.
@@ -307,7 +349,13 @@ impl Traffic {
         match &self.sender {
             Sender::Transfer(transfer) => vec![("sender.transfer.payload", transfer.datagram_octets())],
             Sender::Tcp(tcp) => vec![("sender.tcp.payload", tcp.payload.0.saturating_add(tcp.header.0))],
-            _ => vec![("request", bytes(self.request)), ("response", bytes(self.response))],
+            _ => match self.block {
+                None => vec![("request", bytes(self.request)), ("response", bytes(self.response))],
+                Some(block) => {
+                    let message = bytes(None) + BLOCK_OPTIONS + 1 + block.0.bytes() as u64;
+                    vec![("block", message)]
+                }
+            },
         }
     }
 
@@ -317,9 +365,16 @@ impl Traffic {
         let header = 4 + u64::from(token_length);
         for (name, size) in [("request", self.request), ("response", self.response)] {
             let Some(size) = size else { continue };
+            if self.block.is_some() {
+                let problem = format_args!("{size} is no body between 1B and {LONGEST_BODY}B");
+                ensure((1..=LONGEST_BODY).contains(&size.0), place(name), problem)?;
+                continue;
+            }
             let least = header + 2;
-            let problem =
-                format_args!("{size} is not {header}B (header and token) or between {least}B and {MOST_BYTES}B");
+            let problem = format_args!(
+                "{size} is not {header}B (header and token) or between {least}B and {MOST_BYTES}B; a larger body is sent in \
+                 blocks, as with `block = \"1024B\"`"
+            );
             ensure(size.0 == header || (least..=MOST_BYTES).contains(&size.0), place(name), problem)?;
         }
         self.validate_observe(header)?;

@@ -25,7 +25,7 @@ between = ["client", "hub"]
 [[links]]
 name = "uplink"
 between = ["hub", "server"]
-wire = { rate = "30kbit/s", delay = "200ms", jitter = { uniform = ["0ms", "40ms"] }, loss = 0.1 }
+wire = { rate = "30kbit/s", delay = "200ms", jitter = { uniform = ["0ms", "40ms"] }, loss = "10%" }
 
 [[traffic]]
 name = "gets"

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use conche_results::{Origin, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::campaign::{self, Completion, ExperimentError, RunOptions, Watch};
+use crate::campaign::{self, Completion, ExperimentError, Replication, RunOptions, Watch};
 use crate::comparison::CellComparison;
-use crate::scenario::{Document, Effort, Files, Scenario, ScenarioError, matches_any};
+use crate::scenario::{Cell, Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use crate::stats::Interval;
 use crate::table::Table;
+use crate::trial::{self, Routes};
 use crate::value::MeasuredValue;
 use cells::CellRuns;
 pub use claims::{Compared, compared};
@@ -105,6 +106,12 @@ impl Experiment {
         Ok(Self { document: self.document.with(path, value)?, settings, ..self.clone() })
     }
 
+    /// The scenario's text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Short name, in its values.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -153,6 +160,31 @@ impl Experiment {
             axes: self.document.axes(),
             extent: self.extent(),
         }
+    }
+
+    /// Checks all cells without running them.
+    ///
+    /// # Errors
+    /// The first problem, with its place in the scenario's text.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let mut checked: Vec<(&Arc<Scenario>, usize)> = Vec::new();
+        let cells = self.document.cells().iter().filter(|cell| {
+            let key = (&cell.scenario, cell.schemes.len());
+            let is_new = !checked.iter().any(|known| Arc::ptr_eq(known.0, key.0) && known.1 == key.1);
+            checked.extend(is_new.then_some(key));
+            is_new
+        });
+        let cells: Vec<&Cell> = cells.collect();
+        let routes = Routes::default();
+        let check = |cell: &Cell| {
+            let seed = campaign::seed_of(cell.scenario.seed, 0);
+            let replication = Replication { index: 0, count: cell.scenario.replications.get(), seed };
+            match trial::check(cell, replication, &routes) {
+                Err(error) if !error.is_random() => Err(cell.locate(error.into()).located(&self.text)),
+                _ => Ok(()),
+            }
+        };
+        cells.into_par_iter().map(check).collect()
     }
 
     /// Runs the experiment. Options do not affect values; failed runs contribute none.

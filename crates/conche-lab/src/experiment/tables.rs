@@ -22,9 +22,28 @@ pub(super) fn tables(experiment: &Experiment, values: &[MeasuredValue]) -> Vec<T
     if tables.is_empty() {
         tables.push(everything(values));
     }
+    if let (Some(first), missing @ [_, ..]) = (tables.first_mut(), &without_value(experiment, values)[..]) {
+        first.notes.push(format!("No run has a value of {}.", missing.join(", ")));
+    }
     tables.push(claims(experiment, values));
     tables.retain(|table| !table.rows.is_empty());
     tables
+}
+
+/// Returns the columns of the cells that no run had a value of.
+fn without_value<'a>(experiment: &'a Experiment, values: &[MeasuredValue]) -> Vec<&'a str> {
+    let cells = experiment.document.cells().iter();
+    let of_cell = cells.flat_map(|cell| {
+        let is_its = |value: &&scenario::Value| cell.schemes.iter().any(|scheme| cell.is_among(&value.only, scheme));
+        // A value across cells belongs to some of them only.
+        cell.scenario.values.iter().filter(|value| !value.is_across_cells()).filter(is_its)
+    });
+    let columns = each_once(of_cell.map(|value| value.column.as_str())).into_iter();
+    let has_none = |column: &&str| {
+        let pattern = [column.replace("{}", "*")];
+        !values.iter().any(|value| matches_any(&pattern, &value.column))
+    };
+    columns.filter(has_none).collect()
 }
 
 /// The reasons of refuted claims are notes.

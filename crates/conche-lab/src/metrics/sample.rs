@@ -10,6 +10,7 @@ use conche_scenario::{Classes, Handshake, MOST_WINDOWS, Metric, Observed, Receiv
 use crate::stats::jain_index;
 use crate::trial::{Flow, Record, Selection, Wanted, enough};
 use crate::units::Span;
+use crate::workload::Tally;
 
 /// Properties of the endpoints.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +74,11 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
         }
         Metric::Throughput => quotient(succeeded().count() as f64, run.elapsed.as_secs_f64()),
         Metric::ExchangeTime => seconds(succeeded().map(|exchange| (exchange.ended - exchange.began).as_nanos())),
+        Metric::DueTime => seconds(succeeded().map(|exchange| (exchange.ended - exchange.due).as_nanos())),
+        Metric::Offered => quotient(requested(flows(), |tally| tally.generated), run.elapsed.as_secs_f64()),
+        Metric::Delivered => {
+            share(requested(flows(), |tally| tally.answered), requested(flows(), |tally| tally.generated))
+        }
         Metric::RoundTrip => seconds(succeeded().filter_map(|exchange| Some(exchange.round_trip?.as_nanos()))),
         Metric::RttSample => {
             let samples = |retransmissions| endpoints.features.is_some_and(|of| of.samples(retransmissions));
@@ -124,7 +130,10 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             share(flows().map(useful_s).sum(), slots * run.elapsed.as_secs_f64())
         }
         Metric::Completed => {
-            share(tallied(|flow| flow.tally.answered), tallied(|flow| flow.wanted.unwrap_or_default()))
+            let planned =
+                |count: fn(&Flow) -> u64| flows().filter(|flow| flow.wanted.is_some()).map(count).sum::<u64>();
+            let answered = planned(|flow| flow.tally.answered) as f64;
+            share(answered, planned(|flow| flow.wanted.unwrap_or_default()) as f64)
         }
     }
 }
@@ -143,6 +152,11 @@ fn classed(classes: &Classes, sample: &Sample) -> Sample {
     }
     let share = |count: u32| 100.0 * (f64::from(count) / values.len() as f64);
     Sample::Labelled(classes.names.iter().cloned().zip(counts.into_iter().map(share)).collect())
+}
+
+/// Sums a count over flows of requests.
+fn requested<'a>(flows: impl Iterator<Item = &'a Flow>, count: fn(&Tally) -> u64) -> f64 {
+    flows.filter(|flow| flow.observed.is_none()).map(|flow| count(&flow.tally)).sum::<u64>() as f64
 }
 
 fn seconds(nanos: impl Iterator<Item = u128>) -> Sample {

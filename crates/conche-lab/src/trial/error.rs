@@ -138,9 +138,15 @@ pub enum TrialError {
     /// A client would have two congestion controllers.
     #[error("its clients send other traffic under another controller, or notify; give it clients of its own")]
     TwoControllers,
-    /// A server would answer in two ways.
-    #[error("its server answers other traffic with another method or size; give it a server of its own")]
-    TwoResponses,
+    /// A request is too small for the path of a further resource of its server.
+    #[error(
+        "its server answers other traffic differently, so its requests have a Uri-Path of 2 bytes; leave `request` out, \
+         or make it at least 3 bytes longer than header and token"
+    )]
+    NoRoomForPath,
+    /// A client would use two block sizes.
+    #[error("its clients send other traffic with another `block`; give it clients of its own")]
+    TwoBlockSizes,
     /// An observed server has no endpoint.
     #[error("its servers have no endpoint; give it servers of its own")]
     ServerWithoutEndpoint,
@@ -191,7 +197,28 @@ pub enum TrialError {
     },
 }
 
+impl From<TrialError> for ScenarioError {
+    fn from(error: TrialError) -> Self {
+        match error {
+            TrialError::Link { name, problem } => Self::new(format_args!("links.{name}"), problem),
+            TrialError::Radio { name, problem } => Self::new(format_args!("radios.{name}"), problem),
+            TrialError::Traffic { name, problem } => Self::new(format_args!("traffic.{name}"), problem),
+            TrialError::Scenario(error) => error,
+            other => Self::of_whole(other),
+        }
+    }
+}
+
 impl TrialError {
+    /// Returns whether another replication may have no such problem.
+    pub(crate) fn is_random(&self) -> bool {
+        match self {
+            Self::Radio { problem, .. } | Self::Traffic { problem, .. } => problem.is_random(),
+            Self::Unreached(_) | Self::TooFewRoutes { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(super) fn of_link(self, name: &str) -> Self {
         Self::Link { name: name.to_owned(), problem: Box::new(self) }
     }

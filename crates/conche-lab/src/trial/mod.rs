@@ -13,5 +13,5 @@ pub use error::TrialError;
 pub use observers::StandingQueue;
 pub(crate) use plan::enough;
 pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
-pub use run::{Wanted, run};
+pub use run::{Wanted, check, run};
 pub use transfers::Routes;

@@ -134,6 +134,7 @@ impl Observer for Notifications {
         let exchange = Exchange {
             flow: 0,
             number: copy.exchange,
+            due: began,
             began,
             ended: now,
             transmissions: copies,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use conche_netsim::rng::{Entity, Purpose, Stream, Streams};
 use conche_netsim::{Instant, NodeId};
 use conche_proto::Reliability;
-use conche_proto::codec::Body;
+use conche_proto::codec::{BlockSize, Body};
 
 use super::error::TrialError;
 use super::network::Network;
@@ -17,10 +17,12 @@ use super::record::{Control, Flow, Observed};
 use super::transfers::{PlannedTcp, PlannedTransfer, Routes};
 use crate::campaign::Replication;
 use crate::scenario::{
-    self, Count, Nstart, Observe, Outstanding, Pace, Pairs, Phase, Scenario, Sender, Tcp, Traffic, Transfer,
+    self, Block, Count, Nstart, Observe, Outstanding, Pace, Pairs, Phase, Scenario, Sender, Tcp, Traffic, Transfer,
 };
 use crate::units::{Size, Span};
-use crate::workload::{self, Limit, Publisher, Responder, Segment, Subscriber, Topic, body_of};
+use crate::workload::{
+    self, Limit, Publisher, Responder, Segment, Subscriber, Topic, body_of, request_body, segment_of,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Role {
@@ -35,6 +37,8 @@ pub(super) struct Role {
     /// With flow indices.
     pub(super) observes: Vec<(usize, NodeId)>,
     pub(super) is_open_sender: bool,
+    /// Block size of its requests; `None` for the default.
+    pub(super) block: Option<BlockSize>,
 }
 
 impl Default for Role {
@@ -48,6 +52,7 @@ impl Default for Role {
             observers: BTreeMap::new(),
             observes: Vec::new(),
             is_open_sender: false,
+            block: None,
         }
     }
 }
@@ -152,7 +157,7 @@ impl<'a> Plan<'a> {
     fn traffic(&mut self, traffic: &Traffic, flows: impl ExactSizeIterator<Item = Flow>) -> Result<(), TrialError> {
         let is_open_sender = traffic.sender == Sender::Unaware;
         let token_length = if is_open_sender { 0 } else { usize::from(self.scenario.endpoint.token_length) };
-        let body = |size: Option<Size>| body_of(size.map_or(0, bytes), token_length);
+        let response = self.body_in(traffic, traffic.response);
         let exchanges = traffic.exchanges.map(|exchanges| u64::from(exchanges.get()));
         let all = exchanges.unwrap_or_default().saturating_mul(flows.len() as u64);
         let enough = traffic.ends_run.filter(|_| all > 0).map(|share| Rc::new(Cell::new(enough(share, all))));
@@ -168,23 +173,23 @@ impl<'a> Plan<'a> {
             enough,
             batch: traffic.batch,
             method: traffic.method.code(),
-            body: body(traffic.request),
             confirmable: traffic.confirmable,
             ..workload::Flow::to(NodeId::BROADCAST)
         };
         let no_token = if is_open_sender { u64::from(self.scenario.endpoint.token_length) } else { 0 };
-        let request_bytes = self.datagram_bytes(&request.body) - no_token;
         let phases: Vec<_> = Phase::spans(&self.scenario.phases).map(|(from, _)| Instant::ZERO + from).collect();
-        let responder = Responder::new(traffic.method.success(), body(traffic.response));
+        let mut shared: Option<(usize, Body)> = None;
         for flow in flows {
             let (client, server) = (flow.client, flow.server);
             let mut random = self.streams.stream(Entity::Node(client), Purpose::named("phase"));
             let pace = pace_of(&traffic.pace, start, &phases, &mut random);
+            let mut resource = 0;
             let control = if is_open_sender {
                 self.roles.entry(server).or_default().unanswered.insert(client);
                 self.sender(client)?
             } else {
-                self.answer(server, &responder)?;
+                let role = self.roles.entry(server).or_default();
+                resource = role.responder.get_or_insert_default().resource(traffic.method.success(), &response);
                 let own = traffic.controller.as_ref().map(|_| Control::Traffic(flow.traffic));
                 self.control_of(client, own)?
             };
@@ -193,9 +198,24 @@ impl<'a> Plan<'a> {
                 (Outstanding::Scheme(Nstart::Nstart), Control::Scheme(scheme)) => self.nstarts[scheme],
                 (Outstanding::Scheme(Nstart::Nstart), Control::Traffic(_)) => self.scenario.endpoint.nstart,
             };
-            let request = workload::Flow { peer: server, pace, outstanding, ..request.clone() };
-            self.roles.entry(client).or_default().flows.push((self.flows.len(), request));
+            // Flows to the same resource share their body.
+            let body = match &shared {
+                Some((known, body)) if *known == resource => Body::clone(body),
+                _ => self.request(traffic, token_length, resource)?,
+            };
+            shared = Some((resource, body.clone()));
+            let request_bytes = self.datagram_bytes(&body) - no_token;
+            let request = workload::Flow { peer: server, pace, outstanding, body, ..request.clone() };
+            let role = self.roles.entry(client).or_default();
+            let block = traffic.block.map(Block::size);
+            if role.flows.is_empty() {
+                role.block = block;
+            } else if role.block != block {
+                return Err(TrialError::TwoBlockSizes);
+            }
+            role.flows.push((self.flows.len(), request));
             self.flows.push(Flow {
+                resource,
                 control,
                 start,
                 wanted: exchanges,
@@ -210,6 +230,25 @@ impl<'a> Plan<'a> {
 
     pub(super) fn start_of(&self, traffic: &Traffic) -> Instant {
         Instant::ZERO + traffic.start.map_or(Duration::ZERO, |span| span.0)
+    }
+
+    /// A body in blocks has the size itself; another one, its message.
+    fn body_in(&self, traffic: &Traffic, size: Option<Size>) -> Body {
+        match (traffic.block, size) {
+            (Some(_), Some(size)) => payload_of(bytes(size)),
+            (_, size) => self.body(size),
+        }
+    }
+
+    fn request(&self, traffic: &Traffic, token_length: usize, resource: usize) -> Result<Body, TrialError> {
+        let segment = segment_of(resource);
+        if let (Some(_), Some(size)) = (traffic.block, traffic.request) {
+            let body = Body::builder().payload(vec![b'.'; bytes(size)]);
+            let body = segment.iter().fold(body, |body, segment| body.segment(segment));
+            return Ok(body.build().expect("a payload and a short segment"));
+        }
+        let body = request_body(traffic.request.map(bytes), token_length, segment.as_deref());
+        body.ok_or(TrialError::NoRoomForPath)
     }
 
     pub(super) fn body(&self, size: Option<Size>) -> Body {
@@ -260,17 +299,10 @@ impl<'a> Plan<'a> {
         role.is_open_sender = true;
         Ok(role.control)
     }
+}
 
-    fn answer(&mut self, server: NodeId, responder: &Responder) -> Result<(), TrialError> {
-        match &mut self.roles.entry(server).or_default().responder {
-            Some(known) if !known.answers_as(responder) => Err(TrialError::TwoResponses),
-            Some(_) => Ok(()),
-            none => {
-                *none = Some(responder.clone());
-                Ok(())
-            }
-        }
-    }
+fn payload_of(bytes: usize) -> Body {
+    Body::builder().payload(vec![b'.'; bytes]).build().expect("a payload needs no option")
 }
 
 fn bytes(size: Size) -> usize {

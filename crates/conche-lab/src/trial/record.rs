@@ -48,6 +48,8 @@ pub struct Flow {
     pub wanted: Option<u64>,
     /// Maximum concurrent exchanges.
     pub outstanding: u16,
+    /// Number of the server's resource that it requests.
+    pub resource: usize,
     /// Bytes of a request with network and transport headers.
     pub request_bytes: u64,
     /// Whether an endpoint sends it, with congestion control.
@@ -56,8 +58,8 @@ pub struct Flow {
     pub tally: Tally,
     /// Completed exchanges by end.
     pub exchanges: Vec<Exchange>,
-    /// Arrivals at the server, without duplicates, if wanted; the first flow between two nodes has
-    /// all.
+    /// Arrivals at the server, without duplicates, if wanted; the first flow between two nodes for a
+    /// resource has all.
     pub arrivals: Vec<Instant>,
     /// Outcome of a bulk transfer.
     pub transfer: Option<Transferred>,
@@ -101,6 +103,7 @@ impl Flow {
             start: Instant::ZERO,
             wanted: None,
             outstanding: 1,
+            resource: 0,
             request_bytes: 0,
             has_endpoint: true,
             tally: Tally::default(),

@@ -24,7 +24,7 @@ use super::plan::{ObserverRoles, Plan, Role};
 use super::record::{Control, Flow, NodeRecord, Record};
 use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Ran, Replication};
-use crate::scenario::{Cell, ChangeEvent, Paths, Scenario, Security};
+use crate::scenario::{Cell, ChangeEvent, Paths, Scenario, Security, Traffic};
 use crate::workload::{
     AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config,
     endpoint_seed,
@@ -69,6 +69,19 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
         all.outcome.add(ran.outcome, place);
     }
     Ok(all)
+}
+
+/// Checks a cell without running it.
+///
+/// # Errors
+/// As [`run`], except those that depend on a replication's random numbers.
+pub fn check(cell: &Cell, replication: Replication, routes: &Routes) -> Result<(), TrialError> {
+    let mut network = Network::new(&cell.scenario, replication)?;
+    let plan = Plan::new(cell, &network, replication, routes)?;
+    if cell.scenario.one_by_one {
+        return Ok(());
+    }
+    Trial::new(cell, Wanted::default(), &mut network, plan, replication.seed).map(drop)
 }
 
 fn one(
@@ -278,7 +291,10 @@ impl<'a> Trial<'a> {
             Control::Traffic(_) => None,
         };
         let nstart = scheme.and_then(|scheme| scheme.nstart).unwrap_or(scenario.endpoint.nstart);
-        let config = config(&scenario.endpoint, nstart);
+        let mut config = config(&scenario.endpoint, nstart);
+        config.block_size = role.block.unwrap_or_default();
+        let bodies = scenario.traffic.iter().map(Traffic::largest_body);
+        config.limits.body_bytes = bodies.fold(config.limits.body_bytes, usize::max);
         let seed = endpoint_seed(&self.streams, node, lives);
         let mut host = Node::new(config, controller, seed, application)?;
         match scheme.and_then(|scheme| scheme.paths) {
@@ -315,11 +331,12 @@ impl<'a> Trial<'a> {
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, (counts, (queues, notifications))) = simulation.into_parts();
         // Of several flows between the same nodes, the first.
-        let pairs: HashMap<(NodeId, NodeId), usize> = if wanted.arrivals || !handshakes.is_empty() {
-            (0..flows.len()).rev().map(|place| ((flows[place].client, flows[place].server), place)).collect()
-        } else {
-            HashMap::new()
-        };
+        let places = || (0..flows.len()).rev();
+        let pair = |place: usize| ((flows[place].client, flows[place].server), place);
+        let pairs: HashMap<(NodeId, NodeId), usize> = places().filter(|_| !handshakes.is_empty()).map(pair).collect();
+        let requested = |place: usize| ((flows[place].client, flows[place].server, flows[place].resource), place);
+        let requests: HashMap<(NodeId, NodeId, usize), usize> =
+            places().filter(|_| wanted.arrivals).map(requested).collect();
         let (mut motes, mut bulks, mut observing) = (BTreeMap::new(), BTreeMap::new(), ObserverRoles::default());
         let mut timeouts: Vec<Vec<Timeout>> = vec![Vec::new(); counts.0.len()];
         for (node, host) in retired.into_iter().chain(hosts) {
@@ -357,7 +374,7 @@ impl<'a> Trial<'a> {
             observing.publishers.extend(application.publisher.map(|publisher| (node, publisher)));
             observing.subscribers.extend(application.subscriber.map(|subscriber| (node, subscriber)));
             for arrival in application.responder.iter().flat_map(Responder::arrivals) {
-                if let Some(place) = pairs.get(&(arrival.from, node)) {
+                if let Some(place) = requests.get(&(arrival.from, node, arrival.resource)) {
                     flows[*place].arrivals.push(arrival.at);
                 }
             }

@@ -150,18 +150,32 @@ fn current(segments: &[Segment], now: Instant) -> Option<&Segment> {
     segments.iter().rev().find(|segment| segment.from <= now)
 }
 
+const HEADER_BYTES: usize = 4;
+
 /// Returns a payload for a message of this size, with this token length.
 ///
 /// # Panics
 /// If the message exceeds the maximum payload.
 #[must_use]
 pub fn body_of(message_bytes: usize, token_bytes: usize) -> Body {
-    const HEADER_BYTES: usize = 4;
     const MARKER_BYTES: usize = 1;
     match message_bytes.saturating_sub(HEADER_BYTES + token_bytes + MARKER_BYTES) {
         0 => Body::EMPTY,
         payload => Body::builder().payload(vec![b'.'; payload]).build().expect("a payload needs no option"),
     }
+}
+
+/// Returns the body of a request for a Uri-Path segment, in a message of this size; `None` if it is
+/// too small for the segment.
+#[must_use]
+pub fn request_body(message_bytes: Option<usize>, token_bytes: usize, segment: Option<&str>) -> Option<Body> {
+    let Some(segment) = segment else { return Some(body_of(message_bytes.unwrap_or(0), token_bytes)) };
+    let builder = Body::builder().segment(segment);
+    let Some(bytes) = message_bytes else { return builder.build().ok() };
+    let option = builder.clone().build().ok()?.len();
+    let rest = body_of(bytes.checked_sub(option)?, token_bytes);
+    let body = builder.payload(rest.content(Code::GET)?.payload().to_vec()).build().ok()?;
+    (HEADER_BYTES + token_bytes + body.len() == bytes).then_some(body)
 }
 
 #[cfg(test)]
@@ -206,5 +220,14 @@ mod tests {
     fn a_body_fills_its_message() {
         assert_eq!(body_of(28, 8).len() + 4 + 8, 28);
         assert_eq!(body_of(12, 8), Body::EMPTY);
+    }
+
+    #[test]
+    fn a_request_for_a_segment_has_the_size_of_its_message() {
+        let bytes = |size, segment| request_body(size, 4, segment).map(|body| body.len() + 4 + 4);
+        assert_eq!((bytes(None, None), bytes(Some(20), None)), (Some(8), Some(20)));
+        assert_eq!((bytes(None, Some("1")), bytes(Some(20), Some("1"))), (Some(10), Some(20)));
+        assert_eq!((bytes(Some(10), Some("1")), bytes(Some(12), Some("1"))), (Some(10), Some(12)));
+        assert_eq!((bytes(Some(8), Some("1")), bytes(Some(11), Some("1"))), (None, None), "too small");
     }
 }

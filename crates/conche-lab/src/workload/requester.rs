@@ -1,7 +1,7 @@
 //! Opens and records the exchanges of flows.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,13 +19,16 @@ pub struct Exchange {
     pub flow: u32,
     /// Number, unique within the endpoint.
     pub number: u64,
+    /// Time at which it was due by the flow's pace; in a closed loop, at which it was opened.
+    pub due: Instant,
     /// First transmission.
     pub began: Instant,
     /// End time.
     pub ended: Instant,
-    /// Transmissions of the request.
+    /// Transmissions of the request; of a body in blocks, 1 and the retransmissions of all blocks.
     pub transmissions: u16,
-    /// Spurious transmissions: an earlier one and its response arrived.
+    /// Spurious transmissions: an earlier one and its response arrived. Unknown, 0, for a body in
+    /// blocks.
     pub unnecessary: u16,
     /// Whether a response arrived, or the acknowledgement of a request without one.
     pub answered: bool,
@@ -56,7 +59,10 @@ pub struct Requester {
     flows: Vec<Flow>,
     tallies: Vec<Tally>,
     exchanges: Vec<Exchange>,
-    open: BTreeMap<u64, u32>,
+    /// Per flow, the times of requests that are due and not yet open.
+    due: Vec<VecDeque<Instant>>,
+    /// Flow and time due of open exchanges.
+    open: BTreeMap<u64, (u32, Instant)>,
     /// Number of the run's unfinished flows; the last one ends it.
     unfinished_flows: Option<Rc<Cell<u64>>>,
 }
@@ -115,7 +121,8 @@ impl Requester {
     #[must_use]
     pub fn new(flows: Vec<Flow>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
-        Self { flows, tallies, exchanges: Vec::new(), open: BTreeMap::new(), unfinished_flows }
+        let due = vec![VecDeque::new(); flows.len()];
+        Self { flows, tallies, exchanges: Vec::new(), due, open: BTreeMap::new(), unfinished_flows }
     }
 
     /// Completed exchanges by end.
@@ -151,7 +158,9 @@ impl Requester {
         }
         let now = ctx.now();
         let tally = &mut self.tallies[number as usize];
-        tally.generated += flow.due(now);
+        let due = flow.due(now);
+        tally.generated += due;
+        self.due[number as usize].extend((0..due).map(|_| now));
         if let Some(next) = flow.next(now, ctx.rng()).filter(|_| flow.needs_more(tally)) {
             ctx.set_timer(next - now, Timer::Flow(number));
         }
@@ -167,8 +176,8 @@ impl Requester {
             Event::Failed { exchange, course, .. } => (*exchange, *course, false),
             _ => return,
         };
-        let Some(number) = self.open.remove(&exchange.as_u64()) else { return };
-        self.record(ctx, number, exchange, course, answered);
+        let Some((number, due)) = self.open.remove(&exchange.as_u64()) else { return };
+        self.exchanges.push(Exchange { flow: number, due, ..completed(ctx, exchange, course, answered) });
         let (flow, tally) = (&self.flows[number as usize], &mut self.tallies[number as usize]);
         if answered {
             tally.answered += 1;
@@ -194,19 +203,6 @@ impl Requester {
         self.open(ctx, number);
     }
 
-    fn record(&mut self, ctx: &Context<'_>, flow: u32, id: ExchangeId, course: Course, answered: bool) {
-        self.exchanges.push(Exchange {
-            flow,
-            number: id.as_u64(),
-            began: Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed),
-            ended: ctx.now(),
-            transmissions: u16::try_from(course.transmissions).unwrap_or(u16::MAX),
-            unnecessary: if answered { unnecessary(course, ctx.cause()) } else { 0 },
-            answered,
-            round_trip: course.acknowledged_after,
-        });
-    }
-
     /// A failure counts once for each waiting flow.
     pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
         for number in
@@ -223,6 +219,7 @@ impl Requester {
             tally.generated += u64::from(flow.pace == Pace::Closed);
             tally.opened += 1;
             tally.failed += 1;
+            self.due[number as usize].pop_front();
             if flow.has_had_all(tally) {
                 tally.done = Some(ctx.now());
                 self.done(ctx);
@@ -248,9 +245,10 @@ impl Requester {
             let is_closed = flow.pace == Pace::Closed;
             tally.generated += u64::from(is_closed);
             tally.opened += 1;
+            let due = self.due[number as usize].pop_front().unwrap_or(ctx.now());
             match ctx.request(flow.peer, request) {
                 Ok(exchange) => {
-                    self.open.insert(exchange.as_u64(), number);
+                    self.open.insert(exchange.as_u64(), (number, due));
                 }
                 // The queue is full: the message is lost.
                 Err(_) => {
@@ -304,6 +302,24 @@ impl Flow {
             Limit::Opened(limit) => tally.opened >= limit && tally.outstanding() == 0,
             Limit::Succeeded(limit) => tally.answered >= limit,
         }
+    }
+}
+
+/// Returns the record of an exchange, without flow.
+fn completed(ctx: &Context<'_>, id: ExchangeId, course: Course, answered: bool) -> Exchange {
+    let began = Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed);
+    let is_single = course.messages <= 1;
+    Exchange {
+        flow: 0,
+        number: id.as_u64(),
+        due: began,
+        began,
+        ended: ctx.now(),
+        transmissions: u16::try_from(course.transmissions.saturating_sub(course.messages.saturating_sub(1)))
+            .unwrap_or(u16::MAX),
+        unnecessary: if answered && is_single { unnecessary(course, ctx.cause()) } else { 0 },
+        answered,
+        round_trip: course.acknowledged_after,
     }
 }
 

@@ -15,34 +15,44 @@ pub struct Arrival {
     pub at: Instant,
     /// Client.
     pub from: NodeId,
+    /// Requested resource.
+    pub resource: usize,
 }
 
-/// Answers all requests alike.
-#[derive(Clone, Debug)]
+/// Answers the requests for each resource alike.
+#[derive(Clone, Debug, Default)]
 pub struct Responder {
-    code: Code,
-    body: Body,
+    resources: Vec<(Code, Body)>,
     unanswered: BTreeSet<NodeId>,
     arrivals: Vec<Arrival>,
 }
 
+/// Returns the Uri-Path segment of a resource; `None` for the first, at the root.
+#[must_use]
+pub fn segment_of(resource: usize) -> Option<String> {
+    (resource > 0).then(|| resource.to_string())
+}
+
 impl Responder {
-    /// Answers with this code and content.
+    /// Answers with this code and content at the root.
     #[must_use]
     pub fn new(code: Code, body: Body) -> Self {
-        Self { code, body, unanswered: BTreeSet::new(), arrivals: Vec::new() }
+        Self { resources: vec![(code, body)], ..Self::default() }
+    }
+
+    /// Returns the resource that answers with this code and content, which it adds if there is none.
+    pub fn resource(&mut self, code: Code, body: &Body) -> usize {
+        let known = self.resources.iter().position(|(known, content)| (*known, content) == (code, body));
+        known.unwrap_or_else(|| {
+            self.resources.push((code, body.clone()));
+            self.resources.len() - 1
+        })
     }
 
     /// Stops answering these clients.
     #[must_use]
     pub fn without_answer_to(self, unanswered: BTreeSet<NodeId>) -> Self {
         Self { unanswered, ..self }
-    }
-
-    /// Whether it answers like another.
-    #[must_use]
-    pub fn answers_as(&self, other: &Self) -> bool {
-        (self.code, &self.body) == (other.code, &other.body)
     }
 
     /// Arrivals by time.
@@ -52,13 +62,15 @@ impl Responder {
     }
 
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
-        let Event::Request { id, from, .. } = event else { return };
-        self.arrivals.push(Arrival { at: ctx.now(), from: *from });
-        if !self.unanswered.contains(from) {
-            let response = Response::new(self.code, self.body.clone());
-            ctx.respond(*id, response).expect("the request was just announced, and its answer is small");
-        } else {
-            ctx.ignore(*id);
+        let Event::Request { id, from, message } = event else { return };
+        let resource = message.uri_path().trim_start_matches('/').parse().unwrap_or(0);
+        self.arrivals.push(Arrival { at: ctx.now(), from: *from, resource });
+        match self.resources.get(resource) {
+            Some((code, body)) if !self.unanswered.contains(from) => {
+                let response = Response::new(*code, body.clone());
+                ctx.respond(*id, response).expect("the request was just announced, and the limits allow its answer");
+            }
+            _ => ctx.ignore(*id),
         }
     }
 }

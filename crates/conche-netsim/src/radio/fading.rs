@@ -12,7 +12,7 @@ use crate::rng::Stream;
 /// ```toml
 /// mean_good = "9s"
 /// mean_bad = "1s"
-/// loss_bad = 0.9
+/// loss_bad = "90%"
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gilbert {

@@ -23,7 +23,7 @@ use crate::{Instant, NodeId};
 /// path_loss = { log-distance = { exponent = 3.5, shadowing_sigma_db = 4 } }
 /// capture_threshold_db = 3
 /// curve = "cc2420"
-/// fading = { mean_good = "9s", mean_bad = "1s", loss_bad = 0.9 }
+/// fading = { mean_good = "9s", mean_bad = "1s", loss_bad = "90%" }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sinr {

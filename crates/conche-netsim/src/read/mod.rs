@@ -3,7 +3,7 @@
 //! | Rust | TOML |
 //! |---|---|
 //! | struct | table of its fields |
-//! | time, rate, size | string with a unit: `"400ms"`, `"30kbit/s"`, `"2500B"` |
+//! | time, rate, size, probability | string with a unit: `"400ms"`, `"30kbit/s"`, `"2500B"`, `"5%"` |
 //! | value with its unit in its name | number: `noise_dbm = -98` |
 //! | enum | the variant in kebab case, as a string |
 //! | enum with parameters | table with the variant as its key: `{ exponential = "20ms" }` |
@@ -30,7 +30,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
 use self::macros::{all_of, as_whole, deserialize, fields, kinds, names, required};
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Probability, Span};
 
 /// A value to be applied to a base, if any.
 type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
@@ -71,6 +71,8 @@ as_whole!(
     NonZeroU32,
     f64,
     BitRate,
+    Probability,
+    Span,
     Vec<Vec<f64>>,
     Vec<(f64, f64)>,
     (f64, f64),

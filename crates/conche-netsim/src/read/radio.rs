@@ -7,10 +7,15 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::{Name, OnlyKey, Patched, all_of, as_whole, fields, kinds, required};
 use crate::mac::RadioConfig;
 use crate::radio::{Gilbert, MediumConfig, Mrm31, PathLoss, Position, ReceptionCurve, Sinr, Udgm};
+use crate::units::{Probability, Span};
 
 required!(RadioConfig { medium, mac });
 kinds!(MediumConfig: "a medium" { "udgm" => Udgm(Udgm), "mrm31" => Mrm31(Mrm31), "sinr" => Sinr(Sinr) });
-fields!(Udgm { transmission_range_m, interference_range_m, carrier_range_m, success_ratio });
+fields!(Udgm over Udgm::default();
+    first { success_ratio: Probability => |udgm, ratio| udgm.success_ratio = ratio(None).0 }
+    then { transmission_range_m, interference_range_m, carrier_range_m }
+    hidden { success_ratio }
+);
 fields!(Mrm31 {
     tx_power_dbm,
     frequency_mhz,
@@ -32,7 +37,19 @@ fields!(Sinr {
     curve,
     fading,
 });
-required!(Gilbert { mean_good, mean_bad, loss_bad });
+impl<'de> Deserialize<'de> for Gilbert {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fading {
+            mean_good: Span,
+            mean_bad: Span,
+            loss_bad: Probability,
+        }
+        let fading = all_of!(Fading as Fading { mean_good, mean_bad, loss_bad } from deserializer)?;
+        Ok(Self { mean_good: fading.mean_good.0, mean_bad: fading.mean_bad.0, loss_bad: fading.loss_bad.0 })
+    }
+}
+
+as_whole!(Gilbert);
 
 /// Parameters and defaults of [`PathLoss::LogDistance`].
 #[derive(Clone)]

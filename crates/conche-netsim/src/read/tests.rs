@@ -283,5 +283,5 @@ fn what_excludes_each_other_or_is_missing_is_refused() {
     assert!(mistake::<LinkConfig>("jitter = { order = 'free' }").0.starts_with("no distribution; write "));
     assert_eq!(mistake::<Gilbert>("mean_good = '1s'\nmean_bad = '1s'").0, "missing field `loss_bad`");
     let unlike = mistake::<LinkConfig>("loss = 'some'").0;
-    assert!(unlike.contains("expected a probability such as 0.01"), "{unlike}");
+    assert!(unlike.contains("expected a probability such as \"1%\""), "{unlike}");
 }

@@ -2,18 +2,30 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, Visitor};
 
 use super::{Key, OnlyKey, Patched, all_of, as_whole, fields, kinds, names};
-use crate::units::{Size, Span};
+use crate::units::{Probability, Size, Span};
 use crate::wired::{
     Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Pie, Red, Service, Stalls,
 };
 
-fields!(LinkConfig { rate, service, stalls, delay, jitter, queue, aqm, loss, duplicate, header_bytes });
-fields!(Stalls { probability, mean });
+fields!(LinkConfig over LinkConfig::default();
+    first { duplicate: Probability => |link, duplicate| link.duplicate = duplicate(None).0 }
+    then { rate, service, stalls, delay, jitter, queue, aqm, loss, header_bytes }
+    hidden { duplicate }
+);
+fields!(Stalls over Stalls::default();
+    first { probability: Probability => |stalls, probability| stalls.probability = probability(None).0 }
+    then { mean }
+    hidden { probability }
+);
 kinds!(Aqm: "active queue management" { "red" => Red(Red), "codel" => CoDel(CoDel), "pie" => Pie(Pie) });
-fields!(Red { min_packets, max_packets, max_probability, weight, mean_packet_bytes });
+fields!(Red over Red::default();
+    first { max_probability: Probability => |red, most| red.max_probability = most(None).0 }
+    then { min_packets, max_packets, weight, mean_packet_bytes }
+    hidden { max_probability }
+);
 fields!(CoDel { target, interval, mtu_bytes });
 fields!(Pie { target, update, alpha, beta, max_burst, mean_packet_bytes });
 names!(Service { "exact" => Exact, "rayleigh" => Rayleigh, "exponential" => Exponential });
@@ -143,40 +155,58 @@ impl<'de> Deserialize<'de> for Loss {
 
 struct Lossy;
 
+fn independent(Probability(probability): Probability) -> Loss {
+    if probability == 0.0 { Loss::None } else { Loss::Bernoulli(probability) }
+}
+
 impl<'de> Visitor<'de> for Lossy {
     type Value = Loss;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a probability such as 0.01, \"none\", or { gilbert-elliott = { .. } }")
+        f.write_str("a probability such as \"1%\", \"none\", or { gilbert-elliott = { .. } }")
     }
 
-    fn visit_f64<E: de::Error>(self, probability: f64) -> Result<Loss, E> {
-        Ok(if probability == 0.0 { Loss::None } else { Loss::Bernoulli(probability) })
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Loss, E> {
+        Probability::deserialize(number.into_deserializer()).map(independent)
     }
 
-    fn visit_i64<E: de::Error>(self, probability: i64) -> Result<Loss, E> {
-        self.visit_f64(probability as f64)
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Loss, E> {
+        Probability::deserialize(number.into_deserializer()).map(independent)
     }
 
-    fn visit_u64<E: de::Error>(self, probability: u64) -> Result<Loss, E> {
-        self.visit_f64(probability as f64)
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Loss, E> {
+        Probability::deserialize(number.into_deserializer()).map(independent)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
-        if text == "none" { Ok(Loss::None) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
+        match text {
+            "none" => Ok(Loss::None),
+            text if text.contains('%') => text.parse().map(independent).map_err(E::custom),
+            text => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
-        struct GilbertElliott(Loss);
+        struct GilbertElliott {
+            to_bad: Probability,
+            to_good: Probability,
+            loss_good: Probability,
+            loss_bad: Probability,
+        }
         impl<'de> Deserialize<'de> for GilbertElliott {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                all_of!(Loss::GilbertElliott as Loss { to_bad, to_good, loss_good, loss_bad } from deserializer)
-                    .map(Self)
+                all_of!(GilbertElliott as GilbertElliott { to_bad, to_good, loss_good, loss_bad } from deserializer)
             }
         }
         as_whole!(GilbertElliott);
         let mut map = OnlyKey::of(map, &self, &["gilbert-elliott"])?;
-        map.value(Patched::<GilbertElliott>::seed()).map(|patch| patch(None).0)
+        let chain = map.value(Patched::<GilbertElliott>::seed())?(None);
+        Ok(Loss::GilbertElliott {
+            to_bad: chain.to_bad.0,
+            to_good: chain.to_good.0,
+            loss_good: chain.loss_good.0,
+            loss_bad: chain.loss_bad.0,
+        })
     }
 }
 

@@ -1,8 +1,9 @@
-//! Quantities in readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`.
+//! Quantities in readable form: `"400ms"`, `"30kbit/s"`, `"2500B"`, `"5%"`.
 //!
 //! Numbers need a unit. Times are stored as nanoseconds, rates as bits per second, sizes as bytes;
 //! inexact values are errors. With feature `serde`, quantities are strings.
 
+mod probability;
 mod quantity;
 mod rate;
 #[cfg(feature = "serde")]
@@ -13,6 +14,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use self::probability::Probability;
 pub use self::quantity::UnitError;
 use self::quantity::{Quantity, quantity};
 pub use self::rate::BitRate;

@@ -8,7 +8,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::quantity::Quantity;
-use super::{BitRate, Size, Span, SpanRange, UnitError};
+use super::{BitRate, Probability, Size, Span, SpanRange, UnitError, probability};
 
 struct UnitVisitor<T> {
     what: &'static str,
@@ -65,4 +65,44 @@ macro_rules! as_string {
 as_string!(Span, Span::WHAT, Span::EXAMPLE);
 as_string!(BitRate, BitRate::WHAT, BitRate::EXAMPLE);
 as_string!(Size, Size::WHAT, Size::EXAMPLE);
+impl<'de> Deserialize<'de> for Probability {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Percent;
+
+        impl Percent {
+            fn bare<E: de::Error>(number: f64) -> E {
+                // A number above 1 was meant in per cent.
+                let percent = if number > 1.0 { number } else { (number * 1e11).round() / 1e9 };
+                E::custom(format_args!("the bare number {number} is no probability; write it as \"{percent}%\""))
+            }
+        }
+
+        impl Visitor<'_> for Percent {
+            type Value = Probability;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} as in \"{}\"", probability::WHAT, probability::EXAMPLE)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Probability, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Probability, E> {
+                Err(Self::bare(number as f64))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Probability, E> {
+                Err(Self::bare(number as f64))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Probability, E> {
+                Err(Self::bare(number))
+            }
+        }
+
+        deserializer.deserialize_any(Percent)
+    }
+}
+
 as_string!(SpanRange, "a time or a range of times", "10ms..20ms");

@@ -9,6 +9,7 @@ use super::link_trace::LinkTrace;
 use super::loss::{Loss, LossProcess};
 use super::queue::{Backlog, DropTail};
 use super::service::{Service, Stalls};
+use super::topology::{TopologyError, check_wire};
 use crate::ids::Hop;
 use crate::rng::{Entity, Purpose, Stream, Streams};
 use crate::{BitRate, Instant, LinkId, NodeId};
@@ -22,8 +23,8 @@ use crate::{BitRate, Instant, LinkId, NodeId};
 /// delay = "200ms"
 /// jitter = { uniform = ["10ms", "20ms"], order = "free" }
 /// queue = "2500B"
-/// loss = 0.01
-/// stalls = { probability = 0.002, mean = "1300ms" }
+/// loss = "1%"
+/// stalls = { probability = "0.2%", mean = "1300ms" }
 /// header_bytes = 28
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,6 +67,16 @@ impl Default for LinkConfig {
             duplicate: 0.0,
             header_bytes: 28,
         }
+    }
+}
+
+impl LinkConfig {
+    /// Checks its values.
+    ///
+    /// # Errors
+    /// The value that is out of range, with the `link`'s name.
+    pub fn check(&self, link: &str) -> Result<(), TopologyError> {
+        check_wire(link, self)
     }
 }
 

@@ -6,8 +6,8 @@ use crate::rng::Stream;
 ///
 /// ```toml
 /// loss = "none"
-/// loss = 0.01
-/// loss = { gilbert-elliott = { to_bad = 0.02, to_good = 0.25, loss_good = 0, loss_bad = 1 } }
+/// loss = "1%"
+/// loss = { gilbert-elliott = { to_bad = "2%", to_good = "25%", loss_good = "0%", loss_bad = "100%" } }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {

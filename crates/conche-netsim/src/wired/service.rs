@@ -30,7 +30,7 @@ pub enum Service {
 /// a radio link is lost and set up again.
 ///
 /// ```toml
-/// probability = 0.002
+/// probability = "0.2%"
 /// mean = "1300ms"
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -95,7 +95,8 @@ fn a_link_that_fails_carries_nothing_until_it_is_up_again() {
 
 #[test]
 fn a_link_changes_what_is_said_and_keeps_the_rest() {
-    let slower = with("[[changes]]\nat = \"30s\"\nevent = { link = { name = \"access\", wire = { loss = 1.0 } } }");
+    let slower =
+        with("[[changes]]\nat = \"30s\"\nevent = { link = { name = \"access\", wire = { loss = \"100%\" } } }");
     assert!(answered(&slower).iter().all(|answered| *answered == 30), "{:?}", answered(&slower));
     let farther =
         with("[[changes]]\nat = \"30500ms\"\nevent = { link = { name = \"access\", wire = { delay = \"140ms\" } } }");
@@ -170,14 +171,23 @@ fn what_the_network_does_not_have_is_named() {
         (
             "to = \"server\"",
             "to = \"servers\"",
-            "traffic.polls: there are no nodes `servers`; there are client, hub, server",
+            "traffic.polls.to: there are no nodes `servers`; there are client, hub, server",
         ),
-        ("to = \"server\"", "to = \"server[2]\"", "traffic.polls: `server[2]`: server has 2 nodes, counted from 0"),
-        ("to = \"server\"", "to = \"server[a]\"", "traffic.polls: `server[a]` is no name of nodes"),
+        (
+            "[endpoint]",
+            "[[changes]]\nat = \"1s\"\nevent = { reboot = { nodes = \"client[1..3]\" } }\n[endpoint]",
+            "changes.0.event.reboot.nodes: `client[1..3]` exceeds the group",
+        ),
+        (
+            "to = \"server\"",
+            "to = \"server[2]\"",
+            "traffic.polls.to: `server[2]` exceeds the group; its 2 nodes are server[0..2]",
+        ),
+        ("to = \"server\"", "to = \"server[a]\"", "traffic.polls.to: `server[a]` is no name of nodes"),
         (
             "[endpoint]",
             "[[changes]]\nat = \"1s\"\nevent = { fail = { link = \"x\", for = \"1s\" } }\n[endpoint]",
-            "changes, at 1s: there is no link `x`; the links are access, core",
+            "changes.0.event.fail.link: there is no link `x`; the links are access, core",
         ),
     ] {
         assert!(SMALL.contains(from), "{from}");

@@ -13,7 +13,7 @@ use crate::{BitRate, Instant};
 /// ```toml
 /// min_packets = 5
 /// max_packets = 15
-/// max_probability = 0.1
+/// max_probability = "10%"
 /// weight = 0.002
 /// mean_packet_bytes = 500
 /// ```

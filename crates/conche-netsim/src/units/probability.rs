@@ -1,0 +1,62 @@
+//! Probabilities, in per cent.
+
+use std::str::FromStr;
+
+use super::UnitError;
+
+/// A probability, such as `"5%"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probability(pub f64);
+
+pub(super) const WHAT: &str = "a probability";
+pub(super) const EXAMPLE: &str = "5%";
+
+impl FromStr for Probability {
+    type Err = UnitError;
+
+    fn from_str(input: &str) -> Result<Self, UnitError> {
+        let fail = |problem: &str| UnitError {
+            input: input.to_owned(),
+            what: WHAT,
+            problem: problem.to_owned(),
+            example: EXAMPLE,
+        };
+        let text = input.trim();
+        let number = text.strip_suffix('%').ok_or_else(|| fail("it is not in per cent"))?.trim_end();
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+            return Err(fail("the number is malformed"));
+        }
+        // The decimal point is moved in the text, so that "0.1%" is exactly the number 0.001.
+        let probability: f64 = format!("{number}e-2").parse().map_err(|_| fail("the number is malformed"))?;
+        if probability > 1.0 { Err(fail("it is above 100%")) } else { Ok(Self(probability)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cent_are_the_nearest_number() {
+        for (text, expected) in
+            [("5%", 0.05), ("0.1%", 0.001), ("0%", 0.0), ("100%", 1.0), (" 12.5 %", 0.125), ("0.2%", 0.002)]
+        {
+            assert_eq!(text.parse(), Ok(Probability(expected)), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_than_per_cent_up_to_100_is_refused() {
+        for (text, expected) in [
+            ("0.05", "`0.05` is not a probability: it is not in per cent; write it as in \"5%\""),
+            ("500%", "it is above 100%"),
+            ("-5%", "the number is malformed"),
+            ("1e3%", "the number is malformed"),
+            ("%", "the number is malformed"),
+            (".%", "the number is malformed"),
+        ] {
+            let error = text.parse::<Probability>().expect_err(text).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
