@@ -140,8 +140,8 @@ pub enum TrialError {
     TwoControllers,
     /// A request is too small for the path of a further resource of its server.
     #[error(
-        "its server answers other traffic differently, so its requests have a Uri-Path of 2 bytes; leave `request` out, \
-         or make it at least 3 bytes longer than header and token"
+        "its server answers other traffic differently, so its requests have a Uri-Path; leave `request` out, \
+         or make it at least 4 bytes longer than header and token"
     )]
     NoRoomForPath,
     /// A client would use two block sizes.

@@ -174,7 +174,7 @@ pub fn request_body(message_bytes: Option<usize>, token_bytes: usize, segment: O
     let Some(bytes) = message_bytes else { return builder.build().ok() };
     let option = builder.clone().build().ok()?.len();
     let rest = body_of(bytes.checked_sub(option)?, token_bytes);
-    let body = builder.payload(rest.content(Code::GET)?.payload().to_vec()).build().ok()?;
+    let body = builder.payload(rest.payload()).build().ok()?;
     (HEADER_BYTES + token_bytes + body.len() == bytes).then_some(body)
 }
 

@@ -260,6 +260,16 @@ fn mistakes_are_told_where_they_are_with_what_would_be_right() {
     let (message, place) = mistake::<LinkConfig>("jitter = { uniform = [10, '20ms'] }");
     assert!(message.contains("the bare number 10 has no unit; write a time as in \"400ms\""), "{message}");
     assert_eq!(place, "10");
+    for (number, percent) in [("0.05", "5%"), ("5", "5%"), ("0", "0%"), ("0.002", "0.2%")] {
+        for key in ["loss", "duplicate"] {
+            let text = format!("{key} = {number}");
+            let (message, place) = mistake::<LinkConfig>(&text);
+            assert_eq!(message, format!("the bare number {number} is no probability; write it as \"{percent}\""));
+            assert_eq!(place, number);
+        }
+    }
+    let (message, _) = mistake::<LinkConfig>("loss = '500%'");
+    assert!(message.contains("it is above 100%"), "{message}");
     let (message, place) = mistake::<LinkConfig>("rate = '30kbps'");
     assert!(message.contains("unknown unit `kbps`, the units are bit/s, kbit/s"), "{message}");
     assert_eq!(place, "'30kbps'");

@@ -6,8 +6,10 @@ mod observing;
 mod secured;
 
 use conche_lab::campaign::Replication;
-use conche_lab::scenario::{Document, ScenarioError};
-use conche_lab::trial::{Record, Routes, Wanted, run};
+use conche_lab::experiment::Experiment;
+use conche_lab::metrics::{Endpoints, Sample, sample};
+use conche_lab::scenario::{Document, FileError, Metric, ScenarioError};
+use conche_lab::trial::{Record, Routes, Selection, Wanted, run};
 
 /// Two clients send a request per second to a server each, over links of 100 ms each way.
 const SMALL: &str = r#"
@@ -308,4 +310,66 @@ fn a_mote_that_the_border_router_has_no_room_for_gets_no_answer() {
     let (few, turned) = (of(&few), of(&turned));
     assert_eq!(few.iter().sum::<u64>(), 1, "{few:?}");
     assert_eq!(few, turned, "a link both ways is the same from either end");
+}
+
+#[test]
+fn requests_that_wait_in_the_client_count_from_when_they_were_due() {
+    // An exchange takes 200 ms, and ten a second are due at each client.
+    let overloaded = SMALL.replace("interval = \"1s\"", "interval = \"100ms\"");
+    let record = record(&overloaded).expect("it runs");
+    let all = Selection { scheme: 0, traffic: None };
+    let endpoints = Endpoints { max_retransmit: 4, features: None };
+    let of = |metric: Metric| sample(&metric, &record, all, endpoints);
+    let longest = |metric: Metric| match of(metric) {
+        Sample::Each(nanos, _) => nanos.into_iter().max().expect("exchanges") / 1_000_000,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(longest(Metric::ExchangeTime), 200);
+    assert!((29_000..=30_200).contains(&longest(Metric::DueTime)), "half of 60 s");
+    let due: u64 = record.flows.iter().map(|flow| flow.tally.generated).sum();
+    assert!((1200..=1202).contains(&due), "{due}");
+    assert_eq!(of(Metric::Offered), Sample::Ratio(due as f64, 60.0));
+    let done: u64 = answered(&record).into_iter().sum();
+    assert_eq!(of(Metric::Delivered), Sample::Ratio(100.0 * done as f64, due as f64));
+}
+
+#[test]
+fn a_server_answers_each_traffic_as_that_says() {
+    let other = "\n[[traffic]]\nname = \"puts\"\nfrom = \"client\"\nto = \"server\"\nmethod = \"PUT\"\n\
+                 request = \"40B\"\nresponse = \"60B\"\nexchanges = 3\nstart = \"500ms\"\n";
+    let text = format!("{SMALL}{other}");
+    let record = wanting_arrivals(&text).expect("it runs");
+    assert_eq!(answered(&record), [60, 60, 3, 3]);
+    let resources: Vec<usize> = record.flows.iter().map(|flow| flow.resource).collect();
+    assert_eq!(resources, [0, 0, 1, 1]);
+    let arrivals: Vec<usize> = record.flows.iter().map(|flow| flow.arrivals.len()).collect();
+    assert_eq!(arrivals, [60, 60, 3, 3]);
+    assert_eq!(record.flows[2].request_bytes, 40 + 28, "its path is part of its size");
+    let error = wanting_arrivals(&text.replace("40B", "8B")).expect_err("there is no room for a path");
+    assert!(error.starts_with("traffic.puts: its server answers other traffic differently"), "{error}");
+}
+
+#[test]
+fn a_body_takes_a_round_trip_for_each_block() {
+    let blocks = |keys: &str| {
+        let text = SMALL.replace("to = \"server\"\n", &format!("to = \"server\"\nexchanges = 2\n{keys}"));
+        let record = record(&text).expect("it runs");
+        let times: Vec<u128> =
+            record.flows[0].exchanges.iter().map(|one| (one.ended - one.began).as_millis()).collect();
+        assert!(record.flows[0].exchanges.iter().all(|one| one.answered && one.transmissions == 1));
+        times
+    };
+    assert_eq!(blocks("block = \"64B\"\nresponse = \"640B\"\n"), [2000, 2000]);
+    assert_eq!(blocks("block = \"64B\"\nmethod = \"PUT\"\nrequest = \"640B\"\n"), [2000, 2000]);
+}
+
+#[test]
+fn a_cell_that_cannot_run_is_refused_before_any_run_with_its_point_and_line() {
+    let sweep = "[[sweep]]\nname = \"server\"\npath = \"traffic.polls.to\"\nvalues = [\"server\", \"client[0]\"]\n";
+    let text = format!("{SMALL}\n{sweep}");
+    let experiment = Experiment::read(&text, &|_| Err(FileError::NotFound)).expect("each reference exists");
+    let error = experiment.check().expect_err("a client asks itself");
+    assert_eq!(error.to_string(), "sweep (server client[0]): traffic.polls: a node would ask itself");
+    let span = error.span().expect("the axis");
+    assert!(text[..span.start].ends_with("spread = false } }\n\n") || text[span].contains("[[sweep]]"));
 }
