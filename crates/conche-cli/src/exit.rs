@@ -134,12 +134,10 @@ fn of_library(error: &Error) -> Option<&'static str> {
             Some("usually a firewall on this machine forbids it, or it is a broadcast address")
         }
         Error::Send { cause, .. } if is_unroutable(cause.kind()) => Some(of_unreachable(Some(cause.kind()))),
-        Error::Handshake { cause, .. } if cause.is_timeout_or_unreachable() => {
-            Some(match trace::unreachable_kind() {
-                Some(kind) if kind != io::ErrorKind::ConnectionRefused => of_unreachable(Some(kind)),
-                _ => "usually no coaps server listens on that port; its default is 5684, that of coap 5683",
-            })
-        }
+        Error::Handshake { cause, .. } if cause.is_timeout_or_unreachable() => Some(match trace::unreachable_kind() {
+            Some(kind) if kind != io::ErrorKind::ConnectionRefused => of_unreachable(Some(kind)),
+            _ => "usually no coaps server listens on that port; its default is 5684, that of coap 5683",
+        }),
         Error::Handshake { cause, .. } => of_alert(cause.alert()?),
         Error::Failed { failure: Failure::NotAuthenticated(_), .. } => Some(
             "usually the credentials of client and server do not match, or one of the files is a copy that was used elsewhere",

@@ -333,7 +333,9 @@ fn what_a_handler_consumes_comes_last_and_may_be_tried() {
                      Text(text): Text| { format!("{} {} {n} {text}", peer.port(), query.iter().count()) };
     let tried = async |path: Tried<Path<u8>>, text: Tried<Text>| match (path, text) {
         (Ok(_), Ok(_)) => "both".to_owned(),
-        (path, text) => [path.err(), text.err()].into_iter().flatten().map(|error| error.code().to_string()).collect(),
+        (path, text) => {
+            [path.err(), text.err()].into_iter().flatten().map(|error| format!("{:?}", error.code())).collect()
+        }
     };
     let router = Router::new().route("/all/{n}", post(all)).route("/tried/{n}", post(tried));
     let post = |path, payload| TestRequest { payload, ..ask(Code::POST, path) }.of(&router).1;
