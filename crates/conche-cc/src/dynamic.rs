@@ -68,8 +68,11 @@ pub struct DynController(Arc<dyn Erased>, Option<&'static Table>);
 /// [`Parameters`] of an erased type.
 struct Table {
     parameter: fn(&dyn Any, usize) -> Option<(&'static Description, Value)>,
-    assigned: fn(&dyn Any, usize, Value) -> Option<Arc<dyn Erased>>,
+    assigned: fn(&dyn Any, usize, Value) -> Option<Changed>,
 }
+
+/// A controller with another value of a parameter.
+type Changed = Arc<dyn Erased>;
 
 impl DynController {
     /// Wraps a controller.

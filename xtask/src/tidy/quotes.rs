@@ -135,8 +135,7 @@ fn mark<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
 /// Removes common indentation, and empty lines at both ends.
 fn dedented(lines: Vec<&str>) -> Vec<&str> {
     let filled = |line: &&str| !line.trim().is_empty();
-    let (Some(first), Some(last)) = (lines.iter().position(|l| filled(l)), lines.iter().rposition(|l| filled(l)))
-    else {
+    let (Some(first), Some(last)) = (lines.iter().position(filled), lines.iter().rposition(filled)) else {
         return Vec::new();
     };
     let lines = &lines[first..=last];
