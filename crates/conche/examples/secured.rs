@@ -23,13 +23,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} degrees", client.get(uri).await?.text()?);
     // ANCHOR_END: client
 
-    // ANCHOR: stranger
-    let stranger = Client::builder().psk(*b"lamp-7", Secret::new(*b"a wrong key"))?.build()?;
+    // ANCHOR: wrong_key
+    let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"a wrong key"))?.build()?;
     let uri = format!("coaps://{}/temperature", server.local_addr());
-    match stranger.get(uri).await {
+    match client.get(uri).await {
         Err(conche::Error::Handshake { cause, .. }) => println!("a wrong key: {cause}"),
         other => println!("{other:?}"),
     }
-    // ANCHOR_END: stranger
+    // ANCHOR_END: wrong_key
     Ok(())
 }

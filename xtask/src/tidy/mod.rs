@@ -12,6 +12,7 @@
 //! | [`docs`] | broken links, paths of one machine, misnamed decisions |
 //! | [`guide`] | unlisted chapters of the guide, and their broken links |
 //! | [`quotes`] | quoted code that differs from its source |
+//! | [`language`] | indirect phrases, and terms that were replaced |
 //! | [`papers::overview`] | an overview of the papers that differs from their pages |
 //! | [`data`] | test data without a stated origin |
 
@@ -21,6 +22,7 @@ mod guide;
 mod hash_order;
 mod header;
 mod invariants;
+mod language;
 mod layers;
 mod licences;
 mod modules;
@@ -55,6 +57,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     findings.extend(guide::check(&files));
     findings.extend(quotes::check(&files));
     findings.extend(data::check(&files));
+    findings.extend(language::check(&files));
     let architecture = project.read("ARCHITECTURE.md")?;
     findings.extend(layers::check(&architecture, &layers::packages(project)?));
     findings.extend(modules::check(&project.read(modules::DOCUMENT)?, &files));

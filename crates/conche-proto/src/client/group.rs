@@ -39,8 +39,8 @@ enum Verdict {
 }
 
 impl GroupRequest {
-    /// Records a response with this message ID. A sender may have as many as are left for all
-    /// others, so that one member of the group cannot exclude the others.
+    /// Records a response with this message ID. A sender may have at most the number
+    /// left for all others, so that one member of the group cannot exclude the others.
     fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
         let ids = self.delivered.get(&sender).map_or(&[][..], Vec::as_slice);
         let left = limit.saturating_sub(self.responses);
@@ -61,7 +61,7 @@ impl GroupRequest {
 pub(crate) struct GroupRequests {
     /// In order of tokens. There are few, because only few message IDs are reserved for them.
     by_token: Vec<GroupRequest>,
-    /// Times at which the last message IDs were allocated, oldest first.
+    /// Allocation times of the last message IDs, oldest first.
     given: VecDeque<Instant>,
     /// Counter of message IDs, starting at a random number.
     next: Option<u16>,

@@ -35,8 +35,8 @@ enum Response {
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// Marks the keys of a request as lost by the server if the response code says so and they are
-    /// derived anew. Returns whether they are.
+    /// Marks the keys of a request as lost by the server if the response code reports it and they can
+    /// be derived again; returns `true` then.
     fn lost_keys(&mut self, layers: &mut Layers<P, C>, index: u32, code: Code) -> bool {
         let binding = layers.transport.exchanges.get(index).security.binding();
         let protection = layers.protection.as_deref_mut();
@@ -45,8 +45,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Returns whether a request whose keys have changed or were lost may be sent again: it has not
-    /// been executed, or is idempotent. Whoever reports lost keys without protection may have let
-    /// the request through before.
+    /// been executed, or is idempotent. An unprotected report of lost keys may be a lie: the
+    /// server may have executed the request.
     fn may_be_repeated(&self, layers: &Layers<P, C>, index: u32) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);

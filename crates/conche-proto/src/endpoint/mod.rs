@@ -69,7 +69,7 @@ use smallvec::SmallVec;
 /// `P` identifies peers. `C` is the congestion controller;
 /// [`AnyController`](conche_cc::AnyController) is chosen at run time.
 ///
-/// The endpoint dispatches to its parts, none of which knows it.
+/// The endpoint dispatches to its parts; they do not know it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
     /// The message layer, the protection of messages, and the events for the application.
     layers: Layers<P, C>,
@@ -227,7 +227,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Performs one due action; returns `false` if there is none. Out of line, because most polls
+    /// Performs one due action; returns `false` without one. Out of line, because most polls
     /// end before it.
     #[inline(never)]
     fn do_what_is_due(&mut self) -> bool {

@@ -70,7 +70,7 @@ impl<P> Uploads<P> {
     }
 
     /// Removes a body whose client has rejected the request for missing blocks: it has stopped
-    /// sending (RFC 9177 §4.3). Returns whether there was one.
+    /// sending (RFC 9177 §4.3). Returns `true` if it existed.
     pub(crate) fn reject(&mut self, from: u64, id: MessageId) -> bool {
         let stopped = self.contexts.of_peer_where(from, |upload| upload.asked == Some(id));
         stopped.is_some_and(|key| self.contexts.remove(key).is_some())
@@ -175,7 +175,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok((index, reply))
     }
 
-    /// Requests the missing blocks of a body that has stalled. Returns `false` if there is none.
+    /// Requests the missing blocks of a body that has stalled. Returns `false` without one.
     pub(super) fn upload_due(&mut self, layers: &mut Layers<P, C>) -> bool {
         let Some(q_block) = &mut self.q_block else { return false };
         let most = q_block.rules.non_max_retransmit;
@@ -318,7 +318,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         None
     }
 
-    /// Returns the reassembled request of which this is the last block.
+    /// Returns the reassembled request after its last block.
     pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let joined = self.parts.assemblies.complete(key, &message.content())?;
         joined.finish(message.header(), &message.token())

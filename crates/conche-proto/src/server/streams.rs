@@ -1,5 +1,5 @@
-//! Requests of peers whose request or response body passes block by block between the application
-//! and the endpoint ([`Streams`]).
+//! Requests of peers with a request or response body that passes block by block between the
+//! application and the endpoint ([`Streams`]).
 //!
 //! Each block is a request with its own message ID, deduplication and response, which is
 //! piggybacked if it is ready in time and separate otherwise, as for any slow handler. A peer thus
@@ -102,7 +102,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Closes the open message of a request, if there is one, with at most an Empty ACK.
+    /// Closes the open message of a request, if any, with at most an Empty ACK.
     fn release(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Waiting<P>> {
         let waiting = self.incoming.pause(request)?;
         if waiting.can_piggyback() {

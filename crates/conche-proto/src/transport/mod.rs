@@ -1,9 +1,9 @@
-//! [`Transport`]: the message layer (RFC 7252 §4), whatever the messages mean: peers, exchanges,
+//! [`Transport`]: the message layer (RFC 7252 §4), independent of content: peers, exchanges,
 //! deduplication, the queue of datagrams to be sent, and limits by source.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `datagram` | datagrams, and the queue of those to be sent |
+//! | `datagram` | datagrams, and the queue to be sent |
 //! | `request` | requests and responses as the application submits them |
 //! | `deduplication` | received messages and the replies to them |
 //! | `exchange`, `exchange_table` | messages of this endpoint, from submission to end |
