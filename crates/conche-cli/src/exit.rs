@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use conche::server::BindError;
 use conche::{Error, Failure};
 use serde::Serialize;
 
@@ -113,7 +114,11 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 
 /// Returns the remedy for an address that cannot be bound.
 fn of_address(error: &anyhow::Error) -> Option<&'static str> {
-    match error.chain().find_map(|cause| cause.downcast_ref::<io::Error>())?.kind() {
+    let io_error = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(BindError::Socket { cause, .. }) => Some(cause),
+        _ => cause.downcast_ref(),
+    })?;
+    match io_error.kind() {
         io::ErrorKind::AddrInUse => {
             Some("another program uses this port: stop it, or choose another port with --bind; port 0 takes a free one")
         }

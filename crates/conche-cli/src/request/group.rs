@@ -63,7 +63,7 @@ async fn collect(
 
 /// Prints the source and the code, then the payload.
 fn print(response: &Response) -> io::Result<()> {
-    writeln!(io::stdout(), "{} answers {:?}", response.from(), response.code())?;
+    writeln!(io::stdout(), "{} answers {}", response.from(), response.code())?;
     render::payload(response)?;
     render::end_line(response)
 }
