@@ -60,11 +60,12 @@ fn of_value(value: &Value) -> String {
 }
 
 fn suffix(percent: f64) -> &'static str {
-    let is = |digit: f64, but: f64| percent % 10.0 == digit && percent % 100.0 != but;
+    let digits = percent.to_string();
+    let ends = |with: &str, but: &str| digits.ends_with(with) && !digits.ends_with(but) && !digits.contains('.');
     match () {
-        () if is(1.0, 11.0) => "st",
-        () if is(2.0, 12.0) => "nd",
-        () if is(3.0, 13.0) => "rd",
+        () if ends("1", "11") => "st",
+        () if ends("2", "12") => "nd",
+        () if ends("3", "13") => "rd",
         () => "th",
     }
 }

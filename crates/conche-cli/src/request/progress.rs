@@ -235,9 +235,10 @@ impl Bar {
             Direction::Out => "sending",
             Direction::In => "receiving",
         });
-        let rate = done.saturating_sub(*before) as f64 / since.elapsed().as_secs_f64();
-        if rate.is_normal() {
-            bar.set_message(format!("{}/s", BinaryBytes(rate as u64)));
+        let millis = since.elapsed().as_millis();
+        let rate = (u128::from(done.saturating_sub(*before)) * 1000).checked_div(millis);
+        if let Some(rate) = rate.filter(|&rate| rate > 0) {
+            bar.set_message(format!("{}/s", BinaryBytes(rate.try_into().unwrap_or(u64::MAX))));
         }
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));

@@ -266,7 +266,7 @@ mod tests {
         let service = service();
         let json = response(&service, Code::GET, "/json", OptionNumber::URI_QUERY, b"").await;
         assert_eq!((json.code(), json.content_format()), (Code::CONTENT, Some(ContentFormat::JSON)));
-        serde_json::from_slice::<serde_json::Value>(&json.payload_bytes()).expect("it is JSON");
+        serde_json::from_slice::<serde_json::Value>(json.payload_bytes()).expect("it is JSON");
         let refused = response(&service, Code::GET, "/oscore", OptionNumber::URI_QUERY, b"").await;
         assert_eq!(refused.code(), Code::UNAUTHORIZED);
     }
