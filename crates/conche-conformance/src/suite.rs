@@ -13,7 +13,7 @@ use crate::Bounds;
 use crate::checks::{Check, violations};
 use crate::model::{Endpoint, Plan, plans};
 
-/// Runs every [`Check`](crate::Check) that applies to an algorithm with these features.
+/// Runs every [`Check`] that applies to an algorithm with these features.
 ///
 /// # Panics
 /// With the name and the problem of each violated check.
