@@ -57,7 +57,7 @@ async fn too_large_to_send(uri: &str) -> Outcome {
     expect(
         &error,
         "the payload has 100000 bytes, which is more than the limit of 65536: \
-         the client's body_limit raises it",
+         raise body_limit of the ClientBuilder, or of the ServerBuilder for Server::client",
     )
     // ANCHOR_END: too_large_to_send
 }
