@@ -70,8 +70,7 @@ fn our_command_asks_a_libcoap_server_through_a_session() {
             ask(&["get"], "/").0 == Some(0)
         });
         assert!(listens, "{library}: {:?}", ask(&["get", "-v"], "/"));
-        let body = format!("@{}", body.display());
-        assert_eq!(ask(&["put", "--payload", &body], "/large").0, Some(0), "{library}");
+        assert_eq!(ask(&["put", "--payload-file", &body.to_string_lossy()], "/large").0, Some(0), "{library}");
         assert_eq!(ask(&["get"], "/large"), (Some(0), String::from_utf8(large()).expect("letters")), "{library}");
         let (status, states) = ask(&["observe", "--count", "2"], "/time");
         assert_eq!((status, states.lines().count()), (Some(0), 2), "{library}: {states}");
