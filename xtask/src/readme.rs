@@ -3,7 +3,7 @@
 //! | comment | rule |
 //! |---|---|
 //! | `<!-- ci: test -->` | its one command is the test step of `cargo xtask ci` |
-//! | `<!-- ci: run -->` | its commands (`$ ` lines) run as one script, with `conche` on the PATH, and print the shown lines |
+//! | `<!-- ci: run -->` | its commands (`$ ` lines) run as one script and print the shown lines |
 //! | `<!-- ci: run; numbers vary -->` | as `run`, but words with a digit match any other |
 //! | `<!-- ci: fails -->` | its commands, except those ending in `&`, fail and print the shown lines |
 //! | `<!-- ci: skip: why -->` | no check |
@@ -22,13 +22,11 @@ use tool_support::Command;
 pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
 
 const README: &str = "README.md";
-/// Directory of the guide's chapters.
-const GUIDE: &str = "docs/guide/src/";
 
 pub fn run(project: &Project) -> Result<()> {
     let mut blocks = Vec::new();
     for file in files(project)? {
-        if file.path == README || file.path.starts_with(GUIDE) && file.extension() == "md" {
+        if tidy::quotes::is_quoting(&file) {
             blocks.extend(self::blocks(&file.path, &file.text)?);
         }
     }

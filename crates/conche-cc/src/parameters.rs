@@ -105,7 +105,7 @@ fn scaled(text: &str, unit: u64) -> Option<u64> {
     }
     let fraction_unit = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     let fraction = fraction.parse::<u128>().ok()?.checked_mul(unit.into())?;
-    let whole = whole.parse::<u128>().ok()?.checked_mul(unit.into())?;
+    let whole = u128::from(whole.parse::<u64>().ok()?) * u128::from(unit);
     (fraction % fraction_unit == 0).then(|| u64::try_from(whole + fraction / fraction_unit).ok())?
 }
 
@@ -380,7 +380,7 @@ macro_rules! parameters {
                             &self.$inner,
                             index - Self::PARAMETERS.len(),
                         );)?
-                        #[allow(unreachable_code)]
+                        #[allow(unreachable_code, reason = "an inner configuration answers instead")]
                         None
                     }
                 }
@@ -395,7 +395,7 @@ macro_rules! parameters {
                             index - Self::PARAMETERS.len(),
                             value,
                         );)?
-                        #[allow(unreachable_code)]
+                        #[allow(unreachable_code, reason = "an inner configuration answers instead")]
                         false
                     }
                 }

@@ -24,20 +24,6 @@ fn bounds(named: &Named) -> Bounds {
     }
 }
 
-#[test]
-fn every_controller_keeps_its_promises() {
-    for named in ALL {
-        suite::keeps_its_promises(&named.controller(), bounds(named));
-    }
-}
-
-#[test]
-fn every_controller_recovers() {
-    for named in ALL.iter().filter(|named| named.name != "semi-dynamic") {
-        suite::recovers(&named.controller(), bounds(named));
-    }
-}
-
 /// With the exemptions that [`Check::exemption`](conche_conformance::Check::exemption) derives from
 /// the feature table.
 #[test]
@@ -80,9 +66,6 @@ fn a_rule_answers_as_the_same_algorithm_with_the_full_trait() {
 #[test]
 fn the_rate_falls_under_total_loss() {
     let printed_without = |named: &&Named| named.name.starts_with("bdp");
-    for named in ALL.iter().filter(|named| !printed_without(named)) {
-        suite::slows_down_under_total_loss(&named.controller());
-    }
     suite::slows_down_under_total_loss(&Bdp { binary_backoff: true, ..Bdp::default() });
     for named in ALL.iter().filter(printed_without) {
         let gaps = suite::gaps_under_total_loss(&named.controller(), 1).remove(0);

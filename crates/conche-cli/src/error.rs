@@ -88,8 +88,6 @@ pub enum ArgumentError {
     Label(&'static str),
     #[error("it has to be a name, `=` and a value, as in `{0}`")]
     Assignment(&'static str),
-    #[error("a share from 0% to 100% was expected, as in 10%")]
-    Share,
     #[error("a number of requests a second above 0 was expected")]
     Rate,
     #[error("methods are get, post, put, delete, fetch, patch and ipatch")]

@@ -116,7 +116,10 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
 fn of_address(error: &anyhow::Error) -> Option<&'static str> {
     let io_error = error.chain().find_map(|cause| match cause.downcast_ref() {
         Some(BindError::Socket { cause, .. }) => Some(cause),
-        _ => cause.downcast_ref(),
+        _ => match cause.downcast_ref() {
+            Some(Error::Socket(cause)) => Some(cause),
+            _ => cause.downcast_ref(),
+        },
     })?;
     match io_error.kind() {
         io::ErrorKind::AddrInUse => {

@@ -271,7 +271,7 @@ pub fn labels(text: &str) -> Result<(String, Vec<String>), ArgumentError> {
 }
 
 /// Merges the labels of each axis, so that `--only loss=0 --only loss=0.03` selects both.
-fn merged(only: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
+pub fn merged(only: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     let mut merged: Vec<(String, Vec<String>)> = Vec::new();
     for (axis, labels) in only {
         match merged.iter_mut().find(|(known, _)| known == axis) {
@@ -430,7 +430,7 @@ impl OutputDir {
         let begin = Begin {
             directory,
             program: Program::running(BUILD),
-            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            command: command_line(),
             threads,
             origins: &origins,
             with_exchanges: self.exchanges,
@@ -456,8 +456,13 @@ pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str) -> anyhow::Re
     Ok(store.write_comparison(lines, &text)?)
 }
 
+/// Returns the program and its arguments; bytes that are no text are replaced.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
 fn invocation() -> String {
-    format!("conche {}: {}", BUILD.version, std::env::args().collect::<Vec<_>>().join(" "))
+    format!("conche {}: {}", BUILD.version, command_line().join(" "))
 }
 
 /// Writes results, and reports how many runs came from the directory.
@@ -465,7 +470,7 @@ fn save(store: &Store, done: &CompletedExperiment, global: &Global) -> anyhow::R
     let mut values = Vec::new();
     write_json(&done.values, &mut values)?;
     let Completion { runs, reused, failures, cost } = &done.completion;
-    let text = format!("{}\n{}", invocation(), done.text(show::unwrapped));
+    let text = format!("{}\n{}", invocation(), done.text(Table::to_string));
     let name = done.name();
     let finished = Finished {
         values: &values,

@@ -72,16 +72,22 @@ impl Endpoint {
 
 /// Parses a time above 0: seconds, like the commands of libcoap and ping, or a number with a unit.
 pub fn parse_time(text: &str) -> Result<Duration, ArgumentError> {
+    parse_time_or_0(text).and_then(|span| if span.is_zero() { Err(ArgumentError::Seconds) } else { Ok(span) })
+}
+
+/// Like [`parse_time`], but accepts 0.
+pub fn parse_time_or_0(text: &str) -> Result<Duration, ArgumentError> {
     let span = match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Err(_) => Span::from_str(text).ok().map(|Span(span)| span),
     };
-    span.filter(|span| !span.is_zero()).ok_or(ArgumentError::Seconds)
+    span.ok_or(ArgumentError::Seconds)
 }
 
 /// Parses an address, and a port that is 0 if missing.
 pub fn parse_local(text: &str) -> Result<SocketAddr, ArgumentError> {
-    let address = || text.trim_matches(['[', ']']).parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let address = || inner.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
     text.parse().or_else(|_| address()).map_err(|_| ArgumentError::LocalAddress)
 }
 
@@ -104,6 +110,8 @@ mod tests {
         for (text, address) in [("127.0.0.1:7", "127.0.0.1:7"), ("::1", "[::1]:0"), ("[::1]", "[::1]:0")] {
             assert_eq!(parse_local(text), Ok(address.parse().expect("an address")), "{text}");
         }
-        assert!(parse_local("localhost").is_err());
+        for wrong in ["localhost", "[::1", "::1]"] {
+            assert!(parse_local(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::recording::Recording;
 use crate::runtime;
 
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("timeout", |timeout| timeout.default_value("10").help("Give up a ping after this time")))]
+#[command(mut_arg("timeout", |timeout| timeout.help("Give up a ping after this time; 10 s by default")))]
 pub struct Args {
     /// coap://HOST[:PORT]
     uri: String,

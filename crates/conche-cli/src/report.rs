@@ -7,7 +7,7 @@ use conche_report::{ReadError, Results, Selection, figure, page};
 
 use crate::Global;
 use crate::error::UsageError;
-use crate::experiment::labels;
+use crate::experiment::{command_line, labels, merged};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -44,9 +44,9 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
     };
     let text = match &args.figure {
         Some(column) => {
-            let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-            let command: Vec<String> = std::iter::once("conche".to_owned()).chain(arguments).collect();
-            let selection = Selection { column, only: &args.only, command: &command.join(" ") };
+            let mut command = command_line();
+            command.splice(..1, ["conche".to_owned()]);
+            let selection = Selection { column, only: &merged(&args.only), command: &command.join(" ") };
             figure(&results, &selection).map_err(|error| UsageError(error.to_string()))?
         }
         None => page(&results),

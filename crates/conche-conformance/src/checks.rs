@@ -20,14 +20,14 @@ pub enum Check {
     Recovers,
     /// The rate falls at least by half under total loss.
     SlowsDown,
-    /// At round-trip times of 2 ms, 200 ms, 2 s and 8 s, the RTO exceeds the round-trip time, and
-    /// is at most 2 s or five round trips.
+    /// At round-trip times of 2 ms, 200 ms, 2 s and 8 s, the RTO is at least the round-trip time,
+    /// and at most 2 s or five round trips.
     RtoFollowsRtt,
-    /// Total loss leaves no trace in the RTO after 200 answered exchanges, at the same round-trip
-    /// times.
+    /// Total loss raises the RTO by at most a quarter after 200 answered exchanges, at the same
+    /// round-trip times.
     BackoffDecays,
-    /// An acknowledgement shortly after a retransmission, which may answer the original, does not
-    /// lower the RTO (Karn's algorithm).
+    /// Acknowledgements shortly after a retransmission, which may answer the original, do not take
+    /// the RTO below the round-trip time (Karn's algorithm).
     AmbiguousAcksDoNotShrinkTheRto,
     /// Exchanges with a retransmission give no sample.
     RetransmissionsGiveNoSample,

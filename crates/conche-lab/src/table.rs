@@ -50,7 +50,7 @@ impl fmt::Display for Table {
             column.set_cell_alignment(CellAlignment::Right);
         }
         writeln!(f, "{}", self.title)?;
-        writeln!(f, "{table}")?;
+        writeln!(f, "{}", table.trim_fmt())?;
         self.notes.iter().try_for_each(|note| writeln!(f, "  {note}"))
     }
 }

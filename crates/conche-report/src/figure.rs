@@ -7,7 +7,7 @@ use conche_lab::scenario::{matches_any, templates};
 use conche_lab::table::number;
 use conche_lab::value::MeasuredValue;
 
-use crate::chart::{Scale, shape, tick_label};
+use crate::chart::{Scale, extent, shape, tick_label};
 use crate::html::{Html, Px};
 use crate::plots::{labels, numeric, scheme_names, symbol};
 use crate::read::{Results, Study};
@@ -70,6 +70,9 @@ pub enum FigureError {
     /// No axis has two numbers.
     #[error("no axis has several numbers, so there is nothing to draw a line over")]
     NoAxis,
+    /// Values of different items or rows share a place.
+    #[error("several values of a scheme have the same {0}; choose one with `--only AXIS=LABEL`")]
+    Crowded(String),
     /// There are too many schemes.
     #[error("{0} schemes; choose at most {MOST_LINES} with `--only scheme=NAME,NAME`")]
     TooMany(usize),
@@ -195,12 +198,23 @@ impl<'a> Lines<'a> {
             let mut points: Vec<(f64, &MeasuredValue)> =
                 of_scheme.filter_map(|(of_row, value)| Some((numeric(of_row.get(*x)?)?, *value))).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if points.windows(2).any(|pair| pair[0].0.total_cmp(&pair[1].0).is_eq()) {
+                return Err(FigureError::Crowded((*x).clone()));
+            }
             let colour = known.iter().position(|known| *known == scheme).unwrap_or(place);
             lines.push(Line { scheme: scheme.to_owned(), colour, points });
         }
         let name = if study.about.title.is_empty() { &study.about.name } else { &study.about.title };
         let fixed = axes.iter().filter(|axis| **axis != *x).map(|axis| format!("{axis} {}", distinct(axis)[0]));
-        let runs = format!("{} runs each, 95 % intervals", value.runs);
+        let counts = || chosen.iter().map(|(_, value)| value.runs);
+        let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        let runs = match (least, most) {
+            (_, 1) => "1 run each".to_owned(),
+            (least, most) if least == most => format!("{most} runs each"),
+            _ => format!("{least} to {most} runs each"),
+        };
+        let has_intervals = chosen.iter().any(|(_, value)| value.ci95.is_some());
+        let runs = if has_intervals { runs + ", 95 % intervals" } else { runs };
         let subtitle: Vec<String> = std::iter::once(name.clone()).chain(fixed).chain([runs]).collect();
         Ok(Self {
             title: titles::with_unit(titles::words(study, &value.item, &value.column), value.unit),
@@ -220,12 +234,12 @@ impl<'a> Lines<'a> {
                 values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
             low > 0.0 && high / low > LINEAR
         };
-        let bounds = || points().filter_map(|(_, value)| value.ci95).flat_map(|interval| [interval.low, interval.high]);
-        let measured = || points().map(|(_, value)| value.measured).chain(bounds());
+        let intervals = points().filter_map(|(_, value)| value.ci95).map(|interval| (interval.low, interval.high));
         let x = Scale::over(points().map(|(x, _)| *x), spread(&mut points().map(|(x, _)| *x)), false, TICKS)
             .between(LEFT + 14.0, right - 10.0);
         let is_log = spread(&mut points().map(|(_, value)| value.measured));
-        let y = Scale::over(measured(), is_log, true, TICKS).between(BOTTOM, TOP);
+        let measured = extent(points().map(|(_, value)| value.measured).collect(), intervals, is_log);
+        let y = Scale::over(measured.into_iter(), is_log, true, TICKS).between(BOTTOM, TOP);
         let mut html = Html::default();
         html.write(format_args!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">\n<title>"
@@ -242,7 +256,7 @@ impl<'a> Lines<'a> {
                 Px(at), Px(right), Px(LEFT - 8.0), Px(at + 4.5), tick_label(tick)
             ));
         }
-        html.write(format_args!("<path class=\"base\" d=\"M{LEFT} {BOTTOM}H{}\"/>\n", Px(right)));
+        html.write(format_args!("<path class=\"base\" d=\"M{LEFT} {}H{}\"/>\n", Px(y.ground()), Px(right)));
         let mut free_from = f64::NEG_INFINITY;
         let mut numbers: Vec<f64> = points().map(|(x, _)| *x).collect();
         numbers.sort_by(f64::total_cmp);
@@ -329,4 +343,19 @@ fn apart(ends: &[f64]) -> Vec<f64> {
         placed.iter_mut().for_each(|at| *at = at.clamp(TOP - 6.0, BOTTOM));
     }
     placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemes_have_the_colours_of_the_report() {
+        let report = include_str!("assets/report.css").replace(": ", ":");
+        let colours: Vec<&str> =
+            STYLE.split(['{', '}', ';']).filter(|rule| rule.starts_with("--s") && rule.len() > 6).collect();
+        let of_schemes = colours.iter().filter(|rule| rule[3..].starts_with(|c: char| c.is_ascii_digit()));
+        assert_eq!(of_schemes.clone().filter(|rule| report.contains(**rule)).count(), 2 * crate::chart::COLOURS);
+        assert!(of_schemes.clone().all(|rule| report.contains(*rule)), "{colours:?}");
+    }
 }

@@ -44,6 +44,9 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
                 step = next;
                 inner
             }
+            Value::String(name) if step == "controller" => {
+                return refuse(format!("the controller is `{name}`, not `{next}`"));
+            }
             _ => return refuse(format!("`{step}` is a value and has no `{next}`")),
         };
     }
@@ -142,8 +145,12 @@ mod tests {
             controller = { cocoa = { weak_k = 2, max_rto = "9s" } }
         };
         assert_eq!(changed, expected);
-        let error = set(&mut changed, "schemes.mine.controller.basic.max_rto.x", 1.into());
-        assert!(error.is_err() || changed != expected);
+
+        let mut other = toml::toml! {
+            schemes = [{ name = "mine", controller = "cocoa" }]
+        };
+        let error = set(&mut other, "schemes.mine.controller.basic.max_rto", "9s".into()).expect_err("another one");
+        assert_eq!(error.to_string(), "schemes.mine.controller.basic.max_rto: the controller is `cocoa`, not `basic`");
     }
 
     #[test]

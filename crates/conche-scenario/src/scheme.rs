@@ -141,7 +141,7 @@ impl ControllerName {
     /// Returns the properties of the algorithm.
     #[must_use]
     pub fn named(&self) -> Option<&'static Named> {
-        known().by_name(self.name.split(':').next().unwrap_or_default()).ok()
+        known().by_name(self.name.split(':').next().unwrap_or_default().trim()).ok()
     }
 
     fn new(text: &str) -> Result<Self, ConfigurationError> {

@@ -365,9 +365,13 @@ impl Traffic {
         let header = 4 + u64::from(token_length);
         for (name, size) in [("request", self.request), ("response", self.response)] {
             let Some(size) = size else { continue };
-            if self.block.is_some() {
+            if let Some(block) = self.block {
                 let problem = format_args!("{size} is no body between 1B and {LONGEST_BODY}B");
                 ensure((1..=LONGEST_BODY).contains(&size.0), place(name), problem)?;
+                // A client requests a block size in advance only with safe methods.
+                let is_cut = name == "request" || self.method.code().is_safe() || size.0 <= block.0.bytes() as u64;
+                let problem = "the response to this method is not cut to `block`; make it at most that size";
+                ensure(is_cut, place(name), problem)?;
                 continue;
             }
             let least = header + 2;

@@ -220,8 +220,8 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
 }
 
 /// Also checks libraries and programs without optional features; the last run only rechecks
-/// packages with features. `conche` comes first and alone, as the command would enable features of
-/// it in a workspace build.
+/// packages with features. `conche-proto` and `conche` come first and alone, as dependents would
+/// enable features of them in a workspace build.
 fn clippy(project: &Project) -> Result<()> {
     for scope in [
         "-p conche-proto --lib",

@@ -16,7 +16,7 @@ const CHAPTERS: &str = "docs/guide/src/";
 /// Returns blocks that differ from their source, and lines of code that are too long for the book.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for document in files.iter().filter(|file| quotes(file)) {
+    for document in files.iter().filter(|file| is_quoting(file)) {
         for block in blocks(&document.text) {
             let mut find = |line: usize, message: String| findings.push(Finding::new(&document.path, line, message));
             if let Some(source) = block.source {
@@ -44,7 +44,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
 /// source stay as they are, for [`check`].
 pub fn fix(project: &Project, files: &[TextFile]) -> Result<Vec<String>> {
     let mut changed = Vec::new();
-    for document in files.iter().filter(|file| quotes(file)) {
+    for document in files.iter().filter(|file| is_quoting(file)) {
         let text = fixed(document, files);
         if text != document.text {
             fs::write(project.root.join(&document.path), text)
@@ -66,7 +66,8 @@ fn fixed(document: &TextFile, files: &[TextFile]) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-fn quotes(file: &TextFile) -> bool {
+/// Whether it is README.md or a chapter of the guide.
+pub fn is_quoting(file: &TextFile) -> bool {
     file.path == README || file.path.starts_with(CHAPTERS) && file.extension() == "md"
 }
 

@@ -37,6 +37,7 @@ fn malformed_values_and_values_out_of_range_are_invalid() {
     for text in ["", "0.9", "2.001", "1.0001", "70000", "x"] {
         assert_eq!(factors.parse(text), None, "{text}");
     }
+    assert_eq!(Range::permille(0, 1_000).parse("340282366920938463463374607431768211.999"), None);
     assert_eq!(Range::count(0, 255).parse("256"), None);
     assert_eq!(Range::Flag.parse("yes"), None);
 }

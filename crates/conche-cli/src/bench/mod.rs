@@ -18,7 +18,7 @@ use conche_lab::units::Size;
 use crate::Global;
 use crate::credentials::{ClientSecurity, LoadSecurity};
 use crate::error::{ArgumentError, Interrupted, NoAnswer, NoSuccess, UsageError};
-use crate::flags::{Count, Timeout, parse_local, parse_time};
+use crate::flags::{Count, Timeout, parse_local, parse_time, parse_time_or_0};
 use crate::json;
 use crate::names::Controller;
 use crate::request::Message;
@@ -81,8 +81,8 @@ pub struct Args {
     #[arg(short = 'z', long, value_name = "TIME", conflicts_with = "count", value_parser = parse_time)]
     duration: Option<Duration>,
     /// Load the server for this time before measuring
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    warm_up: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_time_or_0, default_value = "0")]
+    warm_up: Duration,
     #[command(flatten)]
     timeout: Timeout,
     /// Threads that share the endpoints.
@@ -217,7 +217,7 @@ fn plan(args: &Args, uri: &Uri, global: &Global) -> anyhow::Result<Plan> {
     if let Some(count) = args.count.count {
         plan.until = Until::Count(count);
     }
-    plan.warm_up = args.warm_up.unwrap_or_default();
+    plan.warm_up = args.warm_up;
     let confirmable = plan.kinds.iter().all(|kind| kind.reliability == Reliability::Confirmable);
     plan.timeout = args.timeout.timeout.or((!confirmable).then_some(NON_TIMEOUT));
     plan.controller = args.controller.cc.clone();

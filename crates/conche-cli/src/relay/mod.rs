@@ -19,13 +19,12 @@ use std::time::Duration;
 use anyhow::Context;
 use conche::Ecn;
 use conche::watch::{EventLog, Fact, Notice, Recorder, Watcher};
-use conche_lab::units::Span;
+use conche_lab::units::{Probability, Span};
 use conche_netsim::wired::Distribution;
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::Global;
-use crate::error::ArgumentError;
 use crate::json;
 use crate::recording::Recording;
 use crate::runtime;
@@ -40,8 +39,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = parse_bind)]
     bind: String,
     /// Datagrams lost in each direction, as in 10%.
-    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
-    loss: f64,
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = Probability::from_str)]
+    loss: Probability,
     /// Delay in each direction, as in 100ms.
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = Span::from_str)]
     delay: Span,
@@ -62,7 +61,7 @@ pub(crate) fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         Duration::ZERO => Distribution::Zero,
         most => Distribution::Uniform { low: Duration::ZERO, high: most },
     };
-    let loss = if args.loss > 0.0 { Loss::Bernoulli(args.loss) } else { Loss::None };
+    let loss = if args.loss.0 > 0.0 { Loss::Bernoulli(args.loss.0) } else { Loss::None };
     let impairment = Impairment { loss, delay: args.delay.0, jitter, ..Impairment::default() };
     let config = RelayConfig { to_upstream: impairment, to_client: impairment, seed: args.seed };
     let records = args.recording.start(EventLog::network())?;
@@ -117,23 +116,4 @@ fn print_counts(counts: Counts, global: &Global) -> anyhow::Result<()> {
         ));
     }
     Ok(())
-}
-
-/// A bare number is an error, as everywhere.
-fn parse_share(text: &str) -> Result<f64, ArgumentError> {
-    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    percent.filter(|percent| (0.0..=100.0).contains(percent)).map(|percent| percent / 100.0).ok_or(ArgumentError::Share)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_has_a_per_cent_sign() {
-        assert_eq!(parse_share("12.5%"), Ok(0.125));
-        for wrong in ["0.1", "10", "-1%", "101%", "x%", "NaN%"] {
-            assert!(parse_share(wrong).is_err(), "{wrong}");
-        }
-    }
 }

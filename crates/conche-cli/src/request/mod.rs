@@ -171,7 +171,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     let outcome = runtime::run(&runtime, async {
         let client = args.client(&records, global)?;
         let (request, rest) = args.request(&client, method, payload)?;
-        let limit = Limit::of(args.timeout.timeout, output.output.is_some());
+        let limit = Limit::of(args.timeout.timeout, output.output.is_some_and(|path| path != Path::new("-")));
         let asked = async {
             if let Some(until) = until {
                 let (client, output) = (&client, &output);

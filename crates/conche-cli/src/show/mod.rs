@@ -66,22 +66,13 @@ fn terminal_width() -> Option<u16> {
 
 /// Formats a table with its title and notes, laid out for standard output.
 pub fn fitted(of: &table::Table) -> String {
-    titled(of, terminal_width())
-}
-
-/// Formats a table with its title and notes, for a file.
-pub fn unwrapped(of: &table::Table) -> String {
-    titled(of, None)
-}
-
-fn titled(of: &table::Table, width: Option<u16>) -> String {
     let mut table = ruled();
     table.set_header(&of.header).add_rows(&of.rows);
     for column in table.column_iter_mut().skip(of.names) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let notes: String = of.notes.iter().map(|note| format!("  {note}\n")).collect();
-    format!("{}\n{}\n{notes}", of.title, laid_out_within(table, width))
+    format!("{}\n{}\n{notes}", of.title, laid_out_within(table, terminal_width()))
 }
 
 /// Makes each column at least as wide as its longest word, if that leaves the table within `width`.

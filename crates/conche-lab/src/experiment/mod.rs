@@ -176,15 +176,15 @@ impl Experiment {
         });
         let cells: Vec<&Cell> = cells.collect();
         let routes = Routes::default();
-        let check = |cell: &Cell| {
+        let problem = |cell: &Cell| {
             let seed = campaign::seed_of(cell.scenario.seed, 0);
             let replication = Replication { index: 0, count: cell.scenario.replications.get(), seed };
             match trial::check(cell, replication, &routes) {
-                Err(error) if !error.is_random() => Err(cell.locate(error.into()).located(&self.text)),
-                _ => Ok(()),
+                Err(error) if !error.is_random() => Some(cell.locate(error.into()).located(&self.text)),
+                _ => None,
             }
         };
-        cells.into_par_iter().map(check).collect()
+        cells.into_par_iter().find_map_first(problem).map_or(Ok(()), Err)
     }
 
     /// Runs the experiment. Options do not affect values; failed runs contribute none.

@@ -19,7 +19,7 @@ pub struct Exchange {
     pub flow: u32,
     /// Number, unique within the endpoint.
     pub number: u64,
-    /// Time at which it was due by the flow's pace; in a closed loop, at which it was opened.
+    /// Due time by the flow's pace; in a closed loop, the time of opening.
     pub due: Instant,
     /// First transmission.
     pub began: Instant,
@@ -30,7 +30,7 @@ pub struct Exchange {
     /// Spurious transmissions: an earlier one and its response arrived. Unknown, 0, for a body in
     /// blocks.
     pub unnecessary: u16,
-    /// Whether a response arrived, or the acknowledgement of a request without one.
+    /// Whether a successful response arrived, or the acknowledgement of a request without one.
     pub answered: bool,
     /// Time from the first transmission to the acknowledgement.
     pub round_trip: Option<Duration>,
@@ -172,7 +172,7 @@ impl Requester {
 
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
         let (exchange, course, answered) = match event {
-            Event::Response { exchange, course, .. } => (*exchange, *course, true),
+            Event::Response { exchange, message, course, .. } => (*exchange, *course, message.code().is_success()),
             Event::Failed { exchange, course, .. } => (*exchange, *course, false),
             _ => return,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use conche_netsim::{Instant, NodeId};
-use conche_proto::codec::{Body, Code};
+use conche_proto::codec::{Body, Code, OptionNumber};
 use conche_proto::{Event, Response};
 
 use super::application::Context;
@@ -63,7 +63,9 @@ impl Responder {
 
     pub(super) fn event(&mut self, ctx: &mut Context<'_>, event: &Event<NodeId>) {
         let Event::Request { id, from, message } = event else { return };
-        let resource = message.uri_path().trim_start_matches('/').parse().unwrap_or(0);
+        let segment = message.option(OptionNumber::URI_PATH).map(str::from_utf8);
+        let resource =
+            segment.map_or(0, |segment| segment.ok().and_then(|name| name.parse().ok()).unwrap_or(usize::MAX));
         self.arrivals.push(Arrival { at: ctx.now(), from: *from, resource });
         match self.resources.get(resource) {
             Some((code, body)) if !self.unanswered.contains(from) => {

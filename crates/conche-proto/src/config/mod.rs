@@ -657,8 +657,8 @@ impl EndpointConfig {
     }
 }
 
-/// Parameters of Q-Block1 and Q-Block2 (RFC 9177), with the feature `q-block`: bursts of Non-confirmable messages with one
-/// answer each, or Confirmable messages.
+/// Parameters of Q-Block1 and Q-Block2 (RFC 9177), with the feature `q-block`: bursts of
+/// Non-confirmable messages with one answer each, or Confirmable messages.
 ///
 /// Both ends must use the same `max_payloads`. The rate within a burst depends on the controller
 /// and the delivered part of previous bursts.

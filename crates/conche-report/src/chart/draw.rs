@@ -199,27 +199,36 @@ impl Frame {
     }
 }
 
-/// Returns the values that the vertical axis must include. An interval of two runs may be many
-/// times larger than the values and would flatten them, so intervals extend the axis only in part.
+/// Returns the values that the vertical axis must include.
 fn extremes(chart: &Chart) -> Vec<f64> {
-    const ROOM: f64 = 0.6;
     let of_mark = |mark: &Mark| {
         let [low, .., high] = mark.quartiles.unwrap_or([mark.value; 5]);
         [low, high, mark.value, mark.published.unwrap_or(mark.value)]
     };
-    let mut values: Vec<f64> = chart.marks().flat_map(of_mark).filter(|value| value.is_finite()).collect();
+    let values = chart.marks().flat_map(of_mark).filter(|value| value.is_finite()).collect();
+    let measured = chart.marks().filter(|mark| mark.quartiles.is_none()).filter_map(|mark| mark.interval);
+    let mut values =
+        extent(values, measured.chain(chart.marks().filter_map(|mark| mark.published_interval)), chart.y.log);
+    if chart.y.log {
+        let least = chart.marks().map(|mark| mark.value).filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        values.iter_mut().for_each(|value| *value = value.max(least / 3.0));
+    }
+    values
+}
+
+/// Returns values of an axis with room for their intervals. An interval of two runs may be many
+/// times larger than the values and would flatten them, so intervals extend the axis only in part.
+pub(crate) fn extent(mut values: Vec<f64>, intervals: impl Iterator<Item = (f64, f64)>, log: bool) -> Vec<f64> {
+    const ROOM: f64 = 0.6;
     let most = values.iter().copied().fold(0.0, f64::max);
     let least = values.iter().copied().fold(0.0, f64::min);
     let room = ROOM * (most - least);
-    let measured = chart.marks().filter(|mark| mark.quartiles.is_none()).filter_map(|mark| mark.interval);
-    for (low, high) in measured.chain(chart.marks().filter_map(|mark| mark.published_interval)) {
+    for (low, high) in intervals {
         values.push(high.min(most + if most > 0.0 { room } else { 0.0 }));
-        values.push(if chart.y.log || least >= 0.0 { low.max(0.0) } else { low.max(least - room) });
+        values.push(if log || least >= 0.0 { low.max(0.0) } else { low.max(least - room) });
     }
-    if chart.y.log {
-        let above = values.iter().copied().filter(|value| *value > 0.0);
-        let least = chart.marks().map(|mark| mark.value).filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
-        values = above.map(|value| value.max(least / 3.0)).collect();
+    if log {
+        values.retain(|value| *value > 0.0);
     }
     values
 }

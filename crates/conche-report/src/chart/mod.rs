@@ -7,7 +7,7 @@ mod scale;
 use conche_lab::scenario::Kind;
 
 use crate::html::Html;
-pub(crate) use draw::shape;
+pub(crate) use draw::{extent, shape};
 pub(crate) use lanes::{Lane, lanes};
 pub(crate) use scale::{Scale, label as tick_label};
 

@@ -12,10 +12,7 @@ use conche_pcapng::{CaptureFile, Direction, Interface, Packet, UdpDatagram};
 
 use super::Fact;
 use super::recorder::{Format, Record, Recorder, Start};
-
-/// Default ports of `coap` and `coaps` (RFC 7252 §6).
-const DEFAULT_PORT: u16 = 5683;
-const DEFAULT_SECURED_PORT: u16 = 5684;
+use crate::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
 
 /// Beyond it the cache is cleared.
 const PEERS: usize = 4096;
@@ -25,9 +22,10 @@ const PEERS: usize = 4096;
 ///
 /// IP and UDP headers are synthesized from the addresses: fragments, hop limits and checksums
 /// differ from those on the wire. Messages of a `coaps` session are recorded unencrypted, and the
-/// port 5684 as 5683, on which Wireshark expects CoAP. For other ports: Decode As, CoAP. A received multicast datagram has our unicast address as
-/// destination, and a comment. Datagrams dropped because the file was written too slowly are
-/// counted with the next packet (option `epb_dropcount`).
+/// port 5684 as 5683, on which Wireshark expects CoAP. For other ports: Decode As, CoAP. A received
+/// multicast datagram has our unicast address as destination, and a comment. Datagrams dropped
+/// because the file was written too slowly are counted with the next packet (option
+/// `epb_dropcount`).
 ///
 /// ```
 /// use conche::Server;

@@ -46,7 +46,7 @@ async fn a_function_layer_gets_a_clone_of_its_state() {
     assert_eq!(service.respond(request(Code::POST, "/", |body| body)).await.code(), Code::FORBIDDEN);
 }
 
-/// A server whose layer answers with `refusal` from the second run on, and what an observer gets.
+/// Returns the codes that an observer receives through a layer that refuses from the second run on.
 async fn observed_through(refusal: Code) -> Vec<Code> {
     let (notifier, runs) = (Notifier::default(), Arc::new(AtomicU32::new(0)));
     let refuse = move |State(runs): State<Arc<AtomicU32>>, request: Request, next: Next| async move {
