@@ -172,7 +172,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Returns the request with this token, which is its own or the numbered token of a message in
-    /// a bursts.
+    /// a burst.
     pub(super) fn exchange_with_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> Option<u32> {
         let found = layers.transport.exchanges.with_token(peer, token);
         if found.is_some() || !self.has_q_block() {

@@ -548,7 +548,7 @@ impl Envelope {
 /// Responses of a group member to group requests.
 ///
 /// Errors and successes without a payload are not sent, unless the request has No-Response (RFC
-/// 7967 §2.1) or the application bursts [`Response::even_to_group`](crate::Response::even_to_group).
+/// 7967 §2.1) or the application sets [`Response::even_to_group`](crate::Response::even_to_group).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Multicast {
@@ -864,6 +864,18 @@ mod tests {
         assert_eq!(error.to_string(), "the limit message_bytes is 48: it must be between 64 and 65535");
     }
 
+    #[cfg(feature = "q-block")]
+    #[test]
+    fn parameters_of_q_block_that_contradict_others_are_refused() {
+        let error = refusal(|config| config.q_block = Some(QBlock { max_payloads: 0, ..QBlock::default() }));
+        assert_eq!(error.to_string(), "the limit max_payloads is 0: it must be between 1 and 1024");
+        let error = refusal(|config| {
+            config.transmission.ack_timeout = Duration::from_secs(3);
+            config.q_block = Some(QBlock::default());
+        });
+        assert!(matches!(error, ConfigError::NonReceiveTimeout { .. }));
+    }
+
     #[test]
     fn times_that_contradict_each_other_are_refused() {
         let seconds = Duration::from_secs;
@@ -872,13 +884,6 @@ mod tests {
         assert_eq!(error, ConfigError::NoTime { setting: "queue_lifetime" });
         let error = refusal(|config| config.separate_after = seconds(2));
         assert!(matches!(error, ConfigError::LateAcknowledgement { .. }));
-        let error = refusal(|config| config.q_block = Some(QBlock { max_payloads: 0, ..QBlock::default() }));
-        assert_eq!(error.to_string(), "the limit max_payloads is 0: it must be between 1 and 1024");
-        let error = refusal(|config| {
-            config.transmission.ack_timeout = seconds(3);
-            config.q_block = Some(QBlock::default());
-        });
-        assert!(matches!(error, ConfigError::NonReceiveTimeout { .. }));
         let day = seconds(24 * 60 * 60);
         let rarely = ObserverChecks { every: day + seconds(1), ..ObserverChecks::default() };
         let error = refusal(|config| config.observer_checks = Some(rarely));

@@ -215,7 +215,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         kept + layers.transport.exchanges.transfer_bytes()
     }
 
-    /// Sends the next payload of a response or notification in q_block.
+    /// Sends the next payload of a response or notification in bursts.
     pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,

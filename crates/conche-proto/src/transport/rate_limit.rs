@@ -3,7 +3,7 @@
 //!
 //! A bucket is stored as a virtual scheduling time (generic cell rate algorithm): the time until
 //! which the source's requests would take at the average rate. A bucket is needed only while this
-//! time is in the future, so the table holds recent sources only, in bursts of [`WAYS`] places. If a
+//! time is in the future, so the table holds recent sources only, in sets of [`WAYS`] places. If a
 //! set is full, its emptiest bucket is replaced. Sources below their rate are never refused because
 //! of others, and a source above its rate keeps its bucket. Two sources share a bucket if their
 //! [`Group`]s are equal: one pair in 2^20.
@@ -38,10 +38,10 @@ pub struct Limiter {
     interval: Duration,
     /// Maximum lead of a bucket over the current time at which a request is still admitted.
     tolerance: Duration,
-    bursts: Box<[[Bucket; WAYS]]>,
+    sets: Box<[[Bucket; WAYS]]>,
 }
 
-/// Number of bursts in a [small](Limiter::small) limiter.
+/// Number of sets in a [small](Limiter::small) limiter.
 const FEW: usize = 16;
 
 impl Limiter {
@@ -56,19 +56,19 @@ impl Limiter {
         Self::with_sets(limit, FEW)
     }
 
-    fn with_sets(limit: ResponseLimit, bursts: usize) -> Self {
+    fn with_sets(limit: ResponseLimit, sets: usize) -> Self {
         let interval = Duration::from_secs(1) / limit.per_second.max(1);
         let empty = Bucket { source: Group::NOBODY, until: Instant::ZERO };
         Self {
             interval,
             tolerance: interval.saturating_mul(limit.burst.max(1) - 1),
-            bursts: vec![[empty; WAYS]; bursts].into_boxed_slice(),
+            sets: vec![[empty; WAYS]; sets].into_boxed_slice(),
         }
     }
 
     fn set_of(&mut self, source: Group) -> Option<&mut [Bucket; WAYS]> {
-        let set = source.cells()[0] % self.bursts.len();
-        self.bursts.get_mut(set)
+        let set = source.cells()[0] % self.sets.len();
+        self.sets.get_mut(set)
     }
 
     /// Counts a request of a source and returns `true`, unless the request exceeds the limit.

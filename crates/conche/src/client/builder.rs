@@ -104,8 +104,9 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// Sets the [`timeout`](super::RequestBuilder::timeout) of each request, unless the request sets
     /// its own. By default there is none.
     ///
-    /// For an observation it applies to the first response. [`Client::multicast`] keeps its 10 s,
-    /// and [`Client::ping`] has no timeout.
+    /// For an observation it applies to the first response, for a
+    /// [streamed](super::RequestBuilder::stream) response to the whole body. [`Client::multicast`]
+    /// keeps its 10 s, and [`Client::ping`] has no timeout.
     ///
     /// ```
     /// use std::time::Duration;

@@ -22,6 +22,7 @@ use crate::uri::UriError;
 ///
 /// `Display` includes the cause, which [`source`](std::error::Error::source) therefore does not
 /// return: a printed chain has each text once. The other errors of this crate follow the same rule.
+/// [`Body`](Self::Body) does not: its cause is an error of the application, with causes of its own.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -100,8 +101,8 @@ pub enum Error {
         problem: String,
     },
     /// The source of the request's payload failed, which aborted the transfer.
-    #[error("the payload of the request could not be read to its end: {0}")]
-    Body(BoxError),
+    #[error("the payload of the request could not be read to its end")]
+    Body(#[source] BoxError),
     /// A limit is reached; the request was not accepted.
     #[error(transparent)]
     Busy(#[from] Busy),

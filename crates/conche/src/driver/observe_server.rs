@@ -420,7 +420,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 let last = if is_full { refusal::unavailable() } else { refusal::internal_error() };
                 if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
                     let replacement = last.code;
-                    warn!(error, ?code, held_back, ?replacement, "a notification cannot be sent; observations end");
+                    warn!(error, %code, held_back, %replacement, "a notification cannot be sent; observations end");
                 }
                 let _: Result<usize, NotifyError> = self.endpoint.notify(self.now, topic, last);
                 true

@@ -499,12 +499,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         };
         let Err(error) = answered else { return };
         match self.endpoint.respond(self.now, request, refusal::internal_error()) {
-            Err(RespondError::NotPending) => return debug!(?code, "a response came too late"),
+            Err(RespondError::NotPending) => return debug!(%code, "a response came too late"),
             Err(_) => self.endpoint.ignore(self.now, request),
             Ok(_) => {}
         }
         if let Some(held_back) = self.response_errors.passes(tokio::time::Instant::now()) {
-            warn!(error, ?code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
+            warn!(error, %code, held_back, "a handler's response cannot be sent; it is replaced by 5.00");
         }
     }
 }

@@ -44,8 +44,9 @@ use crate::security::Identity;
 /// ```
 ///
 /// A layer can authorize by [`Identity`]. Each observer was authorized at its registration, so a
-/// 4.01 or 4.03 of the layer for a request that [runs for observers](Request::is_for_observers)
-/// has no effect: the handler runs. Other errors end the observations.
+/// 4.01 or 4.03 that the layer returns without calling [`Next::run`], for a request that [runs for
+/// observers](Request::is_for_observers), has no effect: the handler runs, with the request as the
+/// layer received it. Other errors end the observations.
 ///
 /// ```
 /// # #[cfg(feature = "dtls")] {

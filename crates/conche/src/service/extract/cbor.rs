@@ -24,7 +24,7 @@ impl<S, T: DeserializeOwned> FromRequest<S> for Cbor<T> {
     type Rejection = Rejection;
 
     fn from_request(request: Request, _state: &S) -> Result<Self, Rejection> {
-        expect_format(&request, ContentFormat::CBOR, "application/cbor")?;
+        expect_format(&request, ContentFormat::CBOR)?;
         let malformed =
             |what: fmt::Arguments<'_>| Err(Rejection::new(Code::BAD_REQUEST, format!("the CBOR payload: {what}")));
         let mut rest = request.payload();

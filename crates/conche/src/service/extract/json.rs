@@ -21,7 +21,7 @@ impl<S, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Rejection;
 
     fn from_request(request: Request, _state: &S) -> Result<Self, Rejection> {
-        expect_format(&request, ContentFormat::JSON, "application/json")?;
+        expect_format(&request, ContentFormat::JSON)?;
         let value = serde_json::from_slice(request.payload());
         value.map(Self).map_err(|error| Rejection::new(Code::BAD_REQUEST, format!("the JSON payload: {error}")))
     }

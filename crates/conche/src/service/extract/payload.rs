@@ -41,7 +41,7 @@ impl<S> FromRequest<S> for Text {
     type Rejection = Rejection;
 
     fn from_request(request: Request, _state: &S) -> Result<Self, Rejection> {
-        expect_format(&request, ContentFormat::TEXT_PLAIN, "text/plain; charset=utf-8")?;
+        expect_format(&request, ContentFormat::TEXT_PLAIN)?;
         match std::str::from_utf8(request.payload()) {
             Ok(text) => Ok(Self(text.to_owned())),
             Err(error) => Err(Rejection::new(Code::BAD_REQUEST, format!("the payload: {error}"))),
@@ -59,10 +59,10 @@ impl<S> FromRequest<S> for String {
 }
 
 /// A missing Content-Format is accepted.
-pub(super) fn expect_format(request: &Request, wanted: ContentFormat, name: &str) -> Result<(), Rejection> {
+pub(super) fn expect_format(request: &Request, wanted: ContentFormat) -> Result<(), Rejection> {
     match request.content_format() {
         Some(other) if other != wanted => {
-            let message = format!("Content-Format {} ({name}) is wanted, not {}", wanted.0, other.0);
+            let message = format!("Content-Format {wanted} is wanted, not {}", other.0);
             Err(Rejection::new(Code::UNSUPPORTED_CONTENT_FORMAT, message))
         }
         _ => Ok(()),
