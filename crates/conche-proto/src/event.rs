@@ -32,9 +32,7 @@ impl<'a, P> Input<'a, P> {
     }
 }
 
-/// The next action of the driver. Poll until [`Output::Wait`].
-///
-/// Exhaustive on purpose: ignoring an output would lose a datagram or an event.
+/// The next action of the driver. Exhaustive: ignoring an output would lose a datagram or an event.
 #[derive(Debug)]
 pub enum Output<P> {
     /// Send the datagram at the front of the buffer.
@@ -49,9 +47,8 @@ pub enum Output<P> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<P> {
-    /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates
-    /// cause no event. [`Endpoint::came_to_group`](super::Endpoint::came_to_group) recognises group
-    /// requests.
+    /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond).
+    /// [`Endpoint::came_to_group`](super::Endpoint::came_to_group) recognises group requests.
     Request {
         /// Identifies the request in answers.
         id: RequestId,
@@ -200,8 +197,7 @@ pub enum Event<P> {
     },
     /// Store a reservation of sequence numbers for a security context, and report
     /// [success](super::Endpoint::reserved) or [failure](super::Endpoint::not_reserved). An
-    /// application that does not reuse the credentials after a restart stores nothing and reports
-    /// success.
+    /// application that does not reuse the credentials after a restart may report success at once.
     #[cfg(feature = "oscore")]
     Reserve(Reserve),
     /// A handshake flight may be sent or repeated. Report it with

@@ -1,4 +1,4 @@
-//! Configuration of an endpoint: the parameters of the RFCs, the safety envelope, and limits.
+//! Configuration of an endpoint.
 
 mod transmission;
 
@@ -40,28 +40,25 @@ pub struct EndpointConfig {
     /// must be well below the peers' ACK_TIMEOUT.
     pub separate_after: Duration,
     /// Length of the random tokens of requests in bytes, 0 to 8. Less than 4 is unsafe on the
-    /// Internet (RFC 7252 §5.3.1). 0 permits one request at a time to each peer, as in papers
-    /// without tokens.
+    /// Internet (RFC 7252 §5.3.1). 0 permits one request at a time to each peer.
     ///
-    /// More than 8, up to `longest_token`, requires servers that support RFC 8974. If a Confirmable
-    /// request gets a Reset or 4.00 (§2.2.2), the endpoint repeats it with 8 bytes, and uses 8
-    /// bytes for half an hour. Non-confirmable requests and group requests have 8 bytes while the
-    /// support is unknown.
+    /// More than 8, up to `longest_token`, requires servers with RFC 8974. A Confirmable request
+    /// that gets a Reset or 4.00 (§2.2.2) is repeated with 8 bytes, which the endpoint then uses
+    /// for half an hour. Non-confirmable and group requests have 8 bytes while the support is
+    /// unknown.
     pub token_length: usize,
     /// Maximum length of a peer's token in bytes: 8 to 65 804 (RFC 8974 §2.1), and at most half of
-    /// [`Limits::message_bytes`]. With 8, the default, a message with a longer token is malformed
-    /// (RFC 7252 §3). Otherwise, a request with a longer token gets 4.00 if the token leaves room
-    /// for an answer.
+    /// [`Limits::message_bytes`]. With 8, the default, a longer token is malformed (RFC 7252 §3).
+    /// Otherwise it gets 4.00 if it leaves room for an answer.
     ///
     /// A long token counts in [`Limits::incoming`] and [`Limits::observers`] as 1, plus one for
     /// each 128 bytes or part thereof.
     pub longest_token: usize,
-    /// Bytes per datagram in addition to its UDP payload, for byte-counting controllers and
-    /// PROBING_RATE.
+    /// Bytes per datagram beside its UDP payload, for byte-counting controllers and PROBING_RATE.
     pub datagram_overhead: u32,
     /// Maximum block size (RFC 7959 §2.2). With the default, 1024 bytes, only bodies that exceed a
-    /// message are split. A smaller size applies to all bodies and is requested in advance (§2.4).
-    /// A peer and [`Limits::message_bytes`] may reduce it.
+    /// message are split. A smaller size splits all bodies and is requested in advance (§2.4). A
+    /// peer and [`Limits::message_bytes`] may reduce it.
     pub block_size: BlockSize,
     /// Transfer bodies with Q-Block1 and Q-Block2 (RFC 9177) if the peer supports them, and serve
     /// such requests. Default: disabled.
@@ -75,16 +72,16 @@ pub struct EndpointConfig {
     pub known_options: Vec<OptionNumber>,
     /// Rate limit for the requests of one source (RFC 7252 §4.7). Default: none.
     pub response_limit: Option<ResponseLimit>,
-    /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3). Until
-    /// then, each datagram of a source is answered with at most three times its UDP payload.
+    /// The proof that a source address is not forged (RFC 9175 §2.4, item 3; RFC 7252 §11.3).
+    /// Without it, a datagram is answered with at most three times its UDP payload.
     ///
     /// Default: [`SourceValidation::Ping`]. Does not apply to group requests (see [`Multicast`]),
     /// nor to datagrams that the transport has [validated](crate::Datagram::validated).
     pub source_validation: SourceValidation,
     /// When a Confirmable message checks an observer, and whether the first notification to a
     /// client with an unknown RTT is Confirmable. Default: `Some` of [`ObserverChecks::default`].
-    /// With `None`, for simulations, only notifications check an observer: at least every fifth,
-    /// and one more than 12 h after the last proof.
+    /// With `None`, for simulations, only notifications check an observer: every fifth, and one
+    /// more than 12 h after the last proof.
     pub observer_checks: Option<ObserverChecks>,
     /// Responses to group requests, as a member of groups (RFC 7252 §8). Default: none.
     pub multicast: Option<Multicast>,
@@ -123,8 +120,8 @@ impl Default for EndpointConfig {
     }
 }
 
-/// Rate limit for the requests of a source. Further requests are dropped as if lost, so that the
-/// client backs off. The right rate depends on the application; there is no default.
+/// Rate limit for the requests of a source. Excess requests are dropped as if lost, so that the
+/// client backs off.
 ///
 /// A source below its limit is never refused because of others. The table takes 64 KiB for the 4096
 /// most recent sources; beyond, those closest to a full allowance regain it early.
@@ -137,8 +134,8 @@ pub struct ResponseLimit {
 }
 
 impl EndpointConfig {
-    /// Checks all settings except those that depend on a controller. Returns warnings about legal
-    /// but unusual values. `controller_measures_rtt` as in [`TransmissionParameters::validate`].
+    /// Checks all settings except those that depend on a controller. Returns warnings about unusual
+    /// values. `controller_measures_rtt` as in [`TransmissionParameters::validate`].
     ///
     /// # Errors
     /// The first invalid setting, with the allowed values.
@@ -177,7 +174,7 @@ impl EndpointConfig {
         Ok(self.transmission.validate(controller_measures_rtt)?)
     }
 
-    /// Returns the maximum token length of an accepted request in bytes, with room for an answer.
+    /// Returns the maximum token length of an accepted request in bytes.
     #[inline]
     pub(crate) fn longest_accepted_token(&self) -> usize {
         match self.longest_token {
@@ -198,7 +195,7 @@ impl EndpointConfig {
         Overhead::of(token).max(Overhead::of_token_length(self.longest_own_token()))
     }
 
-    /// Returns `true` if a message is sent without blocks.
+    /// Returns `true` if a message needs no blocks.
     pub(crate) fn goes_whole(&self, beside: Overhead, body: &Body) -> bool {
         let smallest_cut = match self.block_size {
             BlockSize::B1024 => usize::MAX,
@@ -229,43 +226,41 @@ impl EndpointConfig {
 
 /// Limits of all tables and queues; operations beyond them are refused with an error.
 ///
-/// No source can exclude others from a table that peers fill. Sources are counted in
-/// [groups](crate::Endpoint::set_source_groups). A group may hold at most as much as is free, so a
-/// single greedy group gets half. Exempt from such shares are the limits of one peer or host,
-/// `paths`, and idempotent requests in `deduplication_bytes`. A used share has the effect of a
-/// reached limit.
+/// No source can exclude others from a table that peers fill. A
+/// [group](crate::Endpoint::set_source_groups) of sources may hold at most as much as is free, so a
+/// single greedy group gets half. Exempt are the limits of one peer or host, `paths`, and
+/// idempotent requests in `deduplication_bytes`.
 ///
-/// The application alone uses `queue_per_peer`, `queue`, `exchanges` and `subscriptions`, and gets
-/// an error beyond them; answers to peers have their own limits. Message IDs toward a peer can also
-/// run out: see [`Stats::overloaded`](crate::Stats::overloaded).
+/// The application alone uses `queue_per_peer`, `queue`, `exchanges` and `subscriptions`; answers
+/// to peers have their own limits. Message IDs toward a peer can also run out: see
+/// [`Stats::overloaded`](crate::Stats::overloaded).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Peers with congestion state or message IDs: destinations of this endpoint, and senders of
-    /// requests that need a separate response, for 255 s after their last use. Beyond the limit,
-    /// the peer idle longest, for at least 255 s, is evicted, or at any time a source that has
-    /// neither answered a message nor been [validated](crate::EndpointConfig::source_validation);
-    /// otherwise as for `incoming`.
+    /// Peers with congestion state or message IDs, for 255 s after their last use: destinations,
+    /// and senders of requests that need a separate response. Beyond the limit, the peer idle
+    /// longest, for at least 255 s, is evicted, or at any time a source that has neither answered a
+    /// message nor been [validated](crate::EndpointConfig::source_validation); otherwise as for
+    /// `incoming`.
     pub peers: usize,
     /// Requests and pings that wait for admission to one peer; further ones are refused. Messages
     /// that are never refused may wait in addition, as for `queue`.
     pub queue_per_peer: usize,
     /// Requests and pings that wait for admission, over all peers; further ones are refused. Never
-    /// refused are the next block or burst of a request in progress, and its repetition with Block1
-    /// and Block2 or another token, which keep their places in `exchanges`; separate responses
-    /// within `incoming`, and notifications within `observers`.
+    /// refused are the next block or burst of a request in progress and its repetition, which keep
+    /// their places in `exchanges`; separate responses within `incoming`, and notifications within
+    /// `observers`.
     pub queue: usize,
     /// Live requests and pings, including queued ones.
     pub exchanges: usize,
-    /// Received requests without a response, and unacknowledged separate responses. An admitted
-    /// request is always answered. Beyond the limit, Confirmable requests get 5.03 with Max-Age,
-    /// and Non-confirmable ones are dropped.
+    /// Received requests without a response, and unacknowledged separate responses. Beyond the
+    /// limit, Confirmable requests get 5.03 with Max-Age, and Non-confirmable ones are dropped.
     pub incoming: usize,
     /// Received group requests that await their response, and responses that wait for their time;
     /// further requests are ignored.
     ///
     /// Each response takes its own leisure, 5 s by default, and groups of sources take turns: a
-    /// response leaves within two leisures, plus one for each other group with waiting responses.
-    /// The default of 16 limits the delay to 85 s.
+    /// response leaves within two leisures, plus one for each other waiting group. The default of
+    /// 16 limits the delay to 85 s.
     pub group_requests: usize,
     /// Delivered responses to one group request of this endpoint; others are dropped. A sender has
     /// at most as many as are left.
@@ -281,15 +276,14 @@ pub struct Limits {
     /// Observers of one peer; beyond the limit as for `topics`. An unmatched Reset is compared with
     /// each of them.
     pub observers_per_peer: usize,
-    /// Observed [topics](crate::Endpoint::observe). The application creates their states after a
-    /// change. Beyond the limit, a registration for another topic is answered like a plain GET. A
-    /// group of sources opens at most as many as are free, by default at most 8192; a server
-    /// creates that number of states within seconds.
+    /// Observed [topics](crate::Endpoint::observe). Beyond the limit, a registration for another
+    /// topic is answered like a plain GET. By default a group of sources opens at most 8192; a
+    /// server creates that number of states within seconds.
     pub topics: usize,
     /// Bytes of states stored for observers, one per topic: the newest notification, or the size of
     /// the first response. Beyond the limit, a registration is answered like a plain GET, and a
     /// larger state is [refused](crate::NotifyError::StatesFull). A topic is charged to one group
-    /// that observes it.
+    /// of its observers.
     pub state_bytes: usize,
     /// Subscriptions of this endpoint, also during registration.
     pub subscriptions: usize,
@@ -300,8 +294,8 @@ pub struct Limits {
     /// An entry stays for EXCHANGE_LIFETIME, 247 s: the default of 64 MiB sustains about 4000 POSTs
     /// per second with short replies, and 1900 with replies of 60 bytes; others get 5.03. Forged
     /// POSTs from n prefixes take at most n / (n + 1) of these rates. Idempotent requests are
-    /// always accepted, and use at most three quarters of the table for entries: the oldest are
-    /// evicted, and their duplicates processed again.
+    /// always accepted and use at most three quarters for entries: the oldest are evicted, and
+    /// their duplicates processed again.
     pub deduplication_bytes: usize,
     /// Maximum message size in bytes, at least 64 (RFC 7252 §4.6: 1152 for an unknown path MTU).
     pub message_bytes: usize,
@@ -314,13 +308,13 @@ pub struct Limits {
     pub transfers_per_peer: usize,
     /// The same over all peers.
     ///
-    /// Evicted are responses after their last block. For the same group of sources or one that
-    /// holds less, also bodies idle for 4.5 times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT (4 s)
-    /// if only the first block of a response was requested. Others are in use and can finish.
+    /// Evicted are responses after their last block. The same group of sources, or one that holds
+    /// less, also evicts bodies idle for 4.5 times ACK_TIMEOUT (9 s), or for twice ACK_TIMEOUT (4
+    /// s) if only the first block of a response was requested.
     ///
     /// Otherwise an upload's first block gets 5.03 with Max-Age, as does a safe request with a
-    /// large last response, before the application receives it; with an unknown size, 5.03 replaces
-    /// the response. Streamed bodies stay for EXCHANGE_LIFETIME.
+    /// large last response; with an unknown size, 5.03 replaces the response. Streamed bodies stay
+    /// for EXCHANGE_LIFETIME.
     pub transfers: usize,
     /// Bytes, each, of all uploads of peers, of all downloads of peers, and of all block-wise
     /// responses to this endpoint. The first two follow the rules of `transfers`.
@@ -359,16 +353,14 @@ impl Default for Limits {
     }
 }
 
-/// Room for every error response, with a token of 8 bytes and a diagnostic payload.
+/// Room for every error response, with an 8-byte token and a diagnostic payload.
 const LEAST_MESSAGE: usize = 64;
 
-/// The largest UDP payload.
 const MOST_MESSAGE: usize = 65_535;
 
 /// The size of 2^20 blocks of 1024 bytes (RFC 7959 §2.2).
 const MOST_BODY: usize = 1 << 30;
 
-/// Places are numbered with 32 bits.
 const MOST_PLACES: usize = u32::MAX as usize - 1;
 
 impl Limits {
@@ -495,7 +487,7 @@ pub enum ConfigError {
 /// The minimum timeout: the finest timer of any controller.
 const FINEST: Duration = Duration::from_millis(1);
 
-/// The safety envelope: bounds that hold even for a broken controller.
+/// Bounds that hold even for a broken controller.
 ///
 /// In addition, retransmissions stay within MAX_TRANSMIT_SPAN, and an unresponsive peer gets
 /// Non-confirmable messages only at PROBING_RATE.
@@ -505,7 +497,7 @@ pub struct Envelope {
     pub timeout_floor: Duration,
     /// Maximum timeout. Default 60 s.
     pub timeout_cap: Duration,
-    /// No timeout of an exchange is shorter than the previous one; `true` by default. FASOR's own
+    /// No timeout of an exchange is shorter than the previous one; `true` by default. FASOR's
     /// series has shorter ones on purpose.
     pub monotonic_backoff: bool,
 }
@@ -552,8 +544,8 @@ impl Envelope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Multicast {
-    /// The period within which each response leaves at a random time; periods do not overlap
-    /// (§8.2). `None`, the default: DEFAULT_LEISURE of the transmission parameters (5 s).
+    /// The period within which each response leaves at a random time (§8.2). `None`, the default:
+    /// DEFAULT_LEISURE of the transmission parameters (5 s).
     pub leisure: Option<Duration>,
 }
 
@@ -586,16 +578,16 @@ impl Multicast {
     }
 }
 
-/// Schedule of presence checks: Confirmable messages to observers without notifications, to remove
-/// forged and departed ones (RFC 7641 §4.5): the newest state or, before the application's first
-/// notification, a ping (RFC 7252 §4.3). An observer that does not acknowledge within
-/// MAX_TRANSMIT_WAIT (93 s by default) is removed.
+/// Schedule of presence checks, which remove forged and departed observers (RFC 7641 §4.5): a
+/// Confirmable message with the newest state or, before the first notification, a ping (RFC 7252
+/// §4.3). An observer that does not acknowledge within MAX_TRANSMIT_WAIT (93 s by default) is
+/// removed.
 ///
-/// An observer has proven its presence when it has acknowledged a notification or its first
-/// response, when its peer has acknowledged any message or answered a request, or when it
-/// registered from a [validated](crate::EndpointConfig::source_validation) source. If the table of
-/// observers or of peers is full, the oldest unproven ones are evicted; they are checked at once
-/// when they take half of either.
+/// An observer has proven its presence when it acknowledged a notification or its first response,
+/// when its peer acknowledged any message or answered a request, or when it registered from a
+/// [validated](crate::EndpointConfig::source_validation) source. If the table of observers or of
+/// peers is full, the oldest unproven ones are evicted; they are checked at once when they take
+/// half of either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserverChecks {
     /// Time from the registration to the first check of an unproven observer. Default: 2 min, so
@@ -636,13 +628,13 @@ impl Default for ObserverChecks {
     }
 }
 
-/// Proof that the feature `q-block` is on. States of Q-Block hold one: without the feature there is
-/// none, so they cannot exist, and the compiler drops their code.
+/// Proof that the feature `q-block` is on. States of Q-Block hold one: without the feature they
+/// cannot exist, and the compiler drops their code.
 #[cfg(feature = "q-block")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QBlockFeature;
 
-/// As above, without the feature.
+/// Uninhabited, without the feature.
 #[cfg(not(feature = "q-block"))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum QBlockFeature {}
@@ -657,8 +649,7 @@ impl EndpointConfig {
     }
 }
 
-/// Parameters of Q-Block1 and Q-Block2 (RFC 9177), with the feature `q-block`: bursts of
-/// Non-confirmable messages with one answer each, or Confirmable messages.
+/// Parameters of Q-Block1 and Q-Block2 (RFC 9177), with the feature `q-block`.
 ///
 /// Both ends must use the same `max_payloads`. The rate within a burst depends on the controller
 /// and the delivered part of previous bursts.
@@ -687,8 +678,7 @@ impl Default for QBlock {
     }
 }
 
-/// The missing blocks of a burst must fit into one burst, and be sent within the application's
-/// timeout.
+/// The missing blocks of a burst must fit into one burst.
 const MOST_PAYLOADS: u16 = 1024;
 
 impl QBlock {
@@ -709,8 +699,8 @@ impl QBlock {
 ///
 /// A small and prompt response needs no proof. Required are proofs for larger responses, for those
 /// after [`separate_after`](crate::EndpointConfig::separate_after), and before a request registers
-/// an observer, uses Q-Block or starts a body that the application streams. A source then counts as
-/// validated for 247 s, as does one that acknowledges a Confirmable response or notification.
+/// an observer, uses Q-Block or starts a streamed body. A source then counts as validated for 247
+/// s, as does one that acknowledges a Confirmable response or notification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SourceValidation {
     /// No proof: for closed networks.
@@ -721,17 +711,15 @@ pub enum SourceValidation {
     Echo,
     /// The answer to a ping with a random message ID, which every endpoint must send (RFC 7252
     /// §4.3). Request or response are held meanwhile: at most 12 s, 16 messages per source, and 1
-    /// MiB in total. Without an answer, a first block of 16 bytes is sent if three times the
-    /// source's bytes permit it, so that the client fetches the others. Otherwise, or without room
-    /// to hold the message, an Echo value is requested. A request with an Echo value needs no ping.
+    /// MiB in total. Without an answer, a first block of 16 bytes is sent within the allowance, so
+    /// that the client fetches the others. Otherwise, or without room to hold the message, an Echo
+    /// value is requested. A request with an Echo value needs no ping.
     ///
     /// A host that runs CoAP at the forged address answers the ping, and can receive responses
     /// while it counts as validated. Only [`Echo`](Self::Echo) protects such hosts.
     #[default]
     Ping,
 }
-
-// Targets without atomic pointers have a single endpoint.
 
 /// A configuration shared by all clones, for simulations.
 ///
@@ -790,9 +778,9 @@ impl SharedConfig {
         &self.0.times
     }
 
-    /// Returns the maximum timeout of transmission `attempt`, sent `elapsed` after the first, with
-    /// which all retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth stays free, because timers
-    /// expire late.
+    /// Returns the maximum timeout of transmission `attempt`, sent `elapsed` after the first, so
+    /// that all retransmissions fit into MAX_TRANSMIT_SPAN. A sixteenth stays free: timers expire
+    /// late.
     pub(crate) fn room_for_retransmissions(&self, attempt: u8, elapsed: Duration) -> Duration {
         let span = self.times().max_transmit_span;
         let left = (span - span / 16).saturating_sub(elapsed);

@@ -1,8 +1,6 @@
-//! The [`Endpoint`] passes datagrams, timers and operations to the message layer, the server and the
-//! client.
+//! The [`Endpoint`].
 //!
 //! After every [`handle`](Endpoint::handle) and every other operation, poll until [`Output::Wait`].
-//! Then nothing happens until the next input, the next operation, or the time in `Wait`.
 //!
 //! ```
 //! use conche_proto::cc::AnyController;
@@ -68,14 +66,10 @@ use smallvec::SmallVec;
 ///
 /// `P` identifies peers. `C` is the congestion controller;
 /// [`AnyController`](conche_cc::AnyController) is chosen at run time.
-///
-/// The endpoint dispatches to its parts; they do not know it.
 pub struct Endpoint<P: PeerKey, C: Controller> {
     /// The message layer, the protection of messages, and the events for the application.
     layers: Layers<P, C>,
-    /// Requests received.
     server: Server<P, C>,
-    /// Requests sent.
     client: Client<P, C>,
 }
 
@@ -94,9 +88,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Bytes of an observer with its key: peer, token and local address.
     pub const OBSERVER_BYTES: usize = Observers::BYTES;
 
-    /// Creates an endpoint with one controller for all peers. All random values (tokens, message
-    /// IDs, dithering, hash keys) derive from `seed`: real endpoints draw it from the operating
-    /// system, simulated ones from the seed of the run.
+    /// Creates an endpoint with one controller for all peers. All random values derive from `seed`:
+    /// real endpoints draw it from the operating system, simulated ones from the seed of the run.
     ///
     /// # Errors
     /// If a setting is invalid, contradicts another one, or is unsafe with the controller.
@@ -139,8 +132,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.peers.share_paths(choose, self.layers.transport.config.limits.paths);
     }
 
-    /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order, for
-    /// storage until the next start.
+    /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order.
     pub fn paths(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
         self.layers.transport.peers.paths()
     }
@@ -151,29 +143,29 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.peers.remember_path(path, group);
     }
 
-    /// Returns the state of the [shared](Self::share_paths) path to a peer. The peer itself need
-    /// not have state.
+    /// Returns the state of the [shared](Self::share_paths) path to a peer, which may itself be
+    /// unknown.
     #[must_use]
     pub fn path(&self, peer: &P) -> Option<&PathHistory> {
         self.layers.transport.peers.path(peer)
     }
 
-    /// Drops the shared state of the path to this peer. The states of its peers remain, including
-    /// this one's, until [reset](Self::reset_path).
+    /// Drops the shared state of the path to this peer. The states of its peers remain until
+    /// [reset](Self::reset_path).
     pub fn forget_path(&mut self, peer: &P) {
         self.layers.transport.peers.forget_path(peer);
     }
 
     /// Sets the function that groups sources. A group may hold at most as much of each limited
-    /// table as is free, so a prefix that one attacker controls should be one group. Without the
-    /// function each peer is its own group.
+    /// table as is free, so a prefix that one attacker controls should be one group. By default
+    /// each peer is its own group.
     pub fn set_source_groups(&mut self, groups: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.layers.transport.sources.get_or_insert_default().groups = Some(groups);
     }
 
     /// Sets the function that returns the same number for all sources of one host. A host may have
     /// [`Limits::observers_per_host`](crate::Limits::observers_per_host) observers, and may guess
-    /// the message ID of a ping 64 times in 247 s. Without the function each peer is its own host.
+    /// the message ID of a ping 64 times in 247 s. By default each peer is its own host.
     pub fn set_source_hosts(&mut self, hosts: Box<dyn Fn(&P) -> u64 + Send + Sync>) {
         self.layers.transport.sources.get_or_insert_default().hosts = Some(hosts);
     }
@@ -208,7 +200,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             "poll needs a buffer of message_bytes = {message_bytes} bytes, got {}",
             buf.len()
         );
-        // No message is larger, regardless of the buffer.
         let buf = buf.get_mut(..message_bytes).unwrap_or_default();
         loop {
             if let Some(departure) = self.layers.transport.outbox.pop_front() {
@@ -227,8 +218,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Performs one due action; returns `false` without one. Out of line, because most polls
-    /// end before it.
+    /// Performs one due action; returns `false` without one. Out of line: most polls end before it.
     #[inline(never)]
     fn do_what_is_due(&mut self) -> bool {
         if let Some(index) = self.layers.transport.exchanges.pop_due(self.layers.now) {
@@ -274,15 +264,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Returns the index of a peer for a request of the application, creating its state if
-    /// necessary.
     #[inline]
     fn open_peer(&mut self, key: P) -> Result<u32, RequestError> {
         self.server.open_peer(&mut self.layers, key, crate::shares::Group::NOBODY)
     }
 
-    /// Resets the congestion state of a peer. The [shared](Self::share_paths) state of its path
-    /// remains, message IDs continue, and open exchanges keep their timers.
+    /// Resets the congestion state of a peer. Message IDs, the timers of open exchanges and the
+    /// [shared](Self::share_paths) state of the path remain.
     pub fn reset_path(&mut self, now: Instant, peer: &P) {
         self.layers.now = now;
         if let Some(index) = self.layers.transport.peers.peek(peer) {
@@ -298,7 +286,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Returns when message IDs toward a peer beyond the current block of 1024 are free; `None` if
     /// some are free now. More than 257 messages per second use up all IDs, because an ID must not
-    /// be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4). Another port of this host has its own
+    /// be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4). Another port of the host has its own
     /// IDs.
     #[must_use]
     pub fn ids_scarce_until(&self, now: Instant, peer: &P) -> Option<Instant> {
@@ -314,8 +302,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Reads the memory that the next poll and receiving these datagrams need, without side
-    /// effects. For drivers of many endpoints, or with several datagrams: the waits for memory
-    /// overlap.
+    /// effects. For many endpoints or several datagrams: the waits for memory overlap.
     pub fn prefetch<'a>(&self, datagrams: impl IntoIterator<Item = Datagram<'a, P>>)
     where
         P: 'a,
@@ -351,10 +338,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         &self.layers.transport.config.transmission
     }
 
-    /// Starts a handshake with a peer, as an exchange. [`Event::Flight`]
-    /// signals when the first flight may be sent, and when one is to be retransmitted, until the
-    /// handshake is [over](Self::handshake_over). [`Event::Failed`] ends it
-    /// earlier, if it was never admitted or the peer is unreachable.
+    /// Starts a handshake with a peer, as an exchange. [`Event::Flight`] signals when a flight may
+    /// be sent or is to be retransmitted, until the handshake is [over](Self::handshake_over).
+    /// [`Event::Failed`] ends it earlier, if it was never admitted or the peer is unreachable.
     ///
     /// # Errors
     /// If a needed resource is used up.
@@ -477,14 +463,12 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sends a request to a group, identified by its address. Each response causes an
-    /// [`Event::GroupResponse`].
-    /// [`Event::GroupOver`] is the end, after the request's timeout or
-    /// that of the protocol (247 s with the default parameters). The request fails if it was never
-    /// sent.
+    /// [`Event::GroupResponse`]. [`Event::GroupOver`] follows after the request's timeout or that
+    /// of the protocol (247 s by default). The request fails if it was never sent.
     ///
     /// The message is Non-confirmable and sent once. PROBING_RATE limits a sequence of requests
-    /// without responses. The token is random and has 8 bytes regardless of the configuration and
-    /// of `request`, because only the token distinguishes a response from a forged one.
+    /// without responses. The token is random and has 8 bytes in every case, because only the token
+    /// distinguishes a response from a forged one.
     ///
     /// # Errors
     /// If the request is Confirmable (RFC 7252 §8.1) or a GET with an ETag (§8.2.1), can never be
@@ -498,9 +482,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Requests a resource and notifications of its changes: a GET or FETCH, to which the endpoint
     /// adds Observe 0. The exchange ends like that of any [`request`](Self::request).
-    /// [`Event::Notification`]s follow, each newer than the previous
-    /// one, and finally [`Event::SubscriptionOver`], even if the
-    /// server does not accept the registration.
+    /// [`Event::Notification`]s follow, each newer than the previous one, and finally
+    /// [`Event::SubscriptionOver`], even if the server does not accept the registration.
     ///
     /// # Errors
     /// As for [`request`](Self::request), and if the method cannot be observed or there are too
@@ -563,16 +546,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// application has taken the last [`Event::Block`]. Returns `false` if the
     /// exchange does not wait for this call.
     ///
-    /// The server may forget the response in the meantime (RFC 7959 §2.4), after 247 s if it uses
-    /// EXCHANGE_LIFETIME.
+    /// The server may forget the response meanwhile (RFC 7959 §2.4), usually after 247 s.
     pub fn fetch_next(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         self.layers.now = now;
         self.client.fetch_next(&mut self.layers, exchange)
     }
 
     /// Supplies more of a body, of any length; with `last` all that remains, which may be empty. It
-    /// is sent in blocks of the size that the peer requests; an incomplete block waits for more
-    /// data. Data beyond what was [wanted](crate::Event::Wanted) is held in memory.
+    /// is sent in blocks of the size that the peer requests. Data beyond what was
+    /// [wanted](crate::Event::Wanted) is held in memory.
     ///
     /// An application that cannot continue [cancels](Self::cancel) the exchange, or
     /// [answers](Self::respond) the request with an error.
@@ -587,8 +569,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Pings a peer (RFC 7252 §4.3): its Reset causes
-    /// [`Event::Acknowledged`].
+    /// Pings a peer (RFC 7252 §4.3): its Reset causes [`Event::Acknowledged`].
     ///
     /// # Errors
     /// If a needed resource is used up.
@@ -603,8 +584,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// [`Transmit::exchange`](super::Transmit) also names exchanges that the endpoint opened
     /// itself. Cancelling a repeated registration ends the subscription, with
-    /// [`Event::SubscriptionOver`]. Cancelling a notification ends
-    /// its retransmission; the observer stays.
+    /// [`Event::SubscriptionOver`]. Cancelling a notification only ends its retransmission.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         self.layers.now = now;
         let transport = &mut self.layers.transport;
@@ -623,9 +603,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Answers a request: piggybacked on the ACK if none was sent yet, otherwise in a separate
     /// message. If that is Confirmable, its exchange is returned, and ends with
-    /// [`Event::Acknowledged`] or
-    /// [`Event::Failed`]. The number of responses that wait for a peer is not
-    /// limited. A response that the client does not want is not sent (RFC 7967).
+    /// [`Event::Acknowledged`] or [`Event::Failed`]. The number of responses that wait for a peer
+    /// is not limited. A response that the client does not want is not sent (RFC 7967).
     ///
     /// # Errors
     /// If the request does not await a response, or if the response is not legal; in the latter
@@ -650,17 +629,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.server.acknowledge(&mut self.layers, request)
     }
 
-    /// Drops a request without a response: it is acknowledged if Confirmable, and forgotten after
-    /// its lifetime.
+    /// Drops a request without a response; a Confirmable one is acknowledged.
     pub fn ignore(&mut self, now: Instant, request: RequestId) {
         self.layers.now = now;
         self.server.ignore(&mut self.layers, request);
     }
 
-    /// Replaces an outdated separate response that is outstanding or queued. The next transmission
-    /// carries the new response with a new message ID; timeout and number of attempts continue,
-    /// because the path is the same (RFC 7641 §4.5.2). If the old response is acknowledged first,
-    /// the new one follows at once. The exchange ends once.
+    /// Replaces a separate response that is outstanding or queued. The next transmission carries
+    /// the new response with a new message ID; timeout and number of attempts continue, because the
+    /// path is the same (RFC 7641 §4.5.2). If the old response is acknowledged first, the new one
+    /// follows at once. The exchange ends once.
     ///
     /// # Errors
     /// If `exchange` is over or is not that of a separate response, or if the new response is not
@@ -677,9 +655,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Adds the sender of a request to the observers of `topic`, a number that the application
-    /// assigns to an observable resource. To be called before [`respond`](Self::respond), for a GET
-    /// or FETCH with [`OptionNumber::OBSERVE`](crate::codec::OptionNumber::OBSERVE) 0. Unless it is
-    /// an error, the response then confirms the observation.
+    /// assigns to an observable resource. Call it before [`respond`](Self::respond), for a GET or
+    /// FETCH with [`OptionNumber::OBSERVE`](crate::codec::OptionNumber::OBSERVE) 0. The response
+    /// then confirms the observation, unless it is an error.
     ///
     /// Returns `None`, and the response is then that to a plain GET (RFC 7641 §4.1), if the request
     /// does not await a response, was sent to a group, or comes from a source that is not
@@ -692,8 +670,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Sends a new state of a topic to its observers: to each as soon as no other notification to
     /// it is in progress and the controller admits it. An observer may get only the last of several
-    /// states. Returns the number of observers. The call takes constant time; the endpoint visits
-    /// the observers while it is polled.
+    /// states. Returns the number of observers. The call takes constant time: polling visits the
+    /// observers.
     ///
     /// Notifications are Non-confirmable, unless [`Response::reliability`] says otherwise, with
     /// these exceptions:
@@ -701,18 +679,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// - The first one, if the RTT to the client is unknown. The following ones are then paced by
     ///   the measured RTT, at most one within a retransmission timeout of the controller, instead
     ///   of one in 3 s (RFC 7641 §4.5.1).
-    /// - Every fifth consecutive one, to learn whether the client still exists (§4.5). An observer
-    ///   that has not acknowledged anything for long is [checked](crate::ObserverChecks) even if
-    ///   states do not change.
+    /// - Every fifth consecutive one, to learn whether the client still exists (§4.5); see also
+    ///   [`ObserverChecks`](crate::ObserverChecks).
     /// - A state that has stayed for its Max-Age, at least 5 s and at most an hour, plus 2 s, is
-    ///   sent again to observers that were sent it only in a Non-confirmable message: the last
-    ///   state must arrive (§1.3).
+    ///   sent again to observers that got it only in a Non-confirmable message: the last state must
+    ///   arrive (§1.3).
     /// - An error: it is the last notification, and ends the observation (§4.2).
     ///
     /// If a body exceeds a message or the block size of an observer, the observer gets the first
-    /// block and requests the others. If the state has another Content-Format than the first
-    /// response to an observer, the observer gets 4.06 instead and is removed (§4.2):
-    /// [`Event::ObserverGone`] with
+    /// block and requests the others. An observer whose first response had another Content-Format
+    /// gets 4.06 and is removed (§4.2): [`Event::ObserverGone`] with
     /// [`ObserverEnd::FormatChanged`](crate::ObserverEnd::FormatChanged).
     ///
     /// # Errors
@@ -746,10 +722,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// the middle of a body that is not stored (4.08), or uses Q-Block2 (4.02: it will use Block2,
     /// RFC 9177 §4.1).
     ///
-    /// Only the block sent last can be requested again; other requests get 4.08, since they do not
-    /// come "in the order required by the server" (RFC 7959 §2.9.2). Without an ETag of the
-    /// application, the response has a unique one, so that a client does not combine blocks of two
-    /// bodies (§2.4). The response registers no observation.
+    /// Only the block sent last can be requested again; other requests get 4.08: they do not come
+    /// "in the order required by the server" (RFC 7959 §2.9.2). Without an ETag of the application,
+    /// the response has a unique one, so that a client does not combine blocks of two bodies
+    /// (§2.4). The response registers no observation.
     ///
     /// # Errors
     /// If the request does not wait for a response or was sent to a group, if the code is not a
@@ -767,10 +743,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Sets which requests deliver their body block by block (RFC 7959 §2.5). `wanted` is called
-    /// with the first block of each body that has several.
-    /// [`Event::Request`] then contains that block, with the M bit set in
-    /// its Block1 option, and [`Event::Part`] each further one. Bodies sent
-    /// with Q-Block1 (RFC 9177) or to groups are still delivered whole.
+    /// with the first of several blocks. [`Event::Request`] then contains that block, with the M
+    /// bit set in its Block1 option, and [`Event::Part`] each further one. Bodies sent with
+    /// Q-Block1 (RFC 9177) or to groups are still delivered whole.
     ///
     /// At most [`Limits::transfers`](crate::Limits::transfers) such requests and responses [in
     /// parts](Self::respond_in_parts) exist; further ones get 5.03.
@@ -780,7 +755,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Reports that the application has taken a block of a request body. The client is sent 2.31
-    /// Continue. An exchange is returned as by [`respond`](Self::respond).
+    /// Continue. Returns an exchange as [`respond`](Self::respond) does.
     ///
     /// The application may [respond](Self::respond) at any time instead, which ends the body (RFC
     /// 7959 §2.9.3: 4.13), and must respond to the last block.
@@ -793,11 +768,10 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Declares a peer unreachable under this key for ever, for instance after the end of its
-    /// session. Its observations end with [`Event::ObserverGone`], and
-    /// all exchanges with it except handshakes fail with
-    /// [`Failure::Unreachable`]. Its received messages stay remembered
-    /// for their lifetime, so that none is processed twice. If the key is used again, message IDs
-    /// start anew, contrary to RFC 7252 §4.4.
+    /// session. Its observations end with [`Event::ObserverGone`], and all exchanges with it except
+    /// handshakes fail with [`Failure::Unreachable`]. Its received messages stay remembered for
+    /// their lifetime, so that none is processed twice. If the key is used again, message IDs start
+    /// anew, contrary to RFC 7252 §4.4.
     pub fn lose_peer(&mut self, now: Instant, peer: &P) {
         self.layers.now = now;
         let transport = &mut self.layers.transport;
@@ -821,7 +795,7 @@ impl<P: PeerKey, C: Controller> fmt::Debug for Endpoint<P, C> {
 
 impl Survey {
     /// Visits at most `places` more places of the peer table, so that a large table blocks nothing
-    /// for long. Returns the peers, with their state at the end, after the last place.
+    /// for long. After the last place, returns the peers with their state at the end.
     pub fn advance<P: PeerKey, C: Controller>(
         &mut self,
         endpoint: &Endpoint<P, C>,

@@ -1,10 +1,8 @@
 //! [`Observers`]: the clients that observe resources of this endpoint (RFC 7641 §4).
 //!
 //! A change has constant cost: it increments the topic's version, and each observer stores the
-//! version last sent to it. An observer has at most one notification in progress; skipped states
-//! are not queued.
-//!
-//! Bounded in total, per peer, and per group of sources by its [share](crate::shares).
+//! version last sent to it. Skipped states are not queued. Bounded in total, per peer, and per
+//! group of sources by its [share](crate::shares).
 
 use alloc::collections::BTreeMap;
 use core::fmt;
@@ -94,7 +92,6 @@ pub(crate) struct Notification {
     pub(crate) reliability: Reliability,
 }
 
-/// Bounds an observer to 120 bytes plus its key.
 const _: () = assert!(Observers::BYTES <= 120 + size_of::<Place>());
 
 #[derive(Debug)]
@@ -120,7 +117,7 @@ pub(crate) struct Observers {
     proven: List<OfPresence, ObserverIndex>,
     /// Unproven observers per group, checked or not.
     unproven_shares: Shares,
-    /// Unproven observers without a check in progress, and the number that triggers checks at once.
+    /// Unproven observers without a check in progress, and the number that triggers checks.
     unproven_len: usize,
     crowded: usize,
     pub(super) checks: Option<ObserverChecks>,
@@ -195,8 +192,8 @@ impl Observers {
         }
     }
 
-    /// Replaces the token: response and notifications use the one of the registration's last
-    /// message (RFC 7959 §2.5).
+    /// Replaces the token: response and notifications use that of the registration's last message
+    /// (RFC 7959 §2.5).
     pub(crate) fn continue_registration(
         &mut self,
         index: ObserverIndex,
@@ -218,13 +215,11 @@ impl Observers {
         self.by_place.insert(hash, index);
     }
 
-    /// Returns a topic's number of observers, and one of them.
     pub(crate) fn of_topic(&self, name: u64) -> (usize, Option<ObserverIndex>) {
         let topic = self.by_name.peek(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name);
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
     }
 
-    /// Returns `true` if the group has room for an observer with this token.
     pub(crate) fn group_has_room(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, token.places(), capacity)
     }
@@ -237,7 +232,6 @@ impl Observers {
             && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
     }
 
-    /// Returns `true` if evicting all unproven observers would make room in the group's share.
     pub(crate) fn would_have_room_without_unproven(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.could_admit(group, token.places(), capacity, &self.unproven_shares)
     }
@@ -256,8 +250,7 @@ impl Observers {
         candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
     }
 
-    /// Returns `true` if `group`, which holds `besides` elsewhere, may evict an observer of
-    /// `other`.
+    /// `group` holds `besides` elsewhere.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
         self.unproven_shares.may_displace(group, besides, other)
     }
@@ -342,7 +335,6 @@ impl Observers {
         Some(ObserverId { index: index.number(), generation: self.generation })
     }
 
-    /// Removes an observer that has no notification in progress; returns its peer.
     pub(crate) fn remove(&mut self, index: ObserverIndex) -> u32 {
         self.end_registration(index);
         self.unlist(index);
@@ -549,7 +541,6 @@ impl Observers {
         body.with_uint(OptionNumber::OBSERVE, sequence)
     }
 
-    /// Records the answer to the registration; `exchange` is `None` if piggybacked.
     pub(crate) fn answered(&mut self, index: ObserverIndex, exchange: Option<ExchangeId>) {
         self.end_registration(index);
         let observer = &mut self.slots[index];
@@ -570,15 +561,14 @@ impl Observers {
         })
     }
 
-    /// Returns `true` if this fits as the topic's new state. An error always fits.
+    /// An error always fits.
     pub(crate) fn has_room(&mut self, name: u64, response: &Response, capacity: usize) -> bool {
         let topic = self.topic(name).filter(|_| response.code.is_success());
         topic.is_none_or(|topic| self.payer(topic, response.body.len(), capacity).is_some())
     }
 
-    /// Sets a topic's state and starts to visit its observers; returns their number.
-    ///
-    /// `None` if the state does not fit into `state_bytes`. An error, the last state, always fits.
+    /// Sets a topic's state and starts to visit its observers; returns their number, or `None` if
+    /// the state does not fit into `state_bytes`.
     pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State, state_bytes: usize) -> Option<usize> {
         let Some(index) = self.topic(name) else { return Some(0) };
         let capacity = state.content.code.is_success().then_some(state_bytes);
@@ -593,7 +583,6 @@ impl Observers {
         self.walk(index);
         self.settling.set(index, settles);
         if over {
-            // The last state is Confirmable by default.
             self.settling.cancel(index);
             self.topics[index].named = false;
             self.by_name.remove(index);
@@ -609,7 +598,6 @@ impl Observers {
         }
     }
 
-    /// Returns the time of the next check or settled state.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.settling.next().into_iter().chain(self.next_check()).min()
     }
@@ -644,7 +632,6 @@ impl Observers {
         None
     }
 
-    /// Returns `true` if the observer lacks the newest state and can be notified.
     pub(crate) fn is_behind(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         let unanswered = matches!(observer.progress, Progress::Unanswered(_));
@@ -671,7 +658,6 @@ impl Observers {
         topic.is_over() && !self.is_behind(index)
     }
 
-    /// Returns `true` if the observer received 4.06 (RFC 7641 §4.2).
     pub(crate) fn has_other_format(&self, index: ObserverIndex) -> bool {
         self.slots[index].over
     }
@@ -748,10 +734,8 @@ impl Observers {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The registration awaits its response.
     Unanswered(RequestId),
     Idle,
-    /// A notification is in progress.
     Sending(ExchangeId),
 }
 
@@ -760,7 +744,6 @@ pub(crate) struct Observer {
     pub(super) generation: u32,
     pub(super) watcher: WatcherIndex,
     pub(super) topic: TopicIndex,
-    /// Last version sent to the observer.
     pub(super) seen: u32,
     pub(super) progress: Progress,
     pub(super) token: Token,
@@ -803,7 +786,6 @@ impl ContentFormat {
 /// Whether an observer receives at its address; registrations can be forged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// Not proven, to be checked.
     Unproven,
     /// A Confirmable message was sent or is imminent.
     Checked,
@@ -846,8 +828,8 @@ impl Linked<OfWatcher> for Observer {
 /// Bounds of the time until a state settles.
 const SETTLED_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
 
-/// Allowed delay of a resource that changes at each expiry of Max-Age: clients register again after
-/// 5 s (RFC 7641 §3.3.1).
+/// Delay of a resource that changes at each expiry of Max-Age: clients register again after 5 s
+/// (RFC 7641 §3.3.1).
 const LATE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -856,27 +838,23 @@ pub(super) struct OfTopic;
 #[derive(Debug)]
 pub(super) struct Walking;
 
-/// Observations that differ only in the client.
 #[derive(Debug)]
 pub(super) struct Topic {
-    /// The application's name.
     pub(super) name: u64,
     /// Counts states.
     pub(super) version: u32,
-    /// Encoded once for all observers; `None` before the first change.
     pub(super) state: Option<State>,
     pub(super) sequence: Sequence,
     /// A visited observer moves to the end.
     pub(super) observers: List<OfTopic, ObserverIndex>,
     pub(super) len: u32,
-    /// Charged group, initially the opener of the topic, and charged bytes.
+    /// Initially the opener of the topic.
     pub(super) group: Group,
     pub(super) bytes: usize,
     /// The newest state is being repeated to observers that may have missed it.
     pub(super) settled: bool,
     pub(super) to_visit: u32,
     pub(super) walks: bool,
-    /// `false` after its last state.
     pub(super) named: bool,
     pub(super) walking: Links,
 }
@@ -917,7 +895,6 @@ impl Topic {
         }
     }
 
-    /// Returns `true` if the state is an error, which ends the topic (RFC 7641 §4.2).
     pub(super) fn is_over(&self) -> bool {
         self.state.as_ref().is_some_and(|state| !state.content.code.is_success())
     }
@@ -933,7 +910,7 @@ impl Linked<Walking> for Topic {
 const TICK_BITS: u32 = 16;
 
 /// The sequence numbers of a topic (RFC 7641 §3.4, §4.4). They never fall below the clock, so they
-/// increase even after a topic was forgotten, and differ for each state.
+/// increase even after a topic was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sequence(u64);
 

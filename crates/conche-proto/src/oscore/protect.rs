@@ -77,7 +77,6 @@ pub(super) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// `divided` is the Proxy-Uri, if present.
     pub(super) fn new(code: Code, body: &'a Body, divided: Option<&'a Divided>) -> Result<Self, ProtectError> {
         let (mut outer, mut inner) = (Options::new(), Options::new());
         for option in body.options() {
@@ -106,7 +105,6 @@ impl<'a> Plain<'a> {
         Ok(Self { code, outer, inner, payload })
     }
 
-    /// Returns `true` for registrations, cancellations and notifications.
     pub(super) fn observes(&self) -> bool {
         self.outer.iter().any(|option| option.number == OptionNumber::OBSERVE)
     }
@@ -123,15 +121,12 @@ impl<'a> Plain<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seal<'a> {
-    /// Sender and number of the request.
     pub(super) request: (EndId, PartialIv),
-    /// Sender and number, which form the nonce.
     pub(super) counted: (EndId, PartialIv),
     pub(super) told: OptionValue<'a>,
 }
 
 impl Context {
-    /// Builds the outer message in one buffer, and encrypts in place.
     pub(super) fn seal(&self, plain: Plain<'_>, seal: Seal<'_>) -> Result<Body, ProtectError> {
         let Plain { code, outer, inner, payload } = plain;
         let value = seal.told.encode();
@@ -220,9 +215,7 @@ impl<'a> Sealed<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
-    /// Sender and number of the request.
     pub(super) request: (EndId, PartialIv),
-    /// Sender and number, which form the nonce.
     pub(super) counted: (EndId, PartialIv),
 }
 
@@ -245,7 +238,7 @@ impl Context {
     }
 }
 
-/// Merges the inner message into the outer one. `observe` replaces an inner Observe.
+/// `observe` replaces an inner Observe.
 pub(super) fn merged(
     outer: &Message<'_>,
     inner: &Content<'_>,
@@ -265,7 +258,6 @@ pub(super) fn merged(
     let visible =
         |option: &RawOption<'_>| matches!(option.number.oscore_class(), OscoreClass::Visible | OscoreClass::Divided);
     for option in outer.options().filter(visible) {
-        // Protected options have precedence.
         if options.iter().take(inner_ones).all(|inner| inner.number != option.number) {
             options.push(option);
         }
@@ -298,9 +290,7 @@ pub struct Binding {
     epoch: u32,
     kid: EndId,
     number: PartialIv,
-    /// At a client: the request registers an observation.
     observes: bool,
-    /// At a client: the request uses proposed keys.
     proposal: bool,
     /// At a client: a response without its own number arrived.
     answered: bool,
@@ -336,11 +326,8 @@ impl Binding {
         self.observes
     }
 
-    /// Records the number of an authentic response, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// If it is not newer than previous responses.
+    /// Records the number of an authentic response. An error if it is not newer than previous
+    /// responses.
     pub(super) fn take(&mut self, number: Option<u64>) -> Result<(), Refused> {
         match number {
             // A response without a number is older than any other (RFC 8613 §4.1.3.5.2).

@@ -72,7 +72,6 @@ pub(crate) struct BurstRules {
 }
 
 impl BurstRules {
-    /// Returns the rules if Q-Block is enabled.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
         let (q_block, feature) = config.q_block()?;
         Some(Self {
@@ -87,15 +86,10 @@ impl BurstRules {
 
 #[derive(Debug)]
 pub(crate) enum BurstStep {
-    /// Send the burst that is due.
     SendBurst,
-    /// Send this immediately.
     Send(Body),
-    /// Wait.
     Wait,
-    /// Complete, with this response.
     Done(OwnedMessage),
-    /// Complete: the received message is the response.
     Received,
     /// Repeat the request with Block1 and Block2.
     Fallback,
@@ -103,7 +97,6 @@ pub(crate) enum BurstStep {
     Whole(Box<(BurstTransfer, Body)>),
     /// Continue with Block2.
     Blocks,
-    /// The transfer failed.
     Failed(Trouble),
 }
 
@@ -113,16 +106,15 @@ pub(crate) struct BurstTransfer {
     pub(crate) code: Code,
     /// The request as submitted by the application.
     pub(crate) whole: Body,
-    /// Its options, with a Request-Tag.
+    /// The options of the request, with a Request-Tag.
     head: Body,
     payload: Bytes,
     pub(crate) sender: Option<Sender>,
     receiver: Option<(Receiver, Marks)>,
-    /// The request's body was sent by Q-Block and is not repeated.
+    /// Q-Block sent the body, which is not repeated.
     uploaded: bool,
     /// The request registers an observer, or this is a notification.
     observes: bool,
-    /// The response arrives unrequested, in bursts.
     pushed: bool,
     /// Newest sequence number of the payloads.
     newest: Option<Order>,
@@ -131,13 +123,13 @@ pub(crate) struct BurstTransfer {
     /// Marks of the body before a change.
     outdated: Option<Marks>,
     fetched_again: u8,
-    /// Number of the last message; its lower 16 bits end its token.
+    /// Its lower 16 bits end the token of the message.
     token: u32,
     pub(crate) has_tokens: bool,
 }
 
 impl BurstTransfer {
-    /// Starts an upload with this first message. `None` if no block fits.
+    /// `None` if no block fits.
     pub(crate) fn upload(
         code: Code,
         whole: &Body,
@@ -173,7 +165,6 @@ impl BurstTransfer {
         (transfer, body)
     }
 
-    /// Creates the receiver of a notification for this request.
     pub(crate) fn state(code: Code, whole: &Body, registration: &BurstRegistration) -> Self {
         let BurstRegistration { feature, tag, uploaded } = *registration;
         let (transfer, _) = Self::download(feature, code, whole, tag, BlockSize::default());
@@ -215,7 +206,7 @@ impl BurstTransfer {
         self.alone
     }
 
-    /// Returns `true` for the final response to an upload, not a report about blocks.
+    /// Returns `true` for the final response to an upload.
     pub(crate) fn is_answered_by(&self, response: &Message<'_>) -> bool {
         self.sender.is_some() && !reports_blocks(response)
     }
@@ -254,8 +245,7 @@ impl BurstTransfer {
         Some(self.head.rewritten(|_| true, &added, self.payload.get(range)?))
     }
 
-    /// Handles the acknowledgement of the first message: the peer has the first block. Returns
-    /// `true` if a burst follows.
+    /// The peer has the first block. Returns `true` if a burst follows.
     pub(crate) fn acknowledged(&mut self, round_trip: Option<Duration>) -> bool {
         self.sender = self.sender.take().map(|sender| sender.after(round_trip));
         self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_burst())
@@ -308,15 +298,14 @@ impl BurstTransfer {
             Ok(Some(block)) if block.more || block.num > 0 || self.receiver.is_some() => {
                 self.receive(now, response, block, rules, bursts)
             }
-            // A late duplicate of the first block.
             Ok(None) if self.receiver.is_none() => BurstStep::Blocks,
             Ok(_) => BurstStep::Received,
             Err(_) => BurstStep::Failed(Trouble::Unacceptable),
         }
     }
 
-    /// Returns `true` if the request may be repeated: no upload with a started response. A refusal
-    /// after a registration concerns an older state.
+    /// Returns `true` unless an upload's response has started. A refusal after a registration
+    /// concerns an older state.
     fn may_restart(&self, first: bool) -> bool {
         (first || !self.observes) && (self.receiver.is_none() || !self.uploaded)
     }
@@ -421,7 +410,7 @@ impl BurstTransfer {
         }
     }
 
-    /// Sets the newest sequence number: retransmitted payloads have none (RFC 9177 §4.5).
+    /// Retransmitted payloads have no sequence number (RFC 9177 §4.5).
     fn numbered(&self, whole: OwnedMessage) -> Option<OwnedMessage> {
         let Some(Order { sequence, .. }) = self.newest else { return Some(whole) };
         if whole.uint(OptionNumber::OBSERVE) == Some(sequence) {
@@ -435,7 +424,7 @@ impl BurstTransfer {
         OwnedMessage::encode(ty, code, id, &whole.token(), &body)
     }
 
-    /// Returns the request for missing blocks at the timeout; `None` after too many.
+    /// `None` after too many.
     pub(crate) fn overdue(&mut self, now: Instant, rules: &Rules, bursts: &BurstRules) -> Option<Body> {
         let (receiver, _) = self.receiver.as_mut()?;
         if !receiver.ask(now, bursts.non_max_retransmit) {
@@ -482,7 +471,6 @@ impl BurstTransfer {
         self.head.rewritten(kept, &added, self.sent_again())
     }
 
-    /// Only a FETCH repeats its body, unless sent by Q-Block.
     fn sent_again(&self) -> &[u8] {
         if self.code == Code::FETCH && !self.uploaded { &self.payload } else { &[] }
     }
@@ -503,7 +491,6 @@ pub(crate) fn lists_missing_blocks(message: &Message<'_>) -> bool {
         && message.uint(OptionNumber::CONTENT_FORMAT) == Some(ContentFormat::MISSING_BLOCKS.0.into())
 }
 
-/// Header and value of an option that requests a block.
 const ASKED_BYTES: usize = 1 + 3;
 
 #[cfg(feature = "q-block")]
@@ -528,8 +515,7 @@ mod tests {
         confirmable: false,
     };
 
-    /// Delivers a block of a 64-byte body with this ETag; returns the blocks requested next, or the
-    /// outcome.
+    /// Delivers a block of a 64-byte body; returns the blocks requested next, or the outcome.
     fn after(transfer: &mut BurstTransfer, num: u32, etag: u8) -> String {
         let block = Block { num, more: num < 3, size: BlockSize::B16 };
         let body = Body::builder()

@@ -1,6 +1,5 @@
-//! Block-wise transfer in the server (RFC 7959): request bodies in blocks or in bursts
-//! ([`Uploads`], RFC 9177 §4.3), and responses that are cut into blocks and stored for requests for
-//! the other blocks.
+//! Block-wise transfer in the server (RFC 7959): request bodies in blocks or bursts ([`Uploads`],
+//! RFC 9177 §4.3), and stored responses.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -29,7 +28,6 @@ use crate::store::{Seldom, Slot, Timers};
 use crate::transport::{Answer, Content, Response, Source, allows};
 use conche_cc::{Controller, Instant};
 
-/// An incomplete body.
 #[derive(Debug)]
 struct Upload<P> {
     receiver: Receiver,
@@ -38,15 +36,14 @@ struct Upload<P> {
     /// Where to request missing blocks, with the token received last (RFC 9177 §5).
     from: Source<P>,
     token: Token,
-    /// The ID of the last message that requested missing blocks.
+    /// The last message that requested missing blocks.
     asked: Option<MessageId>,
 }
 
-/// The incomplete bodies.
 #[derive(Debug)]
 pub(crate) struct Uploads<P> {
     contexts: Contexts<Upload<P>>,
-    /// By index. The timer of a body that was removed or replaced expires without effect.
+    /// By index. The timer of a removed or replaced body expires without effect.
     timers: Timers<Slot<Upload<P>>>,
 }
 
@@ -59,7 +56,7 @@ impl<P> Uploads<P> {
         &self.contexts
     }
 
-    /// Drops expired bodies. Returns the time of the next expiry.
+    /// Returns the time of the next expiry.
     pub(crate) fn purge(&mut self, now: Instant) -> Option<Instant> {
         self.contexts.purge(now);
         self.contexts.next_purge()
@@ -78,12 +75,11 @@ impl<P> Uploads<P> {
 }
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Handles a Reset that may reject the last request for missing blocks of an upload.
     pub(crate) fn reject_upload(&mut self, hash: u64, id: MessageId) -> bool {
         self.q_block.as_mut().is_some_and(|q_block| q_block.uploads.reject(hash, id))
     }
 
-    /// Receives a block of an upload. Returns `None` if it has been answered.
+    /// Returns `None` if the block has been answered.
     fn receive_upload(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -139,7 +135,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         None
     }
 
-    /// Stores a block and sets the timer of its body.
     fn take_block(
         &mut self,
         now: Instant,
@@ -175,7 +170,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok((index, reply))
     }
 
-    /// Requests the missing blocks of a body that has stalled. Returns `false` without one.
+    /// Requests the missing blocks of a stalled body.
     pub(super) fn upload_due(&mut self, layers: &mut Layers<P, C>) -> bool {
         let Some(q_block) = &mut self.q_block else { return false };
         let most = q_block.rules.non_max_retransmit;
@@ -195,7 +190,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Reports the missing blocks to a client (RFC 9177 §5).
     fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, index: Slot<Upload<P>>) {
         let limit = layers.transport.config.limits.message_bytes;
         let Some(q_block) = &mut self.q_block else { return };
@@ -220,18 +214,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the reassembled request with this body.
     pub(super) fn received_in_bursts(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let upload = self.q_block.as_mut()?.uploads.contexts.remove(key)?;
         upload.receiver.finish(message.header(), &message.token())
     }
 
-    /// Removes a complete body that is refused because there is no room for the request.
+    /// Removes a complete body without room for its request.
     pub(super) fn drop_upload(&mut self, key: Key) {
         let _ = self.q_block.as_mut().and_then(|q_block| q_block.uploads.contexts.remove(key));
     }
 
-    /// Receives a request about blocks. Returns `None` if it has been answered.
+    /// Returns `None` if the request has been answered.
     pub(super) fn receive_block(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -307,8 +300,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.answer_remembered(layers, received, code, &cut.body);
     }
 
-    /// Handles a request for a block of a response that is gone: the application is asked again if
-    /// the method is safe, otherwise the request is refused.
+    /// The response is gone: the application is asked again if the method is safe, otherwise the
+    /// request is refused.
     fn not_kept(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> Option<Delivery> {
         let message = received.message;
         if message.code().is_safe() {
@@ -318,7 +311,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         None
     }
 
-    /// Returns the reassembled request after its last block.
     pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
         let joined = self.parts.assemblies.complete(key, &message.content())?;
         joined.finish(message.header(), &message.token())
@@ -336,7 +328,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(if reserves { RequestOptions { keeping: Keeping::Reserved, ..said } } else { said })
     }
 
-    /// Receives a request with Q-Block1 or Q-Block2. Returns `None` if it has been answered.
+    /// Returns `None` if the request has been answered.
     pub(super) fn receive_burst_request(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -382,8 +374,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         None
     }
 
-    /// Keeps a response whose first block is sent. Returns `Err` with the response to send instead
-    /// if the table is full.
+    /// Returns `Err` with the response to send instead if the table is full.
     pub(super) fn keep(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -405,13 +396,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(())
     }
 
-    /// Returns the key of the kept response that this request asks for more of.
     pub(super) fn kept_key(&mut self, key: Key, message: &Message<'_>) -> Key {
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
         if repeats { self.representations.contexts().fetched(key) } else { key }
     }
 
-    /// Returns the block size in which a message that is too large would have fitted, if any.
+    /// Returns the block size in which a message that is too large would have fitted.
     pub(super) fn smaller_block(
         &self,
         layers: &Layers<P, C>,
@@ -460,7 +450,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
         let (block1, block2) = (to.asked.block1(), to.asked.block2());
-        // Errors and responses without a body are not blocks of the requested body.
         let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
         let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(layers.transport.config.block_size);
         if bytes > wanted.bytes() || !goes_whole {
@@ -488,8 +477,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Cuts a response to its first block of 16 bytes, and keeps the body for the others. `None` if
-    /// the response is not the beginning of a body, or if the message would exceed `most` bytes.
     pub(super) fn smallest_first_block(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -507,7 +494,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let first = Some(Block { num: 0, more: false, size: SMALLEST });
         let cut = |whole: &Representation| whole.block(first, block1, Some(SMALLEST), to.beside, limit).ok();
         let body = match response.body.content(code)?.block(OptionNumber::BLOCK2).ok()? {
-            // It was cut before, and the body is kept.
             Some(block) if block.num == 0 => {
                 let body = cut(self.representations.get(layers.now, to.key)?)?.body;
                 if !to.beside.fits(&body, most) {
@@ -530,9 +516,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(Response { body, ..response.clone() })
     }
 
-    /// Sets whether the stored body of a response is protected from eviction. Bodies for sources that
-    /// are not validated are not, so that forged requests cannot fill the table. Without its body a
-    /// request for another block goes to the application again, so the method must be safe.
+    /// Sets whether the stored body of a response is protected from eviction. Bodies for sources
+    /// that are not validated are not, so that forged requests cannot fill the table. Without its
+    /// body a request for another block goes to the application again, so the method must be safe.
     pub(super) fn protect_body(&mut self, layers: &Layers<P, C>, waiting: &Waiting<P>, protect: bool) {
         if self.representations.made().is_none() || waiting.rules.keeping() == Keeping::Once {
             return;
@@ -545,7 +531,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns a notification that can be sent, with an ETag if every observer gets blocks.
+    /// Adds an ETag if every observer gets blocks.
     pub(super) fn notifiable(&self, layers: &Layers<P, C>, response: Response) -> Result<Response, NotifyError> {
         let longest_token = Overhead::of_token_length(layers.transport.config.longest_accepted_token());
         let beside = longest_token.with(OBSERVE_BYTES).with(layers.most_protection());
@@ -566,8 +552,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns the notification as an observer gets it: complete, or the first block in the
-    /// requested size. The rest is kept in place of the previous state (RFC 7959 §2.6). Also
-    /// returns the blocks that follow in bursts, if the observer uses Q-Block2.
+    /// requested size and, with Q-Block2, the blocks that follow in bursts. The rest replaces the
+    /// previous state (RFC 7959 §2.6).
     pub(super) fn cut_notification(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -593,14 +579,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         (Content { code, body: body.unwrap_or(cut.body) }, rest)
     }
 
-    /// Returns the key of a body, from its owner and the request that it belongs to.
     pub(crate) fn key(&self, layers: &Layers<P, C>, from: u64, source: Source<P>, asked: &Asked) -> Key {
         let local = source.local.map_or(0, |local| layers.transport.hash.hash(&local));
         Key { from, what: asked.what ^ local }
     }
 
-    /// Cuts a response to its first or requested block for a client that supports Q-Block2, and
-    /// keeps the rest.
+    /// Cuts a response to its first or requested block for a client with Q-Block2.
     fn cut_response_for_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -644,7 +628,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the rest to be sent in bursts after a first block, if whole states were requested.
+    /// Returns the rest to be sent in bursts, if whole states were requested.
     fn behind_first(
         &mut self,
         now: Instant,
@@ -661,9 +645,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 }
 
-/// Returns the blocks, of a body with this number of them, that the Q-Block2 options request, and
-/// whether all blocks to the end of a set are requested. `None` if the options are not in ascending
-/// order or there is no such block (RFC 9177 §4.4).
+/// Returns the blocks, out of `blocks`, that the Q-Block2 options request, and whether these
+/// include the end of a set. `None` if the options are not in ascending order or there is no such
+/// block (RFC 9177 §4.4).
 fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
     let blocks = u32::try_from(blocks).ok()?;
     let (mut numbers, mut to_the_end) = (Vec::new(), false);
@@ -703,7 +687,6 @@ impl Seldom for Representations {
     }
 }
 
-/// Returns the bounds for the state of peers' transfers.
 pub(crate) fn bounds(config: &SharedConfig) -> Bounds {
     let (limits, transmission) = (&config.limits, &config.transmission);
     // Two consecutive transmissions were lost: 1.5 (1 + 2) times ACK_TIMEOUT.
@@ -721,15 +704,12 @@ pub(crate) fn bounds(config: &SharedConfig) -> Bounds {
     }
 }
 
-/// The recipient of a response and of its blocks.
 pub(crate) struct Recipient {
     pub(crate) key: Key,
     pub(crate) group: Group,
     pub(crate) asked: Asked,
-    /// The overhead of the message around its body.
     pub(crate) beside: Overhead,
-    /// The claim of its body to a place; `None` for notifications and responses to groups, which
-    /// are never refused.
+    /// The claim of its body to a place; `None` for notifications and responses to groups.
     pub(crate) keeping: Option<Keeping>,
 }
 
@@ -744,7 +724,6 @@ pub(crate) const TOO_LARGE: &str = "the body is too large";
 /// How a request with blocks is passed to the application.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Delivery {
-    /// As received.
     AsItIs,
     /// Reassembled from the blocks of this body and the message itself.
     Joined(Key),

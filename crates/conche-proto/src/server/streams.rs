@@ -1,11 +1,10 @@
-//! Requests of peers with a request or response body that passes block by block between the
-//! application and the endpoint ([`Streams`]).
+//! Requests of peers with a body that passes block by block between the application and the
+//! endpoint ([`Streams`]).
 //!
-//! Each block is a request with its own message ID, deduplication and response, which is
-//! piggybacked if it is ready in time and separate otherwise, as for any slow handler. A peer thus
-//! waits as long as the application does, without retransmissions. All blocks of a body together
-//! occupy one place among the pending requests; [`RequestId`] names it from the first block to the
-//! last.
+//! Each block is a request with its own message ID, deduplication and response, piggybacked if it
+//! is ready in time. A peer thus waits as long as the application does, without retransmissions.
+//! All blocks of a body together occupy one place among the pending requests; [`RequestId`] names
+//! it from the first block to the last.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -29,8 +28,7 @@ use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Receives a block of a body that is transferred in parts, or a request for one. Returns
-    /// `false` if it is not one.
+    /// Receives a block of a body in parts, or a request for one. Returns `false` if it is not one.
     pub(in crate::server) fn receive_of_stream(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -49,7 +47,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Answers this message with the response that the application gave in advance.
     fn answer_late(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -71,8 +68,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Makes this the open message of a request that keeps its place. Returns `false` if it was
-    /// refused.
+    /// Makes this the open message of a request. Returns `false` if it was refused.
     fn reopen(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -102,7 +98,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Closes the open message of a request, if any, with at most an Empty ACK.
+    /// Closes the open message of a request with at most an Empty ACK.
     fn release(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Waiting<P>> {
         let waiting = self.incoming.pause(request)?;
         if waiting.can_piggyback() {
@@ -117,14 +113,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(waiting)
     }
 
-    /// Answers the open message of a request that keeps its place.
     fn answer_part(&mut self, layers: &mut Layers<P, C>, request: RequestId, response: Response) -> Option<ExchangeId> {
         let waiting = self.incoming.pause(request)?;
         let security = self.incoming.security(request).clone();
         self.send_response(layers, AnsweredRequest { waiting: &waiting, security: &security }, None, response)
     }
 
-    /// Ends a body early and reports it to the application.
     fn end_stream(&mut self, layers: &mut Layers<P, C>, key: Key, reason: StreamEnd) {
         let Some(Stream { request, phase }) = self.parts.streams.contexts.remove(key) else { return };
         self.release_stream(layers, request);
@@ -133,7 +127,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Drops a request that will get no response, together with the observer that it registered.
+    /// Drops a request and the observer that it registered.
     fn release_stream(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         self.unregister(layers, request);
         self.release(layers, request);
@@ -142,7 +136,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns whether the application has answered this request in advance.
     pub(in crate::server) fn is_answered(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> bool {
         let Some(key) = self.stream_of(layers, request) else { return false };
         self.parts.streams.contexts.peek_mut(key).is_some_and(|stream| matches!(stream.phase, Phase::Answered(_)))
@@ -171,8 +164,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(false)
     }
 
-    /// Removes the body of a request that gets no response or not the application's. Reports the
-    /// end if a reason is given.
+    /// Removes the body of a request. Reports the end if a reason is given.
     pub(in crate::server) fn forget_stream(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -188,8 +180,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Ends a body that the client has not continued in time, unless it waits for the application.
-    /// Returns `false` if there is none.
+    /// Ends a body that the client has not continued in time. Returns `false` if there is none.
     pub(in crate::server) fn stream_expired(&mut self, layers: &mut Layers<P, C>) -> bool {
         let Some(key) = self.parts.streams.contexts.expired(layers.now) else { return false };
         let Some(stream) = self.parts.streams.find(layers.now, key) else { return true };
@@ -201,7 +192,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Returns the key of the body in parts that belongs to this request.
     fn stream_of(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Key> {
         if !self.has_streams() {
             return None;
@@ -215,12 +205,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.incoming.get(request).cloned().filter(|waiting| waiting.came != Came::Between)
     }
 
-    /// Sets which requests deliver their body block by block (RFC 7959 §2.5).
     pub(crate) fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
         self.parts.streams.wanted = Some(wanted);
     }
 
-    /// Reports that the application has taken a block of a request body.
     pub(crate) fn continue_request(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -234,8 +222,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(self.answer_part(layers, request, Response::new(Code::CONTINUE, self.continuing(layers, block))))
     }
 
-    /// Receives a block of a request body. Returns `false` if the application does not take the
-    /// body in parts.
+    /// Returns `false` if the application does not take the body in parts.
     fn receive_part(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -305,7 +292,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Receives the first block of a body that the application takes in parts.
     fn begin_stream(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -353,7 +339,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"")
     }
 
-    /// Responds with a body whose payload is only the start, or empty.
     pub(crate) fn respond_in_parts(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -409,8 +394,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(true)
     }
 
-    /// Receives a request for a block of a response. Returns `false` if no response in parts has
-    /// this key.
+    /// Returns `false` if no response in parts has this key.
     fn receive_ask(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -515,7 +499,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Handles that the last block of a response was sent. It can be requested again.
+    /// The last block was sent. It can be requested again.
     pub(in crate::server) fn finish(&mut self, layers: &mut Layers<P, C>, key: Key) {
         let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
         let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
@@ -533,7 +517,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
 const NOT_IN_ORDER: &str = "this block is not the next one of the body: begin anew";
 
-/// Returns an arrival without limit: the source was validated when the body began.
+/// Removes the limit: the source was validated when the body began.
 fn validated<P: Clone>(arrival: &Arrival<P>) -> Arrival<P> {
     Arrival { allowance: None, ..arrival.clone() }
 }
@@ -542,16 +526,14 @@ fn diagnosed(code: Code, why: &'static str) -> Response {
     Response::new(code, Body::builder().payload(why).build().unwrap_or_default())
 }
 
-/// Returns whether the application takes the body of a request in parts.
 pub(crate) type Wanted = Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
 
-/// All requests of peers whose bodies are transferred block by block.
 pub(crate) struct Streams {
     pub(crate) contexts: Contexts<Stream>,
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// A request with a body to be continued, which keeps its place among the pending requests.
+/// Keeps its place among the pending requests.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) request: RequestId,
@@ -560,25 +542,19 @@ pub(crate) struct Stream {
 
 #[derive(Debug)]
 pub(crate) enum Phase {
-    /// The request body is being received.
     Coming(Coming),
-    /// The application has answered in advance; the client gets the response with its next message.
+    /// The client gets the response with its next message.
     Answered(Response),
-    /// The response body is being sent.
     Leaving(Box<Leaving>),
 }
 
-/// The received part of a request body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coming {
     pub(crate) code: Code,
-    /// The offset of the next block.
     pub(crate) next: usize,
-    /// The digest of the last payload.
     pub(crate) last: u64,
 }
 
-/// How a block relates to a body that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Next,
@@ -607,9 +583,7 @@ impl Coming {
 #[derive(Debug)]
 pub(crate) struct Leaving {
     pub(crate) whole: Representation,
-    /// The number of bytes sent.
     pub(crate) served: usize,
-    /// The size of the blocks.
     pub(crate) size: BlockSize,
 }
 
@@ -643,7 +617,7 @@ impl Leaving {
         Ok(cut)
     }
 
-    /// Returns the number of bytes needed to continue, if it is to be reported.
+    /// Returns the number of bytes needed, if it is to be reported.
     pub(crate) fn wants(&mut self) -> Option<usize> {
         let (served, size) = (self.served, self.size);
         self.whole.outflow().wants(served, size)
@@ -655,12 +629,10 @@ impl Streams {
         Self { contexts: Contexts::new(bounds), wanted: None }
     }
 
-    /// Returns the stream with this key and marks it as used.
     pub(crate) fn find(&mut self, now: Instant, key: Key) -> Option<&mut Stream> {
         self.contexts.use_of(now, key).map(|(_, stream)| stream)
     }
 
-    /// Returns whether the application takes the body of this request in parts.
     pub(crate) fn wants(&self, message: &Message<'_>) -> bool {
         self.wanted.as_ref().is_some_and(|wanted| wanted(message))
     }
@@ -677,7 +649,6 @@ impl Streams {
     }
 }
 
-/// Incomplete bodies: those being assembled, and those transferred in parts.
 pub(crate) struct Parts {
     pub(crate) assemblies: Assemblies,
     pub(crate) streams: Streams,

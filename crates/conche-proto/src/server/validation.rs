@@ -1,14 +1,12 @@
-//! [`Validation`]: keeps the endpoint from amplifying traffic towards a forged address (RFC 9175
-//! §2.4, item 3; RFC 9000 §8).
+//! [`Validation`]: keeps the endpoint from amplifying traffic towards a forged address (RFC 9175 §2.4, item 3; RFC 9000 §8).
 //!
 //! Until a source has proved that it receives datagrams at its address, each of its own may be
-//! answered with three times its bytes. Such a request gets one message that is never
-//! retransmitted: a piggybacked response, or a Non-confirmable one. If that is not enough, because
-//! the response is larger or must be retransmitted, or the request registers an observer or uses
-//! Q-Block, the response or the request is held and the source is sent a *ping*: an Empty
-//! Confirmable message of 4 bytes with a random message ID. Every endpoint answers it with a Reset
-//! (RFC 7252 §4.3). The answer validates the source and releases the message. Clients need not know
-//! Echo, and each handler runs once.
+//! answered with three times its bytes, in one message that is never retransmitted. If the response
+//! is larger or must be retransmitted, or the request registers an observer or uses Q-Block, the
+//! response or the request is held and the source is sent a *ping*: an Empty Confirmable message of
+//! 4 bytes with a random message ID. Every endpoint answers it with a Reset (RFC 7252 §4.3), which
+//! validates the source and releases the message. Clients need not know Echo, and each handler runs
+//! once.
 //!
 //! ```text
 //!   client                     server
@@ -18,28 +16,25 @@
 //!     | <-- ACK, 2.05, 1000 bytes|
 //! ```
 //!
-//! Without an answer to the ping the response leaves after 12 s as far as the allowance goes: the
-//! first block of 16 bytes. Requests for further blocks pay for those.
+//! Without an answer the response leaves after 12 s as far as the allowance goes: the first block
+//! of 16 bytes. Requests for further blocks pay for those.
 //!
-//! Held messages are bounded ([`Pings`]), in total and by source group: a group holds at most as
-//! much as is free for all others. Without room for a message, without room for a block, and with
-//! [`SourceValidation::Echo`], the request is answered with 4.01 and an Echo value (RFC 9175 §2.3).
-//! A request with that value validates its source at once. A response to a request that is not
-//! idempotent is then cut to its code, since a client that repeated the request would repeat its
-//! effect.
+//! Held messages are bounded ([`Pings`]), in total and by source group. Without room for a message
+//! or a block, and with [`SourceValidation::Echo`], the request is answered with 4.01 and an Echo
+//! value (RFC 9175 §2.3), which validates its source when the request is repeated. A response to a
+//! request that is not idempotent is then cut to its code: a repetition would repeat the effect.
 //!
 //! A source also counts as validated when it acknowledges a Confirmable response or notification.
-//! [`Validated`] remembers validated sources in bounded memory.
 //!
 //! # Limits
-//! An Echo value of 16 bytes needs more room than three times the shortest requests, so those get
-//! one of 6 bytes. Its MAC of 32 bits could be guessed: after [`ECHO_GUESSES`] wrong ones no brief
-//! value is accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years.
-//! The message ID of a ping has 16 bits; wrong answers are counted by host, and after 64 of all
-//! hosts a source must answer two pings in a row.
+//! An Echo value of 16 bytes exceeds three times the shortest requests, so those get one of 6
+//! bytes. Its MAC of 32 bits could be guessed: after [`ECHO_GUESSES`] wrong ones no brief value is
+//! accepted for the rest of a [`LIFETIME`], so a forger guesses one in some eight years. The
+//! message ID of a ping has 16 bits; wrong answers are counted by host, and after 64 of all hosts a
+//! source must answer two pings in a row.
 //!
-//! A host that runs CoAP at the forged address and port answers the ping although it requested
-//! nothing. Only [`SourceValidation::Echo`] protects such hosts.
+//! A host that runs CoAP at the forged address and port answers the ping. Only
+//! [`SourceValidation::Echo`] protects such hosts.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -66,19 +61,18 @@ use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 use smallvec::SmallVec;
 
-/// Bytes of an Echo option with a value of 16 bytes (one more for the length), and with a brief
-/// one.
+/// Bytes of an Echo option with a value of 16 bytes, and with a brief one.
 const ECHO_BYTES: usize = 3 + Freshness::LENGTH;
 const BRIEF_ECHO_BYTES: usize = 2 + Freshness::BRIEF;
 
-/// How long an Echo value and a validation are valid: as long as a retransmission can arrive
-/// (EXCHANGE_LIFETIME, RFC 7252 §4.8.2).
+/// Validity of an Echo value and of a validation: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), as long as a
+/// retransmission can arrive.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(247);
 
 /// The maximum number of wrong brief Echo values that are checked in each [`LIFETIME`].
 const ECHO_GUESSES: u32 = 4096;
 
-/// State of address validation, created when the first source has to prove its address.
+/// State of address validation.
 #[derive(Debug)]
 pub(crate) struct Validation<P> {
     freshness: Freshness,
@@ -102,23 +96,19 @@ impl<P> Validation<P> {
         }
     }
 
-    /// Returns when the next interval of a pinged source ends.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.pings.next_due()
     }
 
-    /// Returns the number of sources that have not answered a ping.
     pub(crate) fn pinged(&self) -> usize {
         self.pings.len()
     }
 
-    /// Returns the number of held requests and responses.
     pub(crate) fn held(&self) -> usize {
         self.pings.held()
     }
 
-    /// Returns the age of an Echo value of this source. `None` if it is too old or not one of its
-    /// values.
+    /// Returns the age of an Echo value of this source; `None` if it is invalid.
     pub(in crate::server) fn age(&mut self, now: Instant, from: &P, value: &[u8]) -> Option<Duration>
     where
         P: PeerKey,
@@ -136,8 +126,7 @@ impl<P> Validation<P> {
         age
     }
 
-    /// Returns whether brief values are accepted: fewer than [`ECHO_GUESSES`] wrong ones arrived in this
-    /// period.
+    /// Returns whether brief values are accepted.
     fn takes_brief(&mut self, now: Instant) -> bool {
         if now >= self.guessed_until {
             (self.guessed, self.guessed_until) = (0, now + LIFETIME);
@@ -165,8 +154,7 @@ impl<P> Validation<P> {
     }
 }
 
-/// Returns whether a response may only be sent to a validated source: it exceeds the allowance, or
-/// must be Confirmable.
+/// Returns whether a response exceeds the allowance or must be Confirmable.
 #[inline]
 pub(crate) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool {
     let confirmable = match response.reliability {
@@ -183,14 +171,11 @@ fn ping_id(random: &mut impl RngCore) -> MessageId {
     MessageId(u16::try_from(id).unwrap_or_default())
 }
 
-/// The answer to a datagram from a source that is not validated may have at most this many times its
-/// bytes.
+/// The answer to an unvalidated source has at most this many times its bytes.
 const FACTOR: usize = 3;
 
-/// Limits on the reply to a message.
 #[derive(Clone, Copy)]
 pub(super) struct ReplyRoom<P> {
-    /// The source of the message.
     pub(super) to: P,
     pub(super) allowance: Option<NonZeroU16>,
     pub(super) overhead: Overhead,
@@ -233,8 +218,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Holds a request or answers it with 4.01 if its source must be validated first: notifications
-    /// or a burst of payloads would follow, or repeating the request with an Echo value would
-    /// repeat its effect. Returns whether it did.
+    /// or a burst of payloads would follow, or repeating it with an Echo value would repeat its
+    /// effect. Returns whether it did.
     pub(super) fn challenges(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -256,14 +241,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         follows || repeats
     }
 
-    /// Holds a request until its source is validated. If that is impossible, answers it with 4.01.
+    /// Holds a request until its source is validated, or answers it with 4.01.
     pub(super) fn hold_or_challenge(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) {
         if !self.hold_request(layers, received) {
             self.challenge_at_once(layers, received);
         }
     }
 
-    /// Answers a request with 4.01 and an Echo value.
     fn challenge_at_once(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) {
         let body = self.challenge(layers, received.room());
         self.answer_at_once(layers, received, Code::UNAUTHORIZED, &body);
@@ -307,7 +291,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.validation.get_or_insert_with(|| Box::new(Validation::new(random, ack_timeout)))
     }
 
-    /// Returns whether a request is a retransmission of a held one, or of one with a held response.
+    /// Returns whether a request repeats a held one, or one with a held response.
     #[inline]
     pub(super) fn is_held(
         &mut self,
@@ -340,7 +324,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Marks a source as validated until then, and continues with its held messages.
+    /// Marks a source as validated, and continues with its held messages.
     fn validate(&mut self, layers: &mut Layers<P, C>, hash: u64, until: Instant) {
         let validation = self.validation_made(layers);
         validation.validated.insert(layers.now, hash, until);
@@ -413,9 +397,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Answers held messages of a source that did not answer its ping, or makes room, within the
-    /// allowance: with the first block of 16 bytes, which leads a client without Echo to the body,
-    /// or with 4.01.
+    /// Answers held messages within the allowance, after the time for an answer or to make room:
+    /// with the first block of 16 bytes, which leads a client without Echo to the body, or with
+    /// 4.01.
     fn give_up(&mut self, layers: &mut Layers<P, C>, pinged: Pinged<P>) {
         let mut credit = pinged.credit();
         for held in pinged.into_held() {
@@ -465,8 +449,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Holds a response that needs a proof of its source's address, or returns what is sent in its
-    /// place.
+    /// Holds a response, or returns the one that is sent in its place.
     pub(super) fn hold_response(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -503,7 +486,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Response { reliability: Some(Reliability::NeverConfirmable), ..Response::new(code, body) }
     }
 
-    /// Returns a body with an Echo option, or an empty one if not even a brief value fits.
+    /// Returns a body with an Echo option; empty if not even a brief value fits.
     pub(super) fn challenge(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -520,10 +503,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 /// Maximum number of pings to a source without a new datagram of it.
 const MOST_PINGS: u8 = 3;
 
-/// The number of intervals in which a source can answer.
 const INTERVALS: u8 = 6;
 
-/// Bytes kept of a request's allowance for a 4.01 with an Echo value and a token of 8 bytes.
+/// Bytes of an allowance kept for a 4.01 with an Echo value and a token of 8 bytes.
 const RESERVE: u16 = 35;
 
 /// Maximum number of messages held for one source.
@@ -532,27 +514,24 @@ const HELD_PER_SOURCE: usize = 16;
 /// Maximum bytes of all held messages, each counted with [`OVERHEAD`].
 const HELD_BYTES: usize = 1 << 20;
 
-/// Bytes of a held message beside its own.
 const OVERHEAD: usize = 256;
 
 /// Maximum number of wrong answers from one host in each [`LIFETIME`]; then its answers prove
 /// nothing until the next period. A forger guesses one of the 2^16 message IDs of a host in three
-/// days. Other hosts of its network keep their proofs: anybody can send wrong answers.
+/// days. Other hosts of its network keep their proofs.
 const PING_GUESSES: usize = 64;
 
 /// Maximum number of wrong answers from all hosts in each [`LIFETIME`]. After that a source must
-/// answer two pings in a row, because a few guesses for each address of a network are soon right for
-/// one of them.
+/// answer two pings in a row: a few guesses for each address of a network are soon right for one of
+/// them.
 const GUESSES_OF_ALL: u32 = 64;
 
-/// A request that was not passed to the application.
 #[derive(Debug)]
 pub(crate) struct HeldRequest<P> {
     arrival: Arrival<P>,
     message: OwnedMessage,
 }
 
-/// A response of the application, and the request that it answers.
 #[derive(Debug)]
 pub(crate) struct HeldResponse<P> {
     waiting: Waiting<P>,
@@ -563,9 +542,7 @@ pub(crate) struct HeldResponse<P> {
 /// A message held until its source answers a ping.
 #[derive(Debug)]
 pub(crate) enum Held<P> {
-    /// A request that was not passed to the application.
     Request(Box<HeldRequest<P>>),
-    /// The response to a request.
     Response(Box<HeldResponse<P>>),
 }
 
@@ -585,8 +562,7 @@ impl<P> Held<P> {
         }
     }
 
-    /// Pays for a ping from the allowance of the request. Returns `false` if less than `left` would
-    /// remain.
+    /// Pays for a ping from the allowance of the request, unless less than `left` would remain.
     fn pays(&mut self, left: u16) -> bool {
         let allowance = self.allowance();
         let rest =
@@ -622,12 +598,10 @@ impl<P> Pinged<P> {
         self.held.into_iter().map(|(_, held)| held)
     }
 
-    /// Returns the bytes that retransmissions paid for and that were not used.
     pub(in crate::server) fn credit(&self) -> usize {
         self.credit
     }
 
-    /// Pays for another ping. Returns `false` if none may be sent.
     fn pays_for_another(&mut self) -> bool {
         if self.pings >= MOST_PINGS {
             return false;
@@ -655,32 +629,25 @@ pub(in crate::server) enum Answer<P> {
     Wrong,
     /// It answers the first of two pings. Send the second.
     First(Source<P>, MessageId),
-    /// It validates the source.
     Proof,
 }
 
-/// The next action for a source.
 pub(crate) enum Due<P> {
-    /// Send another ping.
     Ping(Source<P>, MessageId),
-    /// Keep waiting.
     Wait,
     /// Its time for an answer is over.
     Over(Pinged<P>),
 }
 
-/// The source of a message to hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<P> {
     pub(crate) source: Source<P>,
     pub(crate) hash: u64,
     pub(crate) group: Group,
     pub(crate) host: Group,
-    /// Identifies the request.
     pub(crate) what: Fingerprint,
 }
 
-/// All sources with an unanswered ping.
 #[derive(Debug)]
 pub(crate) struct Pings<P> {
     pinged: Arena<Pinged<P>>,
@@ -693,7 +660,6 @@ pub(crate) struct Pings<P> {
     held: usize,
     /// Wrong answers in the period that ends at `guesses_until`, by host.
     guesses: Shares,
-    /// Wrong answers of all hosts in this period.
     guesses_of_all: u32,
     guesses_until: Instant,
 }
@@ -722,7 +688,6 @@ impl<P> Pings<P> {
         self.pinged.len()
     }
 
-    /// Returns the number of held messages.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
@@ -731,8 +696,8 @@ impl<P> Pings<P> {
         Some(self.pinged.get(self.order.first()?)?.due)
     }
 
-    /// Credits a retransmission of a held request to its source's pings. Returns `false` if no such
-    /// request is held.
+    /// Credits a retransmission of a held request to its source's pings. Returns `false` without
+    /// one.
     pub(in crate::server) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: NonZeroU16) -> bool {
         let Some(index) = self.find(hash) else { return false };
         let pinged = &mut self.pinged[index];
@@ -745,11 +710,11 @@ impl<P> Pings<P> {
     }
 
     /// Holds a message until its source answers a ping. Returns the message ID of the ping to send,
-    /// or `None` if one is unanswered already. The group must [have room](Self::has_room).
+    /// or `None` if one is unanswered. The group must [have room](Self::has_room).
     ///
     /// # Errors
-    /// Returns the message if its source holds too many, if its bytes do not pay for a ping, or if
-    /// its host made too many wrong answers.
+    /// Returns the message if its source holds too many, its bytes do not pay for a ping, or its
+    /// host made too many wrong answers.
     pub(in crate::server) fn hold(
         &mut self,
         now: Instant,
@@ -803,9 +768,9 @@ impl<P> Pings<P> {
         Ok(Some(id))
     }
 
-    /// Removes a source to make room for another one of this group, if the source has had half an
-    /// interval for its answer and its own group holds more bytes. Messages of forged sources that
-    /// fall into the cells of this group do not count.
+    /// Removes a source to make room for another one of this group, if it has had half an interval
+    /// for its answer and its own group holds more bytes. Messages of forged sources in the cells
+    /// of this group do not count.
     pub(in crate::server) fn make_room(&mut self, now: Instant, group: Group) -> Option<Pinged<P>> {
         let first = self.order.first()?;
         let pinged = &self.pinged[first];
@@ -816,13 +781,12 @@ impl<P> Pings<P> {
         self.remove(first)
     }
 
-    /// Returns whether the share of a group has room for this message.
     pub(in crate::server) fn has_room(&self, group: Group, held: &Held<P>) -> bool {
         self.shares.admits(group, held.bytes(), HELD_BYTES)
     }
 
     /// Handles an Empty ACK or a Reset of a source. A wrong message ID is counted, and voids the
-    /// answer to the first of two pings. `next` returns the message ID of the second one.
+    /// answer to the first of two pings. `next` draws the ID of the second.
     pub(in crate::server) fn answered(
         &mut self,
         now: Instant,
@@ -860,7 +824,6 @@ impl<P> Pings<P> {
         first
     }
 
-    /// Returns whether the unanswered ping of a source has this message ID.
     pub(in crate::server) fn has_id(&mut self, hash: u64, id: MessageId) -> bool {
         self.find(hash).is_some_and(|index| self.pinged[index].id == id)
     }
@@ -870,7 +833,6 @@ impl<P> Pings<P> {
         self.remove(index)
     }
 
-    /// Returns the next action for the first source with a finished interval.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due<P>>
     where
         P: Copy,
@@ -891,8 +853,8 @@ impl<P> Pings<P> {
         Some(due)
     }
 
-    /// Returns whether answers of this host are accepted. [`PING_GUESSES`] of each other host that
-    /// fall into its cells do not count.
+    /// Returns whether answers of this host are accepted. [`PING_GUESSES`] of each other host in
+    /// its cells do not count.
     fn believes(&mut self, now: Instant, host: Group) -> bool {
         if now >= self.guesses_until {
             (self.guesses, self.guesses_of_all, self.guesses_until) = (Shares::new(), 0, now + LIFETIME);
@@ -919,8 +881,7 @@ impl<P> Pings<P> {
 /// The maximum number of sources. Beyond it, the one validated longest ago is removed.
 const CAPACITY: usize = 65_536;
 
-/// Validated sources, by a keyed hash of their address. Forged addresses are never entered, so they
-/// displace none.
+/// Validated sources, by a keyed hash of their address. Forged addresses never enter.
 #[derive(Debug)]
 pub(crate) struct Validated {
     sources: Arena<ValidSource>,
@@ -954,7 +915,6 @@ impl Validated {
         self.sources.len() > 0 && self.find(hash).is_some_and(|index| now < self.sources[index].until)
     }
 
-    /// Marks a source as validated until then.
     pub(crate) fn insert(&mut self, now: Instant, hash: u64, until: Instant) {
         match self.find(hash) {
             Some(index) => {

@@ -1,11 +1,11 @@
 //! The deduplication table (RFC 7252 §4.5): recently received messages and the replies to them.
 //!
 //! It is independent of the peer table: a request from an unknown address costs one entry and no
-//! congestion state. An entry has a [`Fingerprint`] of (peer, local address, message ID).
+//! congestion state.
 //!
-//! When the table is full, the oldest entry of an idempotent request is evicted, answered or not:
-//! processing a duplicate again does no harm. A non-idempotent request is never evicted; each group
-//! of sources gets a [share](crate::shares) of the table, beyond which its requests are refused.
+//! When the table is full, the oldest entry of an idempotent request is evicted: processing a
+//! duplicate again does no harm. A non-idempotent request is never evicted; each group of sources
+//! gets a [share](crate::shares) of the table, beyond which its requests are refused.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -29,10 +29,8 @@ const REPLY_OVERHEAD: usize = 16;
 #[derive(Debug)]
 struct Entry {
     what: Fingerprint,
-    /// The next entry in the same queue.
     next: u32,
     expires: Tick,
-    /// Group charged for the entry, if the request is not idempotent.
     group: Group,
     reply: Reply,
 }
@@ -40,19 +38,14 @@ struct Entry {
 /// The reply to a duplicate.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// None yet: the request awaits its response, and no ACK was sent.
+    /// The request awaits its response, and no ACK was sent.
     Pending,
     /// An Empty ACK.
     EmptyAck,
     /// Nothing: the message was Non-confirmable.
     Silence,
     /// A short datagram, stored inline.
-    Short {
-        /// Length of the datagram.
-        length: u8,
-        /// The datagram, padded with zeros.
-        bytes: [u8; Reply::SHORT],
-    },
+    Short { length: u8, bytes: [u8; Reply::SHORT] },
     /// A longer datagram.
     Datagram(Box<[u8]>),
 }
@@ -71,7 +64,6 @@ impl Reply {
     }
 }
 
-/// A received message to be inserted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) what: Fingerprint,
@@ -81,7 +73,7 @@ pub(crate) struct Received {
     pub(crate) idempotent: Result<(), Group>,
 }
 
-/// A reference to an entry, valid while the entry exists.
+/// Valid while the entry exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
     index: Number,
@@ -93,12 +85,10 @@ pub(crate) struct Remembered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableFull;
 
-/// The two queues of each lifetime, in order of expiry.
+/// The queues of each lifetime, in order of expiry.
 #[derive(Clone, Copy)]
 enum Queue {
-    /// Never evicted.
     NotIdempotent,
-    /// The oldest are evicted when the table is full.
     Idempotent,
 }
 
@@ -108,7 +98,7 @@ const QUEUES: [Queue; 2] = [Queue::NotIdempotent, Queue::Idempotent];
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Free,
-    /// In the quarter that is reserved for replies as long as entries can be evicted.
+    /// In the quarter reserved for replies as long as entries can be evicted.
     Last,
     None,
 }
@@ -125,7 +115,6 @@ const EMPTY_QUEUES: [[Ends; 2]; 2] = [[Ends { first: NIL, last: NIL }; 2]; 2];
 pub(crate) struct Deduplication {
     index: Index,
     entries: Arena<Entry>,
-    /// Lifetimes of Confirmable and Non-confirmable messages.
     lifetimes: [Duration; 2],
     /// Queues of Confirmable and Non-confirmable messages, by [`Queue`].
     queues: [[Ends; 2]; 2],
@@ -137,7 +126,6 @@ pub(crate) struct Deduplication {
     evictable_bytes: usize,
     longest_reply: usize,
     capacity: usize,
-    /// Time of the last purge.
     purged: Instant,
     /// No entry expires before this time.
     first_expiry: Instant,
@@ -167,7 +155,6 @@ impl Deduplication {
     /// Delay until expired entries are removed if the room is not needed.
     const LAG: Duration = Duration::from_millis(500);
 
-    /// A table that stays empty.
     const NONE: Self = Self::with(0, 0, [Duration::ZERO; 2]);
 
     fn new(capacity: usize, longest_reply: usize, lifetimes: [Duration; 2]) -> Self {
@@ -190,7 +177,6 @@ impl Deduplication {
         }
     }
 
-    /// Returns the entry of a message received within its lifetime.
     #[inline]
     pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
         self.purge(now);
@@ -199,7 +185,7 @@ impl Deduplication {
         Number::of(index).map(|index| Remembered { index, message: what.message })
     }
 
-    /// Prefetches the memory for finding and inserting these messages, and for evicting as many.
+    /// Prefetches the memory for finding and inserting these messages.
     #[inline]
     pub(crate) fn glance(&self, messages: &[Fingerprint]) {
         messages.iter().for_each(|what| self.index.glance(what.short()));
@@ -233,7 +219,6 @@ impl Deduplication {
         let has_share =
             |this: &Self| idempotent.map_or_else(|group| this.shares.admits(group, bytes, this.capacity), |()| true);
         if now >= self.first_expiry && (self.room(reply_bytes) != Room::Free || !has_share(self)) {
-            // Remove expired entries before evicting or refusing.
             self.forget(now, false);
         }
         if !has_share(self) {
@@ -267,9 +252,8 @@ impl Deduplication {
         Some(&entry.reply)
     }
 
-    /// Replaces the reply of an entry; returns it if the entry no longer exists. For a
-    /// [`Pending`](Reply::Pending) entry, room was reserved. Inlined, so that the reply is
-    /// constructed in place.
+    /// Replaces the reply of an entry; returns it if the entry no longer exists. Inlined, so that
+    /// the reply is constructed in place.
     #[inline(always)]
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
@@ -289,8 +273,7 @@ impl Deduplication {
         Ok(())
     }
 
-    /// Removes expired entries in batches, after [`LAG`](Self::LAG). Expired entries are never
-    /// found, removed or not.
+    /// Removes expired entries in batches, after [`LAG`](Self::LAG).
     #[inline]
     pub(crate) fn purge(&mut self, now: Instant) {
         // Ticks are ambiguous beyond two of these spans.
@@ -301,7 +284,6 @@ impl Deduplication {
         }
     }
 
-    /// Removes expired entries, or all.
     #[inline(never)]
     fn forget(&mut self, now: Instant, all: bool) {
         for lifetime in 0..2 {
@@ -335,7 +317,7 @@ impl Deduplication {
         self.entries.len()
     }
 
-    /// Returns the number of entries visited by all searches so far.
+    /// Returns the number of entries visited by all searches.
     #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.index.steps()
@@ -346,7 +328,6 @@ impl Deduplication {
         self.entries.places() * Self::ENTRY_BYTES + self.reply_bytes
     }
 
-    /// Returns the memory of a reply beside its entry, in bytes.
     #[inline]
     fn bytes_of(&self, reply: &Reply) -> usize {
         match reply {
@@ -382,7 +363,6 @@ impl Deduplication {
         }
     }
 
-    /// Returns the room for an entry with `reply_bytes`.
     #[inline]
     fn room(&self, reply_bytes: usize) -> Room {
         let places = self.entries.places() * Self::ENTRY_BYTES;
@@ -417,7 +397,6 @@ impl Deduplication {
         }
     }
 
-    /// Removes the first entry of a queue.
     fn pop(&mut self, lifetime: usize, queue: Queue) {
         let ends = &mut self.queues[lifetime][queue as usize];
         let index = ends.first;
@@ -451,12 +430,11 @@ impl Tick {
         Self((instant.as_nanos() >> Self::BITS) as u32)
     }
 
-    /// Returns the first tick not before `instant`.
     const fn after(instant: Instant) -> Self {
         Self(Self::before(instant).0.wrapping_add(1))
     }
 
-    /// Returns the number of ticks to `other`; negative if `other` is earlier.
+    /// Negative if `other` is earlier.
     const fn until(self, other: Self) -> i32 {
         other.0.wrapping_sub(self.0).cast_signed()
     }
@@ -470,7 +448,7 @@ impl Tick {
         self.until(other) > 0
     }
 
-    /// Returns the time of the tick, which must be near `now`.
+    /// Returns the time of a tick near `now`.
     fn from(self, now: Instant) -> Instant {
         let ticks = Self::before(now).until(self);
         let base = Instant::from_nanos(now.as_nanos() >> Self::BITS << Self::BITS);
@@ -487,14 +465,13 @@ pub(crate) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// Inserts a message, if there is room. Pending replies of evicted entries are still sent.
+    /// Pending replies of evicted entries are still sent.
     #[inline]
     pub(crate) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
         self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()
     }
 
-    /// Answers a duplicate of a Confirmable request as before, within the bytes that `allowance`
-    /// permits.
+    /// Answers a duplicate of a Confirmable request as before, within `allowance`.
     pub(crate) fn receive_copy(
         &mut self,
         to: Source<P>,
@@ -533,14 +510,12 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Acknowledges a Confirmable message with an Empty ACK, also its duplicates while it is
-    /// remembered.
+    /// Acknowledges a Confirmable message and its duplicates with an Empty ACK.
     pub(crate) fn acknowledge_empty(&mut self, now: Instant, to: Source<P>, what: Fingerprint, id: MessageId) {
         let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
         self.push_empty(to, Type::Acknowledgement, id);
     }
 
-    /// Remembers a Non-confirmable message, so that its duplicates are ignored.
     pub(crate) fn remember_silence(&mut self, now: Instant, what: Fingerprint) {
         let _ = self.remember(now, Received { what, confirmable: false, idempotent: Ok(()) }, Reply::Silence);
     }

@@ -12,9 +12,8 @@
 //! continues.
 //!
 //! An exchange is a *sender*: it sends messages in sequence and keeps its place in the peer's queue
-//! until the last. A request sends one. A response superseded before its acknowledgement sends the
-//! next at once. A block transfer sends the next message after the answer to the last, from the end
-//! of the queue.
+//! until the last. A response superseded before its acknowledgement sends the next at once. A block
+//! transfer sends the next message after the answer to the last, from the end of the queue.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -55,15 +54,13 @@ pub(crate) enum Purpose {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Waits for admission.
     Queued,
-    /// A transmission waits for the next poll, or for the time set by the controller.
+    /// A transmission waits for the next poll or the controller's time.
     Departing,
     /// Sent, not acknowledged. A Non-confirmable request: its response is due.
     AwaitingAck,
-    /// Acknowledged, or past the time for it; the response is missing.
     AwaitingResponse,
-    /// The application must accept or supply a block before the next message.
+    /// The application must accept or supply a block.
     Paused,
 }
 
@@ -80,39 +77,32 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) peer: u32,
     pub(crate) purpose: Purpose,
     pub(crate) state: State,
-    /// When the timer of the state fires.
     pub(crate) state_until: Instant,
-    /// When to ask for admission again, or when to leave the path, if the exchange's own timer is
-    /// longer. Otherwise the far future.
+    /// When to ask for admission again, or when to leave the path, if before `state_until`.
+    /// Otherwise the far future.
     pub(crate) ask_again: Instant,
     pub(crate) deadline: Instant,
     pub(crate) content: Content,
-    /// Its protection; if protected, `content` is the outer message.
     pub(crate) security: Security,
-    /// Replaces the content with the next retransmission, or follows if the content is acknowledged
-    /// first.
+    /// Replaces the content with the next retransmission, or follows its acknowledgement.
     pub(crate) successor: Option<Content>,
-    /// The remaining messages of a transfer.
     pub(crate) transfer: Option<Box<Transferring>>,
-    /// Fetch the remaining blocks of a block-wise response automatically.
+    /// Fetch the remaining blocks automatically.
     pub(crate) whole: bool,
     /// The application receives the response block by block.
     pub(crate) streamed: bool,
     pub(crate) token: Token,
-    /// It is unknown whether the peer supports a token of this length.
+    /// The peer may not support a token of this length.
     pub(crate) tries_token: bool,
-    /// The local address used.
     pub(crate) local: Option<IpAddr>,
     /// Valid after admission.
     pub(crate) id: MessageId,
-    /// Registered in the index of message IDs.
     pub(super) identified: bool,
     pub(crate) confirmable: bool,
     pub(crate) may_confirm: bool,
     /// UDP payload and counted overhead, in bytes.
     pub(crate) bytes: u32,
     pub(crate) holds_slot: bool,
-    /// The path that it counts on, until its first transmission is acknowledged or times out.
     pub(crate) path: Option<Number>,
     /// An Empty ACK arrived that was not trusted.
     pub(crate) doubtful_ack: bool,
@@ -121,7 +111,7 @@ pub(crate) struct Exchange<C: Controller> {
     /// The last timeout armed.
     pub(crate) timeout: Option<Duration>,
     pub(crate) acknowledged: Option<Instant>,
-    /// The transmission of a handshake flight that the peer answered, counted from 1, if known.
+    /// The transmission of a handshake flight that the peer answered, counted from 1.
     pub(crate) told_copy: Option<NonZeroU8>,
     pub(crate) flight: C::Flight,
     /// Links in the peer's queue, or in the list of the peer's other exchanges.
@@ -143,8 +133,7 @@ impl<C: Controller> Exchange<C> {
         if self.confirmable { Type::Confirmable } else { Type::NonConfirmable }
     }
 
-    /// Returns the acknowledged transmission, if only one was sent or a handshake's answer
-    /// identifies it.
+    /// Returns the acknowledged transmission, if it is certain.
     pub(crate) fn acked_copy(&self) -> AckedCopy {
         let told = self.told_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
         match told {
@@ -154,7 +143,6 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// Returns the number of the last transmission: 0 for the original.
     #[inline]
     pub(crate) fn attempt(&self) -> u8 {
         u8::try_from(self.sent.len().saturating_sub(1)).unwrap_or(u8::MAX)
@@ -187,13 +175,11 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// Returns `true` if it was sent as a Confirmable message and neither acknowledged nor
-    /// answered.
+    /// Returns `true` for a sent Confirmable message without acknowledgement or answer.
     pub(crate) fn awaits_ack(&self) -> bool {
         self.confirmable && self.acknowledged.is_none() && !self.sent.is_empty()
     }
 
-    /// Returns code and body of its message before protection.
     #[inline]
     pub(crate) fn said(&self) -> (Code, &Body) {
         self.security.said().unwrap_or((self.content.code, &self.content.body))
@@ -225,12 +211,11 @@ impl<C: Controller> Exchange<C> {
         }
     }
 
-    /// Returns `true` if the application opened it.
     pub(super) fn is_asked_for(&self) -> bool {
         matches!(self.purpose, Purpose::Request | Purpose::Ping | Purpose::Handshake)
     }
 
-    /// Returns `true` if it ends with its transmission: a Non-confirmable response of one message.
+    /// Returns `true` for a Non-confirmable response of one message.
     pub(crate) fn is_over_when_left(&self) -> bool {
         !self.confirmable && matches!(self.purpose, Purpose::Response(_))
     }
@@ -240,7 +225,7 @@ impl<C: Controller> Exchange<C> {
     }
 
     /// Returns when the controller has delayed a queued message for too long. A notification waits
-    /// at least EXCHANGE_LIFETIME, because an expired one would be reopened at once.
+    /// at least EXCHANGE_LIFETIME: an expired one would be reopened at once.
     pub(super) fn pause_ends(&self, times: &Times) -> Instant {
         let longest = match self.notifies() {
             true => times.longest_pause.max(times.exchange_lifetime),
@@ -259,7 +244,6 @@ impl<C: Controller> Exchange<C> {
         if self.content.code == Code::EMPTY { &Token::EMPTY } else { &self.token }
     }
 
-    /// Returns `true` if a time is set for the next admission attempt.
     pub(crate) fn asks_again(&self) -> bool {
         self.ask_again < Instant::FAR_FUTURE
     }
@@ -393,7 +377,7 @@ impl ExchangeId {
 
     /// Returns the exchange's place, for drivers that store data per exchange: below
     /// [`Limits::exchanges`](crate::Limits::exchanges) plus the endpoint's own exchanges. It is
-    /// reused after the end of the exchange, possibly before its final event is polled.
+    /// reused after the end, possibly before the final event is polled.
     #[must_use]
     pub const fn place(self) -> u32 {
         self.index

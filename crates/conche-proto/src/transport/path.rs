@@ -1,5 +1,4 @@
-//! [`Paths`]: shared state and window of the peers of a path. The application defines the paths: an
-//! address with all its ports, or a network behind a border router.
+//! [`Paths`]: shared state and window of the peers of a path. The application defines the paths: an address with all its ports, or a network behind a border router.
 //!
 //! [`Gate`]: limits the concurrent exchanges over one path, across all peers.
 //!
@@ -17,11 +16,11 @@
 //! the bandwidth-delay product. Such a queue causes no timeouts, and the link never idles.
 //!
 //! `rtt` is the first quartile of the last eight round trips, no two consecutive ones of the same
-//! peer. The path's queue is thus the delay that *all but a few* peers observe, and a single peer
-//! that delays its answers slows no other. If the quartile is less than half of the median, the
-//! peers do not share one queue: half of them are behind another bottleneck, or some are much
-//! closer. Then the window doubles, until each peer is limited by its own controller or a common
-//! queue makes the round trips similar. (RFC 8382 also detects shared bottlenecks by delays.)
+//! peer: the delay that *all but a few* peers observe, so that a single slow peer slows no other.
+//! If the quartile is less than half of the median, half of the peers are behind another
+//! bottleneck, or some are much closer. Then the window doubles, until each peer is limited by its
+//! own controller or a common queue makes the round trips similar. (RFC 8382 also detects shared
+//! bottlenecks by delays.)
 //!
 //! All messages with an NSTART slot count, except responses and messages to a peer that did not
 //! answer its last one. A Non-confirmable message counts until its response or its controller's
@@ -76,8 +75,7 @@ impl PathKey {
 /// Returns the path to a peer; `None` if the peer shares none.
 pub(crate) type ChoosePath<P> = Box<dyn Fn(&P) -> Option<PathKey> + Send + Sync>;
 
-/// Minimum initial timeout of a peer without an RTT sample of its own (RFC 8085 §3.1.1; RFC 8961 §4
-/// (1)).
+/// Minimum initial timeout of a peer without its own RTT sample (RFC 8085 §3.1.1; RFC 8961 §4 (1)).
 pub(crate) const LEAST_UNMEASURED: Duration = Duration::from_secs(1);
 
 /// The paths with shared state. Beyond the limit, the path without news for longest is evicted, but
@@ -87,7 +85,7 @@ pub(crate) struct Paths<P> {
     slots: Arena<Path>,
     index: Index,
     oldest: List<Oldest>,
-    /// Paths with a gate that may be open for a waiting peer.
+    /// Paths whose gate may be open for a waiting peer.
     opened: Vec<u32>,
     /// The peer that has the turn and need not queue again.
     turn: Option<u32>,
@@ -101,23 +99,26 @@ pub(crate) struct Paths<P> {
 pub(crate) enum Entry {
     /// The path has no gate.
     Free,
-    /// Admitted through the gate of this path; `waited` if the peer had to wait.
-    Through { path: u32, waited: bool },
-    /// The peer must wait for its turn.
+    /// Admitted; `waited` if the peer had to wait.
+    Through {
+        path: u32,
+        waited: bool,
+    },
     Wait,
 }
 
 /// The outcome of the first transmission of a message.
 pub(crate) enum Fate {
     /// This peer answered it; with the RTT, if it is a valid sample.
-    Answered { peer: u32, round_trip: Option<Duration> },
-    /// Timeout.
+    Answered {
+        peer: u32,
+        round_trip: Option<Duration>,
+    },
     Lost,
-    /// Cancelled or never sent.
     Unknown,
 }
 
-/// The kind of the list of idle paths: first those without state, then by last news, oldest first.
+/// Idle paths: first those without state, then by last news, oldest first.
 struct Oldest;
 
 struct Path {
@@ -189,7 +190,6 @@ impl<P> Paths<P> {
         }
     }
 
-    /// Returns the path and marks it as the most recent, or creates it.
     fn renew(&mut self, key: PathKey, new: impl FnOnce() -> PathHistory) -> Option<u32> {
         let index = match self.find(key) {
             Some(index) if self.slots[index].gate.is_idle() => {
@@ -224,7 +224,6 @@ impl<P> Paths<P> {
         }
         let waited = self.turn == Some(peer);
         if gate.is_open_for(peer) && (waited || !gate.is_awaited()) {
-            // The turn is used up.
             self.turn = None;
             return Entry::Through { path: index, waited };
         }
@@ -235,12 +234,11 @@ impl<P> Paths<P> {
         Entry::Wait
     }
 
-    /// Records the start of an exchange with a peer.
     pub(crate) fn enter(&mut self, index: u32, peer: u32) {
         self.change(index, |gate| gate.enter(peer));
     }
 
-    /// Records the end of an exchange on its path, with the fate of its first transmission.
+    /// Records the end of an exchange, with the fate of its first transmission.
     pub(crate) fn leave(&mut self, index: u32, fate: Fate) {
         self.change(index, |gate| {
             gate.leave();
@@ -271,7 +269,7 @@ impl<P> Paths<P> {
         self.turn
     }
 
-    /// Changes a gate, then updates whether its path can be evicted and a peer may ask again.
+    /// Changes a gate, then updates its path's place in the lists.
     fn change<T>(&mut self, index: u32, what: impl FnOnce(&mut Gate) -> T) -> T {
         let gate = &mut self.slots[index].gate;
         let was_idle = gate.is_idle();
@@ -312,7 +310,6 @@ impl<P> Paths<P> {
         self.slots.remove(index);
     }
 
-    /// Returns all paths, in no meaningful order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
         self.slots.iter().map(|(_, path)| (path.key, &path.group))
     }
@@ -329,10 +326,9 @@ impl<P> fmt::Debug for Paths<P> {
 const LEAST: u32 = 4;
 /// The maximum window: the number of message IDs of a single peer.
 const MOST: u32 = 1 << 16;
-/// The minimum base RTT, in microseconds. Shorter round trips, as in a local network, consist of
-/// the hosts' own delays and indicate no queue (compare `Temper::clock_granularity`).
+/// The minimum base RTT, in microseconds. Shorter round trips consist of the hosts' own delays and
+/// indicate no queue (compare `Temper::clock_granularity`).
 const LEAST_BASE: u32 = 10_000;
-/// Number of round trips evaluated per step.
 const SAMPLES: usize = 8;
 
 /// The window of a path, and the peers that wait for it.
@@ -344,9 +340,8 @@ pub(super) struct Gate {
     /// The peer of all these exchanges, if there is only one.
     only: Option<u32>,
     /// Peers with a message to send, in order of arrival: those that have answered before, and the
-    /// others. Peers without a message are skipped.
+    /// others.
     waiting: [VecDeque<u32>; 2],
-    /// The queue with the next turn.
     next: usize,
     /// The minimum RTT over rounds, in microseconds; 0 before the first.
     base: u32,
@@ -363,7 +358,7 @@ struct Round {
     rtts: [u32; SAMPLES],
     sampled: usize,
     last_peer: Option<u32>,
-    /// Number of exchanges admitted under a larger window, to be ignored for this one.
+    /// Exchanges admitted under a larger window, to be ignored for this one.
     stale: u32,
 }
 
@@ -381,7 +376,6 @@ impl Gate {
         self.outstanding < self.window
     }
 
-    /// Returns `true` if no exchange is in progress and no peer waits.
     pub(super) fn is_idle(&self) -> bool {
         self.outstanding == 0 && !self.is_awaited()
     }
@@ -400,7 +394,6 @@ impl Gate {
         self.waiting[usize::from(!proven)].push_back(peer);
     }
 
-    /// Returns the peer with the next turn, if there is room.
     pub(super) fn next(&mut self) -> Option<u32> {
         if !self.is_open() {
             return None;
@@ -420,7 +413,7 @@ impl Gate {
         self.only = self.only.filter(|_| self.outstanding > 0);
     }
 
-    /// Records that a peer answered a first transmission, with the RTT if known.
+    /// Records the answer to a first transmission.
     pub(super) fn answered(&mut self, peer: u32, round_trip: Option<Duration>) {
         if self.is_stale() {
             return;
@@ -436,7 +429,6 @@ impl Gate {
         self.step_if_due();
     }
 
-    /// Records the timeout of a first transmission.
     pub(super) fn lost(&mut self) {
         if self.is_stale() {
             return;
@@ -488,16 +480,13 @@ impl Gate {
     }
 }
 
-/// The state of a path according to the round trips of several peers.
+/// The state of a path according to its round trips.
 enum View {
-    /// A common queue with this first-quartile RTT.
     OneQueue { rtt: u32 },
-    /// No common queue.
     Apart,
 }
 
 impl Round {
-    /// Evaluates the last round trips, if there are enough.
     fn view(&self) -> Option<View> {
         let mut rtts = self.rtts;
         let rtts = &mut rtts[..self.sampled.min(SAMPLES)];

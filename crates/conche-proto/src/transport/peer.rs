@@ -1,5 +1,4 @@
-//! [`Peer`]: congestion control, message IDs, outstanding and queued messages, trust in its Empty
-//! ACKs and Resets, and PROBING_RATE.
+//! [`Peer`]: the state of one destination.
 
 use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;
@@ -28,18 +27,17 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) used_ids: UsedIds,
     pub(crate) non: NonSent,
     pub(crate) marks: Marks,
-    /// Since when a slot has been free with an empty queue; [`Instant::FAR_FUTURE`] otherwise.
+    /// Since when a slot has been free with an empty queue; otherwise the far future.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,
-    /// Its exchanges that do not wait for admission.
     pub(crate) exchanges: Chain<Queue>,
-    /// Group charged for the peer; none if this endpoint opened it.
+    /// Group charged for the peer.
     pub(super) group: Group,
     pub(super) usage: Usage,
 }
 
 impl<P, C: Controller> Peer<P, C> {
-    /// Returns the load for the controller; `queued` excludes the message to be admitted.
+    /// `queued` excludes the message to be admitted.
     #[inline]
     pub(crate) fn load(&self, queued: u32) -> Load {
         let work = self.work();
@@ -51,20 +49,18 @@ impl<P, C: Controller> Peer<P, C> {
         }
     }
 
-    /// Returns the load without an exchange that occupies a slot.
     #[inline]
     pub(crate) fn load_without(&self, bytes: u32) -> Load {
         let load = self.load(self.work().queued);
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
     }
 
-    /// Allocates the next message ID. `Err`: when it will be free.
+    /// `Err`: when the next message ID will be free.
     #[inline]
     pub(crate) fn allocate_id(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
         self.used_ids.allocate(&mut self.next_id, now, lifetime)
     }
 
-    /// Returns when the next message ID is free; `None` if it is free now.
     pub(crate) fn ids_blocked_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
         self.used_ids.blocked_until(self.next_id, now, lifetime)
     }
@@ -75,19 +71,17 @@ impl<P, C: Controller> Peer<P, C> {
         self.used_ids.scarce_until(self.next_id, now, lifetime)
     }
 
-    /// Returns `true` if its own message created it and it has not proven its address.
+    /// Returns `true` if its own message created it and its address is unproven.
     pub(super) fn is_unproven(&self) -> bool {
         self.group != Group::NOBODY && !self.marks.has(Mark::Answered) && !self.marks.has(Mark::Validated)
     }
 
-    /// Records the arrival of a well-formed message.
     #[inline]
     pub(crate) fn heard(&mut self) {
         self.marks.set(Mark::Silent, false);
         self.non.heard();
     }
 
-    /// Returns the outstanding and queued messages.
     #[inline]
     pub(crate) fn work(&self) -> &Work {
         match &self.usage {
@@ -96,7 +90,6 @@ impl<P, C: Controller> Peer<P, C> {
         }
     }
 
-    /// Returns the work of a held peer, for its exchanges.
     #[inline]
     pub(crate) fn work_mut(&mut self) -> &mut Work {
         match &mut self.usage {
@@ -144,7 +137,6 @@ impl<P, C: Controller> Peer<P, C> {
     }
 }
 
-/// The kind of the list of unused peers.
 #[derive(Debug)]
 pub(super) struct Idle;
 
@@ -179,7 +171,6 @@ impl<P, C: Controller> Controllers<P, C> {
         Self { all: Vec::from([first]), choose: None }
     }
 
-    /// Adds a controller; `None` if there are 256 already.
     pub(crate) fn add(&mut self, controller: C) -> Option<ControllerId> {
         let id = u8::try_from(self.all.len()).ok()?;
         self.all.push(controller);
@@ -207,26 +198,21 @@ impl<P, C> fmt::Debug for Controllers<P, C> {
     }
 }
 
-/// A flag of a peer.
 #[derive(Clone, Copy)]
 pub(crate) enum Mark {
     /// A Confirmable message was given up, and nothing has arrived since.
     Silent = 1,
-    /// Its congestion state was seeded by its path, and it has no RTT sample of its own yet.
+    /// Its path seeded its congestion state, and it has no RTT sample of its own.
     Seeded = 2,
-    /// It waits for a turn on its path.
     Waits = 4,
-    /// It will never be reachable again.
     Lost = 8,
     /// It has acknowledged or answered a message since its congestion state was created.
     Answered = 16,
-    /// Its source address is validated.
     Validated = 32,
     /// It is in the list of idle unproven peers.
     Listed = 64,
 }
 
-/// All flags of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks(u8);
 
@@ -236,7 +222,7 @@ impl Marks {
         self.0 & mark as u8 != 0
     }
 
-    /// Sets or clears a flag; returns its previous value.
+    /// Returns the previous value.
     #[inline]
     pub(crate) fn set(&mut self, mark: Mark, so: bool) -> bool {
         let was = self.has(mark);
@@ -245,11 +231,9 @@ impl Marks {
     }
 }
 
-/// The kind of the lists of a peer's exchanges.
 #[derive(Debug)]
 pub(crate) struct Queue;
 
-/// The use of a peer by exchanges, or by requests with a response to come.
 #[derive(Debug)]
 pub(super) enum Usage {
     Idle {
@@ -257,16 +241,14 @@ pub(super) enum Usage {
         links: Links,
     },
     Busy {
-        /// Number of holders. Never zero, which distinguishes the variants without an extra byte.
+        /// Never zero, which distinguishes the variants without an extra byte.
         holds: NonZeroU32,
         work: Work,
     },
 }
 
-/// Outstanding and queued messages of a peer. Only holders of the peer contribute to it.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// Senders with a message that waits for admission, in FIFO order.
     pub(crate) queue: List<Queue>,
     pub(crate) queued: u32,
     /// Exchanges with an NSTART slot (RFC 7252 §4.7), and their bytes.
@@ -279,10 +261,8 @@ impl Work {
 }
 
 impl Usage {
-    /// In use by one holder.
     pub(super) const BUSY: Self = Self::Busy { holds: NonZeroU32::MIN, work: Work::NONE };
 
-    /// Creates the state of an unused peer.
     pub(super) fn idle(last_used: Instant) -> Self {
         Self::Idle { last_used, links: Links::default() }
     }
@@ -298,7 +278,7 @@ impl<P, C: Controller> Linked<Idle> for Peer<P, C> {
     }
 }
 
-/// Number of unanswered Non-confirmable messages before the limit applies: a measuring controller's
+/// Number of unanswered Non-confirmable messages before the limit applies: a controller's
 /// Confirmable probes (2 of 16, draft-ietf-core-cocoa-03 §5) must have been answered.
 const UNANSWERED_BEFORE_SILENT: u8 = 16;
 
@@ -343,7 +323,7 @@ impl NonSent {
         self.unanswered_bytes = 0;
     }
 
-    /// Records the response to the Non-confirmable request sent at `sent`.
+    /// Records the response to the request sent at `sent`.
     pub(crate) fn answered(&mut self, sent: Instant) {
         if { self.last } == sent {
             self.last = Instant::FAR_FUTURE;
@@ -360,7 +340,7 @@ impl NonSent {
 /// the right token arrives.
 const DISTRUST: u8 = 16;
 
-/// Interval after which one wrong guess is forgiven, in milliseconds.
+/// Milliseconds after which one wrong guess is forgiven.
 const FORGIVEN_EVERY_MS: u32 = 4_000;
 
 /// Maximum number of guesses counted; the longest distrust ends 196 s after the last one.
@@ -371,7 +351,6 @@ const MOST: u8 = 64;
 #[repr(Rust, packed)]
 pub(crate) struct Trust {
     guesses: u8,
-    /// When a guess was last forgiven, or the first was counted.
     since: Stamp,
 }
 
@@ -388,7 +367,6 @@ impl Trust {
         self.guesses = (self.guesses + 1).min(MOST);
     }
 
-    /// Returns `true` if an Empty ACK or Reset with a matching message ID is trusted.
     pub(crate) fn is_given(&mut self, now: Instant) -> bool {
         self.forgive(now);
         self.guesses < DISTRUST
@@ -407,9 +385,8 @@ impl Trust {
 #[derive(Clone, Debug)]
 pub struct Survey {
     most: usize,
-    /// The next place to visit.
     next: usize,
-    /// The busiest peers so far; the least busy of them first.
+    /// The least busy first.
     busiest: BinaryHeap<(Reverse<u64>, u32)>,
 }
 
@@ -433,8 +410,7 @@ impl Survey {
 }
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
-    /// Visits `places` more places. After the last place, returns the busiest peers that still
-    /// exist.
+    /// Visits `places` more places. After the last, returns the busiest peers that still exist.
     pub(crate) fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<u32>> {
         let end = if survey.most == 0 { 0 } else { self.slots.places() };
         let until = survey.next.saturating_add(places.max(1)).min(end);

@@ -1,11 +1,11 @@
 //! The peer table. When it is full, the peer that has been idle longest is evicted, but not within
 //! the idle lifetime: its message IDs could be reused too early, and its RTO would be lost.
 //!
-//! A datagram with a forged source can create a peer. Peers created by their own messages count
-//! against the [share](crate::shares) of their group. Until such a peer has answered a message or
-//! its source is validated, it is *unproven*: when the table is full it is evicted for others, even
-//! if used recently. A genuine one may then take a new message for a duplicate, with a probability
-//! of 2^-16 for each message that it received within EXCHANGE_LIFETIME.
+//! A datagram with a forged source can create a peer. Such peers count against the
+//! [share](crate::shares) of their group. Until the peer has answered a message or its source is
+//! validated, it is *unproven*: when the table is full it is evicted for others, even if used
+//! recently. A genuine one may then take a new message for a duplicate, with a probability of 2^-16
+//! for each message that it received within EXCHANGE_LIFETIME.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -40,7 +40,6 @@ pub(crate) struct Peers<P, C: Controller> {
     /// Idle unproven peers, in the same order, and their shares.
     unproven: List<Idle>,
     unproven_shares: Shares,
-    /// Shares of peers created by their own messages.
     shares: Shares,
     /// Some unheld peers may be lost.
     may_forget: bool,
@@ -82,7 +81,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Returns the peer with this key, given its [hash](Self::hash).
     #[inline]
     pub(crate) fn find(&mut self, key: &P, hash: u64) -> Option<u32> {
         let found =
@@ -91,13 +89,12 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         found
     }
 
-    /// Returns the peer with this key, without a hash if it was found last.
+    /// Needs no hash if the peer was found last.
     #[inline]
     pub(crate) fn find_unhashed(&mut self, key: &P) -> Option<u32> {
         self.recent(key).or_else(|| self.find(key, self.hash(key)))
     }
 
-    /// Returns the peer found last if it has this key.
     #[inline]
     fn recent(&self, key: &P) -> Option<u32> {
         self.slots.get(self.recent).filter(|peer| peer.key == *key).map(|_| self.recent)
@@ -108,7 +105,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.hash.hash(key)
     }
 
-    /// Finds a peer without changing the table.
     pub(crate) fn peek(&self, key: &P) -> Option<u32> {
         self.recent(key).or_else(|| self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key))
     }
@@ -134,7 +130,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.slots.len()
     }
 
-    /// Prefetches the memory that the next step is likely to need.
+    /// Prefetches the memory of the next step.
     #[inline]
     pub(crate) fn glance(&self) {
         black_box((self.idle.first(), self.index.steps()));
@@ -143,7 +139,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Returns the number of entries visited by all searches so far.
+    /// Returns the number of entries visited by all searches.
     #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.index.steps()
@@ -221,7 +217,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Asks the path of a peer whether an exchange may start.
     #[inline]
     pub(crate) fn ask_path(&mut self, now: Instant, index: u32) -> Entry {
         let Some(paths) = &mut self.paths else { return Entry::Free };
@@ -229,14 +224,12 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         paths.ask(now, index, &peer.key, &mut peer.marks)
     }
 
-    /// Records the start of an exchange on this path.
     pub(crate) fn enter_path(&mut self, path: u32, peer: u32) {
         if let Some(paths) = &mut self.paths {
             paths.enter(path, peer);
         }
     }
 
-    /// Records the end of an exchange on this path.
     pub(crate) fn leave_path(&mut self, path: u32, fate: Fate) {
         if let Some(paths) = &mut self.paths {
             paths.leave(path, fate);
@@ -248,8 +241,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     pub(crate) fn next_on_path(&mut self) -> Option<u32> {
         loop {
             let index = self.paths.as_mut()?.next()?;
-            // Since it began to wait, its message may have been cancelled, or the peer may have
-            // been evicted.
+            // Since then its message may have been cancelled, or the peer evicted.
             if self.slots.get_mut(index).is_some_and(|peer| peer.marks.set(Mark::Waits, false)) {
                 return Some(index);
             }
@@ -271,8 +263,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Creates the congestion state of a destination: its controller, the state, and whether the
-    /// path seeded it.
+    /// Returns controller, congestion state, and whether the path seeded it.
     fn begin(&self, now: Instant, key: &P) -> (ControllerId, C::Peer, bool) {
         let id = self.controllers.of(key);
         let controller = self.controllers.get(id);
@@ -283,7 +274,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Resets the congestion state of a peer to that of a new one.
     pub(crate) fn reset(&mut self, now: Instant, index: u32) {
         let key = self.get(index).key;
         let (controller, control, seeded) = self.begin(now, &key);
@@ -309,7 +299,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Reports an exchange that ended without an acknowledgement.
     pub(crate) fn abandoned(&mut self, index: u32, flight: &C::Flight, event: &Abandoned<'_>) {
         let (peer, controller) = self.controlled(index);
         controller.abandoned(&mut peer.control, flight, event);
@@ -319,8 +308,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Holds a peer until [`let_go`](Self::let_go): for an exchange, or for a request with a
-    /// response to come.
+    /// Holds a peer for an exchange or a request with a response to come, until
+    /// [`let_go`](Self::let_go).
     #[inline]
     pub(crate) fn hold(&mut self, index: u32) {
         let usage = &mut self.get_mut(index).usage;
@@ -333,7 +322,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Marks an unheld peer as recently used.
     pub(crate) fn touch(&mut self, now: Instant, index: u32) {
         if let Usage::Idle { links, .. } = self.get(index).usage {
             self.unlink(index, links);
@@ -372,7 +360,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.usage = Usage::Idle { last_used: now, links };
     }
 
-    /// Removes an idle peer from its list.
     #[inline]
     fn unlink(&mut self, index: u32, links: Links) {
         if self.get_mut(index).marks.set(Mark::Listed, false) {
@@ -383,7 +370,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    /// Moves an unheld peer to its place after its flag changed.
+    /// Moves an unheld peer to its place after a flag changed.
     fn put_in_order(&mut self, index: u32) {
         if let Usage::Idle { last_used, links } = self.get(index).usage {
             self.unlink(index, links);
@@ -425,8 +412,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         peer.trust = Trust::default();
     }
 
-    /// Evicts an unheld peer to make room for one of `group`: a lost one, or one past its
-    /// retention; otherwise an unproven one, the oldest of the group that holds most.
+    /// Evicts a lost peer, one past its retention, or the oldest unproven one of the group that
+    /// holds most.
     fn evict(&mut self, now: Instant, group: Group) -> Result<(), PeersFull> {
         let may_go = |&index: &u32| {
             let peer = self.get(index);
@@ -442,7 +429,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         Ok(())
     }
 
-    /// Returns the unproven peer to be evicted for one of `group`.
     fn displaceable(&mut self, group: Group) -> Option<u32> {
         if group != Group::NOBODY && !self.shares.could_admit(group, 1, self.capacity, &self.unproven_shares) {
             return None;
@@ -453,7 +439,6 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.unproven_shares.may_displace(group, 0, self.slots[index].group).then_some(index)
     }
 
-    /// Returns the number of idle unproven peers of a group.
     pub(crate) fn unproven_of(&self, group: Group) -> usize {
         if group == Group::NOBODY { 0 } else { self.unproven_shares.excess(group, 1) }
     }
@@ -467,12 +452,10 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.get(index).marks.has(Mark::Answered)
     }
 
-    /// Marks the peer's source address as validated.
     pub(crate) fn validated(&mut self, index: u32) {
         self.get_mut(index).marks.set(Mark::Validated, true);
     }
 
-    /// Returns `true` if the controller has an RTT sample of this peer.
     pub(crate) fn is_measured(&self, index: u32) -> bool {
         let peer = self.get(index);
         let controller = self.controllers.get(peer.controller);

@@ -1,11 +1,10 @@
-//! Exchanges of more than one message (RFC 7959, RFC 9177). Each message is admitted like any
-//! other.
+//! Exchanges of more than one message (RFC 7959, RFC 9177).
 //!
 //! To the controller, a MAX_PAYLOADS burst (RFC 9177 §7.2) is one message, with one slot. It is
-//! sent with its first payload, and acknowledged when the receiver reports all of it; the RTT is
-//! measured from the last payload. If payloads are missing, the burst expires, and its
-//! retransmission consists of these. In the peer's queue each payload takes a turn: after a burst
-//! of ten, its sender yields nine turns. [`Train`](conche_cc::train::Train) spaces the payloads.
+//! acknowledged when the receiver reports all of it; the RTT is measured from the last payload. If
+//! payloads are missing, the burst expires, and its retransmission consists of these. In the peer's
+//! queue each payload takes a turn: after a burst of ten, its sender yields nine turns.
+//! [`Train`](conche_cc::train::Train) spaces the payloads.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -25,24 +24,21 @@ use rand_core::RngCore;
 #[derive(Debug)]
 pub(crate) struct Transferring {
     pub(crate) work: Work,
-    /// First transmission, and statistics of the answered messages; `None` before the first answer.
+    /// First transmission, and statistics of the answered messages.
     before: Option<(Instant, Course)>,
-    /// Messages sent in bursts since the last single message; `None` if that was the last.
+    /// Messages sent in bursts since the last single message.
     in_bursts: Option<u32>,
     /// Turns to yield for payloads sent earlier.
     owed: u32,
-    /// The exchange is yielding a turn, which ends when the next message has left.
+    /// The exchange is yielding a turn, until the next message has left.
     passed: bool,
-    /// Counted memory in bytes.
     bytes: usize,
     /// Token of the current message, if it differs from the exchange's.
     pub(crate) token: Option<Token>,
 }
 
-/// The use of a transfer's turn in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SenderTurn {
-    /// Its next message leaves.
     Leaves,
     /// The next sender leaves instead, in return for a payload sent earlier.
     Passes,
@@ -50,7 +46,6 @@ pub(super) enum SenderTurn {
     Over,
 }
 
-/// The kinds of transfers.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// A block-wise request and response (RFC 7959).
@@ -61,33 +56,28 @@ pub(crate) enum Work {
     Kept(Sender, Kept),
 }
 
-/// A stored response that is sent in bursts.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// Where the response is stored.
     pub(crate) key: Key,
-    /// Identifies the response, which may have been replaced in the meantime.
+    /// The response may have been replaced in the meantime.
     pub(crate) mark: Mark,
-    /// Sent as Confirmable messages.
     pub(crate) confirmable: bool,
     /// Observe sequence number of a notification, for all payloads but retransmitted ones (RFC 9177
     /// §4.5).
     pub(crate) sequence: Option<u32>,
-    /// For a notification: the token of the last request for missing payloads.
+    /// The token of the last request for missing payloads.
     pub(crate) asked: Option<Token>,
-    /// A newer state exists: no further burst of this one is sent.
+    /// A newer state exists: no further burst is sent.
     pub(crate) outdated: bool,
     /// The whole body was requested: the next burst does not wait for an acknowledgement.
     pub(crate) all: bool,
 }
 
 impl Transferring {
-    /// Creates a transfer without answered messages.
     pub(crate) const fn new(work: Work) -> Self {
         Self { work, before: None, in_bursts: None, owed: 0, passed: false, bytes: 0, token: None }
     }
 
-    /// Returns its memory in bytes, without shared memory.
     fn held(&self) -> usize {
         match &self.work {
             Work::Blocks(transfer) => transfer.bytes(),
@@ -108,7 +98,6 @@ impl Transferring {
         }
     }
 
-    /// Returns `true` if it is sent as Confirmable messages, acknowledged one by one.
     pub(crate) fn is_confirmable(&self) -> bool {
         matches!(&self.work, Work::Kept(_, kept) if kept.confirmable)
     }
@@ -154,7 +143,7 @@ impl Transferring {
         begins
     }
 
-    /// Adds the last single message to the statistics before messages are counted in bursts.
+    /// Counts the last single message before messages are counted in bursts.
     pub(super) fn fold<C: Controller>(&mut self, exchange: &Exchange<C>) {
         if let (Some((first, _)), None) = (self.before, self.in_bursts) {
             let now = exchange.first_sent().unwrap_or(exchange.submitted);
@@ -162,18 +151,15 @@ impl Transferring {
         }
     }
 
-    /// Counts a message of a burst, or a request for missing payloads.
     pub(super) fn count_in_bursts(&mut self) {
         let in_bursts = self.in_bursts.get_or_insert(0);
         *in_bursts = in_bursts.saturating_add(1);
     }
 
-    /// Adds a turn to yield.
     pub(super) fn take_turn_later(&mut self) {
         self.owed = self.owed.saturating_add(1);
     }
 
-    /// Returns `true` if turns must still be yielded.
     pub(super) fn owes(&self) -> bool {
         self.owed > 1
     }
@@ -204,8 +190,8 @@ impl Transferring {
 }
 
 impl<C: Controller> Exchange<C> {
-    /// Returns `true` if a separate response answers an earlier message of this request with the
-    /// same token ([`Transfer::is_late`]). Protected responses are bound to one message.
+    /// Returns `true` for a separate response to an earlier message of this request with the same
+    /// token ([`Transfer::is_late`]). Protected responses are bound to one message.
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
         transfer.is_some_and(|transfer| match &transfer.work {
@@ -214,18 +200,15 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// Returns the failure of an exchange that waited too long.
     pub(super) fn expired(&self) -> Failure {
         let begun = self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun());
         if begun { Failure::TimedOut } else { Failure::QueueExpired }
     }
 
-    /// Returns `true` if its messages are sent in bursts.
     pub(crate) fn sends_bursts(&self) -> bool {
         !self.confirmable && self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
     }
 
-    /// Returns `true` if it sends this stored response.
     pub(crate) fn leaves(&self, mark: Mark) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Kept(_, kept) => kept.mark == mark,
@@ -233,12 +216,11 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// Returns `true` if its own body may not have arrived.
     pub(crate) fn is_sending(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
     }
 
-    /// Returns `true` if a message answers a payload of a burst that has its own token.
+    /// Returns `true` if a message answers a payload with its own token.
     pub(crate) fn has_token_of_burst(&self, message: &Message<'_>) -> bool {
         let token = self.transfer.as_ref().and_then(|transfer| transfer.token.as_ref());
         token.is_some_and(|token| token.as_slice() == message.token_bytes())
@@ -252,17 +234,15 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// Returns `true` for a Q-Block request.
     pub(crate) fn is_in_bursts(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Bursts(_)))
     }
 
-    /// Returns `true` for a Q-Block request with an answered message.
     pub(crate) fn has_begun_in_bursts(&self) -> bool {
         self.is_in_bursts() && self.transfer.as_ref().is_some_and(|transfer| transfer.has_begun())
     }
 
-    /// Returns `true` if the request has had a single message, and its response may be a burst.
+    /// Returns `true` after a single message, if the response may be a burst.
     pub(crate) fn asks_for_first_block(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
             Work::Bursts(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
@@ -270,14 +250,12 @@ impl<C: Controller> Exchange<C> {
         })
     }
 
-    /// Returns `true` if the controller gets its acknowledgement: for Confirmable messages and
-    /// bursts.
+    /// Returns `true` if the controller gets its acknowledgement.
     pub(super) fn is_answered(&self) -> bool {
         self.confirmable || self.sends_bursts()
     }
 
-    /// Returns `true` if the controller admits it: all but Non-confirmable responses of one
-    /// message.
+    /// Returns `true` for all but Non-confirmable responses of one message.
     pub(crate) fn is_controlled(&self) -> bool {
         !self.is_over_when_left() || self.sends_bursts()
     }
@@ -287,22 +265,17 @@ impl<C: Controller> Exchange<C> {
 pub(crate) struct NextMessage {
     pub(crate) transfer: Box<Transferring>,
     pub(crate) body: Body,
-    /// Replaces the token of the exchange.
     pub(crate) token: Option<Token>,
 }
 
-/// A transmitted payload of a burst.
 pub(crate) struct SentPayload {
-    /// It is the first one of its burst.
     pub(crate) first: bool,
-    /// Its bytes.
     pub(crate) bytes: u32,
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// Continues a request with its next message after an answer. It joins the end of the peer's
-    /// queue, so that senders take turns. Without a new token the token is kept, because servers
-    /// match the blocks of a body by it.
+    /// Continues a request with its next message, from the end of the peer's queue, so that senders
+    /// take turns. Without a new token the token is kept: servers match the blocks of a body by it.
     pub(crate) fn go_on<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -317,7 +290,6 @@ impl<C: Controller> Exchanges<C> {
         self.send_next(now, peers, index, body);
     }
 
-    /// Sends a message again with another token.
     pub(crate) fn send_anew<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, token: Token) {
         self.release(peers, index);
         self.take_token(index, token);
@@ -325,7 +297,6 @@ impl<C: Controller> Exchanges<C> {
         self.send_next(now, peers, index, body);
     }
 
-    /// Queues the next message of a request.
     fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, body: Body) {
         let bytes = self.message_bytes(index, &body);
         let patience = self.config.times().response_timeout;
@@ -340,7 +311,7 @@ impl<C: Controller> Exchanges<C> {
         self.enqueue(peers, index, true);
     }
 
-    /// Pauses a request until its next message is known. It holds no slot or queue place.
+    /// Pauses a request, without slot or queue place, until its next message is known.
     pub(crate) fn pause<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -358,7 +329,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Ends a message of a request that has more, and adds it to the statistics.
+    /// Ends a message of a request that has more.
     fn settle<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -377,7 +348,6 @@ impl<C: Controller> Exchanges<C> {
         self.release(peers, index);
     }
 
-    /// Frees the resources of a completed message.
     fn release<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.free_slot(peers);
@@ -411,8 +381,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Takes the transfer out of its exchange, to [continue](Self::go_on) or to be [put
-    /// back](Self::put_back).
+    /// Takes the transfer out of its exchange.
     pub(crate) fn take_transfer(&mut self, index: u32) -> Option<Box<Transferring>> {
         self.slots[index].transfer.take()
     }
@@ -422,7 +391,6 @@ impl<C: Controller> Exchanges<C> {
         self.slots[index].transfer = Some(transfer);
     }
 
-    /// Returns the number of requests past their first message.
     pub(crate) const fn transfers(&self) -> usize {
         self.transfers
     }
@@ -438,7 +406,6 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Queues the next burst of an exchange at the end of the peer's queue.
     pub(crate) fn go_on_with_set<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         let Some(transfer) = self.take_transfer(index) else { return };
         let body = self.slots[index].content.body.clone();
@@ -464,7 +431,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Counts the bytes of a queued burst: its due payloads.
+    /// Counts the bytes of a queued burst.
     fn count_set(&mut self, index: u32) {
         let exchange = &self.slots[index];
         let overhead = u32::try_from(Overhead::of(&exchange.token).and(OPTIONS)).unwrap_or(u32::MAX);
@@ -474,7 +441,6 @@ impl<C: Controller> Exchanges<C> {
         exchange.bytes = bytes.unwrap_or(exchange.bytes);
     }
 
-    /// Records a transmitted payload.
     pub(crate) fn payload_left<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -549,12 +515,11 @@ impl<C: Controller> Exchanges<C> {
         self.arm(index);
     }
 
-    /// Handles the acknowledgement of a whole burst.
     pub(crate) fn set_answered<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
         self.acknowledge(now, peers, index, AckKind::Piggybacked);
     }
 
-    /// Handles a report of missing payloads: they are retransmitted when the controller permits.
+    /// Handles a report of missing payloads.
     pub(crate) fn set_missing<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         match self.slots[index].state {
             // They leave with the rest.
@@ -599,8 +564,7 @@ impl<C: Controller> Exchanges<C> {
         };
         match follows {
             Some(Follows::Burst) => self.send_set_again(now, peers, index),
-            // A notification's time has passed. A Confirmable message will check whether its client
-            // still exists.
+            // A notification's time has passed. A Confirmable message will check the client.
             Some(follows) if notifies => {
                 let why = if follows == Follows::TooMuch { AbandonReason::GaveUp } else { AbandonReason::Cancelled };
                 self.abandon(now, peers, index, why);
@@ -652,7 +616,6 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// The next step after the transmission of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// The burst continues, or waits for its answer.
@@ -661,5 +624,5 @@ pub(crate) enum Left {
     Over,
 }
 
-/// Approximate size of options and payload marker in a payload's message, in bytes.
+/// Approximate bytes of options and payload marker in a payload's message.
 const OPTIONS: usize = 24;
