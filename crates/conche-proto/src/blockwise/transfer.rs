@@ -1,5 +1,4 @@
-//! [`Transfer`]: a client's block-wise request or response (RFC 7959 §2.4, §2.5, §2.7);
-//! [`Outflow`]: an outgoing body of either role.
+//! [`Transfer`]: a client's block-wise request or response (RFC 7959 §2.4, §2.5, §2.7); [`Outflow`]: an outgoing body of either role.
 
 use alloc::vec::Vec;
 
@@ -25,7 +24,7 @@ pub(crate) struct Rules {
 pub(crate) enum Step {
     /// Send this with the same code and token.
     Next(Body),
-    /// Restart with this message and a new token, which late responses do not match.
+    /// A new token, which late responses do not match.
     Anew(Body),
     /// A block for the application, which then [continues](Transfer::resume).
     Told,
@@ -33,9 +32,7 @@ pub(crate) enum Step {
     Awaited,
     /// Complete, with this response.
     Done(OwnedMessage),
-    /// Complete: the received message is the response.
     AsItIs,
-    /// The transfer failed.
     Failed(Trouble),
 }
 
@@ -49,13 +46,12 @@ pub(crate) enum Trouble {
     Unacceptable,
 }
 
-/// Maximum number of restarts of a download after changes of the body. A lost upload restarts once.
+/// Maximum number of restarts of a download after changes of the body.
 pub(crate) const FETCHED_AGAIN: u8 = 3;
 
 #[derive(Debug)]
 pub(crate) struct Transfer {
     code: Code,
-    /// Request options without block options.
     head: Body,
     payload: Outflow,
     upload: Option<Upload>,
@@ -68,7 +64,6 @@ pub(crate) struct Transfer {
     sent_again: bool,
 }
 
-/// The outstanding block of the request.
 #[derive(Clone, Copy, Debug)]
 struct Upload {
     size: BlockSize,
@@ -79,7 +74,6 @@ struct Upload {
 
 #[derive(Clone, Copy, Debug)]
 enum Paused {
-    /// Send this block when it is available.
     Send(usize, BlockSize),
     /// Request this block after the application has accepted the previous one.
     Ask(usize, BlockSize),
@@ -104,8 +98,7 @@ impl Transfer {
         Self { tells, ..self }
     }
 
-    /// Starts a block-wise upload; returns its first message. `None` if no block fits or the first
-    /// is unavailable.
+    /// Returns the first message; `None` if no block fits or the first is unavailable.
     pub(crate) fn begin(&mut self, rules: &Rules) -> Option<Body> {
         let size = self.largest_size(rules)?;
         self.send(0, size).ok()
@@ -116,7 +109,7 @@ impl Transfer {
         largest_fitting(rules.block_size, others, rules.message_bytes)
     }
 
-    /// Appends a part of the request's body; `false` if it was complete.
+    /// Returns `false` if the body was complete.
     pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
         self.payload.supply(more, last)
     }
@@ -169,7 +162,7 @@ impl Transfer {
         }
     }
 
-    /// Continues the upload; `None` for the response to the whole request.
+    /// `None` for the response to the whole request.
     fn answer_upload(&mut self, response: &Message<'_>, rules: &Rules) -> Option<Step> {
         let code = response.code();
         let Ok(block1) = response.block(OptionNumber::BLOCK1) else {
@@ -259,8 +252,8 @@ impl Transfer {
         whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
     }
 
-    /// Restarts a download after a change of the body (RFC 7959 §2.4), unless a repeated request
-    /// could have another effect.
+    /// Restarts a download after a change of the body (RFC 7959 §2.4), unless this could have
+    /// another effect.
     fn fetch_again(&mut self, rules: &Rules) -> Step {
         self.fetched_again += 1;
         if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() || self.tells {
@@ -302,7 +295,7 @@ impl Transfer {
         }
     }
 
-    /// Requests a block of the response. Only FETCH repeats its body, if it fits into one message.
+    /// Only FETCH repeats its body, if it fits into one message.
     fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
         let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { self.payload.kept() } else { &[] };
         let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
@@ -330,7 +323,6 @@ pub(crate) struct Download {
     len: usize,
     /// `None` if the application receives each block.
     joined: Option<Joined>,
-    /// Common to all blocks.
     marks: Marks,
 }
 
@@ -353,8 +345,7 @@ impl Marks {
 }
 
 impl Download {
-    /// Starts with the first block. With `told`, the application receives each block instead of a
-    /// joined body.
+    /// With `told`, the application receives each block instead of a joined body.
     pub(crate) fn new(response: &Message<'_>, told: bool) -> Self {
         let joined = (!told).then(|| Joined::new(&response.content(), |number| !number.describes_blocks()));
         Self { code: response.code(), len: 0, joined, marks: Marks::of(response) }
@@ -372,8 +363,8 @@ impl Download {
         self.joined.as_ref().map_or(0, Joined::capacity)
     }
 
-    /// Returns `true` if the response is a block of the same body. With an ETag, later blocks may
-    /// omit the Content-Format, as node-coap does from the third on.
+    /// Returns `true` for a block of the same body. With an ETag, later blocks may omit the
+    /// Content-Format, as node-coap does from the third on.
     pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
         let marks = Marks::of(response);
         let omits_format = marks.etag.is_some() && marks.format.is_none();
@@ -400,9 +391,7 @@ impl Download {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outflow {
     kept: Bytes,
-    /// Offset of the kept part.
     start: usize,
-    /// The body ends with the kept part.
     complete: bool,
     announced: Option<u32>,
     /// The application was asked for more.
@@ -413,7 +402,6 @@ pub(crate) struct Outflow {
 pub(crate) enum Missing {
     /// The offset is beyond the body, or the block number is too large.
     BeyondTheEnd,
-    /// The block is no longer kept.
     Gone,
     /// The application must supply this many bytes, or the end.
     Later(usize),
@@ -442,7 +430,7 @@ impl Outflow {
         self.announced
     }
 
-    /// Returns the block at `offset`. Its M bit needs the next byte or the end.
+    /// The M bit needs the next byte or the end.
     pub(crate) fn block(&self, offset: usize, size: BlockSize) -> Result<(Bytes, Block), Missing> {
         let before = offset.checked_sub(self.start).ok_or(Missing::Gone)?;
         let there = self.kept.len().saturating_sub(before);
@@ -454,14 +442,12 @@ impl Outflow {
         Ok((self.kept.slice(range.start - self.start..range.end - self.start), block))
     }
 
-    /// Drops delivered bytes before `offset`.
     pub(crate) fn forget_before(&mut self, offset: usize) {
         let gone = offset.saturating_sub(self.start).min(self.kept.len());
         self.kept = self.kept.slice(gone..);
         self.start += gone;
     }
 
-    /// Appends a part of the body; `false` if it was complete.
     pub(crate) fn supply(&mut self, more: Bytes, last: bool) -> bool {
         if self.complete {
             return false;

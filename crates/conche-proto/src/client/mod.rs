@@ -38,20 +38,15 @@ use group::GroupRequests;
 use q_block::QBlock;
 use transfer::asks_for_one_block;
 
-/// The client of an endpoint.
 pub(crate) struct Client<P: PeerKey, C: Controller> {
-    /// What peers are known to support, if extended tokens or Q-Block are configured.
     support: Option<Box<Support>>,
     pub(crate) group_requests: OnDemand<GroupRequests>,
     pub(crate) subscriptions: OnDemand<Subscriptions>,
     layers: PhantomData<fn() -> Layers<P, C>>,
 }
 
-/// What peers are known to support.
 struct Support {
-    /// Extended tokens, if configured.
     discovery: Option<Discovery>,
-    /// Q-Block, if configured.
     q_block: Option<QBlock>,
 }
 
@@ -88,7 +83,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.support.as_mut()?.discovery.as_mut()
     }
 
-    /// Reports a stale observation, if there is one; returns `false` otherwise.
+    /// Reports a stale observation; returns `false` without one.
     pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>) -> bool {
         let due = self.subscriptions.made().and_then(|made| made.pop_due(layers.now));
         if let Some(subscription) = due {
@@ -97,14 +92,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         due.is_some()
     }
 
-    /// Ends a request of the application without an event.
     pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: u32) {
         self.registration_cancelled(layers, index);
         layers.transport.abandon(layers.now, index, AbandonReason::Cancelled);
         self.close(layers, index);
     }
 
-    /// Ends a request with a failure: reports it to the application, and frees its resources.
     pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) {
         layers.transport.count_failure(index, reason);
         if let Purpose::State(subscription) = layers.transport.exchanges.get(index).purpose {
@@ -124,7 +117,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Closes the exchange of a request or of a state.
     #[inline]
     pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: u32) {
         if let Some(requests) = self.group_requests.made() {
@@ -134,7 +126,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.close(layers.now, index);
     }
 
-    /// Sends a request, now or when NSTART and the controller admit it.
     pub(crate) fn request(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -164,7 +155,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         } else if (tried || request.streamed || !self.use_q_block(layers, peer, &mut opening, named))
             && opening.may_need_blocks(&layers.transport.config)
         {
-            // Try one feature at a time.
             self.cut_request(layers, &mut opening, request.tagged)?;
         }
         let exchange = layers.submit(peer, &mut opening)?;
@@ -184,7 +174,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             && matches!(message.code(), Code::BAD_OPTION | Code::BAD_REQUEST)
     }
 
-    /// Handles a separate response or a notification that is not a duplicate.
+    /// The message is not a duplicate.
     pub(crate) fn receive_separate_response(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -255,7 +245,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.deliver(layers, index, AckKind::Piggybacked, message);
     }
 
-    /// Handles the acknowledgement of a request whose response comes later.
+    /// The response comes later.
     pub(crate) fn request_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
         layers.transport.acknowledge(layers.now, index, AckKind::Empty);
         if layers.transport.exchanges.get(index).wants_no_response() {
@@ -272,8 +262,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Handles the response to a request: the exchange is over, unless it continues with further
-    /// blocks.
+    /// The exchange is over, unless it continues with further blocks.
     #[inline]
     pub(super) fn deliver(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, message: &Message<'_>) {
         if layers.transport.exchanges.get(index).tries_token {
@@ -295,7 +284,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.close(layers, index);
     }
 
-    /// Returns the subscription that this exchange registers, first or again.
     #[inline]
     fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
         let subscriptions = self.subscriptions.made().filter(|subscriptions| !subscriptions.is_empty())?;
@@ -307,8 +295,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         (subscriptions.get(subscription).exchange == Some(exchange.id(index))).then_some(subscription)
     }
 
-    /// Processes a response to an exchange. Returns the message to deliver, or `None` if the
-    /// exchange continues or has failed.
+    /// Returns the message to deliver, or `None` if the exchange continues or has failed.
     #[inline]
     fn follow(&mut self, layers: &mut Layers<P, C>, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
         let exchange = layers.transport.exchanges.get(index);
@@ -327,10 +314,9 @@ const LIFETIME: Duration = Duration::from_secs(1_800);
 /// Number of remembered peers.
 const PLACES: usize = 1024;
 
-/// The result for one peer.
 #[derive(Clone, Copy, Debug)]
 struct TokenSupport {
-    /// Keyed hash of the peer, which determines its only place. A displaced peer is tried again.
+    /// Determines the peer's only place. A displaced peer is tried again.
     hash: u64,
     until: Instant,
     understands: bool,
@@ -338,16 +324,15 @@ struct TokenSupport {
 
 /// Discovers by trial which peers support tokens of more than eight bytes (RFC 8974 §2.2.2).
 ///
-/// A Confirmable request tries an extended token. A server without support rejects it with a Reset,
-/// and one that does not accept this length responds with 4.00; the request is then repeated with
-/// eight bytes. Because addresses change owners, results are valid for half an hour.
+/// A server without support rejects a Confirmable request with an extended token with a Reset, and
+/// one that does not accept this length responds with 4.00; the request is then repeated with eight
+/// bytes. Because addresses change owners, results are valid for half an hour.
 #[derive(Debug)]
 struct Discovery {
     places: Box<[TokenSupport]>,
 }
 
 impl Discovery {
-    /// Creates the table if the configured tokens are extended.
     fn of(config: &EndpointConfig) -> Option<Self> {
         let nobody = TokenSupport { hash: 0, until: Instant::ZERO, understands: false };
         (config.token_length > Token::MAX_LENGTH).then(|| Self { places: vec![nobody; PLACES].into_boxed_slice() })
@@ -357,33 +342,29 @@ impl Discovery {
         &mut self.places[usize::try_from(hash % PLACES as u64).unwrap_or_default()]
     }
 
-    /// Returns whether a peer supports extended tokens, if known.
     fn understands(&mut self, now: Instant, hash: u64) -> Option<bool> {
         let found = self.place(hash);
         (found.hash == hash && now < found.until).then_some(found.understands)
     }
 }
 
-/// A token for a request.
 struct Chosen {
     token: Token,
     /// It is unknown whether the peer supports the token.
     tried: bool,
 }
 
-/// The outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tried {
-    /// The request was answered.
     Understood,
-    /// The request was answered with 4.00, in this kind of message.
+    /// Answered with 4.00, in this kind of message.
     Refused(AckKind),
-    /// The request was rejected with a Reset.
+    /// Rejected with a Reset.
     Rejected,
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// Returns a random token; `may_try` permits to try an extended one.
+    /// `may_try` permits to try an extended token.
     fn choose_token(&mut self, layers: &mut Layers<P, C>, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
         let known = match self.discovery_mut() {
             None => Some(true),
@@ -399,8 +380,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(Chosen { token: token.ok_or(RequestError::NoToken { length })?, tried })
     }
 
-    /// Records the outcome of a trial. Returns `false` if the peer does not support the token and
-    /// the request is repeated with a short one.
+    /// Records the outcome of a trial. Returns `false` if the request is repeated with a short
+    /// token.
     pub(crate) fn token_tried(&mut self, layers: &mut Layers<P, C>, index: u32, tried: Tried) -> bool {
         let understands = tried == Tried::Understood;
         let exchange = layers.transport.exchanges.get_mut(index);

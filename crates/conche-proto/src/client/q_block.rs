@@ -1,9 +1,9 @@
-//! Q-Block (RFC 9177) in the client: requests whose request or response bodies take many messages
-//! with a single response, and reception of Q-Block notifications (§4.5).
+//! Q-Block (RFC 9177) in the client.
 //!
-//! The first state arrives as the response to its registration. Each later one has its own
-//! exchange, from its first payload until the state is complete, superseded, or cannot be
-//! completed. In the last case nothing is reported, and the subscription becomes stale in time.
+//! The first state of a notification arrives as the response to its registration. Each later one
+//! has its own exchange, from its first payload until the state is complete, superseded, or cannot
+//! be completed. In the last case nothing is reported, and the subscription becomes stale in time
+//! (§4.5).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,22 +28,19 @@ use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
-/// The maximum number of remembered peers without Q-Block.
 const REFUSING: usize = 64;
 
-/// How long a peer is assumed not to support Q-Block: an address can get another owner.
+/// An address can get another owner.
 const REFUSING_FOR: Duration = Duration::from_secs(1_800);
 
-/// The client's state of Q-Block in addition to its exchanges.
 #[derive(Debug)]
 pub(crate) struct QBlock {
     rules: BurstRules,
-    /// Hashes of peers that refused Q-Block, and when to forget each; the most recent last.
+    /// Hashes of peers that refused Q-Block, and when to forget each.
     refusing: VecDeque<(u64, Instant)>,
 }
 
 impl QBlock {
-    /// Returns the state for a configuration, if that enables Q-Block.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
         Some(Self { rules: BurstRules::of(config)?, refusing: VecDeque::new() })
     }
@@ -61,7 +58,6 @@ impl QBlock {
     }
 }
 
-/// Returns `true` if the request's body is sent by Q-Block.
 fn uploads(opening: &Opening) -> bool {
     opening.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
         Work::Bursts(bursts) => bursts.is_upload(),
@@ -70,12 +66,10 @@ fn uploads(opening: &Opening) -> bool {
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// Returns the Q-Block rules, if the configuration enables Q-Block.
     fn burst_rules(&self) -> Option<BurstRules> {
         self.q_block().map(|q_block| q_block.rules)
     }
 
-    /// Sends the next payload of a request in bursts.
     pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -102,8 +96,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Some(transmit)
     }
 
-    /// Sends a request, or lets its response be sent, in bursts. Returns `false` if the request is
-    /// not suitable. `named`: the application chose its token.
+    /// Sends a request, or receives its response, in bursts. Returns `false` if the request is not
+    /// suitable. `named`: the application chose its token.
     pub(super) fn use_q_block(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -119,8 +113,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.use_q_block_tagged(layers, peer, opening, tag, named)
     }
 
-    /// Like [`use_q_block`](Self::use_q_block), with this Request-Tag, and for observations
-    /// too.
+    /// For observations, too.
     fn use_q_block_tagged(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -171,8 +164,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    /// Returns the request with this token, which is its own or the numbered token of a message in
-    /// a burst.
+    /// Returns the request with this token, which may be the numbered token of a message in a
+    /// burst.
     pub(super) fn exchange_with_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> Option<u32> {
         let found = layers.transport.exchanges.with_token(peer, token);
         if found.is_some() || !self.has_q_block() {
@@ -186,7 +179,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Continues a request in bursts whose first block was acknowledged with an Empty ACK.
+    /// An Empty ACK acknowledged the first block.
     pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let round_trip = layers.transport.exchanges.get(index).course(layers.now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
@@ -220,7 +213,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    /// Receives a response to a request in bursts.
     pub(super) fn deliver_to_burst(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -237,8 +229,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let (first, answered) = ((confirmable || waits) && bursts.is_alone(), bursts.is_answered_by(message));
         let kind = if confirmable { kind } else { AckKind::Piggybacked };
         if waits && !answered {
-            // No outstanding message can be acknowledged by this, and the waiting one keeps its
-            // turn.
+            // No outstanding message is acknowledged by this, and the waiting one keeps its turn.
             return match bursts.answer(layers.now, message, first, &rules, &burst_rules) {
                 BurstStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
                 BurstStep::SendBurst if !confirmable => {
@@ -249,7 +240,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             };
         }
         if answered {
-            // It is acknowledged before the state changes to one in which nothing is sent.
+            // Acknowledge it before the state changes to one in which nothing is sent.
             if waits {
                 layers.transport.exchanges.leave_queue(layers.now, &mut layers.transport.peers, index);
             }
@@ -325,7 +316,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Delivers the complete response to a request in bursts.
     pub(super) fn delivered(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, message: OwnedMessage) {
         if let Some(subscription) = self.registers(layers, index) {
             return self.deliver_registration(layers, index, subscription, kind, message);
@@ -338,21 +328,19 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.close(layers, index);
     }
 
-    /// Returns whether the exchange belongs to an observation, whose messages are delivered as they
-    /// are.
+    /// Observations deliver their messages as they are.
     fn is_observed(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
         matches!(layers.transport.exchanges.get(index).purpose, Purpose::State(_))
             || self.registers(layers, index).is_some()
     }
 
-    /// Waits for the next block of a response in bursts, if the exchange receives one.
     fn await_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
         if let Some(due) = layers.transport.exchanges.burst_mut(index).and_then(|bursts| bursts.due()) {
             layers.transport.exchanges.await_set(&mut layers.transport.peers, index, due);
         }
     }
 
-    /// Sends a message of an exchange that answers a received one and so bypasses the controller.
+    /// The message answers a received one, hence bypasses the controller.
     fn say(&mut self, layers: &mut Layers<P, C>, index: u32, body: &Body) {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
@@ -365,7 +353,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Requests the missing blocks of a response that were not received in time.
     pub(crate) fn ask_for_missing_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let rules = self.transfer_rules(layers, &layers.transport.exchanges.get(index).token, &Security::PLAIN);
         let Some(burst_rules) = self.burst_rules() else { return };
@@ -415,7 +402,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    /// Repeats a request so that it asks for the whole response by Q-Block2.
+    /// Requests the whole response by Q-Block2.
     fn ask_for_whole(&mut self, layers: &mut Layers<P, C>, index: u32, mut bursts: BurstTransfer, first: Body) {
         let peer = layers.transport.exchanges.get(index).peer;
         let token = self.choose_token(layers, peer, false).ok().map(|chosen| chosen.token);
@@ -434,8 +421,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    /// Switches to Block2 for the response to a request in bursts. Requests for further blocks are
-    /// Confirmable.
+    /// Switches to Block2 for the response. Requests for further blocks are Confirmable.
     fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         if let Work::Bursts(bursts) = &transfer.work {
@@ -460,7 +446,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         offered.then(|| BurstRegistration { feature, tag, uploaded: uploads(opening) })
     }
 
-    /// Does the same for a repeated registration, with its token.
     pub(super) fn offer_q_block_again(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -473,8 +458,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Handles a notification that may be a payload of a Q-Block state; returns `false` if it is
-    /// not.
+    /// Returns `false` if a notification is no payload of a Q-Block state.
     pub(super) fn receive_state_payload(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -501,7 +485,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    /// Starts to receive a newer state. Without room for it, its payload is treated as lost.
+    /// Without room for a newer state, its payload is treated as lost.
     fn begin_state(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -534,7 +518,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Some(exchange.index)
     }
 
-    /// Handles a complete newer state, or the response in its place.
     fn deliver_state(&mut self, layers: &mut Layers<P, C>, index: u32, subscription: u32, message: OwnedMessage) {
         self.state_failed(layers, index, subscription);
         let is_state = message.code().is_success() && message.option(OptionNumber::OBSERVE).is_some();
@@ -543,13 +526,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Ends the reception of a newer state.
     pub(super) fn state_failed(&mut self, layers: &mut Layers<P, C>, index: u32, subscription: u32) {
         self.subscriptions.get_mut(subscription).coming = None;
         self.close(layers, index);
     }
 
-    /// Discards a partially received state.
     pub(super) fn discard_state(&mut self, layers: &mut Layers<P, C>, subscription: u32) {
         let coming = self.subscriptions.get_mut(subscription).coming.take();
         if let Some(exchange) = coming.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {

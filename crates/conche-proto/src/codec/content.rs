@@ -1,6 +1,4 @@
-//! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3, RFC
-//! 8323 §3.2), and the URI components in its options (RFC 7252 §6.5). Decoding checks them once;
-//! later accesses cannot fail.
+//! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3, RFC 8323 §3.2), and URI components (RFC 7252 §6.5). Decoding checks them once; later accesses cannot fail.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -31,7 +29,6 @@ pub struct Content<'a> {
     layout: Layout,
 }
 
-/// The result of decoding, without the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
     code: Code,
@@ -54,7 +51,6 @@ impl Present {
         Self(self.0 | 1 << number.min(u32::BITS - 1))
     }
 
-    /// Returns `false` if the option is certainly absent.
     #[inline]
     fn may_have(self, OptionNumber(number): OptionNumber) -> bool {
         self.0 >> u32::from(number).min(u32::BITS - 1) & 1 != 0
@@ -87,7 +83,6 @@ impl<'a> Content<'a> {
     pub(super) fn read(code: Code, tkl: u8, bytes: &'a [u8], longest_token: usize) -> Result<Self, DecodeErrorKind> {
         let (length, rest) = split_length(tkl, bytes, longest_token)?;
         let behind = rest.get(length as usize..).ok_or(DecodeErrorKind::TokenTruncated)?;
-        // At most two bytes.
         let token_start = u8::try_from(bytes.len() - rest.len()).unwrap_or_default();
         let (options_end, present) = options_end(bytes.len(), behind)?;
         let layout = Layout { code, token_start, token_end: u32::from(token_start) + length, present, options_end };
@@ -123,7 +118,7 @@ impl<'a> Content<'a> {
         self.bytes.get(usize::from(token_start)..token_end as usize).unwrap_or_default()
     }
 
-    /// Returns the size of the token with its extended length, in bytes.
+    /// In bytes, with its extended length.
     pub(crate) const fn encoded_token_len(&self) -> usize {
         self.layout.token_end as usize
     }
@@ -180,8 +175,8 @@ impl<'a> Content<'a> {
 
 const DEFAULT_MAX_AGE: u32 = 60;
 
-/// Checks the options and payload at the end of a content of `length` bytes. Returns the end of the
-/// options, and the options present.
+/// Checks the end of a content of `length` bytes. Returns the end of the options, and the options
+/// present.
 #[inline]
 fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, Present), DecodeErrorKind> {
     let (mut number, mut present) = (0_u32, Present::default());
@@ -221,7 +216,6 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Iterates over well-formed options, up to a payload marker.
     pub(super) const fn encoded(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, number: 0 }
     }
@@ -300,8 +294,7 @@ impl<'a> Content<'a> {
         self.pass_acceptable(also_known, |_| ()).err()
     }
 
-    /// As [`unacceptable_option`](Self::unacceptable_option); calls `pass` for each option up to
-    /// the invalid one.
+    /// Calls `pass` for each option up to the invalid one.
     #[inline]
     pub(crate) fn pass_acceptable(
         &self,

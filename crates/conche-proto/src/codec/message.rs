@@ -52,7 +52,6 @@ impl<'a> Message<'a> {
         Self::read(datagram, Token::MAX_EXTENDED_LENGTH)
     }
 
-    /// Tokens may exceed eight bytes if `longest_token` does.
     #[inline]
     pub(crate) fn read(datagram: &'a [u8], longest_token: usize) -> Result<Self, DecodeError> {
         let [first, second, third, fourth, behind @ ..] = datagram else {
@@ -218,7 +217,7 @@ impl fmt::Display for Type {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u16);
 
-/// Prints four hexadecimal digits: `0x1a2b`.
+/// Prints `0x1a2b`.
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#06x}", self.0)
@@ -383,7 +382,6 @@ impl OwnedMessage {
     }
 }
 
-/// Copies the message into its own allocation.
 impl From<Message<'_>> for OwnedMessage {
     #[inline]
     fn from(message: Message<'_>) -> Self {
@@ -404,7 +402,7 @@ impl fmt::Debug for OwnedMessage {
 }
 
 /// Memory for [`OwnedMessage::pooled`]: chunks of [`CHUNK`](Self::CHUNK) bytes, reused once all
-/// their messages are dropped. An endpoint that handles messages soon does not allocate.
+/// their messages are dropped.
 ///
 /// A message or a slice of its payload keeps its chunk in memory; larger messages have their own
 /// allocation. To keep a small message for long, copy it: `OwnedMessage::from(message.view())`.
@@ -424,13 +422,11 @@ impl MessagePool {
         Self::default()
     }
 
-    /// Copies the bytes into a chunk.
     #[inline]
     pub(super) fn copy(&mut self, bytes: &[u8]) -> Bytes {
         self.join([bytes])
     }
 
-    /// Copies the parts, one after the other.
     #[inline]
     pub(super) fn join<const N: usize>(&mut self, parts: [&[u8]; N]) -> Bytes {
         let length: usize = parts.iter().map(|part| part.len()).sum();

@@ -1,4 +1,4 @@
-//! Option numbers, the table of their definitions, and the encoding of options.
+//! Option numbers, their definitions, and the encoding of options.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -39,7 +39,6 @@ impl OptionNumber {
         }
     }
 
-    /// Returns `true` for options of a single block, which the reassembled message lacks.
     #[inline]
     pub(crate) const fn describes_blocks(self) -> bool {
         matches!(self.spec(), Some(OptionSpec { describes_blocks: true, .. }))
@@ -55,7 +54,7 @@ impl OptionNumber {
     }
 }
 
-/// Prints the option's name, or its number if it has none.
+/// Prints the name, or the number without one.
 impl fmt::Display for OptionNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.spec() {
@@ -105,8 +104,8 @@ pub struct OptionSpec {
     pub may_differ_between_blocks: bool,
     /// The option describes the blocks (RFC 7959, RFC 9177); the reassembled message lacks it.
     pub describes_blocks: bool,
-    /// The option concerns one client, its path or its cache, and does not select the
-    /// representation: observations that differ only in such options share notifications.
+    /// The option concerns one client and does not select the representation: observations that
+    /// differ only in such options share notifications.
     pub of_one_client: bool,
 }
 
@@ -119,7 +118,6 @@ impl OptionSpec {
     }
 }
 
-/// The attributes of the rows below.
 impl OptionSpec {
     const fn repeatable(self) -> Self {
         Self { repeatable: true, ..self }
@@ -175,7 +173,7 @@ pub enum OptionDefault {
     Destination,
 }
 
-/// The messages for which an option is defined; in others it is unrecognised (RFC 7252 §5.4).
+/// The messages for which an option is defined (RFC 7252 §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionUse {
@@ -296,19 +294,16 @@ options! {
     REQUEST_TAG = 292, RFC 9175, "Request-Tag", Requests, Opaque 0..=8, repeatable, of_one_client;
 }
 
-// The encoding of options (RFC 7252 §3.1) and token lengths (RFC 8974 §2.1). A delta or length up to
-// 12 is in its nibble; 13 announces one more byte (minus 13), 14 two more (minus 269); 15 is
-// reserved, except in the payload marker `0xff`.
+// The encoding of options (RFC 7252 §3.1) and token lengths (RFC 8974 §2.1). A delta or length up
+// to 12 is in its nibble; 13 announces one more byte (minus 13), 14 two more (minus 269); 15 is
+// reserved.
 
-/// The byte between options and payload.
 pub(super) const PAYLOAD_MARKER: u8 = 0xff;
 
 /// The longest option value, in bytes: 269 + 65535.
 pub const MAX_OPTION_LENGTH: usize = EXTENDED_16 as usize + u16::MAX as usize;
 
-/// The smallest delta or length with one extension byte.
 const EXTENDED_8: u32 = 13;
-/// The smallest delta or length with two extension bytes.
 const EXTENDED_16: u32 = 269;
 
 pub(super) struct Split<'a> {
@@ -318,7 +313,7 @@ pub(super) struct Split<'a> {
     pub rest: &'a [u8],
 }
 
-/// Splits off an option. `first` is its first byte and not the payload marker; `rest` follows it.
+/// `first` is the option's first byte, not the payload marker; `rest` follows it.
 #[inline]
 pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeErrorKind> {
     let (delta, rest) = extended(first >> 4, rest, DecodeErrorKind::OptionDelta)?;
@@ -327,7 +322,7 @@ pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeEr
     Ok(Split { delta, value, rest })
 }
 
-/// Decodes a nibble with its extension bytes; also returns the remaining bytes.
+/// Decodes a nibble; also returns the bytes after its extension.
 #[inline]
 pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Result<(u32, &[u8]), DecodeErrorKind> {
     match (nibble, rest) {
@@ -339,16 +334,15 @@ pub(super) fn extended(nibble: u8, rest: &[u8], reserved: DecodeErrorKind) -> Re
     }
 }
 
-/// The one to five bytes before an option value.
 #[derive(Clone, Copy)]
 pub(super) struct OptionHeader {
-    /// Left-aligned. A number stays in a register; an array filled byte by byte would not.
+    /// Left-aligned. A number stays in a register, unlike an array filled byte by byte.
     packed: u64,
     length: u8,
 }
 
 impl OptionHeader {
-    /// Returns the header for a value of `length` bytes; `None` beyond [`MAX_OPTION_LENGTH`].
+    /// `None` beyond [`MAX_OPTION_LENGTH`].
     #[inline]
     pub(super) fn new(delta: u16, length: usize) -> Option<Self> {
         let delta = Field::new(delta.into())?;
@@ -365,7 +359,6 @@ impl OptionHeader {
         self.length
     }
 
-    /// Returns the bytes, padded with zeros.
     #[inline]
     pub(super) const fn padded(self) -> [u8; 8] {
         self.packed.to_be_bytes()

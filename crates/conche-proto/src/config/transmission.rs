@@ -1,8 +1,4 @@
 //! Transmission parameters and derived times (RFC 7252 §4.8).
-//!
-//! An application environment should use consistent values (§4.8.1). A peer that forgets a message
-//! ID before the last retransmission takes a duplicate for a new request.
-//! [`TransmissionParameters::validate`] warns of both.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -81,9 +77,8 @@ impl TransmissionParameters {
     /// Returns EXCHANGE_LIFETIME, from the first transmission of a Confirmable message until no
     /// acknowledgement is expected, so that its message ID can be reused; 247 s by default.
     ///
-    /// The RFC's MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY is the time until which an
-    /// acknowledgement of the last retransmission can arrive. This simplification holds if the last
-    /// waiting period is shorter than MAX_LATENCY; if longer, the sender still waits then, until
+    /// The RFC's MAX_TRANSMIT_SPAN + 2 * MAX_LATENCY + PROCESSING_DELAY holds if the last waiting
+    /// period is shorter than MAX_LATENCY; otherwise the sender still waits then, until
     /// MAX_TRANSMIT_WAIT. The later of both is exact in either case.
     #[must_use]
     pub fn exchange_lifetime(&self) -> Duration {
@@ -109,8 +104,8 @@ impl TransmissionParameters {
         nanos.map_or(Duration::MAX, |nanos| saturating_duration(nanos / 1000))
     }
 
-    /// Checks that the parameters are meaningful and safe for the network (§4.8.1). Returns
-    /// warnings about legal but unusual values.
+    /// Checks that the parameters are safe for the network (§4.8.1). Returns warnings about unusual
+    /// values.
     ///
     /// `controller_measures_rtt` is `true` if a congestion controller adapts the timeout to
     /// measured RTTs. Without one, "configurations MUST NOT decrease ACK_TIMEOUT or increase
@@ -134,8 +129,7 @@ impl TransmissionParameters {
         Ok(warnings.into_iter().filter_map(|(applies, warning)| applies.then_some(warning)).collect())
     }
 
-    /// Checks the parameters with the controller that arms the timers: its measurements determine
-    /// which values are safe, and its initial RTO must equal a changed `ack_timeout`.
+    /// Checks the parameters with the controller that arms the timers.
     ///
     /// # Errors
     /// As for [`validate`](Self::validate), and if `ack_timeout` was changed here but not in the
@@ -190,8 +184,7 @@ pub struct RandomFactor {
 
 impl RandomFactor {
     const ONE: Self = Self { permille: 1000 };
-    /// From this factor on, retransmissions of peers that started together drift apart; RFC 7252
-    /// §4.8.1 gives no number.
+    /// Sufficient against synchronised peers; RFC 7252 §4.8.1 gives no number.
     const ENOUGH: Self = Self { permille: 1200 };
 }
 

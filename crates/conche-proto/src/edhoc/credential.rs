@@ -67,7 +67,6 @@ impl Credential {
     /// If the ID or the subject is too long.
     pub fn of(key: &PrivateKey, kid: &[u8], subject: &str) -> Result<Self, CredentialError> {
         let mut bytes = Vec::new();
-        // Writing to memory cannot fail.
         let _ = encode(&mut Encoder::new(&mut bytes), key.public(), kid, subject);
         Self::parse(&bytes)
     }
@@ -285,7 +284,7 @@ impl PrivateKey {
         [key.as_affine().x().into(), key.as_affine().y().into()]
     }
 
-    /// Computes a shared secret (G_XY, G_RX, G_IY).
+    /// G_XY, G_RX or G_IY.
     pub(super) fn agree(&self, with: &PublicKey) -> Zeroizing<[u8; KEY_LENGTH]> {
         let shared = diffie_hellman(self.0.to_nonzero_scalar(), with.0);
         let mut bytes = Zeroizing::new([0; KEY_LENGTH]);
@@ -300,8 +299,8 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// A point on the curve. Messages contain only x, since the shared secret does not depend on the
-/// sign of y.
+/// A point on the curve. Messages contain only x: the shared secret does not depend on the sign of
+/// y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PublicKey(AffinePoint);
 
@@ -401,7 +400,7 @@ impl Peers {
 
     /// Returns `true` if the context of MAC_2 or MAC_3 (RFC 9528 §5.3.2, §5.4.2) fits the buffer of
     /// `lakers`, which otherwise panics. `kid` and `ead` are the lengths in bytes of the message's
-    /// key ID, known or not, and external authorization data.
+    /// key ID and external authorization data.
     ///
     /// Assumes the longest credential of the set, so as not to reveal which key IDs exist.
     pub(super) fn leave_room_for(&self, kid: usize, ead: usize) -> bool {

@@ -1,5 +1,4 @@
-//! [`Initiator`] and [`Responder`]: the two ends of a key exchange. [`HalfOpen`]: the exchanges of a
-//! responder that wait for message_3, from unauthenticated peers.
+//! The two ends of a key exchange, [`Initiator`] and [`Responder`], and [`HalfOpen`] exchanges.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -98,7 +97,7 @@ impl Initiator {
         self.own.credential()
     }
 
-    /// Decrypts ciphertext_2 (RFC 9528 §5.3.2).
+    /// RFC 9528 §5.3.2.
     fn decrypt(&self, g_y: &[u8], ciphertext_2: &[u8]) -> Result<Vec<u8>, Error> {
         let shared = self.ephemeral.agree(&PublicKey::new(g_y).ok_or(Error::NoPoint)?);
         let transcript = [wire::write_bytes(g_y), wire::write_bytes(&self.hash)].concat();
@@ -117,8 +116,8 @@ impl fmt::Debug for Initiator {
     }
 }
 
-/// An exchange of an unknown initiator that waits for message_3. Wipes private keys on drop, but
-/// not the secrets derived by `lakers`.
+/// An exchange of an unauthenticated initiator that waits for message_3. Wipes private keys on
+/// drop, but not the secrets derived by `lakers`.
 pub struct Responder {
     waiting: EdhocResponderWaitM3<Backend>,
     c_i: EndId,
@@ -153,7 +152,7 @@ impl Responder {
     }
 
     /// Checks a message_1 at a small part of the cost of [`answer`](Self::answer), which also
-    /// checks that the key is a point on the curve. Messages that fail need not be counted.
+    /// checks that the key is a point on the curve.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Method`], [`Error::Suite`], [`Error::Ead`], or
@@ -199,7 +198,7 @@ impl Responder {
             return Err(Error::Ead);
         }
         let known = peers.get(kid);
-        // Continue with an unknown key ID, so that the time does not reveal which ones exist.
+        // Continue with an unknown key ID: the time must not reveal which ones exist.
         let peer = known.or_else(|| peers.any()).ok_or(Error::UnknownCredential)?;
         let verified = processing.verify_message_3(peer.for_lakers()?);
         known.ok_or(Error::UnknownCredential)?;
@@ -258,8 +257,8 @@ impl fmt::Debug for Agreed {
 /// A responder's exchanges that wait for message_3, by its connection identifier (C_R).
 ///
 /// A group of sources holds at most half of them (see [`Shares`]), each until its deadline; a host
-/// with a validated address at most a sixteenth of all. Unvalidated addresses do not count for a
-/// host, because an attacker could use them against it.
+/// with a validated address at most a sixteenth of all. An attacker could use unvalidated addresses
+/// against their host.
 #[derive(Debug)]
 pub struct HalfOpen {
     most: usize,
@@ -278,7 +277,7 @@ struct Waiting {
     host: Option<Group>,
 }
 
-/// Hosts that may use their whole share at the same time.
+/// Hosts that may use their whole share at once.
 const HOSTS: usize = 16;
 
 impl HalfOpen {
@@ -295,8 +294,8 @@ impl HalfOpen {
         }
     }
 
-    /// Returns `true` if another exchange of this group has room, and of this host if its address
-    /// is validated. To be checked before any computation.
+    /// Returns `true` if there is room for another exchange of this group, and of this host if its
+    /// address is validated. Check before any computation.
     pub fn admits(&mut self, now: Instant, group: Group, host: Option<Group>) -> bool {
         self.expire(now);
         let of_host = (self.most / HOSTS).max(1);

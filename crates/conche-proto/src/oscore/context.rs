@@ -1,5 +1,4 @@
-//! [`Context`]: the keys that two ends share, and the sequence numbers sent and received (RFC 8613
-//! §3.1).
+//! [`Context`]: shared keys, and the sequence numbers sent and received (RFC 8613 §3.1).
 
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
@@ -164,7 +163,6 @@ pub struct Reserve {
     pub up_to: u64,
 }
 
-/// Numbers below `next` may have been used; others below `reserved` may be used.
 #[derive(Debug)]
 pub(super) struct Sequence {
     next: u64,
@@ -207,7 +205,6 @@ impl Sequence {
         Ok(number)
     }
 
-    /// Returns `true` if the reserved numbers, but not all numbers, are used.
     pub(super) const fn waits(&self) -> bool {
         self.next >= self.reserved && self.next < Self::END
     }
@@ -216,7 +213,6 @@ impl Sequence {
         self.next
     }
 
-    /// Returns the value to store if one is due and none is pending.
     pub(super) fn ask(&mut self) -> Option<u64> {
         let wanted = self.next.saturating_add(self.step.into()).min(Self::END);
         let is_time = self.reserved.saturating_sub(self.next) <= u64::from(self.step / 2) && wanted > self.reserved;
@@ -243,7 +239,6 @@ impl Sequence {
         self.is_stored
     }
 
-    /// Records that the reservation must be repeated.
     pub(super) fn not_reserved(&mut self) {
         self.asked = self.reserved;
     }

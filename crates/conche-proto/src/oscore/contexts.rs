@@ -1,5 +1,4 @@
-//! [`Contexts`]: the security contexts of an endpoint, which protect and verify its messages (RFC
-//! 8613 §8).
+//! [`Contexts`]: the security contexts of an endpoint (RFC 8613 §8).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -90,7 +89,6 @@ pub struct Contexts {
     /// Reservations not yet polled: at most one per context.
     asking: VecDeque<Reserve>,
     pub(super) workspace: Workspace,
-    /// For renewed keys.
     pub(super) random: ChaCha8Rng,
 }
 
@@ -171,7 +169,6 @@ impl Contexts {
         Ok(id)
     }
 
-    /// Updates the index for a changed ID context and keys.
     pub(super) fn index_again(&mut self, id: ContextId) {
         let Some(context) = self.get(id) else { return };
         let names = self.hashes(context.recipient_id(), context.id_context()).names;
@@ -517,7 +514,7 @@ impl Contexts {
     }
 }
 
-/// The part of a number that fits Observe (RFC 8613 §4.1.3.5.2).
+/// RFC 8613 §4.1.3.5.2.
 fn lower_24_bits(number: u64) -> u32 {
     let [low, middle, high, ..] = number.to_le_bytes();
     u32::from_le_bytes([low, middle, high, 0])
@@ -532,7 +529,7 @@ const REPEATED_FOR: Duration = Duration::from_secs(46);
 /// The Echo challenges of a context without a replay window (RFC 8613 appendix B.1.2), which any
 /// replayed request causes.
 ///
-/// A request with the largest number yet is challenged, since the client's next requests exceed all
+/// A request with the largest number yet is challenged: the client's next requests exceed all
 /// replayed ones. A duplicate of it gets the same bytes, which uses no number. Other requests share
 /// a rate limit.
 #[derive(Debug)]
@@ -540,7 +537,6 @@ pub(super) struct Challenges {
     newest: u64,
     at: Instant,
     answer: ProtectedResponse,
-    /// Remaining challenges for other requests.
     others: u16,
     counted: Instant,
 }
@@ -548,11 +544,8 @@ pub(super) struct Challenges {
 /// The answer to a possibly replayed request.
 #[derive(Debug)]
 pub(super) enum Challenge {
-    /// A new challenge.
     New,
-    /// The challenge of the original request.
     Repeated(Code, Body),
-    /// No answer.
     None,
 }
 

@@ -1,4 +1,4 @@
-//! [`Credentials`]: the parameters that two ends share in advance (RFC 8613 §3.2).
+//! [`Credentials`] of a security context (RFC 8613 §3.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,8 +11,8 @@ use crate::codec::Hexadecimal;
 
 /// The input of a [`Context`](super::Context). The other end has the same with both IDs exchanged.
 ///
-/// Master secret, master salt, ID context and sender ID determine the sending key. No two
-/// credentials may have all of them in common (RFC 8613 §3.3): to use one secret for many peers,
+/// No two credentials may have master secret, master salt, ID context and sender ID in common (RFC
+/// 8613 §3.3): to use one secret for many peers, vary the sender ID or ID context.
 /// vary the sender ID or ID context.
 ///
 /// ```
@@ -118,7 +118,7 @@ impl Secret {
     }
 }
 
-/// Takes the bytes without a copy, which would not be wiped.
+/// The bytes are not copied: a copy would not be wiped.
 impl From<Vec<u8>> for Secret {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))

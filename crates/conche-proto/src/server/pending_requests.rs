@@ -23,14 +23,12 @@ use crate::store::{Arena, Linked, Links, List, Number, Seldom};
 use crate::transport::{Remembered, RequestId};
 use conche_cc::Instant;
 
-/// The bytes of an Empty message (RFC 7252 §4.1).
 pub(crate) const EMPTY_BYTES: u16 = 4;
 
 /// A received request that awaits its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting<P> {
     pub(crate) from: P,
-    /// Local destination address of the request.
     pub(crate) local: Option<IpAddr>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
@@ -40,21 +38,19 @@ pub(crate) struct Waiting<P> {
     /// Peer state for a separate or Non-confirmable response: held from the arrival of a
     /// Non-confirmable request, or from the Empty ACK.
     pub(crate) peer: Option<Number>,
-    /// Deduplication entry that stores the reply for duplicates.
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
     pub(crate) rules: ResponseRules,
     pub(crate) asked: Asked,
-    /// Maximum size of the response in bytes; `None` without limit.
+    /// In bytes; `None` without limit.
     pub(crate) allowance: Option<NonZeroU16>,
 }
 
-/// The unwanted responses, and the storage of the response body, in one byte.
+/// The unwanted responses, and the storage of the body, in one byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseRules(u8);
 
 impl ResponseRules {
-    /// Bits of [`NoResponse`] that name response classes.
     const UNWANTED: u8 = (1 << 5) - 1;
     const RESERVED: u8 = 1 << 6;
     const ONCE: u8 = 1 << 7;
@@ -89,14 +85,12 @@ impl ResponseRules {
     }
 }
 
-/// The claim of a response body to a place in the table of block-wise responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
-    /// Stored if there is room. Otherwise the client repeats the request later: its method is safe.
+    /// Otherwise the client repeats the request later: its method is safe.
     IfRoom,
-    /// A place is reserved.
     Reserved,
-    /// Response to a method that is not safe, hence must not be repeated.
+    /// The method is not safe, hence must not be repeated.
     Once,
 }
 
@@ -106,7 +100,7 @@ pub(crate) enum Came {
     NonConfirmable,
     /// Sent to a group that this endpoint is a member of.
     ToGroup(Interest),
-    /// The last message was answered, and the next one, with or for another block, has not arrived.
+    /// The last message was answered; the next one for another block has not arrived.
     Between,
 }
 
@@ -137,7 +131,7 @@ impl<P> Waiting<P> {
 #[derive(Debug)]
 struct Slot<P> {
     request: Waiting<P>,
-    /// Links in the list of Confirmable requests not acknowledged yet, in order of arrival.
+    /// In the list of Confirmable requests not acknowledged yet, in order of arrival.
     links: Links,
     separate_at: Instant,
 }
@@ -158,11 +152,9 @@ pub(crate) struct Incoming<P> {
     /// Requests that need an Empty ACK in time, in order of arrival and of deadlines.
     unacknowledged: List<InOrder>,
     timers: usize,
-    /// Requests and separate responses per source.
     shares: Shares,
-    /// Requests with a place [reserved](Keeping::Reserved) for their response body, per source.
     reserved: Shares,
-    /// Protection of the protected requests, stored apart because most requests have none.
+    /// Apart because most requests have no protection.
     #[cfg(feature = "oscore")]
     protected: BTreeMap<u32, Security>,
 }
@@ -199,18 +191,15 @@ impl<P> Incoming<P> {
 }
 
 impl<P: Copy> Incoming<P> {
-    /// Memory per request in bytes.
     pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
 
-    /// Returns `true` if a group may hold a further request whose token counts as `places`, of
-    /// `capacity` for all groups.
+    /// `places` are those of the request's token, `capacity` those of all groups.
     #[inline]
     pub(crate) fn admits(&self, group: Group, places: usize, capacity: usize) -> bool {
         self.shares.admits(group, places, capacity)
     }
 
-    /// Returns `true` if there is room for a message in addition to the lasting place of its
-    /// request.
+    /// Returns `true` if there is room for a message beside the lasting place of its request.
     pub(crate) fn admits_in_parts(&self, group: Group, token: &Token, capacity: usize) -> bool {
         self.shares.admits(group, 2 * token.places(), capacity)
     }
@@ -233,7 +222,6 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// Returns `true` if there is room for the next message of a request with a lasting place.
     pub(crate) fn admits_next(&self, id: RequestId, group: Group, token: &Token, capacity: usize) -> bool {
         let known = self.get(id).map_or(0, |before| match before.came {
             Came::Between => before.token.places(),
@@ -260,7 +248,6 @@ impl<P: Copy> Incoming<P> {
         Some(RequestId { index, generation })
     }
 
-    /// Returns the places reserved for response bodies, per source.
     #[inline]
     pub(crate) fn reserved(&self) -> &Shares {
         &self.reserved
@@ -278,8 +265,7 @@ impl<P: Copy> Incoming<P> {
         Some(&slot.request)
     }
 
-    /// Records that a request was acknowledged with an Empty ACK; its separate response needs this
-    /// peer.
+    /// Records an Empty ACK; the separate response needs this peer.
     pub(crate) fn acknowledged(&mut self, id: RequestId, peer: u32) {
         if self.get(id).is_some_and(Waiting::can_piggyback) {
             self.disarm(id.index);
@@ -291,7 +277,7 @@ impl<P: Copy> Incoming<P> {
     }
 
     /// Pauses a request that will have another message. It keeps its place; the share of the
-    /// message goes with its response or must be given back. Returns the request as it was.
+    /// message goes with its response or must be given back.
     pub(crate) fn pause(&mut self, id: RequestId) -> Option<Waiting<P>> {
         let request = self.get(id)?.clone();
         if request.is_timed() {
@@ -304,8 +290,7 @@ impl<P: Copy> Incoming<P> {
         Some(request)
     }
 
-    /// Resumes a [paused](Self::pause) request with its next message, which must be
-    /// [admitted](Self::admits_next).
+    /// The next message must be [admitted](Self::admits_next).
     pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: Waiting<P>) {
         let Some(before) = self.get(id) else { return };
         // Weights differ if the token lengths do.
@@ -325,14 +310,13 @@ impl<P: Copy> Incoming<P> {
         }
     }
 
-    /// Makes the response refer to the whole request, not to a block of its body.
     pub(crate) fn answer_whole(&mut self, id: RequestId) {
         if self.get(id).is_some() {
             self.slots[id.index].request.asked.forget_block1();
         }
     }
 
-    /// Removes a request. Its share goes with the response or must be given back.
+    /// Its share goes with the response or must be given back.
     #[inline]
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
         if self.get(id)?.is_timed() {
@@ -347,7 +331,6 @@ impl<P: Copy> Incoming<P> {
         Some(request)
     }
 
-    /// Stores the protection of a request or of its next message.
     #[inline]
     pub(crate) fn protect(&mut self, id: RequestId, security: &Security) {
         #[cfg(feature = "oscore")]
@@ -372,12 +355,10 @@ impl<P: Copy> Incoming<P> {
         &Security::PLAIN
     }
 
-    /// Takes a share for a Q-Block response whose request is not in the table.
     pub(crate) fn take_share(&mut self, group: Group, token: &Token) {
         self.shares.take(group, token.places());
     }
 
-    /// Gives back the share of a completed response.
     #[inline]
     pub(crate) fn give_back(&mut self, group: Group, token: &Token) {
         self.shares.give_back(group, token.places());
@@ -397,7 +378,6 @@ impl<P: Copy> Incoming<P> {
         self.slots.len()
     }
 
-    /// Returns the number of requests with a deadline.
     pub(crate) fn timers(&self) -> usize {
         self.timers
     }

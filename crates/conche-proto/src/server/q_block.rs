@@ -1,4 +1,4 @@
-//! Responses and notifications that are sent in bursts (RFC 9177).
+//! Responses and notifications in bursts (RFC 9177).
 //!
 //! A notification of more than one message (§4.5):
 //!
@@ -7,10 +7,9 @@
 //!  Confirmable:      first block ──ACK──> burst ──> …, or block after block if so configured
 //! ```
 //!
-//! The exchange is that of an ordinary notification. Only the newest state matters: it replaces the
-//! unsent part of the current burst, at most once, so that no burst exceeds twice its length, and
-//! all later bursts. A state that changes often thus takes no more of the path than one that does
-//! not.
+//! Only the newest state matters: it replaces the unsent part of the current burst, at most once,
+//! so that no burst exceeds twice its length, and all later bursts. A state that changes often thus
+//! takes no more of the path than one that does not.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -34,45 +33,39 @@ use crate::transport::{
 use conche_cc::Controller;
 use conche_cc::control::AbandonReason;
 
-/// A kept response that is sent in bursts.
 pub(crate) struct StoredResponse {
     pub(crate) key: Key,
     pub(crate) mark: Mark,
     pub(crate) bytes: usize,
-    /// The requested block, with the block size.
     pub(crate) block: Block,
-    /// The sequence number, if the response is a notification.
+    /// Of a notification.
     pub(crate) sequence: Option<u32>,
 }
 
-/// With fewer entries the table of responses is not cleaned up.
+/// With fewer entries the table is not cleaned up.
 const LEAST_TIDIED: usize = 64;
 
-/// The server's state of Q-Block in addition to its exchanges.
 #[derive(Debug)]
 pub(crate) struct QBlock<P> {
     pub(super) rules: BurstRules,
     pub(crate) uploads: Uploads<P>,
-    /// Responses that are being sent in bursts, for requests that continue them.
+    /// For requests that continue them.
     sending: BTreeMap<[u64; 2], ExchangeId>,
     /// The size of `leaving` at which entries of ended exchanges are removed.
     tidied_at: usize,
 }
 
 impl<P: PeerKey> QBlock<P> {
-    /// Returns the state for a configuration, if that enables Q-Block.
     pub(crate) fn of(config: &SharedConfig) -> Option<Self> {
         let rules = BurstRules::of(config)?;
         Some(Self { rules, uploads: Uploads::new(bounds(config)), sending: BTreeMap::new(), tidied_at: LEAST_TIDIED })
     }
 
-    /// Returns the exchange that sends, or has sent, the response with this key.
     fn sending(&self, key: Key) -> Option<ExchangeId> {
         self.sending.get(&[key.from, key.what]).copied()
     }
 
-    /// Records the exchange that sends a response. Occasionally removes the entries that are not
-    /// `live`.
+    /// Occasionally removes the entries that are not `live`.
     fn remember(&mut self, key: Key, exchange: ExchangeId, live: impl Fn(ExchangeId) -> bool) {
         if self.sending.len() >= self.tidied_at {
             self.sending.retain(|_, id| live(*id));
@@ -82,26 +75,20 @@ impl<P: PeerKey> QBlock<P> {
     }
 }
 
-/// The client that requests blocks of a kept response.
 pub(super) struct BurstRecipient<P> {
     pub(super) source: Source<P>,
     pub(super) group: Group,
-    /// The token of the request.
     pub(super) token: Token,
-    /// The round-trip time to the client, if known.
     pub(super) round_trip: Option<Duration>,
 }
 
-/// The requested blocks of a kept response.
 #[derive(Clone, Copy)]
 pub(super) struct WantedBlocks<'a> {
     pub(super) numbers: &'a [u32],
-    /// All blocks after the last number are requested, too.
     pub(super) to_the_end: bool,
 }
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Returns the Q-Block rules, if the configuration enables Q-Block.
     pub(super) fn burst_rules(&self) -> Option<BurstRules> {
         self.q_block.as_ref().map(|q_block| q_block.rules)
     }
@@ -116,8 +103,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let (first, begins) = (sender.begins_train(), sender.is_new());
         let again = sender.repeats();
         let number = sender.pop()?;
-        // Retransmitted blocks of a notification are a response to the request for them, not a
-        // notification (RFC 9177 §4.5).
+        // Retransmitted blocks of a notification are a response to the request for them (RFC 9177
+        // §4.5).
         let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
         let sequence = kept.sequence.filter(|_| !again);
         let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
@@ -131,7 +118,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(Payload { code: whole.code, token, body, first, begins })
     }
 
-    /// Ends the transmission of a response in bursts.
     pub(super) fn bursts_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
         match layers.transport.exchanges.get(index).purpose {
             Purpose::Notification(_) => self.notification_over(layers, index),
@@ -139,9 +125,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Sends the blocks after the first one, which has been sent, of a response that was requested
-    /// completely (RFC 9177 §4.4). The first response to an `observer` is a notification with this
-    /// sequence number.
+    /// Sends the blocks after the first one, which has been sent (RFC 9177 §4.4). The first
+    /// response to an `observer` is a notification with this sequence number.
     pub(super) fn send_behind_first(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -164,7 +149,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.send_in_bursts(layers, to, &what, WantedBlocks { numbers: &numbers, to_the_end: true });
     }
 
-    /// Sends blocks of a kept response to a client.
     pub(super) fn send_in_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -201,8 +185,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.open_bursts(layers, to, Transferring::new(Work::Kept(sender, kept)));
     }
 
-    /// Returns how a response is sent in bursts, with this reliability if the application specifies
-    /// one.
     pub(super) fn kept(&self, what: &StoredResponse, reliability: Option<Reliability>) -> Kept {
         let &StoredResponse { key, mark, block, sequence, .. } = what;
         let confirmable = self.burst_rules().is_some_and(|rules| rules.confirmable)
@@ -230,15 +212,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Records the exchange that sends a response, for further requests about that response.
     pub(super) fn remember_bursts(&mut self, layers: &mut Layers<P, C>, key: Key, exchange: ExchangeId) {
         let Some(q_block) = &mut self.q_block else { return };
         let exchanges = &layers.transport.exchanges;
         q_block.remember(key, exchange, |id| exchanges.live(id).is_some());
     }
 
-    /// Prepares the exchange of a response in bursts. Returns `None` if the response is no longer
-    /// kept.
+    /// Returns `None` if the response is no longer kept.
     pub(super) fn burst_opening(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -266,9 +246,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         })
     }
 
-    /// Continues a response in bursts after one of its messages was acknowledged: with the next
-    /// payload if each is acknowledged, otherwise with the blocks after the first. Returns `false`
-    /// if nothing follows.
+    /// Continues a response after the acknowledgement of a message: with the next payload if each
+    /// is acknowledged, otherwise with the blocks after the first. Returns `false` if nothing
+    /// follows.
     pub(super) fn continue_bursts_after_ack(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, purpose, base) = (exchange.peer, exchange.purpose, exchange.token.clone());
@@ -318,7 +298,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    /// Handles a client's request to continue a response in bursts or to send blocks of it again.
     fn continue_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -330,7 +309,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let exchange = layers.transport.exchanges.get(index);
         let own = exchange.token.places();
         if exchange.confirmable && !exchange.transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) {
-            // The blocks after a first block that is to be acknowledged follow its acknowledgement.
+            // The blocks follow the acknowledgement of the first one.
             return;
         }
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
@@ -377,12 +356,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 layers.transport.follow(layers.now, index, &next);
             }
             // A client that requests too much gets nothing more until it has been quiet for the
-            // maximum time that a response may take.
+            // maximum time of a response.
             Follows::Nothing | Follows::TooMuch => {}
         }
     }
 
-    /// Creates the transfer of a state from its start.
     pub(super) fn whole_state(&self, what: &StoredResponse, reliability: Reliability) -> Option<Box<Transferring>> {
         let rules = self.burst_rules()?;
         let mut sender = Sender::new(&rules, what.bytes, what.block.size, 0);
@@ -414,7 +392,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Supersedes a state that is being sent in bursts.
     pub(super) fn supersede_set(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex, id: ExchangeId) {
         if !self.observers.is_behind(observer) {
             return;

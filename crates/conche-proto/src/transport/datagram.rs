@@ -1,4 +1,4 @@
-//! Received datagrams, datagrams to send, and the queue of the latter.
+//! Received datagrams, datagrams to send, and their queue.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -82,8 +82,8 @@ pub struct Transmit<P> {
     /// Length of the datagram in the buffer, in bytes.
     pub len: usize,
     /// The exchange that this datagram starts or continues, including registrations that the
-    /// endpoint repeats, and payloads of a Q-Block burst (RFC 9177). `None` for answers to a
-    /// message of the peer: ACK, RST, piggybacked responses, reports about a burst.
+    /// endpoint repeats, and payloads of a Q-Block burst (RFC 9177). `None` for answers: ACK, RST,
+    /// piggybacked responses, reports about a burst.
     pub exchange: Option<ExchangeId>,
     /// 0 for an original transmission, n for the n-th retransmission, or for payloads sent after
     /// the n-th report of missing ones.
@@ -97,40 +97,41 @@ impl<P> Transmit<P> {
     }
 }
 
-/// The sender of a received message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sender<P> {
     pub(crate) source: Source<P>,
-    /// The keyed hash of its address.
     pub(crate) hash: u64,
-    /// Its state, if it has any.
     pub(crate) peer: Option<u32>,
-    /// The layer below has validated its address.
     pub(crate) validated: bool,
 }
 
-/// The source of a datagram and the local address it came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<P> {
     pub(crate) from: P,
     pub(crate) local: Option<IpAddr>,
 }
 
-/// A datagram to be sent.
 #[derive(Debug)]
 pub(crate) enum Departure<P> {
     /// The message of an exchange, encoded when polled.
     Exchange(ExchangeId),
-    /// The reply stored in the deduplication table.
-    Remembered { to: Source<P>, id: MessageId, remembered: Remembered },
-    /// An Empty ACK or a Reset.
-    Empty { to: Source<P>, ty: Type, id: MessageId },
-    /// A message that is not stored elsewhere.
-    Message { to: Source<P>, datagram: Box<[u8]> },
+    Remembered {
+        to: Source<P>,
+        id: MessageId,
+        remembered: Remembered,
+    },
+    Empty {
+        to: Source<P>,
+        ty: Type,
+        id: MessageId,
+    },
+    Message {
+        to: Source<P>,
+        datagram: Box<[u8]>,
+    },
 }
 
 impl<P> Departure<P> {
-    /// Creates the departure for a reply that is not stored elsewhere.
     pub(crate) fn forgotten(to: Source<P>, id: MessageId, reply: Reply) -> Self {
         match reply {
             Reply::Datagram(datagram) => Self::Message { to, datagram },
@@ -142,10 +143,9 @@ impl<P> Departure<P> {
     }
 }
 
-/// All departures in order.
 pub(crate) struct Outbox<P> {
     departures: VecDeque<Departure<P>>,
-    /// Number of departures at the front that do not refer to the deduplication table.
+    /// Departures at the front that do not refer to the deduplication table.
     kept: usize,
 }
 
@@ -171,7 +171,7 @@ impl<P: Copy> Outbox<P> {
         self.departures.pop_front()
     }
 
-    /// Copies pending replies from the deduplication table, which is about to evict entries.
+    /// Copies pending replies before entries are evicted.
     pub(crate) fn keep(&mut self, received: &Deduplication) {
         for departure in self.departures.range_mut(self.kept..) {
             if let &mut Departure::Remembered { to, id, remembered } = departure
@@ -193,14 +193,14 @@ pub(crate) fn reserve_first<T>(outputs: &mut VecDeque<T>) {
     }
 }
 
-/// Copies `datagram` to the front of `buf`; `None` if it does not fit.
+/// `None` if it does not fit.
 #[inline]
 pub(crate) fn write(datagram: &[u8], buf: &mut [u8]) -> Option<usize> {
     buf.get_mut(..datagram.len())?.copy_from_slice(datagram);
     Some(datagram.len())
 }
 
-/// Encodes a message at the front of `buf`; `None` if it does not fit.
+/// `None` if it does not fit.
 #[inline]
 pub(crate) fn encode(buf: &mut [u8], header: Header, token: &Token, body: &Body) -> Option<usize> {
     let Header { ty, code, id } = header;
@@ -211,7 +211,6 @@ pub(crate) fn encode(buf: &mut [u8], header: Header, token: &Token, body: &Body)
     encoder.body(body).ok().map(|encoder| encoder.finish())
 }
 
-/// Encodes a message into a new allocation.
 #[inline]
 pub(crate) fn encoded(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Box<[u8]> {
     encode_to_vec(ty, code, id, token, body).into_boxed_slice()
@@ -222,14 +221,12 @@ pub(crate) struct Payload {
     pub(crate) code: Code,
     pub(crate) token: Token,
     pub(crate) body: Body,
-    /// Whether it is the first of a train.
     pub(crate) first: bool,
-    /// Whether it is the first of a body.
     pub(crate) begins: bool,
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// Writes a reply to `buf`; `None` if it is obsolete.
+    /// `None` if it is obsolete.
     pub(crate) fn write_reply(&mut self, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         let (to, len) = match departure {
             Departure::Exchange(_) => return None,
@@ -253,8 +250,8 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some(Transmit { to: from, local, ecn: Ecn::NotCapable, len, exchange: None, attempt: 0 })
     }
 
-    /// Writes the message of an exchange to `buf`, with this message ID if it is a group request.
-    /// `None` if it does not fit: the exchange has failed.
+    /// Writes the message of an exchange to `buf`; `id` is that of a group request. `None` if it
+    /// does not fit: the exchange has failed.
     #[inline]
     pub(crate) fn write_exchange(
         &mut self,
@@ -284,8 +281,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         attempt
     }
 
-    /// Returns the message ID of the next payload of a burst. `None` if the exchange is over, or if
-    /// no message ID is free yet.
+    /// `None` if the exchange is over, or if no message ID is free yet.
     pub(crate) fn payload_id(&mut self, now: Instant, id: ExchangeId) -> Option<MessageId> {
         let exchange = self.exchanges.live(id)?;
         if exchange.sent.is_empty() {
@@ -301,7 +297,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Writes a payload of a burst to `buf`. `None` if it does not fit: the exchange has failed.
+    /// `None` if it does not fit: the exchange has failed.
     pub(crate) fn write_payload(
         &mut self,
         now: Instant,
@@ -337,7 +333,6 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some((Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt }, left))
     }
 
-    /// Abandons an exchange whose message does not fit into a datagram.
     #[cold]
     fn too_large(&mut self, now: Instant, index: u32) {
         self.stats.oversized += 1;

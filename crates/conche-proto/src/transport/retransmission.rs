@@ -1,9 +1,8 @@
-//! Retransmission (RFC 7252 §4.2): reports transmissions to the controller, within the envelope,
-//! and handles timers.
+//! Retransmission (RFC 7252 §4.2): reports transmissions to the controller, and handles timers.
 //!
 //! To the controller, a handshake flight is a Confirmable message. Flights are repeated according
-//! to RFC 6347 §4.2.4, as long as their creator continues. A handshake occupies one slot and counts
-//! on its path from its first flight to its end.
+//! to RFC 6347 §4.2.4. A handshake occupies one slot and counts on its path from its first flight
+//! to its end.
 
 use core::num::NonZeroU8;
 use core::time::Duration;
@@ -23,30 +22,25 @@ use rand_core::RngCore;
 /// §4.5.1).
 pub(super) const BETWEEN_NOTIFICATIONS: Duration = Duration::from_secs(3);
 
-/// Maximum time that an exchange counts on its path: a few peers that acknowledge late would delay
-/// all others. Twice the longest initial timeout of RFC 7252.
+/// Maximum time that an exchange counts on its path, as a few peers that acknowledge late would
+/// delay all others: twice the longest initial timeout of RFC 7252.
 pub(super) const LONGEST_ON_PATH: Duration = Duration::from_secs(6);
 
-/// The next step of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// None; its timer is set.
     Wait,
-    /// A transmission is due.
     Depart,
-    /// The peer's queue may admit a message, of this exchange or another.
+    /// The peer's queue may admit a message of any exchange.
     Admit,
     /// Request the missing parts of the response (RFC 9177 §4.4).
     Ask,
-    /// It fails.
     Fail(Failure),
     /// It ends without an event: the time of a Non-confirmable notification has passed.
     Over,
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// Records a transmission: the controller arms its timer. Returns the number of the
-    /// transmission.
+    /// The controller arms the timer. Returns the number of the transmission.
     #[inline]
     pub(crate) fn sent<P: PeerKey>(
         &mut self,
@@ -139,9 +133,9 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Handles the first acknowledgement of an exchange: reports it to the controller and frees the
-    /// slot. A Non-confirmable request is acknowledged by its response (RFC 7252 §4.7), without an
-    /// RTT sample, as the peer may answer late.
+    /// Reports the first acknowledgement to the controller and frees the slot. A Non-confirmable
+    /// request is acknowledged by its response (RFC 7252 §4.7), without an RTT sample, as the peer
+    /// may answer late.
     #[inline]
     pub(super) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
         let exchange = &mut self.slots[index];
@@ -162,7 +156,6 @@ impl<C: Controller> Exchanges<C> {
         exchange.free_slot(peers);
     }
 
-    /// Waits for the response to an acknowledged request.
     pub(crate) fn await_response(&mut self, now: Instant, index: u32) {
         let exchange = &mut self.slots[index];
         exchange.state = State::AwaitingResponse;
@@ -171,7 +164,6 @@ impl<C: Controller> Exchanges<C> {
         self.timers.set(index, wake);
     }
 
-    /// Reports to the controller that a Confirmable message ends unacknowledged.
     pub(super) fn abandon<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -193,8 +185,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Replaces the content with a newer one: the next transmission has a new message ID, while
-    /// timeout and number of attempts continue (RFC 7641 §4.5.2).
+    /// The next transmission has a new message ID, while timeout and number of attempts continue
+    /// (RFC 7641 §4.5.2).
     pub(crate) fn supersede<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, content: Content) {
         self.slots[index].successor = Some(content);
         if self.slots[index].sent.is_empty() {
@@ -202,8 +194,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Continues a sender with its next message after an acknowledgement, if it has one, at the
-    /// head of the peer's queue.
+    /// Continues a sender with its next message, if it has one, at the head of the peer's queue.
     pub(crate) fn yield_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> bool {
         if self.slots[index].successor.is_none() {
             return false;
@@ -226,8 +217,7 @@ impl<C: Controller> Exchanges<C> {
         true
     }
 
-    /// Handles the retransmission timeout: retransmits if attempts are left and MAX_TRANSMIT_SPAN
-    /// permits, otherwise gives up.
+    /// Retransmits if attempts are left and MAX_TRANSMIT_SPAN permits, otherwise gives up.
     fn acknowledgement_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         let attempt = exchange.attempt();
@@ -261,7 +251,6 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Replaces the content with its successor and updates the byte counts.
     fn replace<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
         let Some(content) = self.slots[index].successor.take() else { return };
         let bytes = self.message_bytes(index, &content.body);
@@ -286,7 +275,7 @@ impl<C: Controller> Exchanges<C> {
         Next::Fail(Failure::TimedOut)
     }
 
-    /// Ends the wait for a prompt response to a Non-confirmable request: frees its slot.
+    /// Frees the slot of a Non-confirmable request without a prompt response.
     fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         if exchange.wants_no_response() {
@@ -299,8 +288,8 @@ impl<C: Controller> Exchanges<C> {
         Next::Admit
     }
 
-    /// Records a transmitted flight. Each retransmission waits at least twice as long as the
-    /// previous one; the next flight waits no shorter until an RTT is measured (RFC 6347 §4.2.4.1).
+    /// Each retransmission waits at least twice as long as the previous one; the next flight waits
+    /// no shorter until an RTT is measured (RFC 6347 §4.2.4.1).
     pub(crate) fn flight_left<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -312,7 +301,7 @@ impl<C: Controller> Exchanges<C> {
         if !flight.repeated {
             self.flight_answered(now, peers, index, None);
         } else if self.slots[index].state == State::AwaitingAck {
-            // The peer repeats an answered flight, hence did not receive the answer.
+            // The peer repeats an answered flight: it did not receive the answer.
             self.flight_overdue(now, peers, index);
         }
         let datagrams = u32::try_from(flight.bytes).unwrap_or(u32::MAX);
@@ -343,8 +332,8 @@ impl<C: Controller> Exchanges<C> {
         self.arm(index);
     }
 
-    /// Records the start of the answer to the last flight, for transmission `copy` if known. The
-    /// timer continues, because the rest of the answer may be lost.
+    /// Records the start of the answer to the last flight. The timer continues: the rest of the
+    /// answer may be lost.
     pub(crate) fn flight_answered<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -375,8 +364,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Randomizes a timeout to separate handshakes that start together (ACK_RANDOM_FACTOR, RFC 7252
-    /// §4.8).
+    /// Separates handshakes that start together (ACK_RANDOM_FACTOR, RFC 7252 §4.8).
     fn dither(&self, timeout: Duration, random: &mut impl RngCore) -> Duration {
         let spread = u128::from(self.config.transmission.ack_random_factor.permille.saturating_sub(1000));
         let most = timeout.as_nanos().saturating_mul(spread) / 1000;
@@ -384,7 +372,6 @@ impl<C: Controller> Exchanges<C> {
         timeout.saturating_add(Duration::from_nanos(u64::try_from(more).unwrap_or(u64::MAX)))
     }
 
-    /// Handles the timeout of a flight: it is retransmitted when the controller permits.
     pub(super) fn flight_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
         let exchange = &mut self.slots[index];
         exchange.leave_path(peers, Fate::Lost);
@@ -413,7 +400,7 @@ pub struct Flight {
     pub least_timeout: Duration,
 }
 
-/// Returns `true` if the peer's controller has an RTT, measured or from its path.
+/// Returns `true` for an RTT measured or from the path.
 fn knows_path<P: PeerKey, C: Controller>(peers: &mut Peers<P, C>, peer: u32) -> bool {
     let (peer, controller) = peers.controlled(peer);
     peer.marks.has(Mark::Seeded) || controller.snapshot(&peer.control).srtt.is_some()
