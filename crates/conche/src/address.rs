@@ -37,7 +37,6 @@ impl Address {
         Self::Dtls(self.socket_addr(), session)
     }
 
-    /// For state that does not distinguish sessions.
     pub(crate) fn of_any_session(self) -> Self {
         self.secured(SessionNumber(0))
     }
@@ -46,9 +45,9 @@ impl Address {
         matches!(self, Self::Dtls(..))
     }
 
-    /// The prefix for fair shares of bounded state: /16 for IPv4 and /32 for IPv6, the largest that
-    /// one operator usually has. An attacker behind a filter for forged sources (BCP 38) counts as
-    /// one.
+    /// Returns the prefix for fair shares of bounded state: /16 for IPv4 and /32 for IPv6, the
+    /// largest that one operator usually has. An attacker behind a filter for forged sources (BCP
+    /// 38) counts as one.
     pub(crate) fn prefix(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u64::from(u32::from(address) >> 16),
@@ -56,8 +55,7 @@ impl Address {
         }
     }
 
-    /// The host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64, since a host
-    /// may use all its addresses.
+    /// Returns the host within its [prefix](Self::prefix): an IPv4 address, or an IPv6 /64.
     pub(crate) fn host(self) -> u64 {
         match self.canonical().ip() {
             IpAddr::V4(address) => u32::from(address).into(),

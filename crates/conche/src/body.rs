@@ -6,12 +6,12 @@
 //! - Receive a request's body: [`BodyStream`](crate::server::BodyStream), a handler argument.
 //! - Send a response's body: [`Response::stream`](crate::server::Response::stream).
 //!
-//! Senders supply a [`Stream`] of [`Bytes`], for example from `tokio-stream`, `futures`, or a file
-//! with [`from_reader`]. At most two blocks are read ahead, so the path and the receiver set the
-//! pace. Receivers get one block at a time; taking it requests or acknowledges the next.
+//! Senders supply a [`Stream`] of [`Bytes`], for example from `tokio-stream`, `futures`, or
+//! [`from_reader`]. At most two blocks are read ahead. Receivers get one block at a time; taking it
+//! requests or acknowledges the next.
 //!
-//! Each block is a message under congestion control. RFC 7959 allows one outstanding block, so at
-//! most one block per RTT. Q-Block (RFC 9177) is faster, but does not support streams.
+//! RFC 7959 allows one outstanding block, so at most one block per RTT. Q-Block (RFC 9177) is
+//! faster, but does not support streams.
 
 use std::error::Error;
 use std::fmt;
@@ -105,7 +105,7 @@ impl Source {
         Self { chunks: Box::new(Of(Box::pin(stream))), gathered: BytesMut::new(), over: false }
     }
 
-    /// At least `least` bytes, or the last ones. Cancel safe.
+    /// Returns at least `least` bytes, or the last ones. Cancel safe.
     pub(crate) async fn piece(&mut self, least: usize) -> Result<Piece, BoxError> {
         poll_fn(|context| self.poll_piece(context, least)).await
     }

@@ -55,7 +55,7 @@ pub enum ConfigError {
         /// The cause.
         problem: String,
     },
-    /// The expected peer at these destinations is ambiguous.
+    /// The party does not determine the expected peer.
     #[cfg(feature = "edhoc")]
     #[error(
         "the EDHOC party for {prefix} knows {peers} peers: name the one to expect there with Party::expecting, use edhoc_for with a party for each, or call Party::expecting_any and name the peer of each request"
@@ -80,15 +80,15 @@ pub enum ConfigError {
         "client_roots has no effect without ServerBuilder::certificate. The roots of servers that Server::client asks are outgoing_roots"
     )]
     ClientRootsWithoutCertificate,
-    /// A client certificate without the roots that authenticate the servers to present it to.
+    /// A client certificate without roots that authenticate servers.
     #[cfg(feature = "dtls")]
     #[error(
         "a client's certificate has no effect without the roots of servers: add ClientBuilder::roots, or ServerBuilder::outgoing_roots \
          to outgoing_certificate"
     )]
     CertificateWithoutRoots,
-    /// A PSK identity would name two peers: it has one key for sessions that clients open and
-    /// another for those that the program opens.
+    /// A PSK identity names two peers: it has one key for sessions that clients open and another
+    /// for those that the program opens.
     #[cfg(feature = "dtls")]
     #[error(
         "the PSK identity \"{identity}\" has one key in ServerBuilder::psk and another in outgoing_psk: use one key, or two identities"

@@ -1,9 +1,9 @@
 //! [`Fence`]: contains a panic in code that serves one peer, and so ends only that peer's request
 //! or session. [`Throttle`]: limits the rate of a log message that peers can cause.
 //!
-//! A panic drops the state of the fenced code: a handler's future, the computations of one EDHOC
-//! message, one DTLS session. A fence never surrounds the endpoint: all peers share its state.
-//! `docs/decisions/0042-panics.md` lists the places.
+//! A panic drops the state of the fenced code: a handler's future, one EDHOC message's
+//! computations, or a DTLS session. A fence never surrounds the endpoint, whose state all peers
+//! share. `docs/decisions/0042-panics.md` lists the places.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,6 @@ pub(crate) struct Fence(Arc<Caught>);
 struct Caught {
     panics: AtomicU64,
     log: Mutex<Throttle>,
-    /// Name of code that panics at its next run.
     #[cfg(test)]
     injected: Mutex<Option<&'static str>>,
 }
@@ -69,7 +68,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// The number of suppressed messages, or `None` to suppress this one, too.
+    /// Returns the number of suppressed messages, or `None` to suppress this one.
     pub(crate) fn passes(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < PAUSE) {
             self.held_back += 1;

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// The first `bytes` bytes of a file; none if it is missing. Fails for files that could block, such
-/// as pipes.
+/// Returns the first `bytes` bytes of a file; none if it is missing. Fails for files that could
+/// block, such as pipes.
 pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
     let is_file = match fs::metadata(path) {
@@ -20,7 +20,7 @@ pub(crate) fn read_up_to(path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// Readers see the old or the new content. Content and name are on the disk when this returns.
+/// Readers see the old or the new content. Both content and name are on the disk afterwards.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(no_file)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -31,7 +31,6 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = directory.join(temporary);
     let replaced = write_new(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if replaced.is_err() {
-        // The file may not exist.
         let _ = fs::remove_file(&temporary);
     }
     replaced?;

@@ -30,19 +30,18 @@
 //!   a handler that panics returns 5.00.
 //! - A request's [`timeout`](client::RequestBuilder::timeout) bounds the whole request.
 //!   [`Error::was_sent`] reports whether repeating it could have an effect twice.
-//! - A send that the operating system refuses fails at once with [`Error::Send`]. On Linux, which
-//!   reports ICMP errors, so does a request to a closed port, unless
+//! - A send that the operating system refuses fails at once with [`Error::Send`]. On Linux, so does
+//!   a request to a closed port, unless
 //!   [`retry_unreachable`](client::ClientBuilder::retry_unreachable) is set.
 //! - Payloads larger than a message are transferred block-wise (RFC 7959); each block is subject to
-//!   congestion control and takes turns with other requests.
+//!   congestion control.
 //! - A server with several addresses answers from the one that the request was sent to. After
-//!   [`join_group`](server::ServerBuilder::join_group), it answers multicast requests after a
-//!   random leisure; [`multicast`](Client::multicast) sends them.
-//!
+//!   [`join_group`](server::ServerBuilder::join_group), it answers multicast requests, which
+//!   [`multicast`](Client::multicast) sends, after a random leisure.
 //! # Waiting and limits
 //!
 //! Requests queue per destination; [`Client`] documents order and maximum time. All state that a
-//! peer or a program can fill is bounded, and reaching a limit is reported:
+//! peer or a program can fill is bounded:
 //!
 //! - Waiting requests: [`Error::Busy`]. Setting: [`Waiting`](client::Waiting); for
 //!   [`try_send`](client::RequestBuilder::try_send): `queue_per_peer` and `queue` of [`Limits`].
@@ -67,7 +66,7 @@
 //! state of a path, and [`Client::reset_path`] discards it.
 //!
 //! A new peer starts with path state [shared](client::ClientBuilder::share_paths) on its host or
-//! network. A [file](client::ClientBuilder::path_store) keeps path state across restarts.
+//! network. A [file](client::ClientBuilder::path_store) keeps it across restarts.
 //!
 //! # Observing and caching
 //!
@@ -82,8 +81,7 @@
 //!
 //! `coap` is unprotected. The feature `dtls` adds `coaps` with pre-shared keys or certificates; a
 //! server with it can accept only DTLS. The features `oscore` and `edhoc` protect requests and
-//! responses end to end. Handlers and layers read the authenticated client from
-//! [`security::Identity`].
+//! responses end to end. [`security::Identity`] is the authenticated client.
 //!
 //! # Logs
 //!

@@ -11,10 +11,8 @@ pub(crate) fn everywhere() -> [IpNet; 2] {
     [ipnet::Ipv4Net::default().into(), ipnet::Ipv6Net::default().into()]
 }
 
-/// Longest-prefix match, for up to a hundred thousand devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
-    /// In the order of insertion of their prefixes.
     values: Vec<T>,
     places: Places,
 }
@@ -22,7 +20,7 @@ pub(crate) struct Prefixes<T> {
 #[derive(Clone, Debug, Default)]
 struct Places {
     by_prefix: BTreeMap<IpNet, usize>,
-    /// Prefix lengths of IPv4 and IPv6, longest first.
+    /// Longest first, for IPv4 and IPv6.
     lengths: [BTreeSet<Reverse<u8>>; 2],
 }
 
@@ -55,7 +53,7 @@ impl<T> Prefixes<T> {
         }
     }
 
-    /// Returns the value of the longest prefix of an address, which must not be IPv4-mapped.
+    /// `address` must not be IPv4-mapped.
     pub(crate) fn of(&self, address: IpAddr) -> Option<&T> {
         self.values.get(self.places.of(address)?)
     }

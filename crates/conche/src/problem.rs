@@ -1,6 +1,4 @@
 //! [`Problem`]: concise problem details for machines and humans (RFC 9290).
-//!
-//! All standard entries are kept except the base direction; custom entries are skipped.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,7 +10,8 @@ use minicbor::encode::Error as EncodeError;
 use minicbor::{Decoder, Encoder};
 
 /// Concise problem details of a response (RFC 9290), with
-/// [`ContentFormat::PROBLEM_DETAILS`](crate::ContentFormat::PROBLEM_DETAILS).
+/// [`ContentFormat::PROBLEM_DETAILS`](crate::ContentFormat::PROBLEM_DETAILS). All standard entries
+/// are kept except the base direction.
 ///
 /// Servers return it like any other result; [`Error::Response`](crate::Error::Response) displays
 /// it:
@@ -78,7 +77,6 @@ impl Problem {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut payload = Vec::new();
-        // Writing to memory cannot fail.
         let _ = self.write(&mut Encoder::new(&mut payload));
         payload
     }

@@ -1,4 +1,4 @@
-//! `coap` and `coaps` URIs (RFC 7252 §6), decomposed by §6.4.
+//! `coap` and `coaps` URIs (RFC 7252 §6).
 //!
 //! As an extension, an address may have a zone: `coap://[fe80::1%eth0]/` (RFC 9844, for user
 //! interfaces) or with `%25` (RFC 6874).
@@ -47,7 +47,7 @@ struct Parts {
     port: u16,
     segments: Vec<String>,
     queries: Vec<String>,
-    /// Its options alone, encoded. Invalid ones (`None`) are reported on send.
+    /// Its encoded options. Invalid ones (`None`) are reported on send.
     body: Option<Body>,
 }
 
@@ -136,7 +136,7 @@ impl Uri {
         options(&self.0.host, &self.0.segments, &self.0.queries, body)
     }
 
-    /// Without other options, the precomputed body.
+    /// Returns the precomputed body if there are no other options.
     pub(crate) fn body(&self, others: BodyBuilder) -> Result<Body, BuildError> {
         match &self.0.body {
             Some(body) if others.is_empty() => Ok(body.clone()),
@@ -202,7 +202,7 @@ impl FromStr for Uri {
     }
 }
 
-/// Splits the zone, which RFC 3986 does not allow, off a bracketed address.
+/// Splits the zone off a bracketed address: RFC 3986 does not allow it.
 fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     let parts = || {
         let (before, rest) = text.split_once("://[")?;
@@ -217,8 +217,8 @@ fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-/// The likely intended URI for a text without a scheme; `localhost:5683` would parse with the
-/// scheme `localhost`.
+/// Returns the likely intended URI for a text without a scheme, such as `localhost:5683`, which
+/// parses with the scheme `localhost`.
 fn with_scheme(text: &str) -> Option<String> {
     let is_coap = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("coap"));
     if text.contains("://") || is_coap && text.contains(':') {
@@ -256,9 +256,8 @@ fn host_name<E: Encoder>(name: &EStr<E>) -> Result<String, UriError> {
     if name.is_empty() { Err(UriError::NoHost) } else { Ok(name.to_ascii_lowercase()) }
 }
 
-/// Whether a resolver treats the name as an IPv4 address, as inet_aton does `127.1`, `0x7f.1` and
-/// `2130706433`, which does not compare equal to its address. No DNS name ends this way (URL
-/// standard, "ends in a number").
+/// Whether a resolver treats the name as an IPv4 address, such as `127.1`, `0x7f.1` or
+/// `2130706433`. No DNS name ends this way (URL standard, "ends in a number").
 fn is_number(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or_default();
@@ -321,7 +320,7 @@ impl From<&Uri> for Uri {
     }
 }
 
-/// Why a text is not a usable URI.
+/// Reason why a text is not a usable URI.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UriError {
@@ -426,7 +425,6 @@ impl UriError {
     }
 }
 
-/// With its position.
 fn authority(text: &str) -> Option<(usize, &str)> {
     let start = text.find("://")? + "://".len();
     Some((start, text.get(start..)?.split(['/', '?', '#']).next()?))
@@ -438,7 +436,6 @@ fn port(text: &str) -> Option<(usize, &str)> {
     Some((start + colon + 1, authority.get(colon + 1..)?))
 }
 
-/// Allows a [`Uri`] where a conversion is accepted.
 impl From<std::convert::Infallible> for UriError {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

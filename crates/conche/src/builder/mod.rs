@@ -95,29 +95,28 @@ impl<R, C: SharedController> Builder<R, C> {
     ///
     /// All ports of one IPv4 address, and all hosts of one IPv6 /64, are on the same path unless
     /// [`path_length_for`](Self::path_length_for) changes this. Up to
-    /// [`Limits::paths`](crate::Limits::paths) paths are remembered for a day, across a restart
-    /// with a [`path_store`](Self::path_store).
+    /// [`Limits::paths`](crate::Limits::paths) paths are remembered for a day, across restarts with
+    /// a [`path_store`](Self::path_store).
     ///
-    /// A new peer starts with its path's state. Until it has been measured itself, measurements of
-    /// other peers keep its first timeout between 1 s (RFC 8085 §3.1.1) and 6 s, twice RFC 7252's.
-    /// A path with a single peer gives all of its state back to that peer, except after a restart.
+    /// A new peer starts with its path's state. Until it has been measured itself, its first
+    /// timeout stays between 1 s (RFC 8085 §3.1.1) and 6 s, twice RFC 7252's. A path with a single
+    /// peer gives all of its state back to that peer, except after a restart.
     ///
-    /// All peers on a path share one window. A Non-confirmable notification that does not fit into
-    /// it is sent later, as a Confirmable one.
+    /// All peers on a path share one window. A Non-confirmable notification that does not fit is
+    /// sent later, as a Confirmable one.
     ///
-    /// [`reset_path`](crate::Client::reset_path) discards a path's state, such as after a change of
-    /// the network.
+    /// [`reset_path`](crate::Client::reset_path) discards a path's state.
     pub fn share_paths(mut self, share: bool) -> Self {
         self.settings.sharing.on = share;
         self
     }
 
-    /// Sets the number of leading bits that peers on the same path have in common, for peers in
-    /// this prefix: up to 32 for IPv4 and 128 for IPv6. The longest matching prefix applies.
+    /// Sets the number of leading bits that peers on the same path share, for peers in this prefix:
+    /// up to 32 for IPv4 and 128 for IPv6. The longest matching prefix applies.
     ///
     /// Defaults: 32 for `0.0.0.0/0`, 64 for `::/0`, and 128 where one /64 spans many sites:
     /// `64:ff9b::/96` and `64:ff9b:1::/48` (NAT64), and `2001::/32` (Teredo). Link-local addresses
-    /// are on the same path only on the same interface.
+    /// share a path only on the same interface.
     ///
     /// ```
     /// // A site's own network has a /48; its constrained devices share one uplink.
@@ -134,18 +133,17 @@ impl<R, C: SharedController> Builder<R, C> {
     /// The file is read when the first socket opens. It is written once a minute if anything was
     /// measured, on a server's [shutdown](crate::Server::shutdown), when the last clone of a client
     /// is dropped and the runtime continues, and by
-    /// [`Client::keep_paths`](crate::Client::keep_paths). State is used for up to a day, by the
-    /// clock of [`SystemTime`](std::time::SystemTime); after some minutes it counts as one
-    /// measurement.
+    /// [`Client::keep_paths`](crate::Client::keep_paths). State is used for up to a day of
+    /// [`SystemTime`](std::time::SystemTime); after some minutes it counts as one measurement.
     ///
-    /// The file is text with a line per path. It reveals the program's peers, so on Unix only its
-    /// owner may read it. It is replaced atomically through a file named `*.tmp`; of several
+    /// The file is text with a line per path, and is replaced atomically through a file named
+    /// `*.tmp`. It reveals the program's peers, so on Unix only its owner may read it. Of several
     /// programs, the last to write wins. The most recent paths are kept, at most
     /// [`Limits::paths`](crate::Limits::paths) lines of at most 128 bytes. Link-local paths are not
     /// kept: their interface index is valid only until the next boot.
     ///
-    /// Invalid lines are skipped. A file of another format, of a newer version, or unreadable is
-    /// left untouched with a warning: paths then begin without state, and nothing is written.
+    /// Invalid lines are skipped. An unreadable file, or one of another format or newer version,
+    /// causes a warning and is left untouched: paths begin without state, and nothing is written.
     ///
     /// ```
     /// let client = conche::Client::builder().path_store("/var/lib/gateway/paths").build()?;
@@ -160,8 +158,8 @@ impl<R, C: SharedController> Builder<R, C> {
     /// accepts only protected responses.
     ///
     /// The longest matching prefix applies; on a server, to requests of its
-    /// [`client`](crate::Server::client). All destinations in the prefix must be one server, since
-    /// each server needs its own keys.
+    /// [`client`](crate::Server::client). A prefix must contain only one server: each needs its own
+    /// keys.
     #[cfg(feature = "oscore")]
     pub fn oscore_for(mut self, prefix: IpNet, keys: crate::oscore::Keys) -> Self {
         self.settings.oscore.toward.set(prefix, keys);
@@ -183,17 +181,15 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets the maximum number of destinations with OSCORE keys from [EDHOC](Self::edhoc_for), at
     /// least one; 1024 by default.
     ///
-    /// A new destination replaces the least recently used keys, and their destination then needs a
-    /// new key exchange. Requests to it fail with [`Error::Busy`](crate::Error::Busy) if all keys
-    /// have outstanding requests or observations.
+    /// A new destination replaces the least recently used keys. Requests to it fail with
+    /// [`Error::Busy`](crate::Error::Busy) if all keys have outstanding requests or observations.
     #[cfg(feature = "edhoc")]
     pub fn edhoc_destinations(mut self, most: usize) -> Self {
         self.settings.edhoc.most = most.max(1);
         self
     }
 
-    /// Logs the secrets of DTLS sessions, to decrypt captures, for example in Wireshark. Only for
-    /// debugging.
+    /// Logs the secrets of DTLS sessions, to decrypt captures in Wireshark. Only for debugging.
     #[cfg(feature = "dtls")]
     pub fn key_log(mut self, log: crate::security::KeyLog) -> Self {
         self.settings.security.key_log = Some(log);
@@ -211,16 +207,15 @@ impl<R, C: SharedController> Builder<R, C> {
 
     /// Sets the maximum body size sent and received, in bytes: 64 KiB by default, at most 1 GiB.
     ///
-    /// Larger bodies than a message are transferred block-wise (RFC 7959). Beyond the limit a
+    /// Bodies larger than a message are transferred block-wise (RFC 7959). Beyond the limit a
     /// request fails with [`Error::RequestTooLarge`](crate::Error::RequestTooLarge) or
     /// [`Error::ResponseTooLarge`](crate::Error::ResponseTooLarge), and a server answers 4.13, or
     /// 5.00 in place of its response.
     ///
     /// Up to [`assembly_bytes`](crate::Limits::assembly_bytes), 16 MiB by default, hold bodies in
-    /// transfer, each for: requests to a server, responses kept until all blocks were requested,
-    /// and responses to a client. One prefix may use at most half, so this raises `assembly_bytes`
-    /// to at least four times `bytes`. In addition, each waiting handler holds its request's body;
-    /// [`concurrency`](crate::server::ServerBuilder::concurrency) bounds their number.
+    /// transfer, each for: requests to a server, responses whose blocks are being requested, and
+    /// responses to a client. One prefix may use at most half, so this raises `assembly_bytes` to
+    /// at least four times `bytes`. In addition, each waiting handler holds its request's body.
     ///
     /// ```
     /// // Firmware images of up to 1 MiB, for which peers can fill 16 MiB, as by default.
@@ -237,8 +232,7 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets the maximum block size of bodies (RFC 7959 §2.2).
     ///
     /// With 1024 bytes, the default, only bodies larger than a message are split. A smaller size
-    /// splits every larger body, and so avoids fragmentation in a network such as 6LoWPAN. Peers
-    /// may request smaller blocks.
+    /// avoids fragmentation in a network such as 6LoWPAN. Peers may request smaller blocks.
     pub fn block_size(mut self, size: BlockSize) -> Self {
         self.settings.config.block_size = size;
         self
@@ -252,9 +246,9 @@ impl<R, C: SharedController> Builder<R, C> {
     ///
     /// If a server refuses Q-Block (4.02 or 4.00 to a message of a body, or a success before all of
     /// the body was sent), this request and those of the next 30 minutes are sent block by block;
-    /// at most 64 such servers are remembered. A POST that succeeds before all of its body was sent
-    /// fails with [`Failure::UnacceptableResponse`](crate::Failure::UnacceptableResponse), since
-    /// part of it has been executed.
+    /// at most 64 such servers are remembered. A POST that succeeds early fails with
+    /// [`Failure::UnacceptableResponse`](crate::Failure::UnacceptableResponse): part of it has been
+    /// executed.
     ///
     /// Non-confirmable requests never use Q-Block: a server without it refuses only Confirmable
     /// messages (RFC 9177 §4.1).
@@ -271,9 +265,9 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets the maximum length of accepted tokens in bytes: 8 by default, up to 65 804 (RFC 8974),
     /// but at most half of a message.
     ///
-    /// Clients that keep their state in tokens need more than 8. With 8, a longer token makes a
-    /// message malformed, as in RFC 7252; with more, a request whose token exceeds the limit is
-    /// answered with 4.00. See [`EndpointConfig::longest_token`] for the cost.
+    /// Clients that keep their state in tokens need more than 8. A longer token makes a message
+    /// malformed with a limit of 8, as in RFC 7252, and is answered with 4.00 otherwise. See
+    /// [`EndpointConfig::longest_token`] for the cost.
     ///
     /// ```
     /// let server = conche::Server::builder().longest_token(64);
@@ -316,8 +310,7 @@ impl<R, C: SharedController> Builder<R, C> {
         self
     }
 
-    /// Adds a watcher of socket events, in addition to earlier ones. [`watch`](crate::watch) has
-    /// watchers that write files.
+    /// Adds a watcher of socket events. [`watch`](crate::watch) has watchers that write files.
     pub fn watch(mut self, watcher: impl Watcher) -> Self {
         self.settings.watchers.add(watcher);
         self
@@ -326,9 +319,9 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets whether Confirmable requests and separate responses are still retransmitted after an
     /// ICMP error reports the destination as unreachable. `false` by default: they fail at once.
     ///
-    /// RFC 7252 §4.2 allows both; only ICMP errors that quote one of our outstanding datagrams
-    /// count. Failing at once detects a mistyped port or a stopped server, and tries a host's next
-    /// address sooner. Retransmitting survives the short reboot of a known device.
+    /// RFC 7252 §4.2 allows both; only ICMP errors that quote an outstanding datagram count.
+    /// Failing at once detects a mistyped port or a stopped server, and tries a host's next address
+    /// sooner. Retransmitting survives the short reboot of a known device.
     pub fn retry_unreachable(mut self, retry: bool) -> Self {
         self.settings.retry_unreachable = retry;
         self

@@ -69,9 +69,7 @@ impl Default for EdhocSettings {
 #[cfg(feature = "oscore")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OscoreSettings {
-    /// Of clients.
     pub(crate) served: Vec<Keys>,
-    /// By destination.
     pub(crate) toward: Prefixes<Keys>,
 }
 
@@ -142,7 +140,7 @@ impl Settings {
 pub(crate) struct Controllers<C> {
     pub(super) controller: C,
     prefixes: Prefixes<C>,
-    /// Instantiates the driver for this controller type: for this crate's own here, so that
+    /// Instantiates the driver for this controller type: here for this crate's own, so that
     /// programs need not compile it.
     drivers: fn(Self) -> Arc<dyn Drivers>,
 }
@@ -156,8 +154,8 @@ impl<C: fmt::Debug> fmt::Debug for Controllers<C> {
 }
 
 impl Default for Controllers<AnyController> {
-    /// temper: of all adaptive controllers it has the least regret over the measured cells and
-    /// harms competing traffic least.
+    /// temper has the least regret of all adaptive controllers over the measured cells and harms
+    /// competing traffic least.
     fn default() -> Self {
         Self::new(Temper::default().into())
     }
@@ -256,7 +254,7 @@ impl<C: SharedController> Controllers<C> {
     }
 }
 
-/// A socket for a driver. Sockets with the same barrier close together.
+/// A socket for a driver. Sockets with one barrier close together.
 pub(crate) struct SharedSocket {
     pub(crate) socket: Socket,
     pub(crate) barrier: ShutdownBarrier,

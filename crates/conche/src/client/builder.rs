@@ -31,11 +31,10 @@ pub struct ClientRole {
     pub(super) requests: RequestSettings,
 }
 
-/// Settings of a client's requests that its sockets do not share.
+/// Settings per request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestSettings {
     pub(crate) cache: Option<CacheLimits>,
-    /// Of requests that set none.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -67,7 +66,7 @@ impl ClientRole {
 impl<C: SharedController> Builder<ClientRole, C> {
     /// Binds to this local address, for destinations of the same IP version.
     ///
-    /// By default the operating system chooses both; off-path attackers cannot guess the port.
+    /// By default the operating system chooses both.
     pub fn bind(mut self, local: SocketAddr) -> Self {
         *self.slot(local) = Binding::Address(local);
         self
@@ -89,7 +88,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     ///
     /// Like `SO_BUSY_POLL`, this saves the time to sleep and wake up, for sequential requests to
     /// servers that respond within tens of microseconds. While polling, the core runs only other
-    /// tasks of the runtime. Destinations with a longer measured RTT are not polled for.
+    /// tasks of the runtime. Destinations with a longer RTT are not polled for.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -101,8 +100,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
-    /// Sets the [`timeout`](super::RequestBuilder::timeout) of each request, unless the request sets
-    /// its own. By default there is none.
+    /// Sets the default [`timeout`](super::RequestBuilder::timeout) of requests; none by default.
     ///
     /// For an observation it applies to the first response, for a
     /// [streamed](super::RequestBuilder::stream) response to the whole body. [`Client::multicast`]
@@ -128,14 +126,14 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// - An expired response with an ETag is validated: on 2.03 the result is the cached payload as
     ///   2.05 with updated options.
     /// - An unsafe method, such as POST, marks everything cached for its path for validation.
-    ///   Changes by others are unknown until Max-Age expires, unless the resource is
-    ///   [observed](super::RequestBuilder::observe): notifications are cached too (RFC 7641 §3.3).
+    ///   Changes by others remain unknown until Max-Age expires or a notification of an
+    ///   [observation](super::RequestBuilder::observe) arrives, which is cached too (RFC 7641
+    ///   §3.3).
     /// - Requests are equal if method, address, payload and options are, except NoCacheKey options
     ///   (RFC 7252 §5.4.2). Requests with their own conditions or ETags, for single blocks, to a
     ///   proxy or to a group bypass the cache.
     ///
-    /// Ages use [`Instant`](std::time::Instant), which on some systems stops while the machine
-    /// sleeps.
+    /// Ages use [`Instant`](std::time::Instant), which may stop while the machine sleeps.
     ///
     /// ```
     /// use conche::client::CacheLimits;
@@ -191,8 +189,8 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host and be
-    /// authenticated by one of these roots (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) takes
+    /// Requests `coaps` URIs with certificates: the server's must contain the URI's host, and one
+    /// of these roots must authenticate it (RFC 7252 §9.1.3.3). A [pre-shared key](Self::psk) takes
     /// precedence.
     #[cfg(feature = "dtls")]
     pub fn roots(mut self, roots: Roots) -> Self {
@@ -213,7 +211,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// [`oscore_for`](Self::oscore_for) overrides the keys for some destinations. Requests without
     /// usable keys, and to groups, are not sent.
     ///
-    /// Unprotected errors, all that a server without the keys can send, end requests with
+    /// A server without the keys can only send unprotected errors, which end requests with
     /// [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated). [`oscore`](crate::oscore)
     /// has an example.
     #[cfg(feature = "oscore")]
@@ -225,7 +223,7 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// Runs an EDHOC key exchange (RFC 9528) before the first request to each server, and accepts
     /// only OSCORE-protected responses. `coaps` URIs are exempt.
     ///
-    /// [`edhoc_for`](Self::edhoc_for) selects destinations. [`edhoc`](crate::edhoc) has an example.
+    /// [`edhoc_for`](Self::edhoc_for) selects destinations.
     #[cfg(feature = "edhoc")]
     pub fn edhoc(self, party: crate::edhoc::Party) -> Self {
         let [v4, v6] = everywhere();

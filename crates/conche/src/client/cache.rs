@@ -1,10 +1,10 @@
 //! Response cache (RFC 7252 §5.6). A response is reused until its Max-Age expires (§5.6.1), then
-//! validated by its ETag (§5.6.2). Notifications are cached likewise (RFC 7641 §3.3). Where the
-//! RFCs leave a choice, an unnecessary request is preferred to a stale response:
+//! validated by its ETag (§5.6.2); notifications likewise (RFC 7641 §3.3). Where the RFCs leave a
+//! choice, an unnecessary request is preferred to a stale response:
 //!
 //! - An unsafe method makes everything stored for its path stale, regardless of query, host name
 //!   and outcome. Responses to requests sent before its end may predate the effect and are not
-//!   stored. A notification also invalidates outstanding requests before it is stored.
+//!   stored. A notification also invalidates outstanding requests.
 //! - Requests with options about one representation, block or way of answering bypass the cache:
 //!   see [`passes_by`].
 //! - Responses with a Max-Age of 0 are not stored, even for validation. Neither is 4.08, which
@@ -29,8 +29,8 @@ use crate::security::Identity;
 
 /// Limits of a client's response cache, with LRU eviction.
 ///
-/// No response takes more than half. Destinations of one prefix (/16 for IPv4, /32 for IPv6) that
-/// hold half or more evict only each other.
+/// No response takes more than half. A prefix (/16 for IPv4, /32 for IPv6) that holds half or more
+/// evicts only its own responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
     /// Bytes of responses, their requests and index entries.
@@ -77,7 +77,7 @@ impl Cache {
         self.key(to, method, body).map_or(CacheUse::Bypass, |key| CacheUse::Read(self.read(key)))
     }
 
-    /// Returns the place of an observed resource's state, whose older states it drops. `None` if the
+    /// Drops older states of an observed resource and returns the place of the next. `None` if the
     /// request bypasses the cache.
     pub(super) fn supersede(self: &Arc<Self>, to: Destination, method: Code, body: &Body) -> Option<Read> {
         let key = self.key(to, method, body)?;
@@ -85,8 +85,8 @@ impl Cache {
         Some(self.read(key))
     }
 
-    /// All options except NoCacheKey ones (RFC 7252 §5.6), and the payload, as FETCH requires (RFC
-    /// 8132 §2.1). `None` if the request bypasses the cache.
+    /// Returns all options except NoCacheKey ones (RFC 7252 §5.6), and the payload (RFC 8132 §2.1).
+    /// `None` if the request bypasses the cache.
     fn key(&self, to: Destination, method: Code, body: &Body) -> Option<Key> {
         if body.options().any(|option| passes_by(option.number)) {
             return None;
@@ -128,9 +128,8 @@ impl fmt::Debug for Cache {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
-    /// Canonical. Responses through sessions are kept apart from others.
+    /// Canonical, by session.
     pub(super) address: Address,
-    /// Responses of other identities do not match.
     expected: Option<Arc<Identity>>,
 }
 
@@ -145,8 +144,7 @@ fn path(body: &Body) -> impl Iterator<Item = &[u8]> {
     body.options().filter(|option| option.number == OptionNumber::URI_PATH).map(|option| option.value)
 }
 
-/// Whether an option selects one representation, block or way of answering, or another server's
-/// resource.
+/// Whether an option selects one representation, block, way of answering, or another server.
 fn passes_by(number: OptionNumber) -> bool {
     matches!(
         number,
@@ -233,7 +231,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Marks a created resource as stale (RFC 7252 §5.9.1.1).
+    /// Marks the created resource as stale (RFC 7252 §5.9.1.1).
     pub(super) fn answered(&self, response: &Response) {
         if response.code() == Code::CREATED {
             let made = self.cache.resource(self.to, response.message().values(OptionNumber::LOCATION_PATH));
@@ -248,7 +246,7 @@ impl Drop for Change {
     }
 }
 
-/// `None` if the response is not cacheable (RFC 7252 §5.6.1, §5.9).
+/// Returns `None` if the response is not cacheable (RFC 7252 §5.6.1, §5.9).
 fn answer(response: &Response, received: Instant) -> Option<Answer> {
     let message = response.message();
     let max_age = message.content().max_age();
@@ -262,7 +260,7 @@ fn answer(response: &Response, received: Instant) -> Option<Answer> {
     Some(Answer { message, from: response.sender().clone(), received, max_age, changed: false })
 }
 
-/// Without Observe (RFC 7641 §2), in memory of its own.
+/// Copies without Observe (RFC 7641 §2).
 fn cacheable_copy(message: &OwnedMessage) -> Option<OwnedMessage> {
     if message.content().options().any(|option| option.number == OptionNumber::OBSERVE) {
         let kept = message.content().options().filter(|option| option.number != OptionNumber::OBSERVE);
@@ -272,7 +270,7 @@ fn cacheable_copy(message: &OwnedMessage) -> Option<OwnedMessage> {
     Some(if is_pooled { message.view().into() } else { message.clone() })
 }
 
-/// The stored message with Max-Age and the safe-to-forward options of a 2.03.
+/// Returns the stored message with Max-Age and the safe-to-forward options of a 2.03.
 fn renewed(stored: &OwnedMessage, valid: &OwnedMessage) -> Option<OwnedMessage> {
     let is_updated = |number: OptionNumber| number == OptionNumber::MAX_AGE || !number.is_unsafe();
     let mut updated: Vec<_> =
@@ -293,7 +291,7 @@ fn cached_response(stored: &Answer, course: Course) -> Response {
     Response::new(stored.from.clone(), stored.message.clone(), course).aged(stored.age())
 }
 
-/// Memory per entry beyond request and response bytes, rounded up.
+/// Memory per entry beyond request and response bytes.
 const OVERHEAD: usize = 512;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -335,7 +333,7 @@ struct Store {
     limits: CacheLimits,
     entries: HashMap<Arc<Key>, Entry>,
     order: BTreeMap<u64, Arc<Key>>,
-    /// The keys of `order`, by prefix of the destination and by resource.
+    /// Keys of `order`, by prefix and by resource.
     of_prefix: BTreeSet<(u64, u64)>,
     of_resource: BTreeSet<(u64, u64)>,
     total: Held,
@@ -367,7 +365,6 @@ impl Held {
 #[derive(Debug, Default)]
 struct Reads {
     count: usize,
-    /// Changes of the resource since the first of them began.
     changes: u64,
 }
 
@@ -386,7 +383,7 @@ impl Store {
         }
     }
 
-    /// Also marks the response as used.
+    /// Returns the response and marks it as used.
     fn get(&mut self, key: &Key) -> Option<Answer> {
         let (key, Entry { answer, cost, .. }) = self.take(key)?;
         self.insert(key, answer.clone(), cost);
@@ -410,8 +407,8 @@ impl Store {
         self.take(key);
     }
 
-    /// The entry to evict for a destination of this prefix: the prefix's oldest if it holds half of
-    /// the cache, otherwise the oldest.
+    /// Returns the entry to evict: the prefix's oldest if the prefix holds half of the cache,
+    /// otherwise the oldest.
     fn oldest(&self, prefix: u64, cost: usize) -> Option<Arc<Key>> {
         let has_its_half = !self.held.get(&prefix).copied().unwrap_or_default().admits(cost, self.limits, 2);
         let own = all_of(&self.of_prefix, prefix).next().filter(|_| has_its_half);
@@ -467,7 +464,7 @@ impl Store {
         }
     }
 
-    /// Invalidates outstanding requests, whose responses may predate the newest state.
+    /// Invalidates outstanding requests.
     fn supersede(&mut self, resource: u64) {
         if let Some(reads) = self.reads.get_mut(&resource) {
             reads.changes += 1;
@@ -484,7 +481,6 @@ impl Store {
     }
 }
 
-/// The use numbers of a prefix or resource, in ascending order.
 fn all_of(index: &BTreeSet<(u64, u64)>, of: u64) -> impl Iterator<Item = u64> {
     index.range((of, 0)..=(of, u64::MAX)).map(|(_, used)| *used)
 }

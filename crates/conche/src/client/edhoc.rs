@@ -32,7 +32,7 @@ impl EdhocInitiators {
         self.party(target).is_some()
     }
 
-    /// Our credential and the accepted peers. Sessions need none.
+    /// Returns our credential and the accepted peers. Sessions need none.
     fn party(&self, target: &Target<'_>) -> Option<&Party> {
         self.parties.of(target.to.ip().to_canonical()).filter(|_| target.name.is_none())
     }
@@ -59,8 +59,8 @@ impl Client {
         Self { edhoc: Arc::new(EdhocInitiators { parties, locks: Mutex::default() }), ..self }
     }
 
-    /// The request must hold the keys until it is opened, or carry message_3 itself: before that
-    /// arrives, the server does not have these keys.
+    /// The request must hold the keys until it is opened, or carry message_3 itself, which gives
+    /// them to the server.
     pub(super) fn exchange_keys<'a>(
         &'a self,
         target: &'a Target<'_>,
@@ -72,14 +72,12 @@ impl Client {
             }
             let turn = self.edhoc.lock(target).await?;
             let (handle, address) = self.sockets.toward(target.to)?;
-            // An earlier request has finished the key exchange.
             if let Some(hold) = handle.hold_context(address).await.ok_or(Error::Stopped)?? {
                 return Ok((None, Some(hold)));
             }
             let failed = |cause| Error::Edhoc { peer: target.to, cause };
             let (ephemeral, c_i) = (generate().map_err(failed)?, random_id::<C_I_LENGTH>().map_err(failed)?);
             let (initiator, message_1) = Initiator::begin(Arc::clone(&party.own), c_i, ephemeral).map_err(failed)?;
-            // Settings with an ambiguous party are refused.
             let initiator = match party.expected() {
                 Ok(Some(peer)) => initiator.expecting(Arc::clone(peer)),
                 Ok(None) => initiator,
@@ -101,8 +99,7 @@ impl Client {
             if party.combined && target.may_carry_message_3 {
                 return Ok((Some(Box::new(NewKeys { context, peer, message_3, turn })), None));
             }
-            // The reply is at most message_4. The first response also proves that the server has
-            // the keys.
+            // The first response also proves that the server has the keys.
             self.send_message(target, with_id(agreed.credentials.sender_id, &message_3)).await?;
             let kept = handle.use_context(address, context, peer).await.ok_or(Error::Stopped)?;
             let hold = kept.map_err(|error| Error::exchange(target.to, error, handle.body_limit()))?;
@@ -129,7 +126,6 @@ impl Client {
 
     async fn send_message_once(&self, target: &Target<'_>, body: Body) -> Result<Response, Error> {
         let opening = |timeout| ExchangeKind::Request(Request { timeout, ..Request::new(Code::POST, body) });
-        // The peer is not authenticated yet.
         let target = Target { expected: None, ..*target };
         response(target.to, self.begin_with(&target, false, opening).await?.end().await?)
     }

@@ -21,8 +21,8 @@ use crate::uri::UriError;
 /// [`Response::successful`](super::Response::successful).
 ///
 /// `Display` includes the cause, which [`source`](std::error::Error::source) therefore does not
-/// return: a printed chain has each text once. The other errors of this crate follow the same rule.
-/// [`Body`](Self::Body) does not: its cause is an error of the application, with causes of its own.
+/// return, as for the other errors of this crate. [`Body`](Self::Body) does: its cause is the
+/// application's.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -134,8 +134,8 @@ pub enum Error {
         /// The exchange's transmissions and timing.
         course: Course,
     },
-    /// The operating system permanently refuses to send the request: no route, a firewall, or an
-    /// address that cannot be sent to.
+    /// The operating system permanently refuses to send: no route, a firewall, or an invalid
+    /// address.
     #[error("{peer}: the operating system does not send the request{}: {cause}", again(*transmissions))]
     Send {
         /// The destination.
@@ -153,8 +153,8 @@ pub enum Error {
         /// The cause.
         cause: HandshakeError,
     },
-    /// The peer is not the expected one. Nothing was sent. See
-    /// [`expect_peer`](super::RequestBuilder::expect_peer).
+    /// The peer is not the one of [`expect_peer`](super::RequestBuilder::expect_peer). Nothing was
+    /// sent.
     #[error("{peer}: {mismatch}")]
     UnexpectedPeer {
         /// The destination.
@@ -162,7 +162,7 @@ pub enum Error {
         /// The identities.
         mismatch: PeerMismatch,
     },
-    /// The keys for the request cannot be used. It was not sent.
+    /// The keys for the request cannot be used. Nothing was sent.
     #[cfg(feature = "oscore")]
     #[error("{peer}: the request cannot be protected: {cause}")]
     Keys {
@@ -178,12 +178,11 @@ pub enum Error {
         peer: SocketAddr,
         /// The cause.
         failure: Failure,
-        /// Transmissions and timing. Without a transmission, the request certainly was not
-        /// received.
+        /// Transmissions and timing; without a transmission the request was not received.
         course: Course,
     },
-    /// The DTLS session ended before the response. The server may have executed the request, and
-    /// recognizes duplicates only within a session. See [`security`](crate::security).
+    /// The DTLS session ended before the response. The server may have executed the request: see
+    /// [`security`](crate::security).
     #[error("{peer}: the session ended before the response{}", maybe_executed(course))]
     SessionOver {
         /// The server.
@@ -208,8 +207,8 @@ pub enum Error {
     Response {
         /// Its code.
         code: Code,
-        /// Its diagnostic payload (RFC 7252 §5.5.2) unescaped, or problem details (RFC 9290). For
-        /// logs and terminals, use the error's `Display`.
+        /// Its diagnostic payload (RFC 7252 §5.5.2) unescaped, or problem details (RFC 9290). The
+        /// error's `Display` suits logs and terminals.
         diagnostic: Option<String>,
     },
 }
@@ -269,8 +268,7 @@ impl Error {
         }
     }
 
-    /// Whether the request may have reached the server and had an effect. Otherwise repeating it is
-    /// safe.
+    /// Whether the request may have had an effect, which makes repeating it unsafe.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         match self {
@@ -306,7 +304,7 @@ impl Error {
     }
 
     /// Whether the request certainly had no effect at this address, so the host's next one may be
-    /// tried. After a retransmission, an earlier transmission may have had an effect.
+    /// tried: no earlier transmission can have arrived.
     pub(super) fn is_worth_another_address(&self) -> bool {
         match self {
             Self::Failed { failure: Failure::Unreachable, course, .. } => course.transmissions <= 1,

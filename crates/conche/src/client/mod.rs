@@ -68,15 +68,14 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// default of RFC 7252 §4.7, to one unacknowledged request. Further ones queue per destination, at
 /// most for their [`timeout`](RequestBuilder::timeout), or without one for
 /// [`queue_lifetime`](crate::EndpointConfig::queue_lifetime) in the queue and as long again near
-/// its head; raise that setting for long queues.
+/// its head.
 ///
 /// Beyond the bounds of [`Waiting`], requests fail with [`Error::Busy`], which names the full queue
-/// and its setting; [`try_send`](RequestBuilder::try_send) fails at a lower bound.
+/// and its setting.
 #[derive(Clone, Debug)]
 pub struct Client {
     sockets: Arc<Sockets>,
     cache: Option<Arc<Cache>>,
-    /// Of requests that set none.
     timeout: Option<Duration>,
     #[cfg(feature = "edhoc")]
     edhoc: Arc<edhoc::EdhocInitiators>,
@@ -144,8 +143,8 @@ impl Client {
         RequestBuilder::new(self.clone(), method, uri.try_into().map_err(Into::into))
     }
 
-    /// Reads a resource from all members of a group (RFC 7252 §8): [`RequestBuilder::multicast`] of
-    /// a GET with a timeout of 10 s, twice the default leisure of members.
+    /// Reads a resource from all members of a group (RFC 7252 §8) within 10 s, twice the default
+    /// leisure. See [`RequestBuilder::multicast`].
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -197,8 +196,7 @@ impl Client {
         Err(failure.unwrap_or_else(|| Error::NoAddress { host: uri.host().to_string() }))
     }
 
-    /// Returns the summed counters of the client's endpoints. Reopening a socket resets its
-    /// counters.
+    /// Returns the summed counters of the client's endpoints. Reopening a socket resets them.
     pub async fn stats(&self) -> Stats {
         let mut sum = Stats::default();
         for handle in self.sockets.open() {
@@ -210,7 +208,7 @@ impl Client {
     /// Returns OpenMetrics text: counters, gauges, and the path state of the `destinations` busiest
     /// destinations. See [`metrics`](crate::metrics).
     ///
-    /// All destinations are scanned in batches between traffic; with 0, none are.
+    /// All destinations are scanned in batches between traffic.
     #[cfg(feature = "metrics")]
     pub async fn metrics(&self, destinations: usize) -> String {
         crate::driver::metrics(self.sockets.open(), destinations).await
@@ -222,19 +220,17 @@ impl Client {
     }
 
     /// Writes path state to the [`path_store`](ClientBuilder::path_store), if set, and waits for
-    /// the write.
+    /// the write. Failures are logged.
     ///
-    /// It is written at most a minute late, so only a program that ends after its last request
-    /// needs this. Failures are logged.
+    /// A program needs this only if it ends within a minute after its last request.
     pub async fn keep_paths(&self) {
         for handle in self.sockets.open() {
             handle.keep_paths().await;
         }
     }
 
-    /// Discards the path state of a destination, including state
-    /// [shared](ClientBuilder::share_paths) with neighbours, as after a change of the network.
-    /// Outstanding requests keep their timers.
+    /// Discards the path state of a destination, including [shared](ClientBuilder::share_paths)
+    /// state, as after a change of the network. Outstanding requests keep their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.sockets.open() {
             handle.reset_path(peer).await;
@@ -361,7 +357,7 @@ impl Default for Client {
     }
 }
 
-/// Boxed, so that the futures of all other requests are smaller.
+/// Boxed, to keep the futures of other requests small.
 type Rare<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 fn wait_for_permit(
@@ -400,7 +396,7 @@ fn session<'a>(handle: &'a Handle, address: Address, name: &'a Arc<str>, target:
     })
 }
 
-/// In the operating system's order of preference.
+/// Resolves in the operating system's order of preference.
 async fn resolve(uri: &Uri) -> Result<impl Iterator<Item = SocketAddr> + use<>, Error> {
     if let Some(only) = uri.address() {
         return Ok(Some(only).into_iter().chain(Vec::new()));

@@ -32,18 +32,18 @@ use crate::driver::{End, ExchangeError, News, State};
 ///   client registers again (§3.3.1), in case the server restarted. Over `coaps` it also does so
 ///   when the session is over, and retries for about a minute. If the server lost keys from EDHOC,
 ///   the client repeats the key exchange.
-/// - **Complete states:** a notification with only the first block (RFC 7959 §2.6) makes the client
-///   fetch the whole state. If that fails, the error is an item and the observation continues.
+/// - **Complete states:** after a notification with only the first block (RFC 7959 §2.6), the
+///   client fetches the whole state. If that fails, the error is an item and the observation
+///   continues.
 /// - **End:** after an item with an error code; after the first item if the server does not accept
-///   the observation; with an error if the server is unreachable at renewal. See
-///   [`end`](Self::end).
+///   the observation; with an error if the server is unreachable at renewal.
 /// - **Dropping** the stream notifies the server without waiting. [`cancel`](Self::cancel) waits,
 ///   and [`forget`](Self::forget) sends nothing.
 #[must_use = "nothing is sent before the stream is polled"]
 pub struct Observation {
     stage: Stage,
     registered: Option<Registered>,
-    /// ETag of the last fetched state, which notifications do not yield again.
+    /// ETag of the last fetched state.
     fetched: Option<Vec<u8>>,
     end: Option<SubscriptionEnd>,
 }
@@ -75,8 +75,7 @@ impl Observation {
         self.end
     }
 
-    /// Cancels the observation with Observe 1 (RFC 7641 §3.6), and waits for the response. Nothing
-    /// is sent if it has ended or not begun.
+    /// Cancels the observation with Observe 1 (RFC 7641 §3.6), and waits for the response.
     ///
     /// # Errors
     /// If no response arrives; the client then rejects the next notification with a Reset.
@@ -89,8 +88,8 @@ impl Observation {
         }
     }
 
-    /// Ends the observation without a message: the client, if still alive, rejects the next
-    /// notification with a Reset (RFC 7641 §3.6).
+    /// Ends the observation without a message: the client rejects the next notification with a
+    /// Reset (RFC 7641 §3.6).
     pub fn forget(self) {
         if let Some(Registered { subscription, .. }) = self.registered {
             subscription.forget();
@@ -147,7 +146,7 @@ impl Observation {
         }
     }
 
-    /// Returns a complete and new state; otherwise starts to fetch it.
+    /// Returns a complete and new state, or starts to fetch it.
     fn take(&mut self, response: Response) -> Option<Response> {
         if !response.is_first_block() {
             self.fetched = None;
@@ -163,7 +162,6 @@ impl Observation {
         self.stage = Stage::Over;
         self.registered = None;
         match end {
-            // Handled by registering again.
             End::SessionOver => None,
             End::Stopped => Some(Error::Stopped),
             End::Refused(refusal) => Some(Error::Refused(refusal)),

@@ -73,7 +73,7 @@ impl RequestBuilder {
         }
     }
 
-    /// Sets the payload and its Content-Format. Payloads larger than one message are transferred
+    /// Sets the payload and its Content-Format. A payload larger than one message is sent
     /// block-wise, up to [`body_limit`](super::ClientBuilder::body_limit) bytes.
     pub fn payload(self, format: ContentFormat, payload: impl Into<Bytes>) -> Self {
         self.content_format(format).bytes(payload)
@@ -137,7 +137,7 @@ impl RequestBuilder {
     /// Sends the request as Non-confirmable: once, without an acknowledgement.
     ///
     /// Congestion control may make an occasional one Confirmable, to check that the peer is alive,
-    /// except with [`reliability`](Self::reliability) [`Reliability::NeverConfirmable`].
+    /// except with [`Reliability::NeverConfirmable`].
     pub fn non(self) -> Self {
         self.reliability(Reliability::NonConfirmable)
     }
@@ -192,8 +192,7 @@ impl RequestBuilder {
         Self { fresh: true, ..self }
     }
 
-    /// Requests one block of the response's body (RFC 7959 §2.4). [`Response::block`] has its
-    /// number and whether more follow.
+    /// Requests one block of the response's body (RFC 7959 §2.4); [`Response::block`] reads it.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -233,7 +232,7 @@ impl RequestBuilder {
     /// §8).
     ///
     /// Members respond after a random delay of some seconds, or not at all. Responses are collected
-    /// until the [`timeout`](Self::timeout), or else for the protocol's lifetime of minutes.
+    /// until the [`timeout`](Self::timeout), or for the protocol's lifetime of minutes.
     ///
     /// The operating system chooses the network interface, unless the client has an
     /// [`interface`](super::ClientBuilder::interface) or the URI an IPv6 zone.
@@ -350,7 +349,7 @@ fn end_of(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
-/// Tries a host's addresses in order, as long as the request certainly had no effect.
+/// Tries a host's addresses in order, while the request certainly had no effect.
 pub(super) async fn try_addresses<T, F: Future<Output = Result<T, Error>>>(
     prepared: &PreparedRequest,
     uri: &Uri,
@@ -390,8 +389,8 @@ const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
 impl Registered {
-    /// In a new session if the old one is over or its server silent, as one that lost the session
-    /// is; or with new keys if the server lost those of EDHOC.
+    /// A new session replaces one that ended or whose server is silent (it may have lost the
+    /// session); new EDHOC keys replace those that the server lost.
     pub(super) fn can_reregister(&self, end: End) -> bool {
         match end {
             End::SessionOver => true,
@@ -480,11 +479,11 @@ pub(super) struct PreparedRequest {
     pub(super) deadline: Option<Instant>,
     pub(super) policy: QueuePolicy,
     pub(super) name: Option<Arc<str>>,
-    /// The only peer that may receive the request, if it names one.
+    /// The only peer that may receive the request.
     pub(super) expected: Option<Arc<Identity>>,
 }
 
-/// Sessions that may end before a response; the request fails with the next.
+/// Sessions to try: each may end before the response.
 const SESSIONS: usize = 2;
 
 /// Repetitions with an Echo value: a server may challenge both address and freshness.
@@ -599,8 +598,7 @@ impl PreparedRequest {
     }
 
     /// Repeats a request in the next session if one ends before the response. Servers deduplicate
-    /// within a session only, so a request that may have been executed is repeated only if
-    /// idempotent.
+    /// within a session only, so a request that may have been executed must be idempotent.
     async fn exchange_in_session(&self, to: SocketAddr, body: Body) -> Result<Response, Error> {
         for _ in 0..SESSIONS {
             let request = |timeout| ExchangeKind::Request(self.request(body.clone(), timeout));
@@ -640,14 +638,14 @@ impl PreparedRequest {
     }
 }
 
-/// The request with the Echo value of a 4.01, unless it already carried one.
+/// Returns the request with the Echo value of a 4.01, unless it already carried one.
 pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body>, Error> {
     let told = response.code() != Code::UNAUTHORIZED || body.option(OptionNumber::ECHO).is_some();
     let echo = response.option(OptionNumber::ECHO).filter(|_| !told);
     Ok(echo.map(|echo| body.to_builder().option(OptionNumber::ECHO, echo).build()).transpose()?)
 }
 
-/// The caller may process the response much later than it arrived.
+/// Not `now`: the caller may process the response much later than it arrived.
 fn received(asked: Instant, course: &Course) -> Instant {
     let now = Instant::now();
     asked.checked_add(course.queued.saturating_add(course.elapsed)).map_or(now, |received| received.min(now))

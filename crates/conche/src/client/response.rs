@@ -49,8 +49,8 @@ impl Response {
         self.from.address
     }
 
-    /// Returns the sender's identity, authenticated by OSCORE keys or a DTLS session, or `None`
-    /// over plain `coap`. See [`expect_peer`](super::RequestBuilder::expect_peer).
+    /// Returns the sender's identity, authenticated by OSCORE keys or a DTLS session, if any. See
+    /// [`expect_peer`](super::RequestBuilder::expect_peer).
     ///
     /// ```
     /// # #[cfg(feature = "dtls")] {
@@ -161,15 +161,15 @@ impl Response {
         self.option(OptionNumber::ETAG)
     }
 
-    /// Returns the location of the created resource, if present: a relative URI reference of path
-    /// and query (RFC 7252 §5.10.7).
+    /// Returns the location of the created resource, if present: a relative URI reference (RFC 7252
+    /// §5.10.7).
     #[must_use]
     pub fn location(&self) -> Option<String> {
         self.message.content().location()
     }
 
     /// Returns the time since a response from the client's [cache](super::ClientBuilder::cache) was
-    /// received or last validated. `None` if it was just received.
+    /// received or last validated. `None` for a new response.
     ///
     /// Max-Age remains the server's value. The [`course`](Self::course) is all zeros if nothing was
     /// sent.
@@ -183,8 +183,8 @@ impl Response {
         self.code().is_success() && matches!(block, Ok(Some(block)) if block.more)
     }
 
-    /// Returns the Block2 option (RFC 7959) of the response to a request for
-    /// [one block](super::RequestBuilder::block). `None` for a complete body.
+    /// Returns the Block2 option (RFC 7959) if [one block](super::RequestBuilder::block) was
+    /// requested.
     #[must_use]
     pub fn block(&self) -> Option<Block> {
         self.option(OptionNumber::BLOCK2).and_then(|value| Block::decode(value).ok())
@@ -231,8 +231,8 @@ impl fmt::Debug for Response {
 /// The responses of a group, in order of arrival: a [`Stream`] that ends at the request's
 /// [`timeout`](super::RequestBuilder::timeout). Dropping it ends the request.
 ///
-/// Members may respond more than once. A first block of a larger body is completed by a unicast
-/// request to its sender.
+/// Members may respond more than once. A unicast request completes a body whose first block
+/// arrived.
 #[derive(Debug)]
 #[must_use = "responses are told to whom asks for them"]
 pub struct GroupResponses {
@@ -270,7 +270,6 @@ impl Stream for GroupResponses {
     type Item = Result<(SocketAddr, Response), Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // The driver drops its sender before it reports the end.
         if let Some((from, message)) = ready!(self.responses.poll_recv(context)) {
             let course = Course { transmissions: 1, ..Course::default() };
             return Poll::Ready(Some(Ok((from, Response::new(from.into(), message, course)))));

@@ -28,7 +28,7 @@ pub(super) struct Own {
 }
 
 /// A socket, and others at further ports for destinations that exceed its 64 512 message IDs per
-/// EXCHANGE_LIFETIME (RFC 7252 §4.4). Each is another endpoint.
+/// EXCHANGE_LIFETIME (RFC 7252 §4.4).
 #[derive(Debug)]
 pub(super) struct Slot {
     binding: Binding,
@@ -38,7 +38,7 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 struct Open {
     handles: Vec<Handle>,
-    /// Socket index of destinations that once used up the message IDs of the first.
+    /// Socket index of destinations that once used up the first's message IDs.
     others: HashMap<SocketAddr, usize>,
 }
 
@@ -47,7 +47,7 @@ const MAX_SOCKETS: usize = 64;
 
 pub(super) struct Start {
     setup: Setup,
-    /// Whether a destination must keep its socket, which alone holds its OSCORE keys (RFC 8613).
+    /// Whether a destination must keep its socket, which holds its OSCORE keys (RFC 8613).
     is_pinned: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
 }
 
@@ -109,7 +109,6 @@ impl Slot {
         let Open { handles, others } = &mut *open;
         let (count, before) = (handles.len(), others.get(&to).copied().unwrap_or_default());
         let has_ids = |handle: &Handle| !handle.is_short_of_ids(to);
-        // Usually the destination's previous socket has IDs left.
         if let Some(handle) = handles.get(before).filter(|handle| has_ids(handle) && !handle.is_stopped()) {
             return Ok(handle.clone());
         }
@@ -119,7 +118,6 @@ impl Slot {
             Some(index) => index,
             None if count == 0 => 0,
             None if self.binding.chooses_port() && count < MAX_SOCKETS => count,
-            // The request waits for IDs.
             None => before,
         };
         if chosen == count {

@@ -20,7 +20,7 @@ use super::{Error, OpenExchange, Response, Target};
 use crate::body::{BoxError, Piece, Source};
 use crate::driver::{ExchangeKind, QueuePolicy, StreamEvent};
 
-/// The largest block and one byte, which shows that it is not the last.
+/// The largest block and one byte, which shows that more follow.
 const BEGINNING: usize = 1025;
 
 /// A response with a streamed body, once the first block arrived.
@@ -51,7 +51,6 @@ pub struct ResponseStream {
 }
 
 enum State {
-    /// A received chunk, and the rest of the body, if any.
     Buffered(Bytes, Option<IncomingBody>),
     Waiting(IncomingBody),
     Over,
@@ -196,7 +195,7 @@ impl fmt::Debug for ResponseStream {
 
 impl RequestBuilder {
     /// Like [`send`](Self::send), but streams a response body of any size, bypassing the cache.
-    /// Returns once the first block arrives. The [`timeout`](Self::timeout) applies to the whole
+    /// Returns once the first block arrives; the [`timeout`](Self::timeout) applies to the whole
     /// body.
     ///
     /// # Errors
@@ -211,8 +210,8 @@ impl RequestBuilder {
     }
 
     /// Like [`send`](Self::send), with a streamed payload of any size: see [`body`](crate::body).
-    /// Set a known size with [`OptionNumber::SIZE1`]. A response before the end, such as 4.13, ends
-    /// the transfer.
+    /// Set a known size with [`OptionNumber::SIZE1`]. An early response, such as 4.13, ends the
+    /// transfer.
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -237,7 +236,6 @@ impl RequestBuilder {
     }
 
     /// Like [`send_stream`](Self::send_stream), with a response as from [`stream`](Self::stream).
-    /// The response starts once the server needs no more of the request's body.
     ///
     /// # Errors
     /// As for [`send_stream`](Self::send_stream).
@@ -300,7 +298,7 @@ impl PreparedRequest {
         Ok(IncomingBody { events, open })
     }
 
-    /// A challenged request is repeated only while the server has received no more than the body's
+    /// Repeats a challenged request only while the server has received no more than the body's
     /// beginning.
     async fn upload(&self, to: SocketAddr, upload: &mut Upload) -> Result<(Response, Option<IncomingBody>), Error> {
         let mut answer = self.upload_once(to, &self.body, upload).await?;

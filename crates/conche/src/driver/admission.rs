@@ -1,9 +1,8 @@
 //! [`Admission`]: admits requests to the endpoint, and bounds how many wait for it.
 //!
-//! Each destination has a FIFO queue. Only its first few requests are in the endpoint's queue, so a
-//! slow or dead destination blocks no other.
-//!
-//! A request holds a [`Permit`] from joining a queue until its first datagram is sent or it ends.
+//! Each destination has a FIFO queue, of which only the first few requests are in the endpoint's
+//! queue: a slow or dead destination blocks no other. A request holds a [`Permit`] from joining a
+//! queue until its first datagram is sent or it ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,15 +16,14 @@ use tokio::time::Instant;
 
 use super::Address;
 
-/// Requests per destination in the endpoint's queue, so that the next one need not wait for a task
-/// to wake up.
+/// Requests per destination in the endpoint's queue, so that the next one is ready.
 const AHEAD: usize = 4;
 
 const SPARE: usize = 64;
 
 /// Limits of waiting requests, beyond which requests fail with [`Busy`].
 ///
-/// A waiting request occupies its caller's future; the client keeps only a counter.
+/// The client keeps only a counter per waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Per destination.
@@ -47,7 +45,7 @@ impl Default for Waiting {
     }
 }
 
-/// A limit is reached: the request was not accepted and certainly not sent.
+/// A limit is reached, so the request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{limit} {what}: wait for some to end, or raise {setting}", setting = what.setting())]
 #[non_exhaustive]
@@ -126,7 +124,6 @@ impl Busy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePolicy {
-    /// Joins the queue, within the limits of [`Waiting`].
     Wait,
     Try,
 }
@@ -145,7 +142,7 @@ pub(crate) struct Admission {
 struct Queues {
     by_destination: HashMap<Address, Queue>,
     total: usize,
-    /// Semaphores for reuse; at most [`SPARE`].
+    /// Semaphores for reuse.
     spare: Vec<Arc<Semaphore>>,
 }
 
@@ -176,7 +173,7 @@ impl Admission {
         self.lock().by_destination.contains_key(&to)
     }
 
-    /// The last request may leave without a command.
+    /// Completes when no requests wait: the last may leave without a command.
     pub(super) async fn emptied(&self) {
         self.emptied.notified().await;
     }
@@ -215,7 +212,6 @@ pub(crate) struct Permit {
     admission: Arc<Admission>,
     to: Address,
     permits: Arc<Semaphore>,
-    /// Of the destination and of the endpoint's queue.
     held: Option<[OwnedSemaphorePermit; 2]>,
 }
 

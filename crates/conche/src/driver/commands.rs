@@ -67,7 +67,6 @@ pub(super) enum Command {
     Stats {
         answer: oneshot::Sender<Stats>,
     },
-    /// Continue a survey of the busiest peers; its end returns their state and all metrics.
     #[cfg(feature = "metrics")]
     Report {
         survey: Survey,
@@ -84,7 +83,6 @@ pub(super) enum Command {
     KeepPaths {
         done: oneshot::Sender<()>,
     },
-    /// Refuse new requests, finish running ones within this time, then end.
     Shutdown {
         within: Duration,
     },
@@ -145,40 +143,18 @@ pub(crate) enum StreamEvent {
 /// Progress of a streamed body. Each answers an event or a demand, which bounds their number.
 #[derive(Debug)]
 pub(super) enum StreamCommand {
-    ResponseBlockRead {
-        ticket: u64,
-    },
-    RequestPiece {
-        ticket: u64,
-        piece: Piece,
-    },
-    RequestBlockRead {
-        request: RequestId,
-    },
-    /// More of a sent response, or its source's error.
-    ResponsePiece {
-        request: RequestId,
-        piece: Result<Piece, BoxError>,
-    },
+    ResponseBlockRead { ticket: u64 },
+    RequestPiece { ticket: u64, piece: Piece },
+    RequestBlockRead { request: RequestId },
+    ResponsePiece { request: RequestId, piece: Result<Piece, BoxError> },
 }
 
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Response {
-        from: Sender,
-        message: OwnedMessage,
-        course: Course,
-    },
-    Pong {
-        course: Course,
-    },
-    /// The request suppressed its response (RFC 7967).
-    Unanswered {
-        course: Course,
-    },
-    GroupTimeout {
-        course: Course,
-    },
+    Response { from: Sender, message: OwnedMessage, course: Course },
+    Pong { course: Course },
+    Unanswered { course: Course },
+    GroupTimeout { course: Course },
 }
 
 #[derive(Debug)]
@@ -192,7 +168,6 @@ pub(crate) enum ExchangeError {
     SessionOver {
         course: Course,
     },
-    /// The operating system refused the datagram, after this number of transmissions.
     Send {
         source: io::Error,
         transmissions: u16,
@@ -204,7 +179,7 @@ pub(crate) enum ExchangeError {
     Stopped,
 }
 
-/// A handle to a driver, which ends with its last handle.
+/// A driver's handle. The driver ends with its last one.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     /// Unbounded: each command has a waiting caller or a permit.
@@ -236,7 +211,7 @@ impl Handle {
         self.shared.local
     }
 
-    /// For code that serves one peer outside the driver's task.
+    /// Fence for code that serves one peer outside the driver's task.
     #[cfg(feature = "edhoc")]
     pub(crate) fn fence(&self) -> &Fence {
         &self.shared.fence
@@ -258,7 +233,8 @@ impl Handle {
         self.shared.body_limit
     }
 
-    /// The endpoint's address of a peer, or `None` if the socket does not reach its IP version.
+    /// Returns the endpoint's address of a peer, or `None` if the socket does not reach its IP
+    /// version.
     pub(crate) fn reach(&self, to: SocketAddr) -> Option<Address> {
         let Shared { local, reaches_v4, .. } = *self.shared;
         let to = Address::from(to).canonical();
@@ -303,7 +279,7 @@ impl Handle {
         Exchange { ticket, receiver, over: false, handle: self }
     }
 
-    /// Runs a handshake if necessary. `None` if the driver has stopped.
+    /// Runs a handshake if necessary; `None` if the driver has stopped.
     #[cfg(feature = "dtls")]
     pub(crate) async fn open_session(
         &self,
@@ -324,7 +300,7 @@ impl Handle {
         Some(Err(HandshakeError::none().into()))
     }
 
-    /// `Ok(None)` reserves room for a context. `None` if the driver has stopped.
+    /// Reserves room for a context (`Ok(None)`); `None` if the driver has stopped.
     #[cfg(feature = "edhoc")]
     pub(crate) async fn hold_context(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
         self.ask(|answer| Command::HoldContext { to, answer }).await
@@ -344,7 +320,7 @@ impl Handle {
         self.ask(|answer| Command::Stats { answer }).await
     }
 
-    /// Includes up to `peers` of the busiest peers. `None` if the driver has stopped.
+    /// Includes up to `peers` of the busiest peers; `None` if the driver has stopped.
     #[cfg(feature = "metrics")]
     pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
         let mut survey = Survey::of(peers);
@@ -363,13 +339,11 @@ impl Handle {
 
     pub(crate) async fn reset_path(&self, to: SocketAddr) {
         if let Some(to) = self.reach(to) {
-            // A stopped driver has no state.
             let _ = self.ask(|done| Command::ResetPath { to, done }).await;
         }
     }
 
     pub(crate) async fn keep_paths(&self) {
-        // A stopped driver has written it.
         let _ = self.ask(|done| Command::KeepPaths { done }).await;
     }
 
@@ -379,7 +353,6 @@ impl Handle {
     }
 
     fn stream_command(&self, command: StreamCommand) {
-        // A stopped driver reports the end of the exchange.
         let _ = self.commands.send(Command::Body(command));
     }
 
@@ -430,7 +403,7 @@ impl Future for Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.over {
-            // In this order: a driver that sees the ticket before opening the exchange finds a
+            // Closed first: a driver that sees the ticket before opening the exchange finds a
             // closed receiver.
             self.receiver.close();
             self.handle.shared.cancelled.add(self.ticket, CancelMode::Deregister);
@@ -444,7 +417,7 @@ impl Drop for Exchange {
 pub(crate) struct Subscription {
     ticket: u64,
     feed: Feed,
-    /// How the server is notified on drop; `None` if a command has done so.
+    /// Deregistration on drop; `None` after a command did so.
     cancel: Option<CancelMode>,
     handle: Handle,
 }
@@ -465,7 +438,7 @@ impl Subscription {
         handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
     }
 
-    /// The server's next notification is rejected with a Reset.
+    /// Rejects the server's next notification with a Reset.
     pub(crate) fn forget(mut self) {
         self.cancel = Some(CancelMode::Silent);
     }
@@ -488,7 +461,7 @@ pub(super) enum CancelMode {
     Silent,
 }
 
-/// Each ticket is added once, so the number is bounded, and adding never waits.
+/// Bounded: each ticket is added once.
 #[derive(Debug, Default)]
 pub(super) struct Cancelled {
     tickets: Mutex<Vec<(u64, CancelMode)>>,
@@ -548,7 +521,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     fn handle_command(&mut self, command: Command) {
-        // Dropped receivers are not errors.
         match command {
             // Cancelled before it began.
             Command::Open(command) if command.outcome.is_closed() => {}
@@ -594,7 +566,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Requests in a session are tagged, so that their blocks are not mixed into other bodies.
+    /// Requests in a session are tagged, so that their blocks cannot join other bodies.
     fn opened<T>(
         &mut self,
         to: Address,
@@ -735,7 +707,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-/// Unlike [`yield_now`](tokio::task::yield_now), does not poll the operating system.
+/// Yields without polling the operating system, unlike [`yield_now`](tokio::task::yield_now).
 async fn yield_local() {
     let mut given = false;
     poll_fn(|context| {
@@ -748,8 +720,7 @@ async fn yield_local() {
     .await;
 }
 
-/// Returns OpenMetrics text for these drivers, with up to `destinations` of the busiest
-/// destinations of each.
+/// Returns OpenMetrics text for these drivers, each with up to `destinations` destinations.
 #[cfg(feature = "metrics")]
 pub(crate) async fn metrics(
     handles: impl IntoIterator<Item = impl std::borrow::Borrow<Handle>>,

@@ -1,4 +1,4 @@
-//! EDHOC (RFC 9528) on one socket: its exchanges, and the resulting contexts in both roles.
+//! EDHOC (RFC 9528) on one socket, in both roles.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use crate::security::Identity;
 #[derive(Debug)]
 pub(crate) struct NewKeys {
     pub(crate) context: Context,
-    /// The server.
     pub(crate) peer: edhoc::Identity,
     pub(crate) message_3: Vec<u8>,
     pub(crate) turn: Turn,
@@ -117,7 +116,6 @@ impl EdhocContexts {
 impl<C: SharedController, S: Service> Driver<C, S> {
     pub(super) fn answer_edhoc(&mut self, id: RequestId, from: Address, message: &OwnedMessage) -> Option<Response> {
         let responder = self.oscore.edhoc.responder.as_ref()?;
-        // A protected request already has keys.
         if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
             return None;
         }
@@ -218,7 +216,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// A second message that is not a retransmission proves that the first was answered.
+    /// Another message proves that the server answered the first.
     pub(super) fn on_combined_sent(&mut self, exchange: ExchangeId, attempt: u8) {
         let Some(combined) = self.oscore.edhoc.combined.get_mut(&exchange).filter(|_| attempt == 0) else {
             return;
@@ -228,14 +226,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// The server has the keys, which now protect all requests.
     fn on_combined_accepted(&mut self, exchange: ExchangeId) {
         if let Some(CombinedRequest { to, context, peer, .. }) = self.oscore.edhoc.combined.remove(&exchange) {
             self.set_context(to, context, peer);
         }
     }
 
-    /// The server may not have the keys.
     pub(super) fn on_combined_failed(&mut self, exchange: ExchangeId) {
         if let Some(combined) = self.oscore.edhoc.combined.remove(&exchange) {
             self.endpoint.remove_context(combined.context);
@@ -270,19 +266,17 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Drops a destination's keys because the server lacks them, unless newer ones exist, as with a
-    /// late response to an earlier request.
+    /// Drops the keys that a destination's server lacks, unless newer ones exist.
     fn on_unauthenticated(&mut self, to: Address, failure: Failure, context: Option<ContextId>) {
         let is_used = context.is_some() && self.oscore.edhoc.context(to) == context;
         if is_used && matches!(failure, Failure::NotAuthenticated(_)) {
             self.replace_context(to);
-            // A server without keys sends no notifications, so observations cannot wait for
-            // Max-Age.
+            // A server without keys sends no notifications.
             self.refresh_from(to);
         }
     }
 
-    /// Outstanding exchanges may still be answered, and report their own errors.
+    /// Outstanding exchanges may still be answered.
     fn replace_context(&mut self, to: Address) {
         if let Some(agreed) = self.oscore.edhoc.toward.remove(&to) {
             self.oscore.edhoc.former.push(agreed.context);

@@ -33,7 +33,6 @@ pub(super) struct Caller {
     pub(super) outcome: OutcomeSender,
     /// Held until the first datagram is sent.
     pub(super) permit: Option<Permit>,
-    /// The peer, as authenticated by its response.
     pub(super) peer: Sender,
     pub(super) span: Span,
 }
@@ -60,7 +59,6 @@ impl Exchanges {
         Some(exchange)
     }
 
-    /// Separate responses have no caller.
     pub(super) fn end(
         &mut self,
         exchange: ExchangeId,
@@ -82,11 +80,9 @@ impl Exchanges {
         drop(caller.responses);
         drop(caller.events);
         self.ended = true;
-        // The receiver is missing if a cancellation arrives too late.
         caller.outcome.send(outcome(caller.peer));
     }
 
-    /// Does not report its course.
     pub(super) fn remove(&mut self, exchange: ExchangeId) -> Option<Caller> {
         let caller = self.callers.remove(&exchange)?;
         self.tickets.remove(&caller.ticket);
@@ -97,7 +93,6 @@ impl Exchanges {
         let Some(caller) = self.callers.get(&exchange) else { return };
         caller.span.in_scope(|| debug!(%from, code = %message.code(), "a response"));
         if let Some(responses) = &caller.responses {
-            // The receiver is missing if a cancellation is queued.
             let _ = responses.send((from.canonical(), message));
         }
     }
@@ -121,7 +116,6 @@ impl Exchanges {
         }
     }
 
-    /// A datagram is about to be sent, so the exchange leaves the queue.
     pub(super) fn on_departure(
         &mut self,
         exchange: ExchangeId,
@@ -144,7 +138,7 @@ impl Exchanges {
     }
 }
 
-/// The peer of a response or notification, with its identity if keys authenticate one.
+/// The peer of a response or notification.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     pub(crate) address: SocketAddr,
@@ -158,13 +152,12 @@ impl From<SocketAddr> for Sender {
 }
 
 /// No keyed hash: this program assigns the keys, so peers cannot make them collide.
-/// keyed hash.
 pub(super) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
 /// Odd, and without a pattern: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Spreads all input bits to the highest and lowest bits, which the map uses.
+/// Spreads all input bits to the highest and lowest bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spread(u64);
 

@@ -89,13 +89,13 @@ const BATCH: usize = 64;
 /// Maximum time a datagram waits for the rest of its batch, apart from handler time.
 const LINGER: Duration = Duration::from_millis(1);
 
-/// Maximum time of polling without receiving while only notifications are left.
+/// Maximum time without receiving while only notifications are left.
 const POLL_FOR: Duration = Duration::from_millis(5);
 
 /// Outputs of the endpoint between two reads of the clock.
 const OUTPUTS_AT_ONCE: usize = 32;
 
-/// Pause after a socket error that does not concern a peer: a lasting error must not occupy a core.
+/// Pause after a socket error that does not concern a peer, which must not occupy a core.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Driver<C: SharedController, S: Service> {
@@ -127,7 +127,6 @@ pub(crate) struct Driver<C: SharedController, S: Service> {
     barrier: ShutdownBarrier,
     incoming: Box<[u8]>,
     outgoing: Outbox,
-    /// Memory for responses sent at once.
     pool: MessagePool,
     receive_errors: Throttle,
     response_errors: Throttle,
@@ -325,7 +324,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// As [`drain`](Self::drain), but returns after [`POLL_FOR`] if only notifications are left.
+    /// Returns after [`POLL_FOR`] if only notifications are left.
     async fn poll_for_a_while(&mut self) -> Polled {
         let (begun, mut outputs) = (tokio::time::Instant::now(), 0_usize);
         loop {
@@ -436,12 +435,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
             #[cfg(feature = "oscore")]
             Event::Reserve(reserve) => self.oscore.store(reserve),
-            // The driver requested none of the other events.
             _ => {}
         }
     }
 
-    /// The authenticated sender of a request, or the response if `secured_only` and there is none.
+    /// Returns the authenticated sender of a request, or the response if `secured_only` and there
+    /// is none.
     #[cfg_attr(not(feature = "oscore"), expect(unused_variables, reason = "no request is protected"))]
     fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, conche_proto::Response> {
         #[cfg(feature = "oscore")]
@@ -451,7 +450,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if identity.is_none() && self.secured_only { Err(refusal::unauthenticated()) } else { Ok(identity) }
     }
 
-    /// By OSCORE keys, and by session.
+    /// Returns the identities by OSCORE keys and by session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
         #[cfg(feature = "oscore")]
         let of_keys = self.oscore.identity_toward(to);
@@ -463,9 +462,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Polled {
-    /// Nothing to do before this time.
     Waits(Option<Instant>),
-    /// Observers are left to notify.
     HasMore,
 }
 
@@ -486,7 +483,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Each datagram counts against the task's budget, so arrivals cannot starve other tasks.
+    /// Counts each datagram against the task's budget: arrivals must not starve other tasks.
     async fn take_batch(&mut self) -> io::Result<()> {
         for _ in 0..BATCH {
             if !coop::has_budget_remaining() {
@@ -497,7 +494,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             let received = match self.socket.receive(&mut self.incoming) {
                 Ok(Received::Nothing) => break,
                 Ok(received) => received,
-                // An earlier datagram's error, which the error queue also reports.
+                // An earlier datagram's error, also in the error queue.
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
@@ -591,7 +588,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// A datagram that cannot be sent does not delay the others.
+    /// Sends the other datagrams if one cannot be sent.
     async fn send_all(&mut self) -> bool {
         let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
@@ -635,7 +632,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// The operating system permanently refused the datagram.
+    /// Handles the operating system's permanent refusal of a datagram.
     fn on_send_refused(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
         #[cfg(feature = "edhoc")]
@@ -651,7 +648,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 struct BusyPoll {
     /// Maximum polling time after a request has left; zero disables polling.
     max: Duration,
-    /// On a clock that runs while tokio's is paused, so that polling always ends.
+    /// On a clock that runs while tokio's is paused.
     until: Option<std::time::Instant>,
 }
 
@@ -713,8 +710,8 @@ impl Shutdown {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Near the end of the shutdown, drops unfinished handlers and answers their requests with
-    /// 5.03. Returns `true` if it did so now.
+    /// Near the end of the shutdown, answers unfinished handlers' requests with 5.03. Returns
+    /// `true` if it did so now.
     fn answer_unfinished(&mut self) -> bool {
         let Some(shutdown) = self.shutdown.as_mut() else { return false };
         let now = tokio::time::Instant::now();
@@ -728,8 +725,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         true
     }
 
-    /// Whether the shutdown is complete, for this driver and its barrier, or has timed out. Until
-    /// then the driver answers requests, at least with 5.03.
+    /// Whether the shutdown is complete, for this driver and its barrier, or has timed out.
     fn is_done(&mut self) -> bool {
         let late = self.shutdown.as_ref().is_some_and(|shutdown| shutdown.end <= tokio::time::Instant::now());
         // A queued request will open an exchange, or its command is already sent.
@@ -751,7 +747,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 /// datagrams for this driver, such as the acknowledgement of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct ShutdownBarrier {
-    /// Held by each driver with work left; a driver that fails drops it, too. Nothing is ever sent.
+    /// Held by each driver with work left. Nothing is ever sent.
     busy: Option<Arc<watch::Sender<()>>>,
     others: watch::Receiver<()>,
 }

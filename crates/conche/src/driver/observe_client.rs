@@ -15,11 +15,9 @@ use super::commands::{CancelMode, ExchangeError};
 use super::exchanges::Caller;
 use super::{Address, Driver, Sender, Service, SharedController};
 
-/// The receiving end of a feed; holds only the newest state.
 #[derive(Debug, Default)]
 pub(crate) struct Feed(Arc<Mutex<Inner>>);
 
-/// Dropping it ends the feed.
 #[derive(Debug)]
 pub(crate) struct FeedSender(Arc<Mutex<Inner>>);
 
@@ -46,7 +44,6 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     Over(SubscriptionEnd),
-    /// It could not be registered again.
     Refused(RequestError),
     #[cfg_attr(not(feature = "dtls"), expect(dead_code, reason = "there are no sessions"))]
     SessionOver,
@@ -58,7 +55,6 @@ impl Feed {
         FeedSender(Arc::clone(&self.0))
     }
 
-    /// After the end, returns only the end.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
         let mut inner = lock(&self.0);
         if let Some(state) = inner.newest.take() {
@@ -75,7 +71,6 @@ impl Feed {
 }
 
 impl FeedSender {
-    /// Replaces an unread state.
     pub(super) fn send(&self, from: Sender, message: OwnedMessage) {
         let state = State { from, message, received: tokio::time::Instant::now() };
         self.change(|inner| inner.newest = Some(state));
@@ -118,15 +113,14 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Delay before retrying a registration for which the endpoint had no room.
+/// Delay before retrying a registration.
 const REGISTRATION_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     observed: HashMap<SubscriptionId, Observed>,
-    /// Subscriptions by the ticket of their observer.
     tickets: HashMap<u64, SubscriptionId>,
-    /// Stale observations that found no room, and the time of the next attempt.
+    /// Stale observations that found no room.
     stale: Vec<SubscriptionId>,
     again: Option<Instant>,
 }
@@ -193,7 +187,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 self.observations.stale.push(subscription);
                 self.observations.again.get_or_insert(self.now + REGISTRATION_RETRY_DELAY);
             }
-            // An event reports this.
             Err(RequestError::NotSubscribed) => {}
             Err(refusal) => {
                 debug!(%refusal, "an observation has become stale and cannot be registered again");
@@ -251,7 +244,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
 
 #[cfg(feature = "dtls")]
 impl Observations {
-    /// Their observers may register through another session.
     fn lose(&mut self, peer: Address) -> Vec<SubscriptionId> {
         let lost = self.from(peer);
         for observed in lost.iter().filter_map(|subscription| self.observed.remove(subscription)) {

@@ -1,8 +1,6 @@
 //! Observations of local resources (RFC 7641 §4). An [`Observable`] passes changes to its drivers,
-//! which group their observers into [`Topics`].
-//!
-//! A topic groups requests that differ only in the client: one service call answers all of them,
-//! and at most one call per topic is active.
+//! which group requests that differ only in the client into [`Topics`]: one service call answers
+//! all of them, and at most one call per topic is active.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -66,7 +64,6 @@ impl<R> Observable<R> {
     }
 }
 
-/// Unprocessed changes of a driver, merged per resource.
 #[derive(Debug)]
 pub(crate) struct Mailbox<R> {
     changes: Mutex<HashMap<u64, Changes<R>>>,
@@ -89,7 +86,7 @@ impl<R> Mailbox<R> {
     }
 }
 
-/// Pending actions for the observers of a resource, in this order.
+/// Pending actions for a resource's observers, in this order.
 #[derive(Debug)]
 pub(crate) struct Changes<R> {
     pub(crate) dismiss: bool,
@@ -105,7 +102,7 @@ pub(crate) enum Calls {
     All,
 }
 
-/// Bounds the memory of rapid changes; beyond it the service is called for all paths.
+/// Beyond it the service is called for all paths.
 pub(crate) const MAX_PATHS: usize = 1024;
 
 impl<R> Default for Changes<R> {
@@ -115,7 +112,6 @@ impl<R> Default for Changes<R> {
 }
 
 impl<R> Changes<R> {
-    /// The service's responses supersede the response to be sent.
     pub(crate) fn call_for_all(&mut self) {
         self.send = None;
         self.call = Calls::All;
@@ -130,7 +126,6 @@ impl<R> Changes<R> {
         }
     }
 
-    /// The response supersedes earlier ones and the service's.
     pub(crate) fn send(&mut self, response: R) {
         *self = Self { dismiss: self.dismiss, send: Some(response), call: Calls::None };
     }
@@ -153,10 +148,8 @@ pub(super) struct Topics<R> {
     by_key: HashMap<Key, u64>,
     topics: HashMap<u64, Topic<R>>,
     by_observable: HashMap<u64, BTreeSet<u64>>,
-    /// Registrations without a response.
     registering: HashMap<RequestId, u64>,
     next: u64,
-    /// Topics with handlers to run.
     queued: VecDeque<u64>,
 }
 
@@ -188,14 +181,11 @@ impl<R> Topic<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Idle,
-    /// Queued to run.
     Waiting,
-    /// Queued, but no longer needed.
     Withdrawn,
     Called {
-        /// Whether it runs once more afterwards.
         again: bool,
-        /// Whether a newer state was sent meanwhile, which discards the response.
+        /// Whether a newer state was sent meanwhile.
         outdated: bool,
     },
 }
@@ -250,7 +240,6 @@ impl<R> Topics<R> {
         }
     }
 
-    /// Without notifying the observers.
     fn close(&mut self, topic: u64) {
         let Some(Topic { observable, key, observers, .. }) = self.topics.remove(&topic) else { return };
         observable.count(observers, 0);
@@ -275,7 +264,7 @@ impl<R> Topics<R> {
         };
     }
 
-    /// Discards the results of pending and running handlers, since the program sent a newer state.
+    /// Discards the results of pending and running handlers.
     fn supersede(&mut self, topic: u64) {
         let Some(found) = self.topics.get_mut(&topic) else { return };
         found.state = match found.state {
@@ -397,8 +386,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.topics.on_response(topic);
     }
 
-    /// Ends all observations with an error notification: the resources will not change again (RFC
-    /// 7641 §4.2).
+    /// Ends all observations with an error notification (RFC 7641 §4.2).
     pub(super) fn dismiss_observers(&mut self) {
         let mut topics: Vec<u64> = self.topics.topics.keys().copied().collect();
         topics.sort_unstable();

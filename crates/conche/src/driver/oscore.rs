@@ -17,7 +17,7 @@ use crate::oscore::{self, Keys, KeysError, Lease};
 use crate::prefixes::Prefixes;
 use crate::security::Identity;
 
-/// Maximum wait for keys of another socket, which may have ended and be about to return them.
+/// Maximum wait for keys of another socket, which may be about to return them.
 const MAX_WAIT_FOR_KEYS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
@@ -30,14 +30,12 @@ pub(crate) struct OscoreContexts {
     pub(in crate::driver) edhoc: crate::driver::edhoc::EdhocContexts,
 }
 
-/// Another socket holds its keys, or its sequence number is not stored yet. Each has a permit,
-/// which bounds their number.
+/// Another socket holds its keys, or its sequence number is not stored yet. Bounded by permits.
 #[derive(Debug)]
 pub(in crate::driver) struct WaitingForKeys {
     command: OpenCommand,
     keys: Keys,
     since: Instant,
-    /// The store's error, if the number was not stored.
     failed: Option<io::Error>,
 }
 
@@ -51,9 +49,7 @@ type Kept = Option<(io::ErrorKind, String)>;
 
 #[derive(Debug)]
 pub(in crate::driver) enum KeyEvent {
-    /// The result of storing reserved sequence numbers.
     Stored(Reserve, io::Result<()>),
-    /// The keys were returned, the store answered, or the wait timed out.
     Waited(Box<WaitingForKeys>),
 }
 
@@ -120,7 +116,6 @@ impl OscoreContexts {
     fn wait(&mut self, waiting: WaitingForKeys, until: Instant) {
         let given_back = waiting.keys.given_back();
         self.tasks.spawn(async move {
-            // Tries the keys again even after a timeout.
             let _ = timeout_at(until, given_back).await;
             KeyEvent::Waited(Box::new(waiting))
         });
@@ -129,7 +124,6 @@ impl OscoreContexts {
     fn wait_for_number(&mut self, mut waiting: WaitingForKeys, until: Option<Instant>) {
         let Some(mut kept) = self.held(&waiting.keys).map(|held| held.kept.subscribe()) else { return };
         self.tasks.spawn(async move {
-            // An error means that the driver ended.
             let answered = async { kept.changed().await.is_ok() };
             let answered = match until {
                 Some(until) => timeout_at(until, answered).await.unwrap_or_default(),
@@ -157,13 +151,11 @@ impl OscoreContexts {
         if let Some(held) = self.held.iter_mut().find(|held| held.context == reserve.context) {
             let storing = spawn_blocking(held.lease.reserve(reserve));
             self.tasks.spawn(async move {
-                // A panic means that nothing was stored.
                 KeyEvent::Stored(reserve, storing.await.unwrap_or_else(|error| Err(io::Error::other(error))))
             });
         }
     }
 
-    /// Pending while no operation runs.
     pub(in crate::driver) async fn next_event(&mut self) -> KeyEvent {
         loop {
             match self.tasks.join_next().await {
@@ -177,7 +169,7 @@ impl OscoreContexts {
 
 impl<C: SharedController, S: Service> Driver<C, S> {
     /// Ensures that the socket holds the keys and a sequence number for a request. Otherwise the
-    /// request waits for another socket or the store, or fails.
+    /// request waits or fails.
     pub(in crate::driver) fn with_keys(&mut self, command: OpenCommand) -> Option<OpenCommand> {
         let to = command.permit.destination();
         let keys = self.oscore.toward.of(to.canonical().ip());
@@ -261,7 +253,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     pub(in crate::driver) async fn give_keys_back(&mut self) {
         for Held { lease, context, .. } in self.oscore.held.drain(..) {
             let Some(context) = self.endpoint.remove_context(context) else { continue };
-            // The store may still be busy with an earlier write.
             let ended = spawn_blocking(move || lease.end(&context)).await;
             if let Err(error) = ended.unwrap_or_else(|error| Err(io::Error::other(error))) {
                 debug!(%error, "the state of OSCORE keys was not kept");

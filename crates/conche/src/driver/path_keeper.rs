@@ -10,7 +10,7 @@ use tracing::debug;
 use super::{Address, Driver, Service, SharedController};
 use crate::paths::PathStore;
 
-/// Also the maximum loss if the program is killed.
+/// Also the maximum loss on a crash.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
 
 const TARGET: &str = "conche::path";
@@ -18,7 +18,6 @@ const TARGET: &str = "conche::path";
 pub(super) struct PathKeeper {
     store: PathStore,
     max_paths: usize,
-    /// Updates since this time are not in the store.
     stored_until: Instant,
     due: Instant,
 }
@@ -52,7 +51,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         });
         async {
             if let Some(writing) = writing {
-                // The write does not panic, but a runtime that shuts down may not start it.
                 let _ = writing.await;
             }
         }
@@ -72,7 +70,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         });
     }
 
-    /// Discards the state of a peer and of its path, with which the peer would start again.
+    /// Discards the state of a peer and its path.
     pub(super) fn reset_path(&mut self, peer: &Address) {
         if let (Some(keeper), Some(path)) = (&self.path_keeper, self.sharing.path(peer)) {
             keeper.store.forget(path);

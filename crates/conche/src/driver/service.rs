@@ -1,5 +1,5 @@
 //! [`Service`]: answers the requests of a driver. [`ServiceCalls`] bounds its calls, also per
-//! source, and answers every request even if the service panics.
+//! source, and answers even if the service panics.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,10 +29,10 @@ pub(crate) trait Service: Send + Sync + 'static {
     type Response: ServiceResponse;
     type Future: Future<Output = Self::Response> + Send + Unpin + 'static;
 
-    /// A panic, here or in the future, ends only this request.
+    /// A panic ends only this request.
     fn call(&self, request: ServiceRequest) -> Called<Self>;
 
-    /// `None` if it is not observable.
+    /// Returns `None` if it is not observable.
     fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Self::Response>>>;
 
     /// May repeat an item.
@@ -41,7 +41,6 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// Whether any request may be answered before its payload is complete.
     fn streams_any(&self) -> bool;
 
-    /// Whether this request may be answered before its payload is complete.
     fn streams(&self, message: &OwnedMessage) -> bool;
 }
 
@@ -64,7 +63,7 @@ pub(crate) enum Called<S: Service + ?Sized> {
 pub(crate) trait ServiceResponse: fmt::Debug + Clone + Send + 'static {
     fn code(&self) -> Code;
 
-    /// Whether it need not be kept until acknowledged or fetched block by block.
+    /// Whether it need not be kept after sending.
     fn is_brief(&self) -> bool;
 
     fn is_stream(&self) -> bool;
@@ -129,7 +128,7 @@ impl ServiceResponse for conche_proto::Response {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
     pub(crate) max: usize,
-    /// Whether each is a task from the start, not only once it waits.
+    /// Whether each is a task from the start.
     pub(crate) spawn: bool,
 }
 
@@ -146,7 +145,6 @@ impl Default for Handlers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trigger {
     Request(RequestId),
-    /// All observers of a topic.
     Topic(u64),
 }
 
@@ -155,7 +153,7 @@ pub(super) struct ServiceCalls<S: Service> {
     handlers: Handlers,
     running: JoinSet<S::Response>,
     triggers: HashMap<Id, (Trigger, Option<Group>)>,
-    /// Number of running topics, which take no share.
+    /// Running topics, which take no share.
     topics: usize,
     /// Shares of running handlers, by source.
     shares: Shares,
@@ -192,7 +190,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             is_for_observers: false,
         };
         if let Some(response) = self.calls.start(id, from, request) {
-            // The handler may have taken time.
             self.now = self.clock.now();
             self.respond_at_once(id, response);
         }
@@ -230,7 +227,7 @@ impl<S: Service> ServiceCalls<S> {
         self.running.is_empty()
     }
 
-    /// Returns 5.03 for the requests of running handlers. Ended handlers keep their responses.
+    /// Returns 5.03 for running handlers' requests. Ended handlers keep their responses.
     pub(super) fn give_up(&mut self) -> Vec<(RequestId, Answer<S::Response>)> {
         let mut answers = Vec::new();
         while let Some(ended) = self.running.try_join_next_with_id() {
@@ -240,7 +237,6 @@ impl<S: Service> ServiceCalls<S> {
         self.shares = Shares::default();
         self.topics = 0;
         answers.extend(self.triggers.drain().map(|(_, (trigger, _))| (trigger, unavailable())));
-        // Observed resources are not notified any more.
         let request = |(trigger, response)| match trigger {
             Trigger::Request(request) => Some((request, response)),
             Trigger::Topic(_) => None,
@@ -250,7 +246,7 @@ impl<S: Service> ServiceCalls<S> {
         answers
     }
 
-    /// Most handlers do not wait, and return their response without a task.
+    /// Returns the response unless the handler waits.
     pub(super) fn start(
         &mut self,
         id: RequestId,
@@ -298,7 +294,6 @@ impl<S: Service> ServiceCalls<S> {
         if self.refusing { None } else { self.service.observable(message).cloned() }
     }
 
-    /// Notifications have as many handlers as requests.
     pub(super) fn may_call_for_observers(&self) -> bool {
         !self.refusing && self.topics < self.handlers.max.max(1)
     }
@@ -328,12 +323,11 @@ impl<S: Service> ServiceCalls<S> {
     fn first(&mut self, calling: Calling, span: Span, request: ServiceRequest) -> Option<Answer<S::Response>> {
         let Calling { trigger, source, full } = calling;
         let entered = span.enter();
-        // A panic leaves no state behind: the service is unchanged and the handler's future is
-        // dropped.
+        // A panic leaves no state behind: the handler's future is dropped.
         let first = self.fence.run(HANDLER, || match self.service.call(request) {
             Called::Ready(response) => Ok(response),
             // `unconstrained`: this single poll must not return pending for tokio's budget. The
-            // answer is dropped inside the fence, since its drop may panic, too.
+            // answer is dropped inside the fence, since its drop may panic.
             Called::Pending(answer) if full => match poll_once(pin!(unconstrained(answer))) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(None),
@@ -419,7 +413,6 @@ fn unavailable<R>() -> Answer<R> {
     Answer::Driver(refusal::unavailable())
 }
 
-/// The caller must poll again.
 fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -427,7 +420,6 @@ fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Poll<T>
 #[derive(Debug)]
 pub(super) enum Answer<R> {
     Service(R),
-    /// The driver's own.
     Driver(conche_proto::Response),
 }
 
@@ -464,7 +456,6 @@ impl<R: ServiceResponse> Answer<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Own,
-    /// Lent by a pool for a short time.
     Lent,
 }
 
@@ -475,9 +466,8 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.registration_answered(request);
     }
 
-    /// Answers a request that has just arrived. Only a response that is not kept, because it is
-    /// sent with the acknowledgement or is not Confirmable, may use pooled memory: a kept one would
-    /// retain the memory of others.
+    /// Answers a request that has just arrived. Only a response that is not kept may use pooled
+    /// memory: a kept one would retain the memory of others.
     pub(super) fn respond_at_once(&mut self, request: RequestId, response: Answer<S::Response>) {
         if self.has_registrations() || !response.is_brief() {
             return self.respond(request, response);

@@ -17,7 +17,7 @@ use crate::security::HandshakeError;
 use crate::security::Identity;
 use crate::socket::Arrival;
 
-/// The default functions serve drivers without sessions, or without the feature `dtls`.
+/// By default without sessions.
 pub(super) trait SessionDriver {
     /// Takes a record, or any datagram where only records are accepted. Returns `false` for one
     /// that the endpoint handles.
@@ -35,8 +35,7 @@ pub(super) trait SessionDriver {
         false
     }
 
-    /// New requests use another session, because a message in this one was not acknowledged. Its
-    /// exchanges go on.
+    /// Makes new requests use another session.
     fn suspect_session(&mut self, _session: Address) {}
 
     fn is_open(&self, _session: Address) -> bool {
@@ -55,7 +54,6 @@ pub(super) trait SessionDriver {
         true
     }
 
-    /// `quoted` is the beginning of the record.
     fn on_record_unreachable(&mut self, _peer: Address, _quoted: &[u8]) {}
 
     fn sessions_due(&self) -> Option<Instant> {

@@ -45,15 +45,12 @@ pub(crate) struct Inlet {
 }
 
 impl Inlet {
-    /// The last block was read, so the client may send the next.
     pub(crate) fn take(&self) {
         if let Some(commands) = self.commands.upgrade() {
-            // Without a driver no more parts follow.
             let _ = commands.send(Command::Body(StreamCommand::RequestBlockRead { request: self.request }));
         }
     }
 
-    /// `None` if the server has ended. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Result<Piece, StreamEnd>> {
         self.parts.recv().await
     }
@@ -74,7 +71,6 @@ impl Streams {
 
     pub(super) fn on_request_block(&mut self, request: RequestId, message: &OwnedMessage, last: bool) {
         if let Some(sender) = self.requests.get(&request) {
-            // The receiver is missing if the handler's response is on its way.
             let _ = sender.send(Ok(Piece { bytes: message.payload_bytes(), last }));
         }
     }
@@ -122,7 +118,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Unfinished::Request(exchange) => self.exchanges.send_event(exchange, |_| StreamEvent::Wanted(bytes)),
             Unfinished::Response(request) => {
                 if let Some(outlet) = self.streams.responses.get(&request) {
-                    // The task ends with the last piece and takes no further demand.
                     let _ = outlet.wanted.send(bytes);
                 }
             }

@@ -23,7 +23,7 @@ pub(crate) struct SessionRequest {
 }
 
 impl SessionRequest {
-    /// OSCORE and EDHOC authenticate the peer of each message themselves.
+    /// OSCORE and EDHOC authenticate each message themselves.
     fn accepts(&self, identity: Option<&Identity>) -> bool {
         match self.expected.as_deref() {
             Some(expected) if expected.is_of_session() => identity == Some(expected),
@@ -32,7 +32,6 @@ impl SessionRequest {
     }
 
     fn answer(self, session: Address, identity: Option<&Identity>) {
-        // An error means that the request was cancelled.
         let _ = match self.accepts(identity) {
             true => self.answer.send(Ok(session)),
             false => self.answer.send(Err(PeerMismatch::new(self.expected, identity.cloned()).into())),
@@ -49,18 +48,17 @@ pub(super) struct Handshakes(HashMap<SocketAddr, Handshake>);
 
 #[derive(Debug)]
 struct Handshake {
-    /// The exchange that represents it in congestion control.
+    /// Its exchange in congestion control.
     exchange: ExchangeId,
     /// Set when the first flight may leave.
     session: Option<SessionId>,
     name: Arc<str>,
-    /// The identity of the pre-shared key, which the server proves to have. DTLS has no other name
-    /// for the server.
+    /// The pre-shared key's identity, DTLS's only name for the server.
     psk: Option<Identity>,
     /// Beginning of the last datagram sent, to match ICMP errors.
     sent: Vec<u8>,
     waiting: Vec<SessionRequest>,
-    /// It replaces an open session that does not answer, even if no request waits.
+    /// It replaces a silent open session, even if no request waits.
     is_parallel: bool,
 }
 
@@ -91,7 +89,7 @@ impl Handshakes {
         self.0.insert(at, handshake);
     }
 
-    /// The open session has answered and serves waiting requests.
+    /// The open session has answered.
     pub(super) fn superseded(
         &mut self,
         at: SocketAddr,
@@ -104,7 +102,6 @@ impl Handshakes {
         Some((exchange, begun))
     }
 
-    /// `identity` comes from the peer's certificate, if any.
     pub(super) fn opened(
         &mut self,
         at: SocketAddr,
@@ -190,11 +187,10 @@ impl DtlsSessions {
     /// needs a new handshake, and the exchange of the handshake to replace.
     ///
     /// Without an expected identity, a request expects the peer that its URI and our credentials
-    /// name, which only our own sessions authenticate. Any client may open a session from any
-    /// address, so only its identity names it.
+    /// name, which only our own sessions authenticate: any client may open a session from any
+    /// address.
     pub(crate) fn request(&mut self, mut wanted: SessionRequest) -> Option<(SessionRequest, Option<ExchangeId>)> {
         let psk = self.security.psk_identity(wanted.to.canonical().ip());
-        // A pre-shared key authenticates its server by any name.
         if psk.is_some() {
             wanted.name = Arc::from("");
         }
@@ -215,7 +211,7 @@ impl DtlsSessions {
         self.handshakes.0.insert(to.socket_addr(), handshake);
     }
 
-    /// The server name for a second session beside one that does not answer.
+    /// Returns the server name for a second session beside a silent one.
     pub(crate) fn parallel_to(&mut self, session: Address) -> Option<Arc<str>> {
         let name = Arc::clone(&self.outgoing(session)?.name);
         let is_last = self.session_with(session) == Some(session);
@@ -261,14 +257,12 @@ impl DtlsSessions {
             return None;
         }
         let Some(handshake) = self.handshakes.0.get_mut(&at) else { return Some(wanted) };
-        // Cancelled requests are dropped.
         handshake.waiting.retain(|wanted| !wanted.answer.is_closed());
         if handshake.name != wanted.name {
             wanted.refuse(HandshakeError::new(&ConnectError::Busy));
             return None;
         }
-        // A handshake without requests may have backed off for long, while a new one starts at
-        // once.
+        // A handshake without requests may have backed off; a new one starts at once.
         if handshake.waiting.is_empty() && !handshake.is_parallel {
             return Some(wanted);
         }
@@ -282,12 +276,11 @@ impl DtlsSessions {
             self.engine.repeat(session);
             return true;
         }
-        // All its requests may be cancelled by now.
         if !handshake.is_parallel && handshake.waiting.iter().all(|wanted| wanted.answer.is_closed()) {
             self.handshakes.0.remove(&at);
             return false;
         }
-        // The peer's own session shows which of our addresses it uses.
+        // The peer's own session shows our address.
         let of_peer = self.by_address.get(&at).and_then(|number| self.open.get(self.by_number.get(number)?));
         let addresses = AddressPair { peer: at, local: of_peer.and_then(|open| open.addresses.local) };
         let begun = self.security.client_credentials(at.ip().to_canonical(), &handshake.name).and_then(|credentials| {

@@ -1,6 +1,6 @@
 //! DTLS sessions between the socket and the endpoint (RFC 7252 §9). The endpoint sees plaintext and
-//! sessions as peers; the socket sees records, and may also receive plaintext, which differs in the
-//! first byte (RFC 7983 §7).
+//! sessions as peers; the socket sees records and plaintext, which differ in the first byte (RFC
+//! 7983 §7).
 
 #[cfg(feature = "dtls")]
 mod handshakes;
@@ -22,9 +22,7 @@ pub(crate) fn is_record(datagram: &[u8]) -> bool {
 
 #[derive(Clone, Debug)]
 pub(crate) enum OpenError {
-    /// The handshake failed, or no credentials are configured for it.
     Handshake(HandshakeError),
-    /// The session's peer is not the expected one.
     Peer(PeerMismatch),
 }
 

@@ -17,10 +17,9 @@ use crate::security::{Identity, Security};
 /// Maximum bytes that a record adds: header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
 
-/// Every IPv6 path carries handshake datagrams of this size.
+/// Carried by every IPv6 path.
 const MTU: usize = 1280;
 
-/// The local address is set if the socket has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AddressPair {
     pub(super) peer: SocketAddr,
@@ -36,14 +35,12 @@ pub(crate) struct DtlsSessions {
     pub(super) by_address: HashMap<SocketAddr, SessionNumber>,
     last_number: u32,
     pub(super) handshakes: Handshakes,
-    /// Messages passed to sessions and not yet records, in order.
+    /// Messages passed to sessions and not yet records.
     sealed: VecDeque<Transmit<Address>>,
     /// Inputs for which the endpoint has no room yet.
     held: VecDeque<SessionInput>,
     buffer: Box<[u8]>,
-    /// When to poll the engine again.
     due: Option<Instant>,
-    /// Panics in sessions at the last count.
     panicked: u64,
 }
 
@@ -72,8 +69,7 @@ impl OutgoingSession {
         Self { name, is_suspect: false, unanswered: Vec::new(), sent: Vec::new() }
     }
 
-    /// Returns whether the message is a retransmission without a record since its first
-    /// transmission.
+    /// Whether the message is a retransmission without a record since its first transmission.
     fn is_silent(&mut self, message: &[u8]) -> bool {
         const CONFIRMABLE: u8 = 0;
         let &[first, _, high, low, ..] = message else { return false };
@@ -99,7 +95,7 @@ pub(crate) enum SessionInput {
     },
     /// Messages to the peer of a session cannot be sent.
     Unreachable(Address),
-    /// A session ended, with its observations and the responses to its requests.
+    /// A session ended.
     Over(Address),
 }
 
@@ -122,7 +118,6 @@ pub(super) fn quotes(quoted: &[u8], sent: &[u8]) -> bool {
 pub(crate) enum Output {
     /// Send the first bytes of the [`buffer`](DtlsSessions::buffer) to the peer.
     Record(Transmit<Address>),
-    /// Pass the message of a peer, the first `len` bytes of the buffer, to the endpoint.
     Message {
         from: Address,
         local: Option<IpAddr>,
@@ -140,7 +135,6 @@ pub(crate) enum Output {
         progress: Progress,
     },
     Wait {
-        /// Panics in sessions since the last report.
         panics: u64,
     },
 }
@@ -156,7 +150,7 @@ impl DtlsSessions {
         let server = security.server_credentials().map_err(io::Error::other)?;
         let mut config = Config { server, mtu: MTU, key_log: security.key_log.clone(), ..Config::default() };
         if !security.is_server() {
-            // The application chooses the servers of a client and their number.
+            // The application chooses the servers of a client.
             (config.max_sessions, config.max_handshakes) = (peers, peers);
         }
         config.max_sessions = security.max_sessions.unwrap_or(config.max_sessions);
@@ -291,7 +285,6 @@ impl DtlsSessions {
         self.held.push_front(input);
     }
 
-    /// Behind earlier inputs.
     pub(crate) fn hold_message(&mut self, from: Address, local: Option<IpAddr>, len: usize) {
         let bytes = self.buffer[..len].to_vec();
         self.held.push_back(SessionInput::Message { from, local, bytes });
@@ -306,7 +299,7 @@ impl DtlsSessions {
         self.outgoing(session).is_some_and(|outgoing| outgoing.is_silent(message))
     }
 
-    /// Makes new requests use another session until a record arrives in this one.
+    /// Makes new requests use another session until a record arrives.
     pub(crate) fn suspect(&mut self, session: Address) {
         if let Some(outgoing) = self.outgoing(session) {
             outgoing.is_suspect = true;

@@ -1,5 +1,4 @@
-//! EDHOC (RFC 9528): authenticated key exchange for [OSCORE](crate::oscore) with known public keys.
-//! The keys last for one run.
+//! EDHOC (RFC 9528): authenticated exchange of keys for [OSCORE](crate::oscore), for one run.
 //!
 //! Each end has a private key, and a [`Credential`] that binds its public key to a name:
 //!
@@ -33,9 +32,9 @@
 //! The client starts the exchange before its first request to a server: two messages to
 //! `/.well-known/edhoc` and one back, after which both have a fresh OSCORE context. With
 //! [`combined`](Party::combined) the last message travels with the request (RFC 9668), which saves
-//! a round trip. Further requests wait. If the server has lost the keys, as after a restart, the
-//! request fails with [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated), and the next
-//! one runs a new exchange.
+//! a round trip. Further requests wait. If the server has lost the keys, the request fails with
+//! [`Failure::NotAuthenticated`](crate::Failure::NotAuthenticated), and the next one runs a new
+//! exchange.
 //!
 //! Both ends authenticate with static Diffie-Hellman keys on P-256 (method 3, cipher suite 2), and
 //! identify credentials by key ID. A server keeps the last [`CONTEXTS`] contexts per credential.
@@ -81,7 +80,6 @@ pub struct Party {
 
 #[derive(Clone, Debug)]
 enum Expected {
-    /// The only known one.
     Sole,
     One(Arc<Credential>),
     Any,
@@ -115,8 +113,8 @@ impl Party {
         Ok(self)
     }
 
-    /// Names the known peer expected at all destinations of this party. If another known peer
-    /// answers, the request fails with [`Error::OtherPeer`] and is not sent.
+    /// Names the known peer expected at all destinations of this party. If another one answers, the
+    /// request fails with [`Error::OtherPeer`] and is not sent.
     ///
     /// # Errors
     /// [`CredentialError::UnknownKid`] if no known peer has this key ID.
@@ -127,7 +125,7 @@ impl Party {
 
     /// Accepts any known peer at any destination of this party. A peer that can redirect another's
     /// datagrams can then read and answer its requests, unless
-    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) names the peer of each.
+    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) is set.
     #[must_use]
     pub fn expecting_any(self) -> Self {
         Self { expected: Expected::Any, ..self }
@@ -151,15 +149,14 @@ impl Party {
     /// `false` by default.
     ///
     /// The server must support it, as this crate's and those with `ed-comb-req` in
-    /// `/.well-known/core` do. Other requests wait until this one is acknowledged or answered.
-    /// Non-confirmable and streamed requests do not carry the message.
+    /// `/.well-known/core` do. Non-confirmable and streamed requests do not carry the message.
     #[must_use]
     pub fn combined(self, combined: bool) -> Self {
         Self { combined, ..self }
     }
 }
 
-/// The holder of a credential's private key: the sender of a request or of a response.
+/// The holder of a credential's private key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity(pub(crate) Arc<Credential>);
 

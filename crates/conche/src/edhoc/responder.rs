@@ -21,26 +21,24 @@ const HALF_OPEN: usize = 1024;
 /// Pending exchanges from which new ones require address validation (RFC 9528 §9.7).
 const BEFORE_CHALLENGES: usize = HALF_OPEN / 4;
 
-/// Rate of exchanges per prefix, each of up to four multiplications; it occupies a few percent of a
-/// core. The burst equals the prefix's share of pending exchanges.
+/// Rate of exchanges per prefix, each of up to four multiplications: a few percent of a core. The
+/// burst equals the prefix's share of pending exchanges.
 const BEGINNINGS: ResponseLimit = ResponseLimit { per_second: 100, burst: 512 };
 
 /// Bounds forged addresses.
 const UNVERIFIED: ResponseLimit = ResponseLimit { per_second: 25, burst: 256 };
 
-/// A tenth of the prefix's rate, so that neighbours of a host keep theirs.
+/// A tenth of the prefix's rate, so that neighbours keep theirs.
 const OF_HOST: ResponseLimit = ResponseLimit { per_second: 10, burst: 64 };
 
-/// Twice the maximum time until a Confirmable message is acknowledged after three losses in a row.
+/// Twice the maximum time until a Confirmable message is acknowledged after three losses.
 const LIFETIME: Duration = Duration::from_secs(45);
 
-/// In bytes. Guessing an identifier, which every request with the keys carries, ends a pending
-/// exchange.
+/// In bytes. Guessing an identifier ends a pending exchange.
 const C_R_LENGTH: usize = 5;
 
 pub(crate) const WHAT: &str = "an EDHOC exchange";
 
-/// Draws of an identifier until one is free.
 const DRAWS: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -52,14 +50,13 @@ struct State {
     half_open: HalfOpen,
     beginnings: Limiter,
     unverified: Limiter,
-    /// Rate per verified host. Unverified addresses do not count: forged ones would use up the
-    /// host's share.
+    /// Rate per verified host: forged addresses would use up the host's share.
     of_hosts: Limiter,
-    /// Echo values of sources. An endpoint that validates all addresses answers them earlier.
+    /// Echo values of sources.
     reachable: Freshness,
-    /// Peers by our identifiers (C_R), which are the recipient IDs of contexts.
+    /// Peers by our identifiers (C_R), the recipient IDs of contexts.
     agreed: HashMap<EndId, Arc<Credential>>,
-    /// Contexts by the key ID of their credential, the oldest first.
+    /// Contexts by the key ID of their credential, oldest first.
     of: HashMap<Box<[u8]>, VecDeque<EndId>>,
     retired: Vec<EndId>,
     refuses: bool,
@@ -76,7 +73,7 @@ pub(crate) struct Source {
 pub(crate) struct Answer {
     pub(crate) code: Code,
     pub(crate) message: Vec<u8>,
-    /// The new context and its peer, to be [kept](EdhocResponder::keep) if it is used.
+    /// The new context and its peer, to be [kept](EdhocResponder::keep) on use.
     pub(crate) agreed: Option<(Context, Arc<Credential>)>,
 }
 
@@ -101,7 +98,7 @@ impl EdhocResponder {
     }
 
     /// Whether a source is verified, before any computation for its message_1 (RFC 9175 §2.4). The
-    /// error is the Echo value that the source must return first.
+    /// error is the Echo value to return first.
     pub(crate) fn challenge<P: Hash>(
         &self,
         now: Instant,
@@ -111,7 +108,7 @@ impl EdhocResponder {
         echo: Option<&[u8]>,
     ) -> Result<bool, [u8; Freshness::LENGTH]> {
         let State { half_open, unverified, reachable, .. } = &mut *self.state();
-        // Other messages need no validation and consume no rate.
+        // Other messages consume no rate.
         if payload.split_first().is_none_or(|(id, message)| *id != NO_ID || Responder::check(message).is_err()) {
             return Ok(false);
         }
@@ -123,7 +120,6 @@ impl EdhocResponder {
         if is_free { Ok(false) } else { Err(reachable.challenge(now, from)) }
     }
 
-    /// `is_free` returns whether no other context has an identifier.
     pub(crate) fn answer(
         &self,
         now: Instant,
@@ -189,7 +185,7 @@ impl EdhocResponder {
         self.state().agreed.get(&c_r).cloned().map(Identity)
     }
 
-    /// Contexts to remove, replaced by newer ones.
+    /// Contexts replaced by newer ones.
     pub(crate) fn retired(&self) -> Vec<EndId> {
         std::mem::take(&mut self.state().retired)
     }
@@ -208,8 +204,7 @@ impl State {
         is_free: impl Fn(EndId) -> bool,
     ) -> Result<Vec<u8>, Error> {
         Responder::check(message_1)?;
-        // Limits precede computation. Exchanges beyond the host's limit do not count for its
-        // prefix.
+        // Exchanges beyond the host's limit do not count for its prefix.
         if !self.half_open.admits(now, group, host) {
             return Err(Error::Busy);
         }
@@ -246,7 +241,6 @@ impl State {
         Ok((context, agreed.peer, message_4))
     }
 
-    /// A panic ends the exchange.
     fn compute<T>(&self, compute: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.fence.run(WHAT, compute).unwrap_or(Err(Error::Internal))
     }

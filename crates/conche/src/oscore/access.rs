@@ -21,8 +21,7 @@ mod unix {
     /// Others may add files to a directory, but not replace its owner's files.
     const STICKY: u32 = 0o1000;
 
-    /// Only the owner may read the file. It has one name, since each name would have its own
-    /// numbers.
+    /// Only the owner may read the file. Each further name would have its own numbers.
     pub(in crate::oscore) fn check_secret(file: &Path) -> Result<(), OpenError> {
         let metadata = fs::metadata(file).map_err(OpenError::io(file))?;
         if metadata.permissions().mode() & OTHERS != 0 {
@@ -32,7 +31,7 @@ mod unix {
         check_names(file, &metadata)
     }
 
-    /// Only the owner may write the file with the numbers, or the lock. It may be missing.
+    /// Only the owner may write the file with the numbers, or the lock.
     pub(in crate::oscore) fn check_numbers(file: &Path) -> Result<(), OpenError> {
         let metadata = match fs::metadata(file) {
             Ok(metadata) => metadata,

@@ -1,5 +1,5 @@
-//! aiocoap's formats: a directory with credentials in `settings.json` and `secret.json`, each item
-//! in one of them, and the map that assigns directories to URIs and clients.
+//! aiocoap's formats: a directory with credentials in `settings.json` and `secret.json`, and the
+//! map that assigns directories to URIs and clients.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,6 @@ enum ItemError<'a> {
     Window,
 }
 
-/// Errors name `directory`.
 pub(super) fn credentials(directory: &Path, files: &[Items]) -> Result<Credentials, OpenError> {
     let wrong = |error: ItemError<'_>| OpenError::wrong(directory, None, error.to_string());
     let mut read = Items(Map::new());

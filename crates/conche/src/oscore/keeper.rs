@@ -12,33 +12,31 @@ use crate::files;
 
 const MAX_BYTES: usize = 65_536;
 
-/// Credentials, the file of their sequence numbers, and a lock that reserves both for this program.
-/// All functions block on the disk.
+/// Credentials, their sequence numbers, and a lock that reserves both for this program. All
+/// functions block on the disk.
 #[derive(Debug)]
 pub struct Keeper {
     credentials: Credentials,
-    /// `sequence.json`, or its equivalent beside a libcoap file.
+    /// `sequence.json`, or its equivalent for libcoap.
     pub(super) file: PathBuf,
-    /// Held until drop.
     _lock: File,
     is_started: bool,
-    /// Whether each start derives new keys (appendix B.2), so that nothing is stored.
+    /// Whether each start derives new keys (appendix B.2) and stores nothing.
     is_anew: bool,
-    /// Set by `start`.
     sender: Option<SenderInUse>,
 }
 
 impl Keeper {
-    /// Reads and locks a libcoap configuration file or an aiocoap directory. Refuses a file with
-    /// several recipients, which would share one key and one sequence of numbers.
+    /// Reads and locks a libcoap configuration file or an aiocoap directory. Refuses several
+    /// recipients, which would share one key and one sequence of numbers.
     ///
     /// # Errors
     ///
-    /// [`OpenError`], for example if another user can read the secret, or write the numbers or
-    /// replace their file; if another program uses the credentials; or if the numbers are lost.
+    /// [`OpenError`], for example if another user can read the secret or replace the numbers, if
+    /// another program uses the credentials, or if the numbers are lost.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        // Two links to a file must share its numbers.
+        // Hard links to a file must share its numbers.
         let path = &fs::canonicalize(path).map_err(OpenError::io(path))?;
         if path.is_dir() {
             return Self::open_directory(path);
@@ -91,8 +89,8 @@ impl Keeper {
             Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { file: lock.to_owned() }),
             Err(TryLockError::Error(error)) => return Err(OpenError::io(lock)(error)),
         }
-        // A non-empty lock shows that numbers were used. Everything is read after locking: of
-        // several programs that start with new credentials, another may have created the lock.
+        // A non-empty lock shows that numbers were used. Read after locking: of several programs
+        // that start with new credentials, another may have created the lock.
         let were_numbers = opened.metadata().map_err(OpenError::io(lock))?.len() > 0;
         if !is_anew && !exists(&file)? {
             if were_numbers {
@@ -118,7 +116,7 @@ impl Keeper {
     /// # Errors
     ///
     /// [`OpenError`] if the file cannot be written, is lost or invalid; if a context was already
-    /// started; or if other keys of this program have the same sender, from any file.
+    /// started; or if other keys of this program have the same sender.
     pub fn start(&mut self) -> Result<Context, OpenError> {
         let start = self.begin()?;
         let next = match start {
@@ -133,14 +131,14 @@ impl Keeper {
         Ok(context)
     }
 
-    /// Where the last context ended. The caller must reserve numbers before using them.
+    /// Returns the end of the last context. The caller must reserve numbers before their use.
     pub(super) fn begin(&mut self) -> Result<Start, OpenError> {
         let start = self.read()?;
         self.is_started = true;
         Ok(start)
     }
 
-    /// As [`begin`](Self::begin), without starting. Fails if a context is in use.
+    /// Fails if a context is in use.
     fn read(&self) -> Result<Start, OpenError> {
         if self.is_started {
             return Err(OpenError::InUse { file: self.file.clone() });
@@ -165,8 +163,7 @@ impl Keeper {
         if self.is_anew { Ok(()) } else { files::replace(&self.file, sequence::in_use(up_to).as_bytes()) }
     }
 
-    /// Records what the context has sent and received, after its last use, so that the next start
-    /// needs no Echo.
+    /// Records the context's final state, so that the next start needs no Echo.
     ///
     /// # Errors
     ///
@@ -176,7 +173,6 @@ impl Keeper {
     }
 }
 
-/// One file holds everything, so a reservation replaces the state of `finish`.
 impl NumberStore for Keeper {
     fn load(&self) -> io::Result<Start> {
         self.read().map_err(io::Error::other)
@@ -191,7 +187,7 @@ impl NumberStore for Keeper {
     }
 }
 
-/// The file may hold a secret, or be missing.
+/// The file may hold a secret.
 fn read(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     let text = Zeroizing::new(files::read_up_to(file, MAX_BYTES + 1).map_err(OpenError::io(file))?);
     if text.len() > MAX_BYTES {

@@ -19,7 +19,7 @@ const AHEAD: u64 = 256;
 
 /// Persistent store of used sequence numbers.
 ///
-/// The methods may block. They run on a blocking thread, except when a socket takes the keys.
+/// The methods may block: they run on a blocking thread, except when a socket takes the keys.
 pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the result of the last [`reserve`](Self::reserve) or [`finish`](Self::finish):
     /// [`Start::Restarted`] at the `up_to` of `reserve`; [`Start::Resumed`] after `finish`, or
@@ -39,7 +39,7 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
     fn reserve(&self, up_to: u64) -> io::Result<()>;
 
     /// Stores, at an orderly end, that no number from `next` on was used, and the received window,
-    /// until the next [`reserve`](Self::reserve). Stores nothing by default: all reserved numbers
+    /// until the next [`reserve`](Self::reserve). By default does nothing: all reserved numbers
     /// count as used.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ pub trait NumberStore: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// For keys that begin anew with each run.
+/// Store of keys that begin anew with each run.
 #[derive(Debug)]
 struct NoStore(Start);
 
@@ -66,9 +66,9 @@ impl NumberStore for NoStore {
 
 /// One end's credentials for one peer, with their number store. Clones are the same keys.
 ///
-/// A program cannot use keys with the same master secret, salt, ID context and sender ID at the
-/// same time: the same numbers would protect different messages, which reveals both. A server with
-/// one secret for all clients must use another ID or ID context toward each.
+/// Only one set of keys with the same master secret, salt, ID context and sender ID may be in use:
+/// equal numbers would protect different messages, which reveals both. A server with one secret for
+/// all clients needs another ID or ID context toward each.
 #[derive(Clone, Debug)]
 pub struct Keys(Arc<Shared>);
 
@@ -87,8 +87,8 @@ struct Shared {
 struct Kept {
     /// Numbers below this are stored as used.
     up_to: u64,
-    /// The store holds the last socket's final state, and the next socket has not begun. Ignores
-    /// late reservations of the last one.
+    /// The store holds the last socket's final state, so late reservations of that socket are
+    /// ignored.
     finished: bool,
 }
 
@@ -121,7 +121,7 @@ impl Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Where the next socket continues; `None` before the store was read.
+    /// Start of the next socket; `None` before the store was read.
     start: Option<Start>,
     leased: bool,
 }
@@ -194,7 +194,7 @@ impl Keys {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Completes when no socket has the keys; another may take them at once.
+    /// Completes when no socket has the keys. Another socket may take them first.
     pub(crate) fn given_back(&self) -> impl Future<Output = ()> + Send + use<> {
         let state = self.state();
         let mut given_back = self.0.given_back.subscribe();
@@ -212,7 +212,7 @@ impl Keys {
     }
 }
 
-/// Why a socket cannot use keys.
+/// Reason why a socket cannot use keys.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeysError {
@@ -280,7 +280,7 @@ impl Lease {
         &self.keys
     }
 
-    /// The returned function may block, so it needs another thread.
+    /// Returns a function that may block.
     pub(crate) fn reserve(&mut self, reserve: Reserve) -> impl FnOnce() -> io::Result<()> + Send + use<> {
         // The numbers count even if no result arrives.
         self.reserved = self.reserved.max(reserve.up_to);
@@ -303,7 +303,6 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Before the keys are reported as free.
         self.sender = None;
         let mut state = self.keys.state();
         let start = self.ended.unwrap_or(Start::Restarted { next: self.reserved });
@@ -315,8 +314,8 @@ impl Drop for Lease {
 
 /// The sender of a protected request: the client's name in the [`Keys`].
 ///
-/// As a handler argument it admits only protected requests; others are answered with 4.01. The
-/// program authorizes the sender.
+/// As a handler argument it refuses unprotected requests with 4.01. The program authorizes the
+/// sender.
 ///
 /// ```
 /// use conche::oscore::Identity;
@@ -352,7 +351,6 @@ impl Identity {
     }
 }
 
-/// Formats the ID in hexadecimal, followed by `@` and any ID context.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Hexadecimal(self.id.as_slice()).fmt(f)?;
@@ -369,23 +367,21 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Hashes of the senders in use, with a random key. A collision, with probability 2^-64, refuses
-/// one of two senders.
+/// Hashes of the senders in use, with a random key. A collision (probability 2^-64) refuses a
+/// sender.
 static IN_USE: LazyLock<(RandomState, Mutex<HashSet<u64>>)> = LazyLock::new(Default::default);
 
-/// Exclusive use of a sender key and its nonces in this program, until drop. Two sockets with the
-/// same key and numbers would reveal their messages (RFC 8613 §3.3).
+/// Exclusive use of a sender key and its nonces in this program, until drop (RFC 8613 §3.3).
 #[derive(Debug)]
 pub(super) struct SenderInUse(u64);
 
 impl SenderInUse {
-    /// `None` if the sender is in use.
+    /// Returns `None` if the sender is in use.
     pub(super) fn new(context: &Context) -> Option<Self> {
         let mut hasher = IN_USE.0.build_hasher();
         context.hash_sender(&mut hasher);
         let hash = hasher.finish();
-        // Constructed only after a successful insert: its drop would remove the other's entry and
-        // wait for the lock.
+        // Not `then_some`: dropping its eager value would remove the other's entry.
         in_use().insert(hash).then(|| Self(hash))
     }
 }

@@ -1,8 +1,8 @@
 //! libcoap's configuration file, coap_oscore_conf(5).
 //!
 //! Each line is `keyword,encoding,value`; empty lines and those that begin with `#` are skipped.
-//! `replay_window` is the size of the replay window. `ssn_freq` and `rfc8613_b_1_2` have no effect:
-//! numbers are reserved many at a time, and Echo always synchronises an unknown window.
+//! `replay_window` is its size. `ssn_freq` and `rfc8613_b_1_2` have no effect: numbers are reserved
+//! many at a time, and Echo always synchronises an unknown window.
 
 use std::path::Path;
 

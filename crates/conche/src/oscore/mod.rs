@@ -1,5 +1,4 @@
-//! OSCORE (RFC 8613): end-to-end protection of requests and responses between client and server,
-//! through any intermediary.
+//! OSCORE (RFC 8613): end-to-end protection of requests and responses, through any intermediary.
 //!
 //! Both ends share a master secret, and each has its own ID: together these are [`Credentials`].
 //! [`Keys`] are one end's credentials for one peer, with their number store:
@@ -32,16 +31,15 @@
 //!
 //! OSCORE protects the request's method, path, query, other options and payload, and the whole
 //! response. Addresses, the URI's host and port, and the sizes and times of messages remain
-//! visible. Congestion control, retransmission and deduplication work unchanged; block-wise
-//! transfer and observation happen inside the protection. Q-Block and multicast requests are not
-//! supported.
+//! visible. Block-wise transfer and observation happen inside the protection. Q-Block and multicast
+//! requests are not supported.
 //!
 //! # Sequence numbers
 //!
 //! No sequence number may protect two messages: that breaks the protection of both. The
-//! [`NumberStore`] of [`Keys`] therefore reserves numbers before they are used. Credentials that
-//! outlive the program need a persistent store. After a restart, a server requires its first client
-//! to prove freshness by Echo (appendix B.1.2), which [`Client`](crate::Client) does automatically.
+//! [`NumberStore`] of [`Keys`] therefore reserves numbers before their use, and must be persistent
+//! for credentials that outlive the program. After a restart, a server requires its first client to
+//! prove freshness by Echo (appendix B.1.2), which [`Client`](crate::Client) does automatically.
 //!
 //! Keys are leased to one socket at a time: for a client, the first that needed them, by IPv4 or
 //! IPv6. A server with keys has one [worker](crate::server::ServerBuilder::workers). A dropped
@@ -50,20 +48,18 @@
 //!
 //! # Files
 //!
-//! [`Keys::open`] reads libcoap's configuration file, coap_oscore_conf(5), or aiocoap's directory
-//! with `settings.json` and `secret.json`, and stores sequence numbers beside them.
+//! [`Keys::open`] reads libcoap's coap_oscore_conf(5) file, or aiocoap's directory with
+//! `settings.json` and `secret.json`, and stores sequence numbers beside them.
 //!
-//! Programs with their own endpoint use a [`Keeper`], which ensures that a number protects only one
-//! message despite crashes and power cuts. It records in `sequence.json`, in aiocoap's format, that
-//! the credentials are in use, each range of numbers before its use and, at an orderly end, the
-//! exact state, which saves the next start a round trip. A lock file beside it keeps other programs
-//! from using the same numbers. Copies cannot be detected: move credentials, never copy them, and
-//! do not restore them from a backup.
+//! Programs with their own endpoint use a [`Keeper`]. It records in `sequence.json`, in aiocoap's
+//! format, that the credentials are in use, each range of numbers before its use and, at an orderly
+//! end, the exact state, which saves the next start a round trip. A lock file beside it keeps other
+//! programs from using the same numbers. Copies cannot be detected: move credentials, never copy
+//! them or restore them from a backup.
 //!
 //! On Unix, credentials are refused if another user can read the master secret, or owns or may
-//! write one of these files or their directory, or if the secret's file has a second name (a hard
-//! link). If `sequence.json` is missing beside its lock, the numbers used so far are lost, and the
-//! credentials are refused, too.
+//! write one of these files or their directory, or if the secret's file has a hard link. They are
+//! also refused if `sequence.json` is missing beside its lock: the numbers used so far are lost.
 //!
 //! ```
 //! use conche::oscore::Keeper;
@@ -114,7 +110,7 @@ pub use keeper::Keeper;
 pub(crate) use keys::Lease;
 pub use keys::{Identity, Keys, KeysError, NumberStore};
 
-/// Why credentials cannot be used.
+/// Reason why credentials cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -145,7 +141,7 @@ pub enum OpenError {
         /// The file or directory.
         path: PathBuf,
     },
-    /// A file has several names (hard links), each of which would have its own numbers.
+    /// A file has several hard links, each of which would have its own numbers.
     #[error("{}: it has {names} names (hard links), each with numbers of its own: remove all but one", file.display())]
     Linked {
         /// The file.
@@ -161,7 +157,7 @@ pub enum OpenError {
         /// The lock beside it.
         lock: PathBuf,
     },
-    /// This or another program uses the same credentials, and so the same numbers.
+    /// A program uses the same credentials.
     #[error("{}: these credentials are in use already", file.display())]
     InUse {
         /// The lock file, or the file with the numbers.

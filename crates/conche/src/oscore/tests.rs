@@ -30,8 +30,7 @@ aead_alg,integer,10
 hkdf_alg,integer,-10
 ";
 
-/// The same credentials with a secret that begins with this byte: keys in use at the same time must
-/// differ.
+/// The same credentials with a secret that begins with this byte: keys in use must differ.
 fn server(first: &str) -> String {
     SERVER.replace("\"0102", &format!("\"{first}02"))
 }

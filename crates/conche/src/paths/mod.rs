@@ -11,15 +11,14 @@ use crate::address::Address;
 use crate::prefixes::Prefixes;
 pub(crate) use store::PathStore;
 
-/// By default the ports of one IPv4 address, or the hosts of one IPv6 /64, usually one site.
+/// By default peers of one IPv4 address, or one IPv6 /64, share a path.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     pub(crate) on: bool,
-    /// Leading address bits that peers of a path have in common.
+    /// Leading address bits that peers of a path share.
     lengths: Prefixes<u8>,
 }
 
-/// By address family, and for prefixes that put many sites into one /64.
 const DEFAULTS: [(IpNet, u8); 5] = [
     (IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)), 32),
     (IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)), 64),
@@ -41,13 +40,13 @@ impl Sharing {
         self.lengths.set(prefix, length);
     }
 
-    /// A length that exceeds its prefix's address length.
+    /// Returns a length that exceeds its prefix's address length.
     pub(crate) fn impossible(&self) -> Option<(IpNet, u8)> {
         let mut lengths = self.lengths.iter().map(|(prefix, length)| (prefix, *length));
         lengths.find(|(prefix, length)| *length > prefix.max_prefix_len())
     }
 
-    /// `None` for multicast groups, which many paths lead to.
+    /// Returns `None` for multicast groups, which many paths lead to.
     pub(crate) fn path(&self, peer: &Address) -> Option<PathKey> {
         let peer = peer.canonical();
         let address = peer.ip();
@@ -70,8 +69,8 @@ const MAPPED_LENGTH: u8 = 96;
 /// A link-local prefix of this length contains the whole zone.
 const ZONE_LENGTH: u8 = 64;
 
-/// Puts the zone into bits that are otherwise zero (RFC 4291 §2.5.6), since the same link-local
-/// address is another host on another interface.
+/// Puts the zone into bits that are otherwise zero (RFC 4291 §2.5.6): the same link-local address
+/// is another host on another interface.
 fn in_its_zone(peer: SocketAddrV6) -> u128 {
     let interface_id = u128::from(*peer.ip()) & u128::from(u64::MAX);
     LINK_LOCAL | u128::from(peer.scope_id()) << 64 | interface_id

@@ -1,6 +1,6 @@
 //! [`PathStore`]: a file that keeps path state across restarts.
 //!
-//! Its content may be outdated or not ours, so nothing in it is an error.
+//! Its content may be outdated or foreign, so nothing in it is an error.
 //!
 //! ```text
 //! conche paths 1
@@ -9,8 +9,7 @@
 //! 2001:db8:0:1::/64 heard=1795383002s srtt=512004us rttvar=80113us copies=17/32
 //! ```
 //!
-//! The first line holds the format's name and version. Invalid lines, for example with a future
-//! time, are skipped.
+//! The first line holds the format's name and version. Invalid lines are skipped.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -31,10 +30,8 @@ use tracing::warn;
 use super::{is_link_local, key_of, prefix_of};
 use crate::files;
 
-/// Afterwards the file is ignored.
 const LONGEST_READ: Duration = Duration::from_secs(2);
 
-/// Shared by all endpoints of a client or server.
 #[derive(Clone, Debug)]
 pub(crate) struct PathStore(Arc<Shared>);
 
@@ -49,7 +46,6 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Known {
     paths: HashMap<PathKey, StoredPath>,
-    /// Whether some state is not in the file yet.
     is_new: bool,
 }
 
@@ -77,7 +73,6 @@ impl PathStore {
     pub(crate) async fn recall(&self, now: Instant, most: usize) -> Vec<(PathKey, PathHistory)> {
         let read = self.0.read.get_or_init(async || {
             let store = self.clone();
-            // A runtime that shuts down does not need the result.
             let _ = spawn_blocking(move || store.read(most)).await;
         });
         if timeout(LONGEST_READ, read).await.is_err() {
@@ -114,7 +109,7 @@ impl PathStore {
         known.is_new |= known.paths.remove(&key).is_some();
     }
 
-    /// On another thread, for the `most` most recent paths.
+    /// Writes the `most` most recent paths, on another thread.
     pub(crate) fn write(&self, most: usize) -> JoinHandle<()> {
         let store = self.clone();
         spawn_blocking(move || store.write_now(most))
@@ -136,14 +131,14 @@ impl PathStore {
         writing.failing = written.is_err();
     }
 
-    /// Drops all but the most recent paths. `None` if no path has changed.
+    /// Drops all but the most recent paths. Returns `None` if no path has changed.
     fn take_new(&self, most: usize) -> Option<Vec<(PathKey, StoredPath)>> {
         let now = seconds_since_1970();
         let mut known = self.known();
         if !std::mem::take(&mut known.is_new) {
             return None;
         }
-        // After the clock is set back, recent entries lie in the future and would not be read.
+        // After the clock is set back, recent entries lie in the future.
         known.paths.retain(|_, stored| stored.age(now).is_some());
         let mut paths: Vec<_> = known.paths.iter().map(|(key, stored)| (*key, *stored)).collect();
         paths.sort_unstable_by_key(|(key, stored)| (Reverse(stored.heard), *key));
@@ -170,7 +165,7 @@ impl PathStore {
             warn!(file = %file.display(), wrong, "lines of what is known of paths are not right; they are left out");
         }
         let mut known = self.known();
-        // The file lists the most recent first; they are inserted last.
+        // Most recent first in the file, inserted last.
         known.paths.extend(paths.into_iter().rev());
     }
 
@@ -179,12 +174,11 @@ impl PathStore {
     }
 }
 
-/// A clock before 1970 yields 0, so that all stored state is in the future.
+/// A clock before 1970 yields 0, which puts all stored state in the future.
 fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A missing file is empty.
 fn read(path: &Path, most: usize) -> Result<Read, Unusable> {
     let bytes = most_bytes(most);
     let mut begin = files::read_up_to(path, bytes.saturating_add(1))?;
@@ -221,7 +215,7 @@ pub(super) struct StoredPath {
 }
 
 impl StoredPath {
-    /// `None` if it is in the future or expired.
+    /// Returns `None` if it is in the future or expired.
     pub(super) fn age(&self, now: u64) -> Option<Duration> {
         let age = Duration::from_secs(now.checked_sub(self.heard)?);
         (age <= PathHistory::KEPT).then_some(age)
@@ -238,9 +232,7 @@ pub(super) enum Unknown {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Read {
-    /// In the order of the text.
     pub(super) paths: Vec<(PathKey, StoredPath)>,
-    /// Expired lines are not counted.
     pub(super) wrong: usize,
 }
 
@@ -250,7 +242,6 @@ const FIRST_LINE: &str = "conche paths 1";
 const LEGEND: &str =
     "# path, when it was last heard of (since 1970), smoothed round-trip time, its variation, copies beyond the first";
 
-/// The first line fits in this number of bytes.
 pub(super) const HEAD_BYTES: usize = 64;
 const LINE_BYTES: usize = 128;
 

@@ -19,7 +19,7 @@ use crate::prefixes::Prefixes;
 /// Trusted certificates (DER), and intermediate authorities.
 ///
 /// A certificate of an authority (`cA` in the basic constraints, and `keyCertSign` in the key usage
-/// if present) authenticates peers with certificates that it issued. Any other certificate
+/// if present) authenticates peers whose certificates it issued. Any other certificate
 /// authenticates only a peer that presents it.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
@@ -67,8 +67,7 @@ impl Roots {
         Ok(trust.with_intermediates(self.intermediates.iter().map(Vec::as_slice)))
     }
 
-    /// Reads the system's clock for each peer certificate, since it may be set while a socket is
-    /// open.
+    /// Reads the system's clock per peer certificate: it may be set while a socket is open.
     fn trust_now(&self) -> Result<Trust, CredentialsError> {
         let since_1970 = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Ok(self.trust(Duration::ZERO)?.with_clock(since_1970))
@@ -77,8 +76,7 @@ impl Roots {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
-    /// For sessions that this program opens: pre-shared keys by server address, roots for other
-    /// servers, and its own certificate.
+    /// Credentials of sessions that this program opens.
     pub(crate) psk: Prefixes<ClientCredentials>,
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
@@ -86,7 +84,6 @@ pub(crate) struct Security {
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
     pub(crate) key_log: Option<KeyLog>,
-    /// Of clients; `None` for the default.
     pub(crate) max_sessions: Option<usize>,
     pub(crate) max_sessions_per_identity: Option<usize>,
 }
@@ -187,8 +184,7 @@ impl Security {
 pub struct Certificate(Arc<[u8]>);
 
 impl Certificate {
-    /// Wraps a certificate in DER. [`expect_peer`](crate::client::RequestBuilder::expect_peer)
-    /// compares it byte by byte.
+    /// Wraps a certificate in DER, compared byte by byte.
     #[must_use]
     pub fn from_der(der: impl Into<Arc<[u8]>>) -> Self {
         Self(der.into())
@@ -200,8 +196,7 @@ impl Certificate {
         &self.0
     }
 
-    /// Returns the subject in the format of RFC 4514, such as `CN=lamp-7`, or `None` if it is
-    /// empty.
+    /// Returns the subject in the format of RFC 4514, such as `CN=lamp-7`, unless empty.
     #[must_use]
     pub fn subject(&self) -> Option<String> {
         CertificateNames::of(&self.0)?.subject
@@ -214,8 +209,7 @@ impl Certificate {
         CertificateNames::of(&self.0)?.common_name
     }
 
-    /// Returns the DNS names and URIs of the subject alternative name (RFC 5280 §4.2.1.6), in
-    /// order.
+    /// Returns the DNS names and URIs of the subject alternative name (RFC 5280 §4.2.1.6).
     #[must_use]
     pub fn alternative_names(&self) -> Vec<String> {
         CertificateNames::of(&self.0).map(|names| names.alternative).unwrap_or_default()

@@ -21,29 +21,26 @@
 //! # }
 //! ```
 //!
-//! Credentials have a direction. For sessions that clients open, set
-//! [`ServerBuilder::psk`](crate::server::ServerBuilder::psk), `certificate` and `client_roots`. For
-//! sessions that the program opens, set [`ClientBuilder::psk`](crate::client::ClientBuilder::psk),
-//! `roots` and `certificate`, or on a server
-//! [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and
+//! For sessions that clients open, set [`ServerBuilder::psk`](crate::server::ServerBuilder::psk),
+//! `certificate` and `client_roots`. For sessions that the program opens, set
+//! [`ClientBuilder::psk`](crate::client::ClientBuilder::psk), `roots` and `certificate`, or on a
+//! server [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and
 //! `outgoing_certificate`.
 //!
-//! Keys authenticate an [`Identity`]: the sender of a request or of a
-//! [`Response`](crate::client::Response::peer_identity). A request goes only to the peer that its
-//! URI and credentials name, or that [`expect_peer`](crate::client::RequestBuilder::expect_peer)
-//! names.
+//! Keys authenticate an [`Identity`]. A request goes only to the peer that its URI and credentials
+//! name, or [`expect_peer`](crate::client::RequestBuilder::expect_peer).
 //!
 //! The first request to a server opens a session, which later requests share and which has its own
 //! congestion control. A second session is opened in parallel when a message is retransmitted
 //! without a record since its first transmission: the server may have restarted, or a NAT may have
-//! rebound the socket. The session that answers first is used. If that is the second, the first is
-//! closed and unacknowledged idempotent requests are sent again. Others fail with
+//! rebound the socket. If the second session answers first, the first is closed and unacknowledged
+//! idempotent requests are sent again. Others fail with
 //! [`Error::SessionOver`](crate::Error::SessionOver): the server may have executed them, and
 //! recognizes duplicates only within a session.
 //!
 //! The protocol is DTLS 1.2 (RFC 6347), with TLS_PSK_WITH_AES_128_CCM_8 for keys, and ECDHE_ECDSA
 //! with AES-GCM or ChaCha20-Poly1305 for certificates. [`conche_dtls`](https://docs.rs/conche-dtls)
-//! documents its limits and its protection against denial of service.
+//! documents limits and protection against denial of service.
 
 #[cfg(feature = "dtls")]
 mod credentials;
@@ -59,7 +56,7 @@ pub(crate) use credentials::Security;
 #[cfg(feature = "dtls")]
 pub use credentials::{Certificate, Roots};
 
-/// Why no session with a server could be opened.
+/// Reason why no session with a server could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HandshakeError {
@@ -115,8 +112,8 @@ impl HandshakeError {
 /// A peer authenticated by keys: the sender of a request or of a
 /// [`Response`](crate::client::Response::peer_identity).
 ///
-/// As a handler argument it admits only authenticated requests; others are answered with 4.01. The
-/// program authorizes the sender, in a handler or in a layer that reads
+/// As a handler argument it refuses unauthenticated requests with 4.01. The program authorizes the
+/// sender, in a handler or in a layer that reads
 /// [`Request::extension`](crate::server::Request::extension), as in
 /// [`from_fn`](crate::server::from_fn).
 ///
@@ -137,12 +134,10 @@ impl HandshakeError {
 #[non_exhaustive]
 pub enum Identity {
     /// The holder of the pre-shared key of this identity, in a DTLS session (RFC 4279). In a
-    /// session that this program opened, the identity that it sent: the server has proved to hold
-    /// the same key.
+    /// session that this program opened, the identity that it sent.
     #[cfg(feature = "dtls")]
     Psk(Arc<[u8]>),
-    /// The holder of this certificate's private key, authenticated by the trusted roots, in a DTLS
-    /// session.
+    /// The holder of this certificate's private key, authenticated by the trusted roots, over DTLS.
     #[cfg(feature = "dtls")]
     Certificate(Certificate),
     /// The holder of these OSCORE keys (RFC 8613), over any transport.
@@ -161,13 +156,12 @@ impl Identity {
         Self::Psk(identity.as_ref().into())
     }
 
-    /// Whether a session, not each message, authenticates it.
     #[cfg(feature = "dtls")]
     pub(crate) fn is_of_session(&self) -> bool {
         matches!(self, Self::Psk(_) | Self::Certificate(_))
     }
 
-    /// With its kind, for errors.
+    /// Formats kind and identity, for errors.
     pub(crate) fn long(&self) -> String {
         match *self {
             #[cfg(feature = "dtls")]
@@ -181,7 +175,7 @@ impl Identity {
         }
     }
 
-    /// `None` if the peer is not authenticated.
+    /// Returns `None` if the peer is not authenticated.
     #[cfg(feature = "dtls")]
     pub(crate) fn of_session(proved: conche_dtls::Identity) -> Option<Self> {
         match proved {
@@ -192,9 +186,8 @@ impl Identity {
     }
 }
 
-/// Formats for logs: a PSK identity as text, with escapes for bytes that are not printable ASCII; a
-/// certificate or EDHOC credential by its subject; OSCORE keys by their ID in hexadecimal.
-/// Different identities may format alike, so compare identities, not text.
+/// Formats for logs: a PSK identity as ASCII with escapes; a certificate or EDHOC credential by its
+/// subject; OSCORE keys by their ID in hexadecimal. Different identities may format alike.
 impl fmt::Display for Identity {
     #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,7 +210,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The peer at a destination is not the expected one. The request was not sent.
+/// The peer at a destination is not the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerMismatch {
     expected: Option<Arc<Identity>>,
@@ -230,15 +223,14 @@ impl PeerMismatch {
     }
 
     /// Returns the expected identity. `None` if the request names none and the peer opened the
-    /// session, which only a request with
-    /// [`expect_peer`](crate::client::RequestBuilder::expect_peer) may use.
+    /// session: only [`expect_peer`](crate::client::RequestBuilder::expect_peer) allows such a
+    /// session.
     #[must_use]
     pub fn expected(&self) -> Option<&Identity> {
         self.expected.as_deref()
     }
 
-    /// Returns the identity that the session or keys authenticate. `None` without keys and for an
-    /// unauthenticated client.
+    /// Returns the identity that the session or keys authenticate, if any.
     #[must_use]
     pub fn authenticated(&self) -> Option<&Identity> {
         self.authenticated.as_ref()

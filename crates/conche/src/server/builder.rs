@@ -52,15 +52,14 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Joins a multicast group (RFC 7252 §8), such as 224.0.1.187, `ff02::fd` or `ff05::fd` for All
-    /// CoAP Nodes (§12.8). Only Linux reports which datagrams were sent to a group; elsewhere
-    /// starting the server fails.
+    /// Joins a multicast group (RFC 7252 §8), such as `ff05::fd` for All CoAP Nodes (§12.8). Linux
+    /// only: elsewhere the server fails to start.
     ///
     /// `interface` is a network interface's index, or 0 for the operating system's choice. The
     /// server must be bound to an unspecified address or the group's, at the port that clients use.
     ///
     /// [`EndpointConfig::multicast`](crate::EndpointConfig::multicast) sets the random delay of
-    /// responses, up to some seconds. Errors and responses without a payload are not sent.
+    /// responses. Errors and responses without a payload are not sent.
     pub fn join_group(mut self, group: IpAddr, interface: u32) -> Self {
         self.settings.groups.push((group, interface));
         self
@@ -70,13 +69,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// most three times the bytes received from it.
     ///
     /// By default the client answers a ping or returns an Echo value (RFC 9175 §2.4): one more
-    /// round trip before a large response or an observation, once in 247 s. DTLS handshakes include
+    /// round trip before a large response or an observation, once in 247 s. A DTLS handshake is
     /// such a proof.
     ///
-    /// [`SourceValidation::Off`] suits networks without forged addresses. [`config`](Self::config)
-    /// overwrites this setting,
-    /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation), so call it
-    /// first.
+    /// [`SourceValidation::Off`] suits networks without forged addresses. Call
+    /// [`config`](Self::config) first: it overwrites this setting,
+    /// [`EndpointConfig::source_validation`](crate::EndpointConfig::source_validation).
     ///
     /// ```
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -94,12 +92,12 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Sets the maximum number of waiting handlers, 1024 by default. Clients of one prefix (/16 for
-    /// IPv4, /32 for IPv6) may use no more than the remaining slots, so at most half.
+    /// Sets the maximum number of waiting handlers, 1024 by default. One prefix (/16 for IPv4, /32
+    /// for IPv6) may use at most half.
     ///
     /// Handlers that complete without waiting always run. Beyond the limit, a request whose handler
-    /// would wait is answered with 5.03 and Max-Age. One that is not idempotent, such as POST, is
-    /// refused before its handler starts.
+    /// would wait is answered with 5.03 and Max-Age. A request that is not idempotent is refused
+    /// before its handler starts.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.role.handlers.max = handlers;
         self
@@ -107,11 +105,10 @@ impl<C: SharedController> Builder<ServerRole, C> {
 
     /// Runs each handler as its own task from the start.
     ///
-    /// By default a handler becomes a task only where it first waits; most never wait. Until then
-    /// it delays all others, so one that computes for long or blocks its thread stalls the server:
-    /// move such work to [`tokio::task::spawn_blocking`], or spawn handlers on a runtime with
-    /// several threads. [`concurrency`](Self::concurrency) then counts all handlers, and refuses
-    /// those beyond it before they start.
+    /// By default a handler becomes a task only where it first waits. Until then it delays all
+    /// others: move long computations and blocking calls to [`tokio::task::spawn_blocking`], or
+    /// spawn handlers on a runtime with several threads. [`concurrency`](Self::concurrency) then
+    /// counts all handlers, and refuses those beyond it before they start.
     pub fn spawn_handlers(mut self) -> Self {
         self.role.handlers.spawn = true;
         self
@@ -120,24 +117,23 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Serves with this number of threads, each with its own runtime, endpoint and socket at the
     /// same address (SO_REUSEPORT).
     ///
-    /// The default is 1, a task on the caller's runtime. More, for servers that one core cannot
-    /// handle, require Linux.
+    /// The default is 1, a task on the caller's runtime. More require Linux.
     ///
     /// The kernel distributes clients by the addresses and ports of both sides. A client whose
     /// address or port changes, as behind a NAT, may reach another worker, without its state.
     ///
     /// - Handlers run concurrently and share the router's state. A [`Notifier`](super::Notifier)
-    ///   reaches the observers of all workers: each runs the handler once per change. Tasks that a
-    ///   handler spawns end with the server.
+    ///   reaches the observers of all workers, each of which runs the handler once per change.
+    ///   Tasks that a handler spawns end with the server.
     /// - [`Limits`](crate::Limits), except those per peer, and [`concurrency`](Self::concurrency)
-    ///   are divided evenly among workers; clients may not be. Each worker measures up to
+    ///   are divided evenly among workers. Each worker measures up to
     ///   [`Limits::paths`](crate::Limits::paths) paths; a [`path_store`](Self::path_store) merges
     ///   these for the next start.
     /// - [`Server::client`] has its own sockets, which serve no resources. Both roles at one
     ///   address, as for LwM2M, require one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would respond.
     /// - Other programs of the same user could bind the address with SO_REUSEPORT and receive part
-    ///   of the clients. A server whose address is in use fails to start.
+    ///   of the traffic. A server whose address is in use fails to start.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")]
@@ -167,15 +163,14 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// that an unauthenticated client sends; a panic counts as `None`. See
     /// [`security`](crate::security).
     ///
-    /// [`outgoing_psk`](Self::outgoing_psk) sets the key for sessions that this program opens.
+    /// For sessions that this program opens, see [`outgoing_psk`](Self::outgoing_psk).
     #[cfg(feature = "dtls")]
     pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
         self.settings.security.keys = Some(ServerKeys::new(keys));
         self
     }
 
-    /// Like [`psk`](Self::psk), with this server certificate (RFC 7252 §9.1.3.3). With both,
-    /// clients choose.
+    /// Like [`psk`](Self::psk), with this server certificate (RFC 7252 §9.1.3.3).
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.certificate = Some(own);
@@ -195,7 +190,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     ///
     /// An idle session takes about 8 kB with a pre-shared key and 10 kB with a certificate. Beyond
     /// the limit, a new session closes the idlest session of the busiest host (IPv4 address, IPv6
-    /// /64) in the busiest network (IPv4 /16, IPv6 /32), by sessions.
+    /// /64) in the busiest network (IPv4 /16, IPv6 /32).
     #[cfg(feature = "dtls")]
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.settings.security.max_sessions = Some(sessions);
@@ -218,9 +213,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// [`Identity`](crate::security::Identity): an LwM2M device registers at its server and is then
     /// managed through the same session.
     ///
-    /// This accepts no sessions: those require [`psk`](Self::psk) or
-    /// [`certificate`](Self::certificate). Without these the server also answers `coap`, unless
-    /// [`secured_only`](Self::secured_only) is set.
+    /// This accepts no sessions ([`psk`](Self::psk) and [`certificate`](Self::certificate) do), and
+    /// the server still answers `coap` without [`secured_only`](Self::secured_only).
     ///
     /// ```
     /// use conche::Server;
@@ -249,8 +243,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Like [`outgoing_psk`](Self::outgoing_psk), for servers in a prefix; the longest match
-    /// applies. Use one identity per peer, as requests and responses name their sender by identity
-    /// alone.
+    /// applies. Use one identity per peer: messages name their sender by identity alone.
     ///
     /// # Errors
     /// As for [`outgoing_psk`](Self::outgoing_psk).
@@ -286,9 +279,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Serves a client with these keys (OSCORE, RFC 8613). Call it once per client; their IDs or ID
     /// contexts must differ.
     ///
-    /// Handlers read the client's [`Identity`](crate::oscore::Identity). Unprotected requests are
-    /// served, too, except behind [`RequireSecured`](super::RequireSecured) or with
-    /// [`secured_only`](Self::secured_only). [`oscore`](crate::oscore) has an example.
+    /// Unprotected requests are served, too, except behind
+    /// [`RequireSecured`](super::RequireSecured) or with [`secured_only`](Self::secured_only).
+    /// [`oscore`](crate::oscore) has an example.
     #[cfg(feature = "oscore")]
     pub fn oscore(mut self, keys: crate::oscore::Keys) -> Self {
         self.settings.oscore.served.push(keys);
@@ -298,8 +291,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Accepts EDHOC key exchanges (RFC 9528) from clients that this party knows, at
     /// `/.well-known/edhoc` or combined with their first request (RFC 9668).
     ///
-    /// Unprotected requests are served as with [`oscore`](Self::oscore). [`edhoc`](crate::edhoc)
-    /// has an example.
+    /// Unprotected requests are served as with [`oscore`](Self::oscore).
     #[cfg(feature = "edhoc")]
     pub fn edhoc(mut self, party: crate::edhoc::Party) -> Self {
         self.settings.edhoc.served = Some(party);
@@ -329,7 +321,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Starts the server on a UDP address, such as `"[::]:5683"` for all addresses of both IP
-    /// versions. Port 0 selects a free port. The first address that can be bound is used.
+    /// versions. Port 0 selects a free port. Of several addresses, the first that can be bound is
+    /// used.
     ///
     /// # Errors
     /// If a route or a setting is invalid, or the address cannot be bound.
@@ -399,7 +392,7 @@ fn edhoc_resource() -> Resource {
     resource.attribute("ed-r", "").attribute("ed-comb-req", "")
 }
 
-/// Why a server could not be started.
+/// Error of starting a server.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -428,7 +421,7 @@ pub enum BindError {
     },
 }
 
-/// Why a server cannot have several workers.
+/// Reason why a server cannot have several workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorkersError {
@@ -438,7 +431,7 @@ pub enum WorkersError {
     /// Each worker would respond to multicast requests.
     #[error("several workers cannot join a group, as each of them would answer: have one worker")]
     Group,
-    /// Only one worker could hold the keys, but clients may reach any.
+    /// Only one worker could hold the keys.
     #[cfg(feature = "oscore")]
     #[error("several workers cannot have the same OSCORE keys, as numbers would be used twice: have one worker")]
     Keys,

@@ -34,8 +34,7 @@
 //! # Extracting
 //!
 //! If an argument cannot be extracted, its error response is sent and the handler does not run.
-//! [`extract`] lists arguments and their codes, and shows how to write one. Those that consume the
-//! request come last.
+//! [`extract`] lists arguments and their codes. Arguments that consume the request come last.
 //!
 //! ```
 //! use conche::server::{Conditions, Path, Peer, Query, Rejection, Router, Text, put};
@@ -60,9 +59,9 @@
 //!
 //! A handler returns a type that implements [`IntoResponse`]: text, bytes, a pair of
 //! [`ContentFormat`](crate::ContentFormat) and bytes, a [`Code`](crate::Code) alone or with one of
-//! these, `()`, an [`Option`] (4.04), a [`Result`], or a [`Response`] with any options. Without an
-//! explicit code, it follows from the method. A format that the client does not accept becomes
-//! 4.06. If the handler takes long, the request is acknowledged and the response sent separately.
+//! these, `()`, an [`Option`] (4.04), a [`Result`], or a [`Response`] with any options. The method
+//! implies the code unless given. A format that the client does not accept becomes 4.06. If the
+//! handler takes long, the response is sent separately.
 //!
 //! ```
 //! use std::time::Duration;
@@ -131,8 +130,8 @@
 //!
 //! # JSON and CBOR
 //!
-//! With the features `json` and `cbor`, `Json` and `Cbor` are arguments and results. Both include
-//! `serde`, which allows structs in [`Query`].
+//! The features `json` and `cbor` add `Json` and `Cbor` as arguments and results, and structs in
+//! [`Query`].
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -209,8 +208,8 @@
 //!
 //! # Tracing
 //!
-//! Each request has a span at level DEBUG; server errors are logged at ERROR. With this subscriber,
-//! `RUST_LOG=conche=debug` shows both:
+//! Each request has a span at level DEBUG; server errors are logged at ERROR. To show both with
+//! `RUST_LOG=conche=debug`:
 //!
 //! ```no_run
 //! use tracing_subscriber::EnvFilter;
@@ -220,10 +219,9 @@
 //!
 //! # Limits
 //!
-//! Payloads larger than a message are transferred block-wise (RFC 7959), up to 64 KiB, which
-//! [`ServerBuilder::body_limit`] changes for payloads and responses. [`Router::max_payload`] sets a
-//! lower limit for payloads, answered with 4.13. [`BodyStream`] and [`Response::stream`] have no
-//! limit.
+//! Payloads larger than a message are transferred block-wise (RFC 7959), up to the 64 KiB of
+//! [`ServerBuilder::body_limit`]. [`Router::max_payload`] sets a lower limit for payloads, answered
+//! with 4.13. [`BodyStream`] and [`Response::stream`] have no limit.
 //!
 //! Beyond [`ServerBuilder::concurrency`] waiting handlers, the response is 5.03. Move long
 //! computations to `tokio::task::spawn_blocking`, as they delay all other handlers.
@@ -322,8 +320,7 @@ impl Server {
     }
 
     /// Returns a client that sends from this server's socket, for protocols such as LwM2M that
-    /// identify a node by one address. It has the server's settings and ends with the server. Each
-    /// call returns a clone.
+    /// identify a node by one address. It has the server's settings and ends with the server.
     ///
     /// Over `coaps` it opens sessions with [`outgoing_psk`](ServerBuilder::outgoing_psk) and
     /// [`outgoing_roots`](ServerBuilder::outgoing_roots). Sessions that clients opened carry only
@@ -339,9 +336,9 @@ impl Server {
     /// Shuts the server down, in at most `within`.
     ///
     /// New requests are answered with 5.03. Running handlers may finish until a quarter of the time
-    /// (at most 5 s) is left; the others are dropped, and their requests answered with 5.03 and
-    /// Max-Age. The shutdown also waits for requests of this server's [`client`](Self::client),
-    /// including new ones, and for acknowledgements of Confirmable responses.
+    /// (at most 5 s) is left; the others are dropped and answered with 5.03 and Max-Age. The
+    /// shutdown also waits for requests of this server's [`client`](Self::client), including new
+    /// ones, and for acknowledgements of Confirmable responses.
     pub async fn shutdown(mut self, within: Duration) {
         self.workers.handles().for_each(|handle| handle.shutdown(within));
         self.workers.all_ended().await;
@@ -373,7 +370,7 @@ impl Server {
     }
 }
 
-/// Why a server ended without being shut down.
+/// Reason why a server ended without being shut down.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Stopped {

@@ -25,7 +25,6 @@ pub(super) struct Workers {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// A client on the server's socket may outlive the server.
 impl Drop for Workers {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
@@ -51,11 +50,11 @@ impl Workers {
         #[cfg(feature = "dtls")]
         setup.settings.security.divide(count);
         served.handlers.max = served.handlers.max.div_ceil(count);
-        // Another server that shares the address would silently receive part of the clients.
+        // Another server at this address would silently receive part of the clients.
         could_have_alone(address, setup.settings.interface.as_deref())?;
-        // Opening a socket makes the kernel redistribute clients, so a duplicate could arrive at
-        // another socket than its original. All are therefore open before any serves; datagrams
-        // received until then are discarded.
+        // Opening a socket makes the kernel redistribute clients: a duplicate could arrive at
+        // another socket than its original. All are therefore open before any serves, and discard
+        // datagrams received until then.
         let first = WorkerSlot::open(&setup, address)?;
         let address = first.socket.local();
         let others = (1..count).map(|_| WorkerSlot::open(&setup, address)).collect::<io::Result<Vec<_>>>()?;
@@ -66,14 +65,12 @@ impl Workers {
             runtime.start(&setup, index, SharedSocket { socket, barrier: barrier.clone() }, served.clone())
         };
         let (first, task) = start(0, first)?;
-        // From here on, an error drops and stops the running drivers.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
         for (index, slot) in (1..).zip(others) {
             let (handle, task) = start(index, slot)?;
             workers.others.push(handle);
             workers.tasks.push(task);
         }
-        // A remaining clone would keep the shutdown barrier closed.
         drop(barrier);
         Ok(workers)
     }
@@ -125,8 +122,7 @@ impl WorkerSlot {
     }
 }
 
-/// A runtime that can be dropped on a thread of another runtime, where dropping a [`Runtime`]
-/// panics.
+/// A runtime that can be dropped on a thread of another runtime, unlike [`Runtime`].
 struct WorkerRuntime(Option<Runtime>);
 
 impl WorkerRuntime {
@@ -169,8 +165,7 @@ impl Drop for WorkerRuntime {
 /// Divides valid limits among `count` endpoints, except for shares too small to work with.
 ///
 /// Not divided: limits of one peer or request, since one endpoint serves each peer; paths, which
-/// each endpoint measures; requests to groups, which arrive at one socket; and outputs, which wait
-/// only until the driver polls.
+/// each endpoint measures; group requests, which arrive at one socket; and outputs.
 fn divide(limits: &Limits, count: usize) -> Limits {
     // No `..`: a new limit does not compile until it is handled here.
     let &Limits {

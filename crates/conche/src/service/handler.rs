@@ -18,8 +18,8 @@ use super::{IntoResponse, Request, Response};
 /// An async function of up to eight arguments that implement [`FromRequestParts`], the last one
 /// alternatively [`FromRequest`], with a result that implements [`IntoResponse`].
 ///
-/// A closure with captured variables is written `move || async move { … }`; prefer
-/// [`State`](super::State) for shared data.
+/// Write a closure with captured variables as `move || async move { … }`, or use
+/// [`State`](super::State).
 ///
 /// `S` is its state. `Arguments` only distinguishes implementations.
 #[diagnostic::on_unimplemented(
@@ -78,7 +78,7 @@ macro_rules! handler {
             const NEEDS: Requirements = <$last as FromRequest<S, $last_marker>>::NEEDS
                 $(.and(<$part as FromRequestParts<S, $marker>>::NEEDS))*;
 
-            // Here rather than in the future, as extraction need not be `Send`.
+            // Not in the future: extraction need not be `Send`.
             #[allow(non_snake_case, reason = "the type parameters name the variables")]
             fn call(&self, request: Request, state: &S) -> HandlerFuture {
                 let (method, accept) = (request.method(), request.accept());
@@ -113,7 +113,6 @@ pub struct HandlerFuture(State);
 enum State {
     /// `None` once it was taken.
     Ready(Option<Response>),
-    /// Waits in the memory where it started.
     Waiting(FutureSlot),
 }
 
@@ -128,7 +127,7 @@ impl HandlerFuture {
         Self::begin_in(TypeId::of::<F>(), || Box::pin(None::<F>), &mut Some(future))
     }
 
-    /// Type-erased, to be compiled once rather than per handler.
+    /// Type-erased, to be compiled once.
     fn begin_in(kind: TypeId, new: fn() -> FutureSlot, future: &mut dyn Any) -> Self {
         let mut slot = FutureSlots::take(kind).unwrap_or_else(new);
         slot.as_mut().put(future);
@@ -166,9 +165,7 @@ impl fmt::Debug for HandlerFuture {
 
 type FutureSlot = Pin<Box<dyn Runs + Send>>;
 
-/// Memory for a future; empty between two of one type.
 trait Runs {
-    /// Moves a future in from an `Option` of its type.
     fn put(self: Pin<&mut Self>, future: &mut dyn Any);
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response>;
     fn empty(self: Pin<&mut Self>);
@@ -188,7 +185,7 @@ impl<F: Future<Output = Response> + 'static> Runs for Option<F> {
     }
 }
 
-/// Empty slots of this thread's futures, at most one per type. Often used types move to the front.
+/// Empty slots, at most one per type. Often used types move to the front.
 #[derive(Default)]
 struct FutureSlots(Vec<(TypeId, Option<FutureSlot>)>);
 
@@ -215,7 +212,7 @@ impl FutureSlots {
         });
     }
 
-    /// Also moves the slot one step to the front.
+    /// Also moves the slot one step forward.
     fn of(&mut self, kind: TypeId) -> Option<&mut Option<FutureSlot>> {
         let Self(slots) = self;
         let found = slots.iter().position(|(of, _)| *of == kind)?;

@@ -1,5 +1,5 @@
-//! Layers: [`from_fn`], [`from_fn_with_state`], [`handle_error`], [`RequireFresh`] (RFC 9175) and
-//! [`RequireSecured`]. Also [`Identity`] as a handler argument.
+//! Layers: [`from_fn`], [`handle_error`], [`RequireFresh`] (RFC 9175) and [`RequireSecured`]. Also
+//! [`Identity`] as a handler argument.
 
 use std::fmt;
 use std::future::Future;
@@ -43,10 +43,10 @@ use crate::security::Identity;
 /// let router: Router = Router::new().route("/floor", get(floor)).layer(from_fn(locate));
 /// ```
 ///
-/// A layer can authorize by [`Identity`]. Each observer was authorized at its registration, so a
-/// 4.01 or 4.03 that the layer returns without calling [`Next::run`], for a request that [runs for
-/// observers](Request::is_for_observers), has no effect: the handler runs, with the request as the
-/// layer received it. Other errors end the observations.
+/// A layer can authorize by [`Identity`]. Each observer was authorized at its registration, so for
+/// a request that [runs for observers](Request::is_for_observers), a 4.01 or 4.03 that the layer
+/// returns without calling [`Next::run`] has no effect: the handler runs, with the original
+/// request. Other errors end the observations.
 ///
 /// ```
 /// # #[cfg(feature = "dtls")] {
@@ -71,7 +71,7 @@ pub fn from_fn<F>(function: F) -> FromFn<F> {
     FromFn(function)
 }
 
-/// Like [`from_fn`], with a clone of this state as first argument. It need not be the router's.
+/// Like [`from_fn`], with a clone of this state as first argument.
 ///
 /// ```
 /// use std::collections::HashSet;
@@ -146,7 +146,7 @@ where
     }
 }
 
-/// The layer sees none of the observers, so its 4.01 and 4.03 are no statement about them.
+/// The layer sees no observer, so its 4.01 and 4.03 do not concern them.
 fn run_for_observers<F, Fut>(function: &F, inner: &Route, request: Request) -> HandlerFuture
 where
     F: Fn(Request, Next) -> Fut,
@@ -162,8 +162,8 @@ where
     })
 }
 
-/// Makes a layer that turns errors of inner services into responses. Services that may fail, such
-/// as `tower`'s timeout, require it. In a `tower::ServiceBuilder` it precedes their layers.
+/// Makes a layer that turns errors of inner services, such as `tower`'s timeout, into responses. In
+/// a `tower::ServiceBuilder` it precedes their layers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -214,8 +214,8 @@ impl<F> fmt::Debug for HandleError<F> {
 /// recently sent to this client. Others are answered with 4.01 and an Echo value, with which
 /// [`Client`](crate::Client) repeats them.
 ///
-/// Recorded or delayed requests have no effect after that time, and requests from forged addresses
-/// never. The cost is a round trip; no memory is kept per client.
+/// This rejects requests that are recorded, delayed or from forged addresses. It costs a round
+/// trip, and no memory per client.
 ///
 /// ```
 /// use std::time::Duration;
@@ -305,7 +305,7 @@ impl<S> FromRequestParts<S> for crate::oscore::Identity {
 }
 
 fn missing_identity(request: &Request) -> Rejection {
-    // Once, as each change of an observed resource would repeat it.
+    // Each change of an observed resource would repeat it.
     static SAID: Once = Once::new();
     if request.is_for_observers() {
         SAID.call_once(|| warn!(
@@ -319,8 +319,8 @@ fn missing_identity(request: &Request) -> Rejection {
 
 /// A layer that answers requests with 4.01 unless OSCORE keys or a DTLS session authenticate them.
 ///
-/// Runs of a [`Notifier`](super::Notifier) pass, as the registrations did. Like all layers it does
-/// not apply to the public `/.well-known/core`.
+/// Runs of a [`Notifier`](super::Notifier) pass. The public `/.well-known/core` bypasses it, like
+/// all layers.
 ///
 /// ```
 /// use conche::server::{RequireSecured, Router, get, put};

@@ -7,7 +7,7 @@ use crate::driver::{Changes, Observable};
 
 /// Notifies a resource's observers of changes (RFC 7641).
 /// [`observed_by`](super::Resource::observed_by) makes a [`Resource`](super::Resource) observable;
-/// the code that changes it keeps a clone of the notifier, for example in the router's state.
+/// the code that changes it keeps a clone of the notifier.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,7 +45,7 @@ use crate::driver::{Changes, Observable};
 /// [`Request::is_for_observers`](super::Request::is_for_observers) identifies such a run. An error
 /// response is the last notification.
 ///
-/// The methods return at once, and may be called anywhere, including handlers of the resource.
+/// The methods return at once, and may be called anywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier(Arc<Observable<Response>>);
 
@@ -61,20 +61,19 @@ impl Notifier {
         self.0.change(Changes::call_for_all);
     }
 
-    /// Reports a change at this path, for a route with captures. The path is percent-encoded,
-    /// without a query.
+    /// Reports a change at this percent-encoded path without a query, for a route with captures.
     pub fn notify_path(&self, path: &str) {
         self.0.change(|changes| changes.call_for(path));
     }
 
-    /// Sends this response to all observers, whatever their request, instead of running a handler.
-    /// An error ends the observations.
+    /// Sends this response to all observers instead of running a handler. An error ends the
+    /// observations.
     pub fn send(&self, response: Response) {
         self.0.change(|changes| changes.send(response.clone()));
     }
 
-    /// Forgets all observers without a message, as a restart would. They may register again when
-    /// nothing arrives for longer than the last Max-Age.
+    /// Forgets all observers without a message. They register again when nothing arrives for longer
+    /// than the last Max-Age.
     pub fn dismiss(&self) {
         self.0.change(Changes::dismiss);
     }

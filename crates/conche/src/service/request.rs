@@ -34,16 +34,14 @@ impl Request {
         Self { peer, message, captures: Captures::new(), extensions: Vec::new(), notification: false, secured: false }
     }
 
-    /// Builds a request for tests of a [`Router`](super::Router). `None` if the code is not a
-    /// method.
+    /// Builds a request for tests of a [`Router`](super::Router). `None` if the code is no method.
     #[must_use]
     pub fn from_body(peer: SocketAddr, method: Code, body: &Body) -> Option<Self> {
         let message = OwnedMessage::encode(Type::Confirmable, method, MessageId(0), &Token::EMPTY, body);
         Some(Self::new(peer, message.filter(|_| method.is_request())?))
     }
 
-    /// Whether a [`Notifier`](super::Notifier) makes this request for all observers, whose
-    /// registrations were accepted.
+    /// Whether a [`Notifier`](super::Notifier) makes this request for all accepted observers.
     #[must_use]
     pub fn is_for_observers(&self) -> bool {
         self.notification
@@ -56,10 +54,10 @@ impl Request {
     }
 
     /// Returns the URI at which the sender can be reached: `coap` or `coaps`, its address and port,
-    /// and no path. `None` for source port 0, to which nothing can be sent, and if the request
-    /// [runs for observers](Self::is_for_observers).
+    /// and no path. `None` for source port 0 and if the request [runs for
+    /// observers](Self::is_for_observers).
     ///
-    /// A NAT may drop or change the mapping of the address later.
+    /// A NAT may change the mapping of the address later.
     #[must_use]
     pub fn reply_uri(&self) -> Option<Uri> {
         let scheme = if self.secured { "coaps" } else { "coap" };
@@ -85,7 +83,7 @@ impl Request {
         self.message.payload()
     }
 
-    /// Returns the payload without copying; this keeps the whole message in memory.
+    /// Returns the payload without copying, which keeps the whole message in memory.
     #[must_use]
     pub fn into_payload(self) -> Bytes {
         self.message.payload_bytes()
@@ -166,7 +164,6 @@ impl<'a> Capture<'a> {
     pub fn segments(self) -> impl Iterator<Item = &'a str> {
         let most = if self.captured.rest { usize::MAX } else { 1 };
         let values = self.message.values(OptionNumber::URI_PATH).skip(self.captured.first).take(most);
-        // The router matches only UTF-8.
         values.map(|value| std::str::from_utf8(value).unwrap_or_default())
     }
 

@@ -33,7 +33,7 @@ pub struct Response {
     code: Code,
     format: Option<ContentFormat>,
     payload: Bytes,
-    /// All other options. Boxed, as few responses have any and errors should be small.
+    /// All other options. Boxed, as few responses have any.
     options: Option<Box<BodyBuilder>>,
     reliability: Option<Reliability>,
     stream: Option<Arc<Made>>,
@@ -108,8 +108,8 @@ impl Response {
         Self { format: Some(format), payload: payload.into(), stream: None, ..self }
     }
 
-    /// Sets a streamed payload of any size: see [`body`](crate::body). `size`, its exact or
-    /// approximate number of bytes, is sent as Size2 (RFC 7959 §4).
+    /// Sets a streamed payload of any size: see [`body`](crate::body). `size`, exact or
+    /// approximate, is sent as Size2 (RFC 7959 §4).
     ///
     /// ```
     /// use conche::server::{Response, Router, get};
@@ -124,10 +124,10 @@ impl Response {
     /// ```
     ///
     /// Clients must request the blocks in order; the last one may be repeated. A transfer without a
-    /// request for 247 s is dropped, as is one that the same client starts again. Two concurrent
-    /// transfers of one client with an [`etag`](Self::etag) are the same; without one the second
-    /// replaces the first, which the client detects. A stream error becomes a 5.00 in place of a
-    /// block. Observed resources and multicast requests cannot be streamed: they get 5.00.
+    /// request for 247 s is dropped. Two concurrent transfers of one client with an
+    /// [`etag`](Self::etag) are the same; without one the second replaces the first. A stream error
+    /// becomes a 5.00 in place of a block, as does a stream for observed resources and multicast
+    /// requests.
     pub fn stream<S, E>(self, format: ContentFormat, size: Option<u32>, payload: S) -> Self
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -191,12 +191,12 @@ impl Response {
         self
     }
 
-    /// Sets the reliability of a separate response, by default the request's.
+    /// Sets the reliability of a separate response; the request's by default.
     pub fn reliability(self, reliability: Reliability) -> Self {
         Self { reliability: Some(reliability), ..self }
     }
 
-    /// 4.06 for another format than `accept` (RFC 7252 §5.10.4).
+    /// Returns 4.06 for another format than `accept` (RFC 7252 §5.10.4).
     pub(super) fn accepted_as(self, accept: ContentFormat) -> Self {
         match self.format {
             Some(format) if self.code == Code::CONTENT && format != accept => Self::diagnostic(
@@ -207,7 +207,7 @@ impl Response {
         }
     }
 
-    /// A text becomes a diagnostic payload.
+    /// Makes a text a diagnostic payload.
     fn into_error(self, code: Code) -> Self {
         let format = self.format.filter(|format| *format != ContentFormat::TEXT_PLAIN);
         Self { code, format, ..self }
@@ -333,7 +333,7 @@ impl<T: Into<Bytes>> IntoResponse for (ContentFormat, T) {
     }
 }
 
-/// The second's response with the code of the first. An error's text becomes a diagnostic payload.
+/// The second's response with the code of the first.
 impl<T: IntoResponse> IntoResponse for (Code, T) {
     fn into_response(self, method: Code) -> Response {
         let response = self.1.into_response(method);
@@ -361,7 +361,7 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     }
 }
 
-/// The problem's code, or 5.00 without one or if it is not an error.
+/// The problem's code; 5.00 unless that is an error.
 impl IntoResponse for Problem {
     fn into_response(self, _method: Code) -> Response {
         let code = self.response_code.filter(|code| code.is_client_error() || code.is_server_error());

@@ -1,14 +1,12 @@
 //! Linux: metadata of received datagrams, batched receives, and ICMP errors.
 //!
-//! - Local address (IP_PKTINFO, IPV6_PKTINFO): a server with several addresses must respond from
-//!   the one that received the request, or the client rejects the response (RFC 7252 §5.3.2). It
-//!   also shows whether the datagram was multicast or broadcast (RFC 7252 §8).
+//! - Local address (IP_PKTINFO, IPV6_PKTINFO): a response must come from the address that received
+//!   the request (RFC 7252 §5.3.2). It also shows whether the datagram was multicast or broadcast
+//!   (RFC 7252 §8).
 //! - ECN codepoint (IP_TOS, IPV6_TCLASS; RFC 3168 §5).
-//! - Boundaries of several datagrams from one sender that the kernel merged (UDP_GRO).
+//! - Boundaries of datagrams from one sender that the kernel merged (UDP_GRO).
 //! - ICMP errors about our datagrams, also for an unconnected socket (IP_RECVERR). Each quotes the
-//!   start of our datagram, by which the endpoint distinguishes genuine from forged errors. The
-//!   kernel does not report the local address of an error (its `ipi_spec_dst` is 0.0.0.0); it is
-//!   not needed.
+//!   start of our datagram, by which the endpoint detects forged errors.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,8 +51,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Requests the local address only if `many` are possible, multicast included; otherwise it is
-    /// known.
+    /// Requests the local address only if `many` are possible, multicast included.
     pub(super) fn of(socket: &socket2::Socket, v6: bool, many: bool, ours: bool) -> io::Result<Self> {
         set_receive_options(socket, v6, many, ours)?;
         let of_v4 = cmsg_space::<u8>() + if many { cmsg_space::<libc::in_pktinfo>() } else { 0 };
@@ -73,7 +70,7 @@ fn set_receive_options(socket: &socket2::Socket, v6: bool, many: bool, ours: boo
     }
     setsockopt(socket, sockopt::Ipv4RecvErr, &true)?;
     // Otherwise any program on this host that joins a group adds all sockets to it (ip(7)). Kernels
-    // may lack this or ECN; both are optional, since multicast is recognized below.
+    // may lack this or ECN: multicast is recognized below, too.
     let _ = socket.set_multicast_all_v4(false);
     let _ = setsockopt(socket, sockopt::IpRecvTos, &true);
     if many {
@@ -90,7 +87,7 @@ fn set_receive_options(socket: &socket2::Socket, v6: bool, many: bool, ours: boo
     Ok(())
 }
 
-/// Receives one datagram, or several that the kernel merged, to the front of the buffer.
+/// Receives one datagram, or several that the kernel merged.
 pub(super) fn receive(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
@@ -105,8 +102,8 @@ pub(super) fn receive(
     }
 }
 
-/// One message per part of the buffer, given with its start. Returns the number of parts used. An
-/// error concerns one message; the others were received.
+/// Receives one message per part of the buffer, given with its start, and returns the number of
+/// parts used. An error concerns one message; the others were received.
 pub(super) fn receive_several<'a>(
     socket: &impl AsRawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -156,7 +153,6 @@ fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
         match control {
             ControlMessageOwned::Ipv4PacketInfo(info) => {
                 let [to, ours] = [info.ipi_addr, info.ipi_spec_dst].map(|it| Ipv4Addr::from(u32::from_be(it.s_addr)));
-                // The kernel would answer multicast and broadcast from another address.
                 arrival.multicast |= to != ours || to.is_multicast() || to.is_broadcast();
                 arrival.local.get_or_insert(ours.into());
             }
@@ -177,9 +173,9 @@ fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
     Ok(())
 }
 
-/// Reads the next queued error: the datagram's destination and the length of its quoted bytes at
-/// the front of the buffer, and the kind of error. `None` for errors that must not end an exchange
-/// (RFC 7252 §4.2).
+/// Reads the next queued error: the datagram's destination, the length of its quoted bytes at the
+/// front of the buffer, and the kind of error. `None` for errors that must not end an exchange (RFC
+/// 7252 §4.2).
 pub(super) fn receive_error(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
@@ -200,7 +196,7 @@ pub(super) fn receive_error(
 }
 
 /// Errors that the kernel derives only from ICMP errors (`icmp_err_convert`, `icmpv6_err_convert`).
-/// They fail the next socket operation, so a forged ICMP error must not count as that operation's.
+/// They fail the next socket operation, whose own error they are not.
 pub(super) fn is_of_icmp(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let protocol = [Errno::ENOPROTOOPT, Errno::EOPNOTSUPP, Errno::EPROTO, Errno::EACCES];
@@ -242,8 +238,7 @@ fn ecn(traffic_class: u8) -> Ecn {
 const LARGEST_SEGMENT: usize = 1280 - 40 - 8;
 
 thread_local! {
-    /// By the bytes of control messages per message, which take few values. Thread-local, because
-    /// they are not `Send`.
+    /// By the bytes of control messages per message. Thread-local, because they are not `Send`.
     static HEADERS: RefCell<BTreeMap<usize, MultiHeaders<SockaddrStorage>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -256,9 +251,8 @@ type Messages = SmallVec<[usize; MAX_BATCH]>;
 /// (UDP_SEGMENT).
 ///
 /// The kernel splits a message into datagrams of one size (the last may be shorter) after one route
-/// lookup and one pass through filters and queues. All messages of a call share the segment size.
-/// Some devices, tunnels and kernels lack support: a refused message is sent again datagram by
-/// datagram.
+/// lookup. All messages of a call share the segment size. Some devices, tunnels and kernels lack
+/// support: a refused message is sent again datagram by datagram.
 #[derive(Debug)]
 pub(in crate::socket) struct Sender {
     /// Whether segmentation has never been refused.
@@ -271,8 +265,8 @@ impl Sender {
         Self { segments: getsockopt(socket, sockopt::UdpGsoSegment).is_ok() }
     }
 
-    /// All share one local address and ECN codepoint. Returns the number sent. An error concerns
-    /// the first datagram or an earlier one.
+    /// All datagrams share one local address and ECN codepoint. Returns the number sent; an error
+    /// concerns the first datagram or an earlier one.
     pub(in crate::socket) fn send_several<'a>(
         &mut self,
         socket: &impl AsRawFd,
@@ -300,7 +294,7 @@ impl Sender {
     }
 }
 
-/// The segment size and messages for the first of these datagrams. `None` if that saves no message.
+/// Returns segment size and messages for the first of these datagrams; `None` if that saves none.
 fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     let few = batch.iter().take_while(|(datagram, _)| datagram.len() <= LARGEST_SEGMENT).count();
     let batch = &batch[..few];
@@ -405,8 +399,7 @@ fn space(control: &ControlMessage<'_>) -> usize {
 
 /// A non-blocking UDP socket that tokio polls for reading only.
 ///
-/// tokio's own sockets also report writability after each datagram sent, which would wake a
-/// sleeping task once for nothing.
+/// tokio's own sockets also report writability, which would wake a sleeping task after each send.
 #[derive(Debug)]
 pub(in crate::socket) struct Descriptor(AsyncFd<UdpSocket>);
 
@@ -419,7 +412,6 @@ impl Descriptor {
         self.0.ready(interest).await.map(drop)
     }
 
-    /// `WouldBlock` means that nothing more is queued.
     pub(in crate::socket) fn try_io<T>(
         &self,
         interest: Interest,
@@ -432,7 +424,7 @@ impl Descriptor {
         self.0.get_ref().send_to(datagram, to)
     }
 
-    /// Rare, so a duplicate descriptor is registered with tokio only for this wait.
+    /// Registers a duplicate descriptor with tokio for this rare wait only.
     pub(in crate::socket) async fn writable(&self) -> io::Result<()> {
         let socket = register(self.0.get_ref().try_clone()?, Interest::WRITABLE)?;
         socket.ready(Interest::WRITABLE).await.map(drop)

@@ -1,7 +1,7 @@
 //! [`Telemetry`]: reports a socket's events to `tracing` (datagrams only) and to the [`Watchers`].
 //!
-//! The `tracing` events have the target `conche::message` and the level TRACE. A subscriber can
-//! decode the datagram, a field of bytes; `decoded` is for subscribers that print text.
+//! The `tracing` events have the target `conche::message` and the level TRACE. `decoded` is for
+//! subscribers that print text; others decode the datagram.
 
 #[cfg(feature = "metrics")]
 pub mod metrics;
@@ -97,7 +97,6 @@ impl Telemetry {
         if !self.is_watched() {
             return;
         }
-        // A time that tokio's clock cannot represent is centuries away.
         let Some(at) = self.clock.wake_up(now) else { return };
         let local = local.map(|local| local.to_canonical());
         let notice = Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram };

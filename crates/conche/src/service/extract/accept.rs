@@ -9,8 +9,8 @@ use crate::service::Request;
 
 /// The Content-Format that the client wants (RFC 7252 §5.10.4); `None` if it accepts any.
 ///
-/// [`Response::offer`](crate::server::Response::offer) selects one of several representations. If
-/// they are expensive to make, [`choose`](Self::choose) selects the format first:
+/// [`Response::offer`](crate::server::Response::offer) selects a representation,
+/// [`choose`](Self::choose) only its format:
 ///
 /// ```
 /// use conche::ContentFormat;

@@ -14,7 +14,7 @@ use crate::service::{IntoResponse, Request, Response};
 
 /// A value encoded as CBOR, Content-Format 60.
 ///
-/// As an argument: 4.15 for another Content-Format; 4.00 with the position if the payload is not
+/// As an argument: 4.15 for another Content-Format; 4.00 with the position if the payload is no
 /// CBOR of a `T`. As a result: 2.05 or 2.04, by method; 4.06 if the client does not accept CBOR;
 /// 5.00 and a log line if encoding fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -46,8 +46,8 @@ impl Conditions {
         self.if_none_match || !self.if_match.is_empty()
     }
 
-    /// Checks the conditions for a resource with this ETag, empty if it has none, or `None` if the
-    /// resource does not exist.
+    /// Checks the conditions for a resource with this ETag, empty if it has none, or `None` if it
+    /// does not exist.
     ///
     /// # Errors
     /// 4.12 if a condition does not hold.

@@ -13,7 +13,7 @@
 //!   answered with 4.02.
 //! - [`Extension`]: a value attached by a layer. Error: 5.00.
 //!
-//! Implementations of [`FromRequest`], which consumes the request, must be the last argument:
+//! Implementations of [`FromRequest`], which may consume the request, must be the last argument:
 //!
 //! - [`Payload`], [`Bytes`]: the payload, without copying.
 //! - [`Text`], [`String`]: the payload as text. Errors: 4.15, 4.00.
@@ -22,7 +22,7 @@
 //! - [`Request`]: the whole request.
 //!
 //! A [`Result`] of either kind is the argument or its error. Custom extractors implement one of the
-//! traits, and read options with [`Request::message`], such as `request.message().uint(number)`.
+//! traits, and read options with [`Request::message`].
 //!
 //! ```
 //! use conche::Code;
@@ -45,7 +45,7 @@
 //! ```
 //!
 //! Extraction is not async. It runs when the request is complete, or for [`BodyStream`] at the
-//! first block. Code that waits, as for a database, belongs in a handler or a layer.
+//! first block. Code that waits belongs in a handler or a layer.
 
 mod accept;
 #[cfg(feature = "cbor")]
@@ -81,7 +81,7 @@ pub use uri::{Arguments, FromCapture, Path, Query};
 
 /// A handler argument that is read from the request.
 ///
-/// `M` distinguishes implementations that could apply to the same type; your own omit it.
+/// `M` distinguishes implementations for the same type; your own omit it.
 #[diagnostic::on_unimplemented(note = "an argument that consumes the request, such as `Payload`, must be the last one")]
 pub trait FromRequestParts<S, M = marker::Plain>: Sized {
     /// The response if extraction fails.
@@ -191,8 +191,8 @@ impl<S> FromRequest<S> for Request {
     }
 }
 
-/// A clone of the router's state, or of a part that [`FromRef`] returns. Wrap state that is
-/// expensive to clone, or changes, in an [`Arc`](std::sync::Arc).
+/// A clone of the router's state, or of a part that [`FromRef`] returns. Wrap state in an
+/// [`Arc`](std::sync::Arc) if it changes or is expensive to clone.
 ///
 /// ```
 /// use conche::server::extract::FromRef;
@@ -329,8 +329,7 @@ impl<T> Deref for Extension<T> {
     }
 }
 
-/// A response code and diagnostic payload for humans (RFC 7252 §5.5.2), if an argument cannot be
-/// extracted.
+/// A response code and diagnostic payload for humans (RFC 7252 §5.5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", Escaped(message))]
 pub struct Rejection {
@@ -385,8 +384,8 @@ impl Requirements {
     /// No requirements.
     pub const NOTHING: Self = Self { conditions: false, stream: false, captures: None };
 
-    /// The argument checks If-Match and If-None-Match. Without it, these critical options are
-    /// answered with 4.02 (RFC 7252 §5.4.1).
+    /// The argument checks If-Match and If-None-Match. Without it, these options cause 4.02 (RFC
+    /// 7252 §5.4.1).
     pub const CONDITIONS: Self = Self { conditions: true, ..Self::NOTHING };
 
     /// The argument streams the payload: block-wise requests are handled from their first block on.

@@ -58,7 +58,6 @@ impl<S> FromRequest<S> for String {
     }
 }
 
-/// A missing Content-Format is accepted.
 pub(super) fn expect_format(request: &Request, wanted: ContentFormat) -> Result<(), Rejection> {
     match request.content_format() {
         Some(other) if other != wanted => {
@@ -88,7 +87,7 @@ pub(super) fn expect_format(request: &Request, wanted: ContentFormat) -> Result<
 /// ```
 ///
 /// A block is acknowledged with 2.31 once [`chunk`](Self::chunk) yields it, so the client sends no
-/// faster than the handler reads. A slow handler makes the client wait, after an Empty ACK, for 247
+/// faster than the handler reads. The client waits for a slow handler, after an Empty ACK, for 247
 /// s if it follows EXCHANGE_LIFETIME. A response ends the transfer at any time.
 ///
 /// - A transfer that the client abandons ends with [`BodyError::Ended`] after 247 s without a
@@ -97,8 +96,8 @@ pub(super) fn expect_format(request: &Request, wanted: ContentFormat) -> Result<
 ///   [`body_limit`](crate::server::ServerBuilder::body_limit) and
 ///   [`max_payload`](crate::server::Router::max_payload) do not apply to the whole payload.
 /// - A payload of one message, or sent with Q-Block (RFC 9177), is one chunk.
-/// - Beyond [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer) transfers in
-///   progress, a client gets 5.03.
+/// - Beyond [`Limits::transfers_per_peer`](crate::Limits::transfers_per_peer) transfers, a client
+///   gets 5.03.
 #[derive(Debug)]
 pub struct BodyStream {
     here: Option<Bytes>,
@@ -106,11 +105,11 @@ pub struct BodyStream {
     size: Option<u32>,
 }
 
-/// Why the rest of a payload does not arrive.
+/// Reason why the rest of a payload does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The client stopped or started again. It does not wait for a response.
+    /// The client stopped or started again.
     #[error("{0}")]
     Ended(StreamEnd),
     /// The server has ended.
@@ -118,7 +117,7 @@ pub enum BodyError {
     Stopped,
 }
 
-/// Becomes 4.08, which the client does not wait for.
+/// Becomes 4.08.
 impl IntoResponse for BodyError {
     fn into_response(self, _method: Code) -> Response {
         Response::diagnostic(Code::REQUEST_ENTITY_INCOMPLETE, self.to_string())

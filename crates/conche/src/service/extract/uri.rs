@@ -17,8 +17,8 @@ use crate::service::Request;
 use crate::service::request::Capture;
 
 /// The parsed values of the route's `{…}` segments: `Path<T>` for one, `Path<(A, B)>` for several,
-/// in order. Malformed values are answered with 4.04. The number must be the route's, or the server
-/// fails to start.
+/// in order. Malformed values are answered with 4.04; a wrong number keeps the server from
+/// starting.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
@@ -42,8 +42,8 @@ use crate::service::request::Capture;
 ///     .route("/files/{*path}", get(file));
 /// ```
 ///
-/// A segment may contain a slash, encoded as `%2F` by the client. In the `String` of a `{*…}` it
-/// stays encoded, and a percent sign becomes `%25`; the segments of a `Vec` are decoded.
+/// A segment may contain a slash, encoded as `%2F`. In the `String` of a `{*…}` it stays encoded,
+/// and a percent sign becomes `%25`; the segments of a `Vec` are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path<T>(pub T);
 
@@ -72,7 +72,7 @@ fn value<T: FromCapture<M>, M>(capture: Capture<'_>) -> Result<T, Rejection> {
     })
 }
 
-/// The router has checked their number `N`, unless a layer created the request.
+/// Fails only for a request that a layer created.
 fn captures<const N: usize>(request: &Request) -> Result<[Capture<'_>; N], Rejection> {
     let mut captures = request.captures();
     let there = captures.len();
@@ -133,8 +133,8 @@ several! { 6: A MA B MB C MC D MD E ME F MF }
 several! { 7: A MA B MB C MC D MD E ME F MF G MG }
 several! { 8: A MA B MB C MC D MD E ME F MF G MG H MH }
 
-/// The query arguments, by key, or as a struct with the feature `serde`. Arguments that do not fit
-/// the struct are answered with 4.00 and a text that names the missing or malformed one.
+/// The query arguments, by key, or as a struct with the feature `serde`. A missing or malformed
+/// argument of the struct is answered with 4.00, which names it.
 ///
 /// ```
 /// use conche::server::extract::Rejection;
@@ -176,7 +176,6 @@ impl<T> Deref for Query<T> {
 /// Query arguments, each `key=value` or a bare `key`, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
-    /// All arguments, concatenated.
     text: String,
     ends: SmallVec<[usize; 8]>,
 }

@@ -85,7 +85,6 @@ pub(in crate::service) struct Captured {
 
 pub(in crate::service) type Captures = SmallVec<[Captured; 4]>;
 
-/// Routes are identified by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     /// Sorted.
@@ -116,8 +115,8 @@ impl Node {
         self.literals.binary_search_by(|(literal, _)| (**literal).cmp(segment))
     }
 
-    /// At each segment literals precede captures, and these the rest. The search is no deeper than
-    /// the routes and visits no node twice, whatever the path's length.
+    /// At each segment literals precede captures, and these the rest. The search visits no node
+    /// twice.
     pub(super) fn find(&self, path: &[&[u8]], captures: &mut Captures) -> Option<usize> {
         self.find_from(0, path, captures)
     }

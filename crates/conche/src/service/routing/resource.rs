@@ -78,8 +78,7 @@ impl<S: Send + Sync + 'static> Resource<S> {
     }
 
     /// Wraps all handlers added so far, and the 4.05, in a layer, as
-    /// [`Router::layer`](super::Router::layer) does. A concurrency limit therefore applies per
-    /// method, unless the layer shares it.
+    /// [`Router::layer`](super::Router::layer) does.
     pub fn layer<L>(self, layer: L) -> Self
     where
         L: Layer<Route, Service: RequestService> + Clone + Send + Sync + 'static,
@@ -213,7 +212,6 @@ impl<S> fmt::Debug for Resource<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link(String);
 
-/// In insertion order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes(Vec<(String, String)>);
 

@@ -15,7 +15,7 @@ use crate::service::extract::Requirements;
 use crate::service::handler::Handler;
 use crate::service::{HandlerFuture, IntoResponse, Request, Response};
 
-/// A handler as a [`Service`] for layers, with its arguments and inner layers erased.
+/// A handler as a [`Service`] for layers.
 #[derive(Clone)]
 pub struct Route(Arc<dyn Fn(Request) -> HandlerFuture + Send + Sync>);
 
@@ -86,7 +86,7 @@ impl fmt::Debug for Route {
     }
 }
 
-/// An infallible service of requests that is `Clone` and `Send`, as layers must return.
+/// An infallible service of requests, as layers must return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot answer requests",
     note = "it must be a `Clone + Send + Sync + 'static` service of `conche::server::Request` that does not fail; \
@@ -112,14 +112,13 @@ impl<T> RequestService for T where
 
 /// The future of a [`Route`]'s response.
 ///
-/// Nothing runs before it is polled, so a layer's span or task-local value covers the handler.
+/// Nothing runs before the first poll, so a layer's span or task-local value covers the handler.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct RouteFuture(Progress);
 
 #[derive(Debug)]
 enum Progress {
-    /// `None` once the handler has started.
     Called(Route, Option<Request>),
     Answering(HandlerFuture),
 }
@@ -139,14 +138,12 @@ impl Future for RouteFuture {
     }
 }
 
-/// A handler before or after its state is known.
 pub(super) struct ErasedHandler<S> {
     needs: Requirements,
     route: StatefulRoute<S>,
 }
 
 enum StatefulRoute<S> {
-    /// Layers are applied once the state is known.
     NeedsState(BuildRoute<S>),
     Ready(Route),
 }
@@ -195,8 +192,8 @@ impl<S> ErasedHandler<S> {
         self.needs
     }
 
-    /// 4.02 for a condition that the handler would not check: an unrecognised critical option (RFC
-    /// 7252 §5.4.1).
+    /// Returns 4.02 for a condition that the handler would not check: an unrecognised critical
+    /// option (RFC 7252 §5.4.1).
     pub(super) fn refusal(&self, request: &Request) -> Option<Response> {
         if self.needs.has_conditions() || request.method().is_safe() {
             return None;
@@ -212,7 +209,7 @@ impl ErasedHandler<()> {
     pub(super) fn call(&self, request: Request) -> HandlerFuture {
         match &self.route {
             StatefulRoute::Ready(route) => route.answer(request),
-            // Unreachable: a server provides the state before it starts.
+            // Unreachable: a server provides the state first.
             StatefulRoute::NeedsState(make) => make(&Arc::new(())).answer(request),
         }
     }

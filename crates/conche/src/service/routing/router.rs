@@ -22,15 +22,15 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 ///
 /// A route is an absolute path. A segment `{name}` matches any one segment, and a last segment
 /// `{*name}` all remaining ones, at least one; [`Path`](crate::server::Path) has their values.
-/// Literal segments take precedence over `{name}`, and that over `{*name}`. An encoded slash does
-/// not separate segments; a trailing slash adds an empty one.
+/// Literal segments precede `{name}`, and those `{*name}`. An encoded slash does not separate
+/// segments; a trailing slash adds an empty one.
 ///
-/// A path without a route is answered with 4.04 or by the [`fallback`](Self::fallback), a method
-/// without a handler with 4.05, a payload beyond the limit with 4.13. For GET and FETCH, the router
+/// The router answers 4.04 for a path without a route or [`fallback`](Self::fallback), 4.05 for a
+/// method without a handler, and 4.13 for a payload beyond the limit. For GET and FETCH, it
 /// compares conditions with the handler's response, which becomes 4.12, or 2.03 for an ETag that
 /// the client has. Handlers of other methods must take [`Conditions`]; otherwise the response is
-/// 4.02. GET `/.well-known/core` lists the resources (RFC 6690), filtered by query, unless it is a
-/// route without captures.
+/// 4.02. GET `/.well-known/core` lists the resources (RFC 6690), filtered by query, unless a route
+/// without captures replaces it.
 ///
 /// ```
 /// use conche::server::{Path, Router, get};
@@ -42,8 +42,7 @@ use crate::service::{HandlerFuture, Notifier, Request, Response};
 /// let router: Router = Router::new().route("/sensors/{id}", get(read));
 /// ```
 ///
-/// `S` is the state that its handlers lack; [`with_state`](Self::with_state) provides it. A
-/// `Router<()>` lacks none.
+/// `S` is the state that its handlers lack, provided by [`with_state`](Self::with_state).
 #[must_use]
 pub struct Router<S = ()> {
     pub(super) entries: Vec<Entry<S>>,
@@ -59,15 +58,14 @@ pub(super) struct Entry<S> {
     pattern: Pattern,
     pub(super) resource: Resource<S>,
     pub(super) link: Option<Link>,
-    /// The lowest limit of the routers that it was nested in or merged from.
+    /// The lowest limit of the enclosing routers.
     pub(super) max_payload: Option<usize>,
 }
 
-/// Answers all unmatched paths below a prefix.
+/// Handler of all unmatched paths below a prefix.
 pub(super) struct Fallback<S> {
     pub(super) prefix: Pattern,
     pub(super) handler: ErasedHandler<S>,
-    /// As for an entry.
     pub(super) max_payload: Option<usize>,
 }
 
@@ -100,8 +98,7 @@ impl<S> Router<S> {
     /// come first.
     ///
     /// Unmatched paths below the prefix go to its fallback, else to this router's, else become a
-    /// 4.04 through its layers. The lower of both payload limits applies to its resources and
-    /// fallback.
+    /// 4.04 through its layers. The lower of both payload limits applies.
     ///
     /// ```
     /// use conche::server::{Path, Router, get};
@@ -134,14 +131,12 @@ impl<S> Router<S> {
         self.attempt(|outer| outer.absorb(router, None))
     }
 
-    /// Answers larger complete payloads with 4.13. Unlimited by default; the server's
-    /// [`body_limit`](crate::server::ServerBuilder::body_limit) is enforced as soon as it is
-    /// exceeded.
+    /// Answers larger complete payloads with 4.13. Unlimited by default, beside the server's
+    /// [`body_limit`](crate::server::ServerBuilder::body_limit).
     pub fn max_payload(self, bytes: usize) -> Self {
         Self { max_payload: Some(bytes), ..self }
     }
 
-    /// Keeps the first error.
     fn attempt(mut self, change: impl FnOnce(&mut Self) -> Result<(), RouteError>) -> Self {
         if self.mistake.is_none() {
             self.mistake = change(&mut self).err();
@@ -228,8 +223,8 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// 4.04 and 4.05. Layers added later are outer.
     ///
     /// Each handler is wrapped separately: a concurrency limit applies to each, unless the layer
-    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does. Refusals by the router
-    /// (4.02, 4.13) and the list of resources bypass layers. Layers whose service fails require
+    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does. The router's 4.02 and 4.13
+    /// and the list of resources bypass layers. Layers whose service fails require
     /// [`handle_error`](crate::server::handle_error).
     pub fn layer<L>(mut self, layer: L) -> Self
     where
@@ -412,7 +407,7 @@ impl Router {
             path.clear();
         }
         let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
-        // As for other routes, the literal path takes precedence over one that captures.
+        // As in routing, a literal path takes precedence.
         if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
             return Match::WellKnown;
         }
@@ -491,21 +486,17 @@ enum Match<'a> {
     Entry(&'a Entry<()>),
     Fallback(&'a Fallback<()>),
     WellKnown,
-    /// The layers for the 4.04, if any.
     Nothing(Option<&'a ErasedHandler<()>>),
 }
 
-/// Conditions and ETags of a GET or FETCH (RFC 7252 §5.10.6.2, §5.10.8), for comparison with the
-/// response.
+/// Conditions and ETags of a GET or FETCH (RFC 7252 §5.10.6.2, §5.10.8).
 pub(super) struct Validation {
     conditions: Conditions,
-    /// ETags that the client has.
     known: Vec<Vec<u8>>,
 }
 
 impl Validation {
-    /// `None` without conditions or ETags, as for most requests. Conditions are left to a handler
-    /// that checks them.
+    /// Returns `None` without conditions or ETags, or if the handler checks them.
     pub(super) fn of(request: &Request, handler_looks: bool) -> Option<Self> {
         let message = request.message();
         let depends =
@@ -518,7 +509,7 @@ impl Validation {
         Some(Self { conditions, known })
     }
 
-    /// 4.12 if a condition fails, 2.03 if the client has this representation.
+    /// Returns 4.12 if a condition fails, 2.03 if the client has this representation.
     pub(super) fn apply(self, response: Response) -> Response {
         let tag = response.option_value(OptionNumber::ETAG).unwrap_or_default();
         let current = match response.code() {
@@ -555,7 +546,7 @@ pub enum RouteError {
         /// The path that was added first; its captures may have other names.
         other: String,
     },
-    /// A router cannot be nested at this prefix.
+    /// The prefix does not allow nesting.
     #[error("a router cannot be nested under {prefix:?}: {hint}")]
     Nest {
         /// The prefix.
@@ -563,13 +554,13 @@ pub enum RouteError {
         /// The correction.
         hint: &'static str,
     },
-    /// Two merged routers, or one merged twice, have a fallback for the same paths.
+    /// Two merged routers have a fallback for the same paths.
     #[error("there are two fallbacks for what is under {prefix:?}: leave out one of them")]
     Fallbacks {
         /// The prefix of both.
         prefix: String,
     },
-    /// The attributes of a resource cannot be listed in `/.well-known/core`.
+    /// A resource's attributes cannot be listed in `/.well-known/core`.
     #[error("the attributes of the route {path:?} cannot be listed: {problem}")]
     Link {
         /// The path.

@@ -1,7 +1,7 @@
 //! [`Capture`]: the datagrams of sockets as a capture file.
 //!
-//! A program does not see IP and UDP headers. The kernel chooses the local address of an unbound
-//! socket per datagram; connecting another socket to the peer, without sending, reveals the choice.
+//! A program does not see IP and UDP headers. Connecting another socket to the peer, without
+//! sending, reveals the local address that the kernel chooses for an unbound one.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -14,18 +14,16 @@ use super::Fact;
 use super::recorder::{Format, Record, Recorder, Start};
 use crate::uri::{DEFAULT_PORT, DEFAULT_SECURED_PORT};
 
-/// Beyond it the cache is cleared.
 const PEERS: usize = 4096;
 
 /// A capture file (pcapng) of all datagrams that sockets send and receive, payloads included, for
-/// Wireshark and tshark. Needs no privileges, and contains no other traffic.
+/// Wireshark and tshark. Needs no privileges.
 ///
 /// IP and UDP headers are synthesized from the addresses: fragments, hop limits and checksums
 /// differ from those on the wire. Messages of a `coaps` session are recorded unencrypted, and the
-/// port 5684 as 5683, on which Wireshark expects CoAP. For other ports: Decode As, CoAP. A received
-/// multicast datagram has our unicast address as destination, and a comment. Datagrams dropped
-/// because the file was written too slowly are counted with the next packet (option
-/// `epb_dropcount`).
+/// port 5684 as 5683, on which Wireshark expects CoAP. A received multicast datagram has our
+/// unicast address as destination, and a comment. Datagrams dropped because the file was too slow
+/// are counted with the next packet (option `epb_dropcount`).
 ///
 /// ```
 /// use conche::Server;
@@ -64,7 +62,6 @@ impl Capture {
 struct Packets<W: Write> {
     file: CaptureFile<BufWriter<W>>,
     since_1970: Duration,
-    /// Local address by socket address and peer.
     ours: HashMap<(SocketAddr, IpAddr), IpAddr>,
     /// Datagrams dropped before the next one.
     lost: u64,
@@ -125,14 +122,14 @@ impl<W: Write + Send + 'static> Format for Packets<W> {
 /// Returns the addresses under which Wireshark reads a message of a session as CoAP: it is recorded
 /// unencrypted, and port 5684 means DTLS. `None` if the addresses may stay.
 fn coap_ports(ends: [SocketAddr; 2], datagram: &[u8]) -> Option<[SocketAddr; 2]> {
-    // The version of CoAP; DTLS records begin with another number.
+    // The version of CoAP; DTLS records differ.
     let is_coap = datagram.first().is_some_and(|first| first >> 6 == 1);
     let is_secured = |end: &SocketAddr| end.port() == DEFAULT_SECURED_PORT;
     (is_coap && ends.iter().any(is_secured))
         .then(|| ends.map(|end| if is_secured(&end) { SocketAddr::new(end.ip(), DEFAULT_PORT) } else { end }))
 }
 
-/// The kernel's source address toward this peer; unspecified on error.
+/// Returns the kernel's source address toward this peer; unspecified on error.
 fn source_toward(peer: SocketAddr) -> IpAddr {
     let any = match peer {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),

@@ -1,5 +1,4 @@
-//! [`EventLog`] writes qlog (draft-ietf-quic-qlog-main-schema-10) with our own events
-//! (docs/event-log.md), framed by RFC 7464 §2.
+//! [`EventLog`] writes qlog with our own events (docs/event-log.md), framed by RFC 7464 §2.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -13,12 +12,11 @@ use serde::Serialize;
 use super::recorder::{Format, Record, Recorder, Start};
 use super::{DropReason, ExchangeState, Fact};
 
-/// Configuration of an event log in qlog's main schema (draft-ietf-quic-qlog-main-schema), as JSON
-/// text sequences (RFC 7464): a header record, then a record per event, which `docs/event-log.md`
-/// describes. Such files end in `.sqlog`, and `jq --seq` reads them.
+/// Configuration of an event log in qlog's main schema (draft-ietf-quic-qlog-main-schema-10), as
+/// JSON text sequences (RFC 7464): a header record, then a record per event, which
+/// `docs/event-log.md` describes. Such files end in `.sqlog`, and `jq --seq` reads them.
 ///
-/// Payloads are logged only with [`payloads`](Self::payloads). Options are always logged, including
-/// application data in URIs.
+/// Payloads are logged only with [`payloads`](Self::payloads), but options always, with URIs.
 ///
 /// ```
 /// use conche::Client;
@@ -87,7 +85,7 @@ impl EventLog {
 
 const SCHEMA: &str = "https://github.com/conche/conche/blob/main/docs/event-log.md";
 
-/// Paths with a last logged state. Beyond it all are cleared and logged again on use.
+/// Paths with a last logged state. Beyond it all are logged again.
 const PATHS: usize = 4096;
 
 /// RFC 7464 §2.2.
@@ -96,7 +94,6 @@ const RECORD_SEPARATOR: u8 = 0x1e;
 pub(super) struct Qlog<W: Write> {
     writer: BufWriter<W>,
     payloads: bool,
-    /// The last logged state of each path, by socket and peer.
     paths: HashMap<(SocketAddr, SocketAddr), PeerSnapshot>,
 }
 
@@ -192,8 +189,7 @@ impl<W: Write + Send + 'static> Format for Qlog<W> {
     }
 }
 
-/// The header record (§3.2, §5.2 of the schema). Absent members are unknown or have their usual
-/// value.
+/// The header record (§3.2, §5.2 of the schema).
 #[derive(Serialize)]
 struct Header<'a> {
     file_schema: &'a str,
@@ -231,10 +227,8 @@ struct ReferenceTime<'a> {
 
 #[derive(Serialize)]
 struct Event<D> {
-    /// In milliseconds.
     time: f64,
     name: &'static str,
-    /// The socket, identified by its bound address.
     #[serde(skip_serializing_if = "Option::is_none")]
     group_id: Option<SocketAddr>,
     data: D,
@@ -295,7 +289,6 @@ struct Raw {
 }
 
 impl MessageData {
-    /// In full only with `payloads`.
     fn of(record: &Record, payloads: bool) -> Self {
         let decoded = Message::decode_extended(&record.datagram);
         let (message, payload_length, error) = match &decoded {

@@ -1,8 +1,8 @@
 //! Observers of socket events, for logs, captures and counters.
 //!
-//! A [`Watcher`] receives each datagram, its outcome, and path state changes, as they happen. A
-//! [`Recorder`] writes them to a file: as qlog with the feature `event-log` ([`EventLog`]), or for
-//! Wireshark with the feature `pcapng` ([`Capture`]).
+//! A [`Watcher`] receives datagrams, their outcomes and path state changes. A [`Recorder`] writes
+//! them to a file: as qlog with the feature `event-log` ([`EventLog`]), or for Wireshark with the
+//! feature `pcapng` ([`Capture`]).
 //!
 #![cfg_attr(feature = "event-log", doc = "```")]
 #![cfg_attr(not(feature = "event-log"), doc = "```ignore")]
@@ -71,8 +71,7 @@ pub use recorder::{Recorded, Recorder};
 /// # Ok::<(), conche::ConfigError>(())
 /// ```
 pub trait Watcher: Send + Sync + 'static {
-    /// Handles an event. Runs on the task that drives the socket, so it must be fast and must not
-    /// block.
+    /// Handles an event. Runs on the task that drives the socket, so it must not block.
     fn notice(&self, notice: &Notice<'_>);
 }
 
@@ -86,8 +85,7 @@ impl<W: Watcher> Watcher for Arc<W> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Notice<'a> {
-    /// Time on the endpoint's clock, which stands still while a batch of datagrams is received or
-    /// sent.
+    /// Time on the endpoint's clock, which is read once per batch of datagrams.
     pub at: Instant,
     /// The address that the socket is bound to.
     pub socket: SocketAddr,
@@ -103,8 +101,7 @@ pub struct Notice<'a> {
 }
 
 impl<'a> Notice<'a> {
-    /// Creates a notice outside of an endpoint, such as in a proxy. Set [`local`](Self::local) if
-    /// it is known.
+    /// Creates a notice outside of an endpoint, such as in a proxy, without [`local`](Self::local).
     #[must_use]
     pub fn new(at: Instant, socket: SocketAddr, peer: SocketAddr, fact: Fact, datagram: &'a [u8]) -> Self {
         Self { at, socket, local: None, peer, fact, datagram }
@@ -165,8 +162,7 @@ pub enum Fact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExchangeState {
-    /// Acknowledged by the peer. Ends a ping or a separate response; a request still awaits its
-    /// response.
+    /// Acknowledged by the peer, which ends a ping or a separate response.
     Acknowledged,
     /// A response with this code ended it.
     Responded(Code),
@@ -181,7 +177,7 @@ pub enum ExchangeState {
     Failed(Failure),
 }
 
-/// Why a datagram was not accepted. Each reason has a counter in [`Stats`].
+/// Reason why a datagram was not accepted, with a counter in [`Stats`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropReason {

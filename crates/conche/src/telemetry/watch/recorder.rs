@@ -1,8 +1,7 @@
 //! [`Recorder`]: a watcher that writes to a file from its own thread.
 //!
 //! The task that drives a socket must not wait for a disk, so it copies events to a queue bounded
-//! in bytes. A thread, not a runtime task, empties the queue: a runtime waits for its blocking
-//! tasks at shutdown, and this one lives as long as any recorder.
+//! in bytes. A thread empties it: a runtime would wait for a blocking task at shutdown.
 
 use std::fmt;
 use std::io;
@@ -27,8 +26,7 @@ const QUEUE_BYTES: usize = 4 << 20;
 /// Events for which the file is too slow are dropped, and the file records where and how many.
 ///
 /// The writing thread flushes whenever it is idle, and ends with the last clone. A program that
-/// ends right after its last request should call [`finish`](Self::finish) to not lose the end of
-/// the file.
+/// ends right after its last request should call [`finish`](Self::finish).
 #[derive(Clone)]
 pub struct Recorder(Arc<Queue>);
 
@@ -38,7 +36,7 @@ pub struct Recorder(Arc<Queue>);
 pub struct Recorded {
     /// Events written.
     pub written: u64,
-    /// Events dropped because the file was written too slowly.
+    /// Events dropped because the file was too slow.
     pub lost: u64,
 }
 
@@ -50,7 +48,6 @@ pub(super) trait Format: Send + 'static {
     fn flush(&mut self) -> io::Result<()>;
 }
 
-/// Start time of a recorder, on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) wall_clock: SystemTime,
@@ -109,11 +106,10 @@ impl Recorder {
         Ok(Self(Arc::new(Queue { start, wants: F::wants, items, load })))
     }
 
-    /// Writes and flushes all events so far, and returns their number. Later events are still
-    /// written.
+    /// Writes and flushes all events so far, and returns their number.
     ///
     /// # Errors
-    /// The first error of the file; nothing was written after it.
+    /// The first error of the file, after which nothing was written.
     pub async fn finish(&self) -> io::Result<Recorded> {
         let (done, receiver) = oneshot::channel();
         let gone = || io::Error::other("the thread that writes the record has panicked");
@@ -137,7 +133,6 @@ impl Watcher for Recorder {
             return;
         }
         let record = Record { at, socket, local, peer, fact, datagram: datagram.into() };
-        // The receiver is gone only if the thread panicked.
         let _ = items.send(Item::Record(record, load.lost.swap(0, Ordering::Relaxed)));
     }
 }
@@ -179,7 +174,6 @@ impl<F: Format> Writer<F> {
         }
     }
 
-    /// Writes the count of dropped events, and flushes.
     fn flush_all(&mut self) {
         let lost = self.load.lost.swap(0, Ordering::Relaxed);
         self.write_lost(lost, self.start.steady.elapsed());
@@ -204,7 +198,7 @@ impl<F: Format> Writer<F> {
 
     fn outcome(&self) -> io::Result<Recorded> {
         match &self.failed {
-            // `io::Error` is not `Clone`, and may be returned again.
+            // `io::Error` is not `Clone`.
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
             None => Ok(self.recorded),
         }
@@ -262,7 +256,6 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let recorder = Recorder::start(Start::now(), Kept { gate, told: Arc::clone(&told) }).expect("a thread");
         let large = vec![0; QUEUE_BYTES / 2 - size_of::<Record>()];
-        // The first leaves the queue for the gate; the queue then holds two.
         notice(&recorder, b"x");
         while recorder.0.load.bytes.load(Ordering::Relaxed) > 0 {
             thread::yield_now();

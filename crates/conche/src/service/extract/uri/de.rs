@@ -12,10 +12,10 @@ use thiserror::Error;
 
 use super::{Arguments, malformed, missing};
 
-/// Values of one key are merged, at the place of the first.
+/// Merges values of one key, at the place of the first.
 pub(super) fn from_arguments<'de, T: Deserialize<'de>>(arguments: &'de Arguments) -> Result<T, QueryError> {
     let mut values: Vec<(&str, Value<'_>)> = Vec::new();
-    // A hash map, because the peer chooses the number of keys.
+    // The peer chooses the number of keys.
     let mut places = HashMap::new();
     for (key, text) in arguments.iter() {
         let place = *places.entry(key).or_insert(values.len());
