@@ -56,7 +56,6 @@ impl Application for Role {
     }
 }
 
-/// The links to and from the server, and their traffic.
 struct Case {
     clients: u32,
     up: LinkConfig,
@@ -83,7 +82,6 @@ impl Case {
     }
 }
 
-/// Returns a body that makes a message of this size with header and payload marker.
 fn body(message_bytes: usize) -> Body {
     let payload = vec![b'.'; message_bytes.saturating_sub(5)];
     Body::builder().payload(payload).build().expect("a short payload")

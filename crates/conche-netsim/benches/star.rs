@@ -31,7 +31,6 @@ fn star(medium: MediumConfig, mac: MacConfig) -> (Topology, Vec<NodeId>) {
     (net, nodes)
 }
 
-/// Refills its queue of 64 packets each 100 ms, or receives packets.
 enum Saturated {
     Sender(NodeId),
     Sink,

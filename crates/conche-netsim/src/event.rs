@@ -7,28 +7,16 @@ use crate::timers::TimerId;
 use crate::trace::Observer;
 use crate::{LinkId, NodeId, RadioId};
 
-/// A scheduled event.
-///
-/// Aligned so that a copy is one move: a load that straddles separate stores stalls.
+/// An aligned copy is one move: a load that straddles separate stores stalls.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32, align(16))]
 pub(crate) enum Event {
-    /// A packet arrives at a node.
     Arrive(Arrival),
-    /// A link continues with its queue.
-    Resume {
-        link: LinkId,
-        number: u32,
-    },
-    /// A packet is lost on the wire of a link.
-    Lose {
-        packet: PacketRef,
-        link: LinkId,
-    },
+    Resume { link: LinkId, number: u32 },
+    Lose { packet: PacketRef, link: LinkId },
     Radio(RadioEvent),
     Wake(NodeId),
     Timer(TimerId),
-    /// A host's frame has an outcome to report.
     Transmitted(RadioId),
 }
 
@@ -39,7 +27,7 @@ pub(crate) struct Arrival {
     pub(crate) at: NodeId,
 }
 
-// A scheduler entry is then half a cache line.
+// A scheduler entry is half a cache line.
 const _: () = assert!(size_of::<Event>() <= 16);
 
 impl Event {
@@ -61,20 +49,18 @@ const _: () = assert!(size_of::<RadioEvent>() <= 8);
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RadioEventKind {
     Attempt(QueueIndex),
-    /// The attempt's current step has ended.
     Step,
     FrameEnd,
     /// The acknowledgment timeout of this wait.
     AckTimeout(u16),
-    /// The turnaround before an acknowledgment has ended.
     Ack,
-    /// Checks the channel, after this many earlier checks of the wake-up.
+    /// After this many earlier checks of the wake-up.
     Check(u8),
     EndListening,
     Control,
 }
 
-/// Radio networks rarely call the observer; `dyn Observer` compiles them once.
+/// `dyn Observer`: radio networks rarely call it.
 pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
     pub(crate) scheduler: &'a mut Scheduler<Event>,
     pub(crate) packets: &'a mut Packets,

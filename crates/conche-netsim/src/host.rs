@@ -29,8 +29,8 @@ pub trait Host {
     /// Called at the time set with [`Port::wake_at`].
     fn wake(&mut self, port: &mut Port<'_, Self::Timer>);
 
-    /// Prefetches the host's state into the CPU cache by reading it with
-    /// [`black_box`](std::hint::black_box), shortly before a call.
+    /// Prefetches the host's state into the CPU cache by [`black_box`](std::hint::black_box),
+    /// shortly before a call.
     fn prefetch(&self) {}
 
     /// Like [`Host::prefetch`], for a known packet.
@@ -152,7 +152,6 @@ pub(crate) struct World {
     pub(crate) wake_ups: Vec<WakeUp>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) outbox: Vec<PacketRef>,
-    /// Frames of [`Port::transmit`], with their radio networks.
     pub(crate) frames: Vec<(PacketRef, RadioId)>,
     pub(crate) buffer: Vec<u8>,
     pub(crate) sent: u64,

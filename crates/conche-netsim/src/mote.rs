@@ -81,7 +81,6 @@ pub struct Mote<C: Controller, T = Arrived> {
     config: MoteConfig,
     router: Router,
     role: Role<C>,
-    /// Sent before datagrams.
     messages: VecDeque<Outgoing>,
     queue: OutgoingQueue,
     sending: Option<(PacketId, Outgoing)>,
@@ -231,8 +230,7 @@ impl<C: Controller, T: From<Arrived>> Mote<C, T> {
                 if datagram.origin == self.address {
                     self.queue.push_first(datagram);
                 }
-                // A transit datagram is lost with its route; waiting ones without another are
-                // dropped.
+                // A transit datagram is lost with its route.
                 let (address, aodv) = (self.address, &**aodv);
                 self.stats.unroutable += self
                     .queue
@@ -263,7 +261,6 @@ where
         match Frame::decode(packet.bytes) {
             Some(Frame::Message(message)) => {
                 if let Router::Aodv(aodv) = &mut self.router {
-                    // Without noise, every link is good.
                     let snr_db = packet.snr_db.unwrap_or(f64::INFINITY);
                     aodv.receive(port.now(), packet.meta.from, snr_db, message, port.rng());
                 }

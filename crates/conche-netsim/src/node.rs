@@ -1,5 +1,4 @@
-//! The CoAP host: the [`Endpoint`] of real sockets, and an application. It does not retransmit,
-//! match or queue.
+//! The CoAP host: the [`Endpoint`] of real sockets, and an application.
 
 mod stack;
 mod underlay;
@@ -46,8 +45,6 @@ pub trait Application: Sized {
 
 /// A host with a CoAP endpoint under any controller, custom ones as a
 /// [`DynController`](conche_proto::cc::dynamic::DynController).
-///
-/// The endpoint's type is independent of the application, so it is compiled once.
 pub struct Node<A: Application> {
     stack: Stack,
     application: A,
@@ -57,7 +54,6 @@ pub struct Node<A: Application> {
 pub struct Context<'a, A: Application> {
     port: Port<'a, A::Timer>,
     stack: &'a mut Stack,
-    /// The endpoint must be polled.
     touched: bool,
 }
 
@@ -106,7 +102,6 @@ impl<A: Application> Node<A> {
         &mut self.stack.endpoint
     }
 
-    /// Returns `true` if the endpoint must be polled.
     #[inline(always)]
     fn act(&mut self, port: &mut Port<'_, A::Timer>, act: impl FnOnce(&mut A, &mut Context<'_, A>)) -> bool {
         let mut context = Context { port: port.reborrow(), stack: &mut self.stack, touched: false };
@@ -184,7 +179,7 @@ impl<A: Application> Context<'_, A> {
     }
 
     /// Returns `true` if the connection to a peer is open; always without an [`Underlay`].
-    /// Otherwise opens it when congestion control permits, and calls [`Application::connected`].
+    /// Otherwise opens it, and calls [`Application::connected`].
     pub fn connect(&mut self, to: NodeId) -> bool {
         let is_open = self.stack.connect(self.port.now(), to);
         self.touched |= !is_open;

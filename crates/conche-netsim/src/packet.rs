@@ -9,7 +9,6 @@ use crate::{Instant, NodeId, PacketId};
 pub struct Packet {
     /// Origin, destination and cause.
     pub meta: PacketMeta,
-    /// Of its last radio frame, in dB.
     pub(crate) snr_db: Option<f64>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -74,7 +73,7 @@ impl PacketMeta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketRef(u32);
 
-/// Fields for forwarding, apart: caches cannot hold tens of thousands of packets.
+/// Apart: caches cannot hold tens of thousands of packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForwardingFields {
     pub(crate) to: NodeId,
@@ -139,12 +138,10 @@ impl Packets {
         &mut self.forwarding[packet.0 as usize]
     }
 
-    /// Takes the bytes until [`Packets::release`].
     pub(crate) fn take_bytes(&mut self, packet: PacketRef) -> Vec<u8> {
         std::mem::take(&mut self.get_mut(packet).bytes)
     }
 
-    /// `buffer` is for the slot's next packet.
     pub(crate) fn release(&mut self, packet: PacketRef, buffer: Vec<u8>) {
         self.get_mut(packet).bytes = buffer;
         self.remove(packet);

@@ -1,12 +1,11 @@
 //! A capture file for Wireshark and tshark, with a comment per CoAP packet.
 //!
 //! Nodes and links are the interfaces. Packets are recorded at the sender, at links that lose,
-//! refuse or duplicate them, and, with [`Capture::BothEnds`], at the receiver. (Wireshark takes the
-//! second record for a retransmission.)
+//! refuse or duplicate them, and, with [`Capture::BothEnds`], at the receiver, which Wireshark
+//! takes for a retransmission.
 //!
 //! Packets are IPv4 from and to port 5683. Node n has the address 10.0.0.0 + n + 1 and a name
-//! resolution record. The IPv4 identification is the packet's number. Timestamps are virtual
-//! nanoseconds.
+//! resolution record. The IPv4 identification is the packet's number. Timestamps are virtual.
 //!
 //! ```sh
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment

@@ -1,14 +1,13 @@
 //! Randomness: one stream per seed, entity and purpose, started from a hash of the three.
 //!
 //! Draws of one stream do not change another's (common random numbers). The generator, PCG XSL
-//! 128/64 (MCG), and the distributions are fixed: results must not change with a library's version.
+//! 128/64 (MCG), and the distributions are fixed: results must not change with a library.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::{LinkId, NodeId};
 
-/// Number of hits among the 2⁵³ draws of [`Stream::unit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance(u64);
 
@@ -69,7 +68,6 @@ impl Purpose {
     /// Creates a purpose from its name.
     #[must_use]
     pub const fn named(name: &str) -> Self {
-        // FNV-1a; `Streams::stream` mixes further.
         let (bytes, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
         while at < bytes.len() {
             hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);
@@ -80,7 +78,6 @@ impl Purpose {
 }
 
 impl Chance {
-    /// Negative numbers and NaN become 0.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,8 +1,8 @@
 //! Virtual time and the event queue. Simultaneous events happen in scheduling order.
 //!
 //! A short sorted list of next events is refilled from a timing wheel; events scheduled for its
-//! time span go to a small heap. A single heap would miss the cache at each level with tens of
-//! thousands of events.
+//! time span go to a small heap. A single heap would miss the cache with tens of thousands of
+//! events.
 
 use std::cmp::Reverse;
 
@@ -128,8 +128,7 @@ const CHILDREN: usize = 4;
 
 /// A 4-ary min-heap on unique 128-bit keys.
 ///
-/// Four children share two cache lines, at half a binary tree's depth: the fastest simple queue up
-/// to a few hundred entries.
+/// Four children share two cache lines: the fastest simple queue up to a few hundred entries.
 #[derive(Clone, Debug)]
 struct Heap<E> {
     entries: Vec<Entry<E>>,
@@ -162,7 +161,6 @@ impl<E: Copy> Heap<E> {
         self.entries.first().map(|entry| entry.key)
     }
 
-    /// Adds an entry.
     fn push(&mut self, key: u128, value: E) {
         let entry = Entry { key, value };
         let mut hole = self.entries.len();
@@ -178,7 +176,6 @@ impl<E: Copy> Heap<E> {
         self.entries[hole] = entry;
     }
 
-    /// Removes and returns the entry with the smallest key.
     fn pop(&mut self) -> Option<(u128, E)> {
         let last = self.entries.pop()?;
         let Some(&first) = self.entries.first() else {
@@ -212,7 +209,7 @@ impl<E: Copy> Heap<E> {
 
     /// Relative to `first`.
     fn smallest_child(&self, first: usize) -> Option<usize> {
-        // Checks bounds once, without an unpredictable branch.
+        // Checks bounds once.
         if let Some([a, b, c, d]) = self.entries.get(first..first + CHILDREN) {
             let (low, high) = (usize::from(b.key < a.key), usize::from(d.key < c.key));
             let (left, right) = ([a.key, b.key][low], [c.key, d.key][high]);
@@ -244,7 +241,6 @@ const KEPT: usize = 2 * FEW;
 struct Wheel<E> {
     /// Base for digits above the first occupied level; no entry is earlier.
     base: u64,
-    /// Occupied slots of each level, and occupied levels.
     occupied: [u64; LEVELS],
     levels: u16,
     slots: Vec<Vec<Entry<E>>>,
@@ -260,7 +256,6 @@ impl<E: Copy> Wheel<E> {
         self.len
     }
 
-    /// Adds an entry, not before the end of the last handed-over span.
     fn push(&mut self, entry: Entry<E>) {
         if self.slots.is_empty() {
             self.slots.resize_with(LEVELS * SLOTS, Vec::new);
@@ -346,16 +341,11 @@ mod tests {
 
     use super::*;
 
-    /// An operation of a simulation on its scheduler.
     #[derive(Clone, Debug)]
     enum Step {
-        /// Schedules events this many nanoseconds from now.
         Schedule(u64, usize),
-        /// Takes at most a number of events due within these nanoseconds.
         Take(u64, usize),
-        /// Advances the time without taking events.
         Advance(u64),
-        /// Removes events whose number has this remainder modulo 3.
         Remove(u32),
     }
 
@@ -402,7 +392,6 @@ mod tests {
                         now = at;
                     },
                     Step::Advance(span) => {
-                        // At most to the next event, as in a continued run.
                         now = model.first().map_or(u64::MAX, |(at, _)| *at).min(now.saturating_add(span));
                         scheduler.advance(Instant::from_nanos(now));
                     }

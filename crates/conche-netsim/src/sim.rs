@@ -28,7 +28,7 @@ pub struct Simulation<H: Host, O: Observer = ()> {
     hosts: Vec<Option<H>>,
     observer: O,
     streams: Streams,
-    /// Packets soon to reach hosts; empty outside the look-ahead.
+    /// Packets soon to reach hosts, during the look-ahead.
     arriving: Vec<(PacketRef, NodeId)>,
     delivered: u64,
     started: bool,
@@ -66,7 +66,6 @@ pub struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchNode(pub NodeId);
 
-/// Borrows only the fields that move a packet, unlike a method.
 macro_rules! around {
     ($simulation:ident) => {
         Surroundings {
@@ -113,7 +112,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     /// Runs until `limit`, inclusive; a run can be continued.
     ///
     /// The time is then `limit`, unless a host stopped the run, or `limit` is
-    /// [`Instant::FAR_FUTURE`] and no events are left.
+    /// [`Instant::FAR_FUTURE`].
     pub fn run_until(&mut self, limit: Instant) -> Ended {
         let ended = self.run_until_idle(limit);
         if ended == Ended::Idle && limit != Instant::FAR_FUTURE {
@@ -252,7 +251,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         }
     }
 
-    // Out of line, as below, to keep the event loop small.
+    // Out of line, to keep the event loop small.
     #[inline(never)]
     fn handle_radio_event(&mut self, event: RadioEvent) -> Forwarded {
         match self.radios[usize::from(event.network)].handle_event(&mut around!(self), event) {
@@ -288,7 +287,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     fn with_host(&mut self, node: NodeId, act: impl FnOnce(&mut H, &mut Port<'_, H::Timer>)) {
         let Some(Some(host)) = self.hosts.get_mut(node.index()) else { return };
         act(host, &mut Port::new(&mut self.world, &mut self.timers, node));
-        // No host sends meanwhile: an immediate arrival is its own event.
+        // An immediate arrival is its own event: no host sends meanwhile.
         for index in 0..self.world.outbox.len() {
             let packet = self.world.outbox[index];
             self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));
@@ -319,7 +318,6 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 }
 
-/// Builds the parts independent of the host type.
 fn without_hosts(topology: &Topology, streams: &Streams) -> Result<(World, Network, Vec<RadioNetwork>), TopologyError> {
     let network = topology.build(streams)?;
     let radios = topology.build_radios(streams)?;
@@ -336,8 +334,8 @@ impl fmt::Display for NoSuchNode {
 
 impl error::Error for NoSuchNode {}
 
-// Changes between two calls of `run_until`. Events at a change's time precede it. Changes draw no
-// random numbers, so runs remain functions of their inputs.
+// Changes between two calls of `run_until`, after the events of that time. They draw no random
+// numbers, so runs remain functions of their inputs.
 impl<H: Host, O: Observer> Simulation<H, O> {
     /// Returns a changeable link's current configuration.
     ///
@@ -388,9 +386,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Takes a link down or up.
     ///
-    /// A link going down drops waiting frames, the one in transmission, and new ones, like a
-    /// removed interface; frames on the wire arrive. A radio hop only stops filling its station's
-    /// queue.
+    /// A link going down drops waiting and new frames and the one in transmission; frames on the
+    /// wire arrive. A radio hop only stops filling its station's queue.
     ///
     /// # Errors
     /// If the link is of another topology, or has a queue and cannot change.
@@ -400,8 +397,8 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Cuts off or reconnects a node.
     ///
-    /// Packets from, to and through it are dropped. Its host runs on; its station still
-    /// acknowledges, and transmits frames of [`Port::transmit`](crate::host::Port::transmit).
+    /// Drops packets from, to and through it. Its host runs on; its station still acknowledges, and
+    /// transmits frames of [`Port::transmit`](crate::host::Port::transmit).
     ///
     /// # Errors
     /// If the node is of another topology.
@@ -413,9 +410,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 
     /// Replaces and starts a node's host; returns the old one.
     ///
-    /// The old host's timers and wake-ups are cancelled; the new one receives its packets in
-    /// transit and the outcomes of its frames. A restarted endpoint needs a new seed, or it repeats
-    /// tokens and message IDs.
+    /// The new host receives packets in transit and the outcomes of its frames, but no timers or
+    /// wake-ups of the old one. A restarted endpoint needs a new seed, or it repeats tokens and
+    /// message IDs.
     ///
     /// # Errors
     /// If the node is of another topology.
@@ -423,7 +420,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         let before = self.hosts.get_mut(node.index()).and_then(Option::take);
         self.attach(node, host)?;
         self.timers.cancel_all(node);
-        // Scheduled events then have no effect.
+        // Disables scheduled events.
         let _ = self.world.wake_ups[node.index()].set(None);
         if self.started {
             self.with_host(node, |host, port| host.start(port));
@@ -435,10 +432,9 @@ impl<H: Host, O: Observer> Simulation<H, O> {
 /// Fewer nodes fit into a cache.
 const MANY: usize = 1000;
 
-// With tens of thousands of nodes, events wait for memory. Reading the state for a few dozen at
-// once overlaps the waits, without effect on results.
+// With tens of thousands of nodes, events wait for memory. Reading a few dozen nodes' state at once
+// overlaps the waits, without effect on results.
 impl<H: Host, O: Observer> Simulation<H, O> {
-    /// Fetches events from the wheel if none are known.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
         if self.world.scheduler.knows_next() {

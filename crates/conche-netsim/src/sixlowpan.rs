@@ -137,7 +137,6 @@ impl Sixlowpan {
         };
         IPHC_OCTETS
             + self.context_identifier as u16
-            // The header before an uncompressed one names it.
             + (self.rpl_option || udp_inline) as u16
             + self.inline_hop_limit as u16
             + self.source.octets()
@@ -190,7 +189,6 @@ impl Sixlowpan {
         Ok(std::iter::once(first).chain(next).map(|octets| u8::try_from(octets).unwrap_or(u8::MAX)))
     }
 
-    /// Returns the payload that fills a multiple of 8 octets with the uncompressed headers.
     fn payload_of_first(&self) -> u16 {
         let room = u16::from(self.max_psdu_octets).saturating_sub(self.overhead_octets() + FRAG1_OCTETS);
         let headers = self.uncompressed_octets();
@@ -259,7 +257,7 @@ mod tests {
         let headers = Sixlowpan::default();
         assert_eq!(frames(headers, 60), [127], "the longest frame");
         // 127 - 67 - 4 = 56 octets, and 56 of headers: 112 = 14 units. Then 127 - 23 - 5 = 99
-        // octets: 12 units, 96.
+        // octets: 12 units.
         assert_eq!(frames(headers, 61), [127, 23 + 5 + 5]);
         assert_eq!(frames(headers, 56 + 96), [127, 23 + 5 + 96]);
         assert_eq!(frames(headers, 56 + 96 + 1), [127, 124, 23 + 5 + 1]);

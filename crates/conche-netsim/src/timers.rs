@@ -14,8 +14,8 @@ pub struct TimerId {
     generation: u32,
 }
 
-/// Timers that carry a `T`. A cancelled timer's event remains until [`Timers::should_purge`]: at
-/// most half of the events, plus a constant, are dead.
+/// A cancelled timer's event remains until [`Timers::should_purge`]: at most half of the events,
+/// plus a constant, are dead.
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     slots: Vec<Slot<T>>,
@@ -46,7 +46,6 @@ impl<T> Timers<T> {
         TimerId { slot, generation: place.generation }
     }
 
-    /// `None` if the timer was cancelled.
     pub(crate) fn fire(&mut self, id: TimerId) -> Option<(NodeId, T)> {
         let fired = self.disarm(id);
         if fired.is_none() {
@@ -100,14 +99,13 @@ impl<T> Timers<T> {
 
 /// The wake-up time of a host, in one cache line.
 ///
-/// Protocols postpone wake-ups with almost every packet: an event that is now too early is renewed
-/// when it fires.
+/// Protocols postpone wake-ups with almost every packet: an early event is renewed when it fires.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct WakeUp {
     /// [`Instant::FAR_FUTURE`] means never.
     wanted: Instant,
-    /// Times of scheduled events, latest first.
+    /// Latest first.
     scheduled: SmallVec<[Instant; 4]>,
 }
 
@@ -115,11 +113,8 @@ const _: () = assert!(size_of::<WakeUp>() == 64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fired {
-    /// Wake the host.
     Now,
-    /// Too early: schedule another event.
     Again(Instant),
-    /// Nothing to do.
     Asleep,
 }
 

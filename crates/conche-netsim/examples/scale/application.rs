@@ -7,13 +7,11 @@ use conche_netsim::node::{Application, Context};
 use conche_proto::codec::{Body, Code};
 use conche_proto::{Event, Request, Response};
 
-/// A client or a server.
 pub enum Host {
     Client(Client),
     Server { response: Body },
 }
 
-/// A client.
 pub struct Client {
     server: NodeId,
     /// Time from one request to the next. `None`: a request follows the end of the previous one.
@@ -28,7 +26,6 @@ impl Host {
     }
 
     pub fn server(message_bytes: usize) -> Self {
-        // The message has a header and a payload marker besides.
         let payload = vec![b'.'; message_bytes.saturating_sub(5)];
         Self::Server { response: Body::builder().payload(payload).build().expect("a short payload") }
     }
@@ -44,7 +41,6 @@ impl Host {
 
 impl Client {
     fn ask(&mut self, context: &mut Context<'_, Host>) {
-        // A period is skipped while the last exchange is open.
         if !self.busy {
             context.request(self.server, Request::new(Code::GET, Body::EMPTY)).expect("nothing is queued");
             self.busy = true;

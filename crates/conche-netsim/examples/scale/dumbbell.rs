@@ -21,15 +21,12 @@ use conche_proto::{EndpointConfig, Envelope, SharedConfig, TransmissionParameter
 use crate::application::Host;
 use crate::{Ran, measured};
 
-/// Clients at one bottleneck.
 pub struct Dumbbell {
     pub clients: u32,
     pub pattern: Pattern,
-    /// Duration in virtual time.
     pub seconds: u64,
 }
 
-/// When a client sends requests.
 #[derive(Clone, Copy)]
 pub enum Pattern {
     OneAfterAnother,

@@ -17,11 +17,9 @@ use conche_proto::{EndpointConfig, SharedConfig};
 use crate::application::Host;
 use crate::{Ran, measured};
 
-/// A field of motes.
 pub struct Field {
     /// Number of motes in a row, and of rows.
     pub side: u16,
-    /// Period of each mote's requests.
     pub period: Duration,
     /// Duration in virtual time.
     pub seconds: u64,

@@ -21,13 +21,11 @@ use crate::application::Host;
 use crate::dumbbell::{Dumbbell, Pattern};
 use crate::field::Field;
 
-/// A network and its running time.
 enum Setting {
     Dumbbell(Dumbbell),
     Field(Field),
 }
 
-/// The results of a run, for the table and to check that two versions behave alike.
 struct Ran {
     events: u64,
     responses: u64,
@@ -82,7 +80,6 @@ fn run(name: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Builds a network and runs it for this many seconds of virtual time.
 fn measured(
     build: impl FnOnce() -> Result<Simulation<Node<Host>>, Box<dyn Error>>,
     seconds: u64,
@@ -96,7 +93,6 @@ fn measured(
     Ok(Ran { events: sim.events(), responses, building, running })
 }
 
-/// Returns the peak of resident memory of this process in MiB.
 fn peak_mebibytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kibibytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?;

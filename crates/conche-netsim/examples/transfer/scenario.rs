@@ -16,7 +16,6 @@ use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{EndpointConfig, Event, Failure, Limits, QBlock, Request, Response};
 
-/// The path and the transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// GET fetches the body, PUT writes it.
@@ -32,7 +31,6 @@ pub struct Transfer {
     pub seed: u64,
 }
 
-/// The result of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Went {
     pub elapsed: Duration,
@@ -92,10 +90,6 @@ impl Application for Role {
 }
 
 impl Transfer {
-    /// Simulates the transfer.
-    ///
-    /// # Errors
-    /// Returns the failure of the exchange.
     pub fn run(&self) -> Result<Went, Failure> {
         let mut net = Topology::new();
         let (client, server) = (net.node("client"), net.node("server"));

@@ -54,7 +54,6 @@ pub(crate) enum Decision {
 
 /// The channel access state of one frame.
 pub(crate) trait Access {
-    /// Returns the wait before a new frame's first attempt.
     fn first(&mut self, stream: &mut Stream) -> Duration;
 
     fn busy(&mut self, stream: &mut Stream) -> Decision;
@@ -157,14 +156,12 @@ pub(crate) mod testing {
         Streams::new(2).stream(Entity::Run, Purpose::named("mac"))
     }
 
-    /// Returns the minimum, mean and maximum of many draws.
     pub(crate) fn spread(mut draw: impl FnMut() -> Duration) -> (Duration, Duration, Duration) {
         let draws: Vec<Duration> = (0..100_000).map(|_| draw()).collect();
         let mean = draws.iter().sum::<Duration>() / 100_000;
         (draws.iter().copied().min().unwrap_or_default(), mean, draws.iter().copied().max().unwrap_or_default())
     }
 
-    /// Returns the number of failed attempts before a frame is given up, at most 1000.
     pub(crate) fn attempts<A: Access>(access: &mut A, fail: impl Fn(&mut A, &mut Stream) -> Decision) -> u32 {
         let mut stream = stream();
         access.first(&mut stream);

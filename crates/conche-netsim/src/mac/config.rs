@@ -29,8 +29,7 @@ pub struct RadioConfig {
 /// A MAC. Its constructors are presets.
 ///
 /// In TOML, `preset` names a constructor in kebab case (default: the standard's). Other keys
-/// replace its values, in nested tables also singly. `contikimac` applies
-/// [`MacConfig::contikimac`].
+/// replace its values singly. `contikimac` applies [`MacConfig::contikimac`].
 ///
 /// ```toml
 /// preset = "contiki30"
@@ -51,7 +50,7 @@ pub struct MacConfig {
     /// Octets of the PSDU beyond the payload: MHR, compressed network headers, FCS.
     pub overhead_octets: u8,
     /// Headers and fragmentation, replacing `overhead_octets`; ContikiMAC's header adds to
-    /// `mac_extra_octets`. Default: none; packets too long for a frame are dropped.
+    /// `mac_extra_octets`. Default: none, which drops packets too long for a frame.
     pub sixlowpan: Option<Sixlowpan>,
     /// Control traffic. Default: none.
     pub control: Option<ControlTraffic>,
@@ -96,7 +95,7 @@ pub struct Acknowledgment {
     pub turnaround: Duration,
     /// Maximum time from a frame's end to its acknowledgment's.
     pub wait: Duration,
-    /// An acknowledgment with another sequence number fails the attempt (the standard, §7.5.6.4.3).
+    /// An acknowledgment with another sequence number fails the attempt (§7.5.6.4.3).
     pub another_ends_the_wait: bool,
 }
 
@@ -328,7 +327,6 @@ impl MacConfig {
         Ok(headers.frames(payload_bytes)?.map(move |octets| octets.max(shortest)))
     }
 
-    /// Returns duty cycling's header and minimum frame size.
     fn header_and_shortest(&self) -> (u8, u8) {
         match self.rdc {
             Rdc::AlwaysOn => (0, 0),

@@ -1,8 +1,8 @@
 //! CSMA of Contiki 2.7, 3.0 and 3.1 (their `core/net/mac/csma.c`).
 //!
 //! A frame's first attempt does not wait, except by a time base behind a frame that was given up
-//! (2.7 and 3.0) or sent (2.7, unless both were sent in one duty-cycled burst). The versions differ
-//! in waits after failures, and in whether busy channels count towards the limit.
+//! (2.7 and 3.0) or sent (2.7, unless in one duty-cycled burst). The versions differ in waits after
+//! failures, and in whether busy channels count towards the limit.
 //! [`QueueConfig`](super::QueueConfig) configures their queues.
 
 use std::time::Duration;
@@ -101,8 +101,7 @@ impl From<Contiki30> for TimeBaseAccess {
 }
 
 impl TimeBaseAccess {
-    /// Returns `free_packet`'s pause of a waiting frame; since July 2015 it depends on the previous
-    /// outcome.
+    /// Returns `free_packet`'s pause, which since July 2015 depends on the previous outcome.
     pub(super) fn pause_after(&self, outcome: Outcome) -> Duration {
         match (self.growth, outcome) {
             (Growth::Doubling { .. }, Outcome::Sent) => Duration::ZERO,
@@ -189,7 +188,6 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(125);
 
-    /// Returns the spread of waits after `no_acks` missing acknowledgments and then a busy channel.
     fn waits<A: Access + Copy>(access: A, no_acks: u32) -> (Duration, Duration, Duration) {
         let mut stream = stream();
         spread(|| {

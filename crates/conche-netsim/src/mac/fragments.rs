@@ -15,7 +15,6 @@ pub(super) struct Datagrams {
 #[derive(Clone, Copy, Debug)]
 struct Datagram {
     packet: PacketRef,
-    /// Fragments neither received nor given up.
     open: usize,
     lost: bool,
 }
@@ -31,13 +30,11 @@ impl Datagrams {
         DatagramIndex::try_from(self.slots.len() - 1).expect("fewer than 2^16 datagrams wait in all stations")
     }
 
-    /// Returns the packet if this fragment completes it.
     pub(super) fn receive(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, open, lost } = self.close(index);
         (open == 0 && !lost).then_some(packet)
     }
 
-    /// Returns the packet if this is its first lost fragment.
     pub(super) fn give_up(&mut self, index: DatagramIndex) -> Option<PacketRef> {
         let Datagram { packet, lost, .. } = self.close(index);
         if lost {

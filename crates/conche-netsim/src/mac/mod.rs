@@ -13,7 +13,7 @@
 //! - `rdc` transmits a frame, to sleeping receivers repeatedly ([`ContikiMac`]).
 //!
 //! A packet enters a station's queue when its route uses a radio hop. Hosts with their own routing
-//! pass frames to [`Port::transmit`](crate::host::Port::transmit) and receive their outcomes.
+//! use [`Port::transmit`](crate::host::Port::transmit).
 //!
 //! # Example
 //!

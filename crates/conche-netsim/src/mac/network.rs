@@ -23,12 +23,11 @@ pub(crate) struct RadioNetwork {
     pub(super) air: Air,
     pub(super) stations: Vec<Interface>,
     pub(super) station_map: StationMap,
-    /// Receivers of the frame that ends now; kept to reuse the allocation.
+    /// Receivers of the frame that ends now; reuses the allocation.
     pub(super) receivers: Vec<ReceptionLink>,
-    /// Hearers of the strobe train that begins; likewise.
+    /// Hearers of the strobe train that begins.
     pub(super) hearers: Vec<Station>,
     pub(super) datagrams: Datagrams,
-    /// Outcomes to report to hosts, in order of events.
     pub(super) outcomes: VecDeque<(NodeId, PacketId, Transmitted)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
@@ -57,7 +56,7 @@ pub struct RadioCounters {
     pub channel_access_failures: u64,
     /// Frames given up because no acknowledgment arrived.
     pub unacknowledged: u64,
-    /// Frames of [`ControlTraffic`](super::ControlTraffic), also counted above.
+    /// Frames of [`ControlTraffic`](super::ControlTraffic), counted above.
     pub control: u64,
 }
 
@@ -70,7 +69,6 @@ impl RadioNetwork {
         station_map: StationMap,
     ) -> Self {
         if mac.rdc != Rdc::AlwaysOn {
-            // All stations sleep.
             (0..).zip(&stations).for_each(|(station, _)| air.receiver_off_until(station, Instant::FAR_FUTURE));
         }
         Self {
@@ -94,7 +92,7 @@ impl RadioNetwork {
         self.outcomes.pop_front()
     }
 
-    /// Handles an event, and returns a packet that it delivers to a node.
+    /// Returns a packet that the event delivers to a node.
     pub(crate) fn handle_event(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -124,7 +122,7 @@ impl RadioNetwork {
         None
     }
 
-    /// Starts the head of a queue. `after` is the outcome of the frame before it, if it waited.
+    /// `after` is the outcome of the frame before it, if it waited.
     pub(super) fn start(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -182,7 +180,6 @@ impl RadioNetwork {
             }
             Decision::GiveUp => self.leave(around, at, queue, outcome),
         }
-        // A started attempt may be deferred; another may follow.
         loop {
             let station = &mut self.stations[usize::from(at)];
             if station.step != Step::Idle {
@@ -209,12 +206,10 @@ impl RadioNetwork {
     }
 }
 
-/// A radio network under construction.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) name: String,
     pub(crate) config: RadioConfig,
-    /// Stations in the order of their numbers.
     pub(crate) stations: Vec<(NodeId, Position)>,
 }
 
@@ -231,7 +226,6 @@ impl Layout {
         self.config.medium.build(&positions, streams)
     }
 
-    /// Returns the link quality in the run with these streams, for this PSDU.
     pub(crate) fn quality(&self, streams: &Streams, psdu_octets: u8) -> Result<LinkQuality, RadioError> {
         let octets = SHR_PHR_OCTETS + u32::from(psdu_octets);
         let ratios = self.medium(streams)?.reception_ratios(self.stations.len(), octets);

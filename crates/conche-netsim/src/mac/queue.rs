@@ -16,7 +16,6 @@ pub(super) struct Frame {
     pub(super) origin: Origin,
     pub(super) to: Station,
     pub(super) psdu_octets: u8,
-    /// DSN: the data sequence number, set when the frame is enqueued.
     pub(super) dsn: u8,
 }
 
@@ -26,7 +25,7 @@ impl Frame {
     }
 }
 
-/// A frame's contents: kept until received, a broadcast's until it leaves its queue.
+/// Kept until received, a broadcast's until it leaves its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameContents {
     Nothing,
@@ -36,9 +35,7 @@ pub(super) enum FrameContents {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A packet on this hop.
     Hop(LinkId),
-    /// A host that receives the outcome.
     Host(PacketId),
     Control,
 }
@@ -61,11 +58,8 @@ pub(super) struct Queues {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queued {
-    /// First in this queue.
     First(QueueIndex),
-    /// Behind other frames.
     Behind,
-    /// No room for the frame, or for another neighbour.
     Full,
 }
 
@@ -85,7 +79,6 @@ impl Queues {
         if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
     }
 
-    /// Returns `true` if this many frames for a neighbour fit.
     pub(super) fn have_room(&self, to: Station, frames: usize) -> bool {
         let room = self.config.packets.is_none_or(|limit| self.waiting + frames <= limit);
         let is_place = |queue: &Queue| queue.frames.is_empty() || queue.to == self.key(to);
@@ -96,7 +89,6 @@ impl Queues {
         self.queues[usize::from(index)].frames.front_mut().expect("an attempt has a frame")
     }
 
-    /// Removes the head, and returns whether another follows.
     pub(super) fn pop(&mut self, index: QueueIndex) -> (Frame, bool) {
         let queue = &mut self.queues[usize::from(index)];
         let frame = queue.frames.pop_front().expect("an attempt has a frame");
@@ -134,7 +126,6 @@ impl Queues {
         QueueIndex::try_from(place).ok()
     }
 
-    /// `None` if all neighbours share one queue.
     fn key(&self, to: Station) -> Option<Station> {
         self.config.neighbours.map(|_| to)
     }

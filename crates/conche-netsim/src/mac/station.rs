@@ -14,7 +14,7 @@ pub(crate) struct Interface {
     pub(super) queues: Queues,
     pub(super) step: Step,
     pub(super) attempting: QueueIndex,
-    /// Counts waits for acknowledgments, to identify stale timeouts.
+    /// Identifies stale timeouts.
     pub(super) wait: u16,
     pub(super) reply: Reply,
     /// Earliest time of a new frame (interframe spacing).
@@ -24,7 +24,7 @@ pub(crate) struct Interface {
     duty: Option<Box<DutyCycle>>,
     /// macDSN of the next frame.
     dsn: u8,
-    /// Last sequence number by sending station, sorted.
+    /// Sorted.
     last_dsn: Vec<(Station, u8)>,
 }
 
@@ -66,7 +66,6 @@ impl Interface {
         self.queues.head(self.attempting)
     }
 
-    /// Returns `false` for a repeated sequence number: a retransmission.
     pub(super) fn accepts(&mut self, from: Station, dsn: u8) -> bool {
         match self.last_dsn.binary_search_by_key(&from, |(station, _)| *station) {
             Ok(place) => std::mem::replace(&mut self.last_dsn[place].1, dsn) != dsn,
@@ -85,7 +84,6 @@ impl Interface {
         self.duty.as_mut().expect("a station of a duty-cycled network has one")
     }
 
-    /// Returns whether this number is awaited; `None` if none is.
     pub(super) fn expects(&mut self, dsn: u8) -> Option<bool> {
         self.awaits_ack().then(|| self.frame().dsn == dsn)
     }
@@ -104,11 +102,8 @@ impl Interface {
 pub(super) enum Step {
     #[default]
     Idle,
-    /// Clear channel assessment.
     Assessing,
-    /// The channel was clear; the receiver is still on.
     Preparing,
-    /// Switching from receiving to transmitting.
     Switching,
     Transmitting,
     AwaitingAck,
@@ -116,12 +111,10 @@ pub(super) enum Step {
     ReadingAck,
 }
 
-/// The acknowledgment that a station has to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reply {
     #[default]
     None,
-    /// Due, or being transmitted.
     Ack {
         /// Sequence number of the acknowledged frame.
         dsn: u8,

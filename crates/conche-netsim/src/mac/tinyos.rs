@@ -127,7 +127,6 @@ impl Access for BinaryExponentialAccess {
     }
 }
 
-/// Draws whole jiffies, to the nearest nanosecond.
 fn jiffies(stream: &mut Stream, low: u16, high: u16) -> Duration {
     let jiffies = stream.between(low.into(), high.into());
     Duration::from_nanos((jiffies * 1_000_000_000 + (1 << 14)) >> 15)

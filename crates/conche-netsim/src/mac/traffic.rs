@@ -36,7 +36,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Enqueues all frames or none.
     fn send_datagram(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -85,7 +84,6 @@ impl RadioNetwork {
 
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
-            // A frame that finds a full queue is dropped.
             let frame = Frame::new(FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
             let _ = self.enqueue(around, at, frame);
         }
@@ -132,7 +130,6 @@ impl RadioNetwork {
             Origin::Hop(_) => {}
         }
         if more && outcome == Outcome::Sent && self.in_burst(at) {
-            // No wait, but a new count of attempts.
             let station = &mut self.stations[usize::from(at)];
             let _ = station.queues.get(queue).access.first(&mut station.stream);
             self.continue_burst(around, at);
@@ -148,7 +145,7 @@ impl RadioNetwork {
             return around.packets.remove(packet);
         }
         let reason = match (frame.origin, outcome) {
-            // Not received, or rejected as a duplicate of another frame with its number.
+            // Also for a false duplicate.
             (Origin::Hop(link), Outcome::Sent) => DropReason::Lost(link),
             (Origin::Hop(link), Outcome::Busy) => DropReason::ChannelBusy(link),
             (Origin::Hop(link), Outcome::NoAck) => DropReason::Unacknowledged(link),

@@ -22,10 +22,8 @@ pub(super) struct Stack {
 }
 
 pub(super) enum Turn {
-    /// The endpoint sent a datagram.
     Left(Transmit<NodeId>),
     Event(Event<NodeId>),
-    /// The connection is open, or failed.
     Connected(NodeId, bool),
     Wait,
 }
@@ -108,7 +106,6 @@ impl Stack {
 
 enum Stepped {
     On,
-    /// The connection is open, or failed.
     Connected(NodeId, bool),
     Waits(Option<Instant>),
 }
@@ -170,7 +167,6 @@ impl Stack {
         Stepped::On
     }
 
-    /// Returns `false` for other events.
     fn handle_handshake_event(&mut self, now: Instant, event: &Event<NodeId>) -> bool {
         let Some(underlay) = &mut self.underlay else { return false };
         let (Event::Flight { exchange, peer } | Event::Failed { exchange, peer, .. }) = event else { return false };
@@ -266,8 +262,8 @@ impl Stack {
     }
 }
 
-/// The packets that transmissions answer: the one being handled or, for later responses, the one
-/// that the application states.
+/// The packets that transmissions answer: the one being handled, or the one that the application
+/// states.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     received: Option<Cause>,
@@ -318,7 +314,6 @@ impl Causes {
         (Some(transmission), separate.map(|(_, cause)| *cause))
     }
 
-    /// The first cause stated for `peer`, else the packet being handled.
     fn answered_by_next(&mut self, peer: NodeId) -> Option<Cause> {
         match self.stated.iter().position(|cause| cause.from == peer) {
             Some(first) => Some(self.stated.remove(first)),

@@ -8,7 +8,7 @@ use crate::packet::{Cause, Transmission};
 use crate::{Instant, NodeId};
 
 /// A layer that turns messages into datagrams and back, and may send its own. The node polls it
-/// after every input. The end of a connection fails all exchanges with the peer.
+/// after every input. A connection's end fails all exchanges with the peer.
 pub trait Underlay {
     /// Returns [`poll`](Self::poll)'s buffer size in bytes.
     fn buffer_bytes(&self) -> usize;
@@ -22,16 +22,15 @@ pub trait Underlay {
     /// Returns `true` if the connection is open.
     fn is_open(&self, to: NodeId) -> bool;
 
-    /// Sends the first flight of a handshake, or retransmits the last, at times set by the
-    /// endpoint's congestion control. [`Step::Left`] and [`Step::Answered`] report progress,
-    /// [`Step::Opened`] or [`Step::Refused`] the outcome.
+    /// Sends a handshake's first flight, or retransmits the last, when congestion control permits.
+    /// [`Step::Left`] and [`Step::Answered`] report progress, [`Step::Opened`] or [`Step::Refused`]
+    /// the outcome.
     fn send_flight(&mut self, now: Instant, to: NodeId);
 
     /// Abandons a handshake; [`Step::Refused`] follows.
     fn give_up(&mut self, to: NodeId);
 
-    /// Marks a connection as doubtful after an unacknowledged message: the next connect needs a
-    /// handshake.
+    /// Requires a handshake for the next connect, after an unacknowledged message.
     fn mark_doubtful(&mut self, peer: NodeId);
 
     /// Returns the next step, until [`Step::Wait`].
@@ -73,7 +72,6 @@ pub enum Step {
 pub(super) struct UnderlayState {
     pub(super) layer: Box<dyn Underlay>,
     sent: VecDeque<(NodeId, Origin)>,
-    /// By peer.
     pub(super) handshakes: BTreeMap<NodeId, ExchangeId>,
     pub(super) refused: VecDeque<NodeId>,
 }
@@ -93,7 +91,6 @@ impl UnderlayState {
         is_sent
     }
 
-    /// The layer sends datagrams without a message only if no message for the peer waits.
     pub(super) fn origin(&mut self, to: NodeId) -> Origin {
         let first = self.sent.iter().position(|(of, _)| *of == to);
         first.and_then(|first| self.sent.remove(first)).map_or((None, None), |(_, origin)| origin)

@@ -15,11 +15,9 @@ use crate::units::nanos;
 pub(crate) struct Air {
     medium: AnyMedium,
     signals: Signals,
-    /// Signal-to-noise ratio of each link in dB, if the medium has noise.
     snr_db: Vec<f64>,
 }
 
-/// The receiver and link of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceptionLink {
     pub(crate) station: Station,
@@ -42,7 +40,6 @@ struct Receiver {
     /// End of the time without reception: transmitting, switching or asleep.
     off_until: Instant,
     reception: Option<Reception>,
-    /// Start of the reception's unaccounted part; far future if unwanted.
     unsettled: Instant,
 }
 
@@ -52,17 +49,14 @@ struct Reception {
     from: Station,
     signal: Power,
     bits: f64,
-    /// Probability of success up to the last change of interference.
     success: f64,
 }
 
 #[derive(Debug, Default)]
 struct Transmitter {
-    /// Links over which stations may receive its frame.
     heard_over: Vec<u32>,
 }
 
-/// Compiles `$call` for each type of medium.
 macro_rules! with_medium {
     ($air:ident, |$medium:ident, $signals:ident| $call:expr) => {{
         let $signals = &mut $air.signals;
@@ -75,7 +69,6 @@ macro_rules! with_medium {
 }
 
 impl Air {
-    /// Creates a silent channel with one stream per station.
     pub(crate) fn new(medium: AnyMedium, streams: impl Iterator<Item = Stream>) -> Self {
         let streams: Vec<Stream> = streams.collect();
         let receivers = streams.iter().map(|_| Receiver::new()).collect();
@@ -117,17 +110,16 @@ impl Air {
         audible.for_each(|(_, link)| heard(link.to));
     }
 
-    /// Turns the receiver off, which ends its reception.
     pub(crate) fn receiver_off_until(&mut self, station: Station, until: Instant) {
         let receiver = &mut self.signals.receivers[usize::from(station)];
         receiver.end_reception();
         receiver.off_until = until;
     }
 
-    /// Begins a frame.
+    /// Begins a frame; [`Air::finish`] must follow.
     ///
-    /// The sender's receiver must be off, and [`Air::finish`] must follow. `wants` selects the
-    /// stations that read the frame; it occupies others without computing success.
+    /// The sender's receiver must be off. `wants` selects the stations that read the frame; it
+    /// occupies others without computing success.
     pub(crate) fn begin(&mut self, from: Station, now: Instant, airtime: Duration, wants: impl Fn(Station) -> bool) {
         with_medium!(self, |medium, signals| signals.begin(&*medium, from, now, airtime, wants));
     }
@@ -171,7 +163,7 @@ impl Signals {
                 Arrival::Replace => {
                     if let Some(lost) = receiver.reception {
                         receiver.change(now, receiver.level.minus(lost.signal));
-                        // Not `from`, whose list is taken: a station sends one frame at a time.
+                        // A station sends one frame at a time.
                         let lost_over = &mut self.transmitters[usize::from(lost.from)].heard_over;
                         lost_over.retain(|other| neighbours.link(*other).to != link.to);
                     }
@@ -242,7 +234,6 @@ impl Receiver {
     }
 
     fn receive(&mut self, from: Station, signal: Power, bits: f64, now: Instant, wanted: bool) {
-        // Unwanted: nothing is computed or drawn.
         let (success, unsettled) = if wanted { (1.0, now) } else { (0.0, Instant::FAR_FUTURE) };
         self.reception = Some(Reception { from, signal, bits, success });
         self.unsettled = unsettled;
@@ -253,10 +244,8 @@ impl Receiver {
         self.unsettled = Instant::FAR_FUTURE;
     }
 
-    /// Multiplies in the success since the last change of interference.
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
-        // Of two frames, one may end as the other starts, without overlap.
         if self.unsettled < now {
             self.account(medium, now);
         }

@@ -27,7 +27,6 @@ pub struct Gilbert {
 #[derive(Clone, Debug)]
 pub(crate) struct Fading {
     gilbert: Gilbert,
-    /// Share of time in the bad state.
     bad_share: f64,
     /// 1/mean_good + 1/mean_bad in 1/s.
     relaxation_rate: f64,
@@ -50,7 +49,7 @@ impl Fading {
     }
 
     pub(crate) fn passes(&mut self, link: usize, now: Instant, stream: &mut Stream) -> f64 {
-        // Closed form, without the transitions in between.
+        // Closed form.
         let bad_now = match self.links[link] {
             None => self.bad_share,
             Some((then, was_bad)) => {

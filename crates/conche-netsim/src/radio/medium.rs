@@ -16,8 +16,7 @@ use crate::rng::{Stream, Streams};
 pub(crate) trait Medium {
     fn neighbours(&self) -> &Neighbours;
 
-    /// Adds the links that deliver a frame if the channel is idle; over others it is noise. Each
-    /// station has its own stream.
+    /// Adds the links that deliver a frame if the channel is idle; over others it is noise.
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>);
 
     fn arrive(&self, link: RadioLink, receiver: ReceiverState) -> Arrival;
@@ -56,7 +55,6 @@ pub(crate) enum Arrival {
     Noise,
     /// The receiver synchronises, and loses its previous frame.
     Receive,
-    /// As [`Receive`](Self::Receive); the lost frame is no longer heard.
     Replace,
 }
 
@@ -112,7 +110,7 @@ pub enum RadioError {
     },
 }
 
-/// A medium. Callers match the type once per frame: calls per neighbour are static.
+/// Callers match the type once per frame: calls per neighbour are static.
 #[derive(Debug)]
 pub(crate) enum AnyMedium {
     Udgm(UdgmMedium),

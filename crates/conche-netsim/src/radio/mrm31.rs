@@ -85,7 +85,6 @@ pub(crate) struct Mrm31Medium {
     neighbours: Neighbours,
     probability: Vec<f64>,
     chance: Vec<Chance>,
-    /// Capture threshold as a ratio.
     capture: f64,
     cca: Power,
 }
@@ -128,7 +127,7 @@ impl Medium for Mrm31Medium {
     }
 
     fn reach(&self, from: Station, streams: &mut [Stream], reached: &mut Vec<u32>) {
-        // Branchless, as the draws are unpredictable: a failed one is overwritten.
+        // Branchless: a failed draw is overwritten.
         let mut end = reached.len();
         reached.resize(end + self.neighbours.decodable(from).len(), 0);
         for (number, link) in self.neighbours.from(from) {

@@ -10,22 +10,18 @@ pub(crate) struct RadioLink {
     pub(crate) to: Station,
     /// Above sensitivity; other links only interfere.
     pub(crate) decodable: bool,
-    /// Power at the receiver.
     pub(crate) power: Power,
 }
 
-/// Links by sender: decodable ones first, which saves a test per link and frame.
+/// Decodable ones first per sender, which saves a test per link and frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours {
     links: Vec<RadioLink>,
-    /// Each station's first link, and the end of the last.
     starts: Vec<u32>,
-    /// Each station's first interfering link.
     interfering: Vec<u32>,
 }
 
 impl Neighbours {
-    /// Creates the links from lists in receiver order.
     pub(crate) fn of_stations(stations: Vec<Vec<RadioLink>>) -> Self {
         let links = Vec::with_capacity(stations.iter().map(Vec::len).sum());
         let mut neighbours = Self { links, starts: vec![0], interfering: Vec::with_capacity(stations.len()) };

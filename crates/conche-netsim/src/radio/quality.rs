@@ -11,7 +11,7 @@ use crate::ids::Station;
 pub struct LinkQuality {
     nodes: Vec<NodeId>,
     station_map: StationMap,
-    /// Per sender, its receivers in node order.
+    /// Per sender, in node order.
     ratios: Vec<Vec<(Station, f64)>>,
 }
 
@@ -54,7 +54,6 @@ impl LinkQuality {
         }
     }
 
-    /// Creates ratios in the order of `nodes`.
     pub(crate) fn of_neighbours(nodes: Vec<NodeId>, ratios: Vec<Vec<(Station, f64)>>) -> Self {
         let station_map = StationMap::new(nodes.iter().copied());
         Self { nodes, station_map, ratios }
@@ -84,7 +83,6 @@ impl LinkQuality {
         row.binary_search_by_key(&to, |(receiver, _)| *receiver).map_or(0.0, |place| row[place].1)
     }
 
-    /// Returns a sender's receivers with their ratios, in order.
     pub(crate) fn received_from(&self, from: Station) -> &[(Station, f64)] {
         &self.ratios[usize::from(from)]
     }

@@ -54,8 +54,8 @@ impl ReceptionCurve {
         self.success_of(self.quality(snr), part)
     }
 
-    /// Returns the factor that depends on the ratio alone: the log probability of receiving a bit
-    /// or symbol, or the probability for a whole frame.
+    /// Returns the factor of the ratio alone: the log probability of receiving a bit or symbol, or
+    /// the probability for a whole frame.
     pub(super) fn quality(self, snr: f64) -> f64 {
         match self {
             Self::Oqpsk if snr > OQPSK_CERTAIN => 0.0,
@@ -112,19 +112,17 @@ pub fn cc2420_symbol_error_rate(snr: f64) -> f64 {
 
 /// A cache of a reception curve's exact results.
 ///
-/// Most frames are alone on the channel, so signals, noises and lengths recur, and computing a
-/// result takes up to two exponentials, a logarithm and the error function. Colliding frames recur
-/// with different overlaps: the part that depends only on signal and noise has its own cache.
+/// Signals, noises and lengths of frames alone on the channel recur, and a result takes up to two
+/// exponentials, a logarithm and the error function. The overlaps of collisions vary: the part that
+/// depends only on signal and noise has its own cache.
 #[derive(Debug)]
 pub(super) struct CachedCurve {
     curve: ReceptionCurve,
-    /// By signal, noise and part of the frame.
     successes: ResultCache<4>,
     qualities: ResultCache<2>,
 }
 
 impl CachedCurve {
-    /// Creates a cache for this many links.
     pub(super) fn new(curve: ReceptionCurve, links: usize) -> Self {
         let entries = links.saturating_mul(ENTRIES_PER_LINK).clamp(MIN_ENTRIES, MAX_ENTRIES).next_power_of_two();
         Self { curve, successes: ResultCache::new(entries), qualities: ResultCache::new(entries) }
@@ -144,7 +142,6 @@ impl CachedCurve {
     }
 }
 
-/// A direct-mapped cache.
 #[derive(Debug)]
 struct ResultCache<const WORDS: usize>(Box<[Cell<Entry<WORDS>>]>);
 
@@ -157,7 +154,6 @@ const MIN_ENTRIES: usize = 1 << 8;
 const MAX_ENTRIES: usize = 1 << 14;
 
 impl<const WORDS: usize> ResultCache<WORDS> {
-    /// Creates a cache; `entries` is a power of two.
     fn new(entries: usize) -> Self {
         // No signal is this strong: initial entries match no key.
         Self(vec![Cell::new(([u64::MAX; WORDS], 0.0)); entries].into())

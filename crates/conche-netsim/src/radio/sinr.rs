@@ -115,10 +115,10 @@ impl SinrMedium {
         let (floor, sensitivity) =
             (Power::from_dbm(config.interference_floor_dbm), Power::from_dbm(config.sensitivity_dbm));
         // With a floor of zero every signal counts. Otherwise signals 10 dB below it are skipped
-        // without computing their power; no rounding lifts them above.
+        // without computing their power.
         let faint_dbm = if floor > Power::ZERO { config.interference_floor_dbm - 10.0 } else { f64::NEG_INFINITY };
         let mut heard = vec![Vec::new(); positions.len()];
-        // Receivers come in order: lower numbers in a station's own pairs, higher ones in theirs.
+        // Receivers come in order.
         config.path_loss.for_each_pair(positions, streams, |from, to, loss_db| {
             let level_dbm = config.tx_power_dbm - loss_db;
             if level_dbm < faint_dbm {
@@ -232,8 +232,8 @@ impl Sinr {
 }
 
 impl PathLoss {
-    /// Returns the losses in dB between all stations in the run with these streams, to share as a
-    /// [`Matrix`](Self::Matrix) between runs.
+    /// Returns the losses in dB between all stations in the run with these streams, for a
+    /// [`Matrix`](Self::Matrix).
     #[must_use]
     pub fn between_all(&self, positions: &[Position], streams: &Streams) -> Vec<Vec<f64>> {
         if let Self::Matrix(rows) = self {
@@ -244,7 +244,7 @@ impl PathLoss {
         losses
     }
 
-    /// Calls `with` for each ordered pair with its loss in dB, ordered by its larger number.
+    /// Calls `with` for each ordered pair, by its larger number.
     fn for_each_pair(&self, positions: &[Position], streams: &Streams, mut with: impl FnMut(usize, usize, f64)) {
         let pairs = |station| (0..station).map(move |other| (station, other));
         let (reference, exponent, shadowing, asymmetry) = match self {
@@ -261,7 +261,7 @@ impl PathLoss {
         };
         let is_random = shadowing > 0.0 || asymmetry > 0.0;
         for (station, node) in (0..positions.len()).zip((0..).map(NodeId)) {
-            // Covers pairs with earlier stations: a new station changes no other loss.
+            // Only pairs with earlier stations: a new one changes no other loss.
             let mut stream = streams.stream(Entity::Node(node), Purpose::named("shadowing"));
             let mut normal = || if is_random { stream.normal() } else { 0.0 };
             for (station, other) in pairs(station) {

@@ -40,7 +40,7 @@ impl Position {
 pub(crate) struct StationMap(Vec<(NodeId, Station)>);
 
 impl StationMap {
-    /// Numbers stations in the order of these nodes; nodes beyond the last number get none.
+    /// Nodes beyond the last number get none.
     pub(crate) fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
         let mut stations: Vec<(NodeId, Station)> = nodes.zip(0..Station::MAX).collect();
         stations.sort_unstable();

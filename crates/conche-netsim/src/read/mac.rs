@@ -55,7 +55,6 @@ fields!(MacConfig over MacConfig::ieee802154();
     hidden { rdc }
 );
 
-/// Starts from the preset's ContikiMAC, or its Contiki version's.
 fn over_contikimac(mac: MacConfig, config: Patch<ContikiMac>) -> MacConfig {
     let base = match (mac.rdc, mac.access) {
         (Rdc::ContikiMac(base), _) => base,

@@ -1,6 +1,5 @@
 //! Macros that deserialize configurations; field names are keys.
 
-/// Types that replace the base as a whole.
 macro_rules! as_whole {
     ($($type:ty),* $(,)?) => {
         $(impl $crate::read::Read for $type {
@@ -54,7 +53,6 @@ macro_rules! fields {
                     }
                 }
                 const KEYS: &[&str] = &[$(stringify!($key),)* $(stringify!($field)),*];
-                // A field in neither list does not compile.
                 let _ = |$type { $($field: _,)* $($hidden: _),* }: $type| ();
                 deserializer.deserialize_any(Table)
             }

@@ -32,12 +32,11 @@ use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializ
 use self::macros::{all_of, as_whole, deserialize, fields, kinds, names, required};
 use crate::units::{BitRate, Probability, Span};
 
-/// A value to be applied to a base, if any.
 type Patch<T> = Box<dyn FnOnce(Option<T>) -> T>;
 
 type Change<T> = Box<dyn FnOnce(&mut T)>;
 
-/// Separate from reading the field, which is compiled per format.
+/// Separate from reading, which is compiled per format.
 fn of_field<T: 'static, F: Clone + 'static>(patch: Patch<F>, field: fn(&mut T) -> &mut F) -> Change<T> {
     Box::new(move |value| {
         let field = field(value);
@@ -147,7 +146,6 @@ fn one_of(what: &str, names: &[&str]) -> String {
     format!("{what}one of {}", names.join(", "))
 }
 
-/// A table with one key.
 struct OnlyKey<A> {
     key: &'static str,
     map: A,
@@ -171,7 +169,6 @@ impl<'de, A: MapAccess<'de>> OnlyKey<A> {
     }
 }
 
-/// `"none"`, or a value.
 impl<T: Read> Read for Option<T> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Self>, D::Error> {
         struct Optional<T>(PhantomData<T>);

@@ -18,7 +18,6 @@ const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Returns the TOML in the documentation of an item.
 fn example_in(source: &str, item: &str) -> String {
     let (before, _) = source.split_once(&format!("{item} {{")).expect("the item is there");
     let (_, block) = before.rsplit_once("/// ```toml\n").expect("it has an example");
@@ -26,14 +25,12 @@ fn example_in(source: &str, item: &str) -> String {
     block.lines().map(|line| line.trim_start_matches("/// ").to_owned() + "\n").collect()
 }
 
-/// Reads a table.
 macro_rules! table {
     ($type:ident in $file:literal) => {
         read::<$type>(&example_in(include_str!($file), concat!("pub struct ", stringify!($type))))
     };
 }
 
-/// Reads the values of one key, one per line.
 macro_rules! values {
     ($kind:ident $type:ident in $file:literal) => {
         example_in(include_str!($file), concat!("pub ", stringify!($kind), " ", stringify!($type)))
@@ -188,7 +185,6 @@ fn every_preset_has_a_name() {
     ] {
         assert_eq!(read::<MacConfig>(&format!("preset = '{name}'")), mac, "{name}");
     }
-    // Each version's own ContikiMAC, by key and by preset.
     for version in ["contiki27", "contiki30"] {
         let by_key: MacConfig = read(&format!("contikimac = {{}}\npreset = '{version}'"));
         assert_eq!(by_key, read(&format!("preset = '{version}-contikimac'")));

@@ -32,7 +32,6 @@ names!(Service { "exact" => Exact, "rayleigh" => Rayleigh, "exponential" => Expo
 names!(Order { "kept" => Kept, "free" => Free });
 names!(InService { "excluded" => Excluded, "included" => Included });
 
-/// A distribution, and further keys allowed in its table.
 struct Jittered(&'static [&'static str]);
 
 const JITTER: &str = "{ uniform = [\"10ms\", \"20ms\"] } or { exponential = \"20ms\" }";
@@ -82,7 +81,6 @@ impl<'de> Deserialize<'de> for Distribution {
     }
 }
 
-/// A limit, and further keys allowed in its table.
 struct Queued(&'static [&'static str]);
 
 impl Queued {

@@ -4,8 +4,8 @@
 //! Objective functions: OF0 (RFC 6552) with hop counts, and MRHOF (RFC 6719) with ETX = 1/(forward
 //! PRR · backward PRR) (De Couto et al.: A high-throughput path metric for multi-hop wireless
 //! routing, MobiCom 2003), in units of 1/128 as in RFC 6551. Simplification: stations know their
-//! ratios exactly and keep their parents, so MRHOF's hysteresis has no effect. Remaining ties are
-//! broken at random, as by the order of DIO messages.
+//! ratios exactly and keep their parents, so MRHOF's hysteresis has no effect. Ties are broken at
+//! random, as by the order of DIO messages.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -97,7 +97,6 @@ impl RplTree {
             nodes.iter().map(|node| Member { node: *node, parent: None, hops: None }).collect();
         let mut costs: Vec<Option<Cost>> = vec![None; nodes.len()];
         let mut settled = vec![false; nodes.len()];
-        // Dijkstra's algorithm; obsolete entries are skipped.
         let mut reached = BinaryHeap::new();
         if let Some(place) = quality.position(root) {
             (costs[usize::from(place)], members[usize::from(place)].hops) = (Some((0, 0, 0)), Some(0));
@@ -161,7 +160,7 @@ impl RplTree {
     }
 
     /// Adds the tree's hops, named `rpl child-parent` by node number. Without other hops, routes
-    /// follow the tree, also to and from wired neighbours.
+    /// follow the tree.
     pub fn install(&self, net: &mut Topology, radio: RadioId) {
         for member in &self.members {
             if let Some(parent) = member.parent {
@@ -191,7 +190,6 @@ impl RplConfig {
 }
 
 impl Objective {
-    /// Returns the cost over this link to a path of cost `rest`.
     const fn through(self, rest: Cost, etx: u64, chance: u64) -> Cost {
         match self {
             Self::HopCount => (rest.0 + 1, rest.1 + etx, chance),
@@ -209,7 +207,6 @@ mod tests {
         Streams::new(seed).stream(Entity::Run, Purpose::named("rpl"))
     }
 
-    /// Creates the tree of nodes 0, 1, ..., rooted at 0, over symmetric links.
     fn tree(count: usize, links: &[(usize, usize, f64)], objective: Objective, seed: u64) -> RplTree {
         let mut ratios = vec![vec![0.0; count]; count];
         for (a, b, ratio) in links {

@@ -13,7 +13,6 @@ use crate::host::{Host, Port, Received};
 pub struct Bulk<C: Controller, T> {
     peer: NodeId,
     end: End<C>,
-    /// Bytes beyond the payload and the links' headers.
     header_bytes: usize,
     payload_bytes: usize,
     timers: PhantomData<fn() -> T>,

@@ -26,7 +26,7 @@ impl FromStr for Probability {
         if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
             return Err(fail("the number is malformed"));
         }
-        // The decimal point is moved in the text, so that "0.1%" is exactly the number 0.001.
+        // In the text, so that "0.1%" is exactly the number 0.001.
         let probability: f64 = format!("{number}e-2").parse().map_err(|_| fail("the number is malformed"))?;
         if probability > 1.0 { Err(fail("it is above 100%")) } else { Ok(Self(probability)) }
     }

@@ -15,7 +15,6 @@ pub struct UnitError {
 pub(super) trait Quantity: Sized {
     const WHAT: &'static str;
     const EXAMPLE: &'static str;
-    /// Units with their factors to the base unit.
     const UNITS: &'static [(&'static str, u64)];
     fn from_base(base: u64) -> Self;
     fn to_base(&self) -> u64;

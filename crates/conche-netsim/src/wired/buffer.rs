@@ -1,5 +1,4 @@
-//! A link with an explicit queue and an event per departure, for active queue management, traces,
-//! and changes during the run.
+//! A link with an explicit queue and an event per departure, for AQM, traces, and changes.
 
 use std::collections::VecDeque;
 
@@ -42,22 +41,17 @@ impl Fifo {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkAction {
-    /// Did not fit into the queue.
     Refused(PacketRef),
-    /// Dropped by active queue management.
     DroppedEarly(PacketRef),
-    /// Left the queue; lost on the wire or arrives.
     Left(PacketRef, FrameOutcome),
-    /// Dropped as the link went down.
     Interrupted(PacketRef),
-    /// Resume the link at this time.
     Resumes(Instant, u32),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Served {
     frame: Frame,
-    /// Unsent bytes, for links with a trace.
+    /// Unsent bytes, with a trace.
     left: u32,
 }
 
@@ -68,7 +62,7 @@ pub(super) struct Buffer {
     waiting: Fifo,
     served: Option<Served>,
     aqm: AnyAqm,
-    /// The queue management's initial stream, reused after each change.
+    /// The queue management's initial stream, for each change.
     management: Stream,
     /// Number of the pending resume event; others belong to interrupted transmissions.
     resumption: Option<u32>,
@@ -128,7 +122,6 @@ impl Buffer {
             return actions.push(LinkAction::DroppedEarly(packet));
         }
         if let (Some(trace), true) = (&mut self.trace, found.idle) {
-            // Opportunities up to this instant, inclusive, passed unused.
             trace.pass(now);
         }
         self.waiting.push(frame);
@@ -152,7 +145,6 @@ impl Buffer {
         self.go_on(now, actions);
     }
 
-    /// Drops all frames, waiting or in transmission.
     pub(super) fn interrupt(&mut self, now: Instant, actions: &mut Vec<LinkAction>) {
         self.resumption = None;
         actions.extend(self.served.take().map(|served| LinkAction::Interrupted(served.frame.packet)));

@@ -78,7 +78,6 @@ impl Distribution {
     }
 }
 
-/// Maps departures to arrivals at the next node.
 #[derive(Clone, Debug)]
 pub(super) struct DelayLine {
     constant: Duration,

@@ -91,8 +91,7 @@ pub(super) struct Link {
 pub(super) enum Kind {
     /// No effect.
     Transparent,
-    /// A wire that knows each departure on arrival. Boxed, to save memory with a million other
-    /// links.
+    /// A wire that knows each departure on arrival. Boxed: most links are none.
     Wire(Box<Wire>),
     /// A wire with an event per departure.
     Buffer(Box<Buffer>),
@@ -112,7 +111,6 @@ pub(super) struct Wire {
     backlog: Backlog,
 }
 
-/// The effects of a wire besides queueing.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) config: LinkConfig,
@@ -125,9 +123,7 @@ pub(super) struct Line {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FrameOutcome {
-    /// The queue is full.
     Refused,
-    /// Lost on the wire after leaving the queue then.
     Lost(Instant),
     Arrives(Instant),
 }
@@ -162,7 +158,7 @@ impl Wire {
         &mut self.line
     }
 
-    /// Returns the departure; `None` if the queue is full.
+    /// Returns `None` if the queue is full.
     pub(super) fn accept(&mut self, now: Instant, payload_bytes: u32) -> Option<Instant> {
         match self.line.config.rate {
             None => Some(now),
@@ -202,7 +198,6 @@ impl Line {
         payload_bytes.saturating_add(self.config.header_bytes)
     }
 
-    /// Returns how long the next frame occupies the link.
     pub(super) fn service_nanos(&mut self, rate: BitRate, bytes: u32) -> u64 {
         let service_nanos = self.config.service.nanos(rate.serialisation_nanos(bytes), &mut self.fading);
         service_nanos.saturating_add(self.config.stalls.nanos(&mut self.stalling))

@@ -113,9 +113,7 @@ impl LinkTrace {
 #[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     trace: LinkTrace,
-    /// Completed repetitions of the trace.
     round: u64,
-    /// Line of the next opportunity.
     line: usize,
 }
 
@@ -141,11 +139,10 @@ impl Opportunities {
         }
     }
 
-    /// Discards opportunities up to now.
     pub(super) fn pass(&mut self, now: Instant) {
         let period = self.trace.period_ms() * NANOS_A_MILLISECOND;
         let (round, within) = (now.as_nanos() / period, now.as_nanos() % period);
-        // A period's last line coincides with the next one's start and is not yet due.
+        // A period's last line coincides with the next one's start.
         let line = self.trace.opportunities_ms.partition_point(|ms| ms * NANOS_A_MILLISECOND <= within);
         (self.round, self.line) = (self.round, self.line).max((round, line));
     }

@@ -8,8 +8,7 @@
 //! Frames on the wire take no room in the queue (netem's `limit` counts both). A frame lost on the
 //! wire has used the link.
 //!
-//! With a constant rate, a FIFO queue knows departures at arrival, without events. Active queue
-//! management, a [`LinkTrace`], or changes need an event each.
+//! With a constant rate, a FIFO queue knows departures at arrival, without an event each.
 
 mod aqm;
 mod buffer;

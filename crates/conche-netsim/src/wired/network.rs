@@ -23,25 +23,20 @@ pub(crate) struct Network {
     pub(crate) dropped: u64,
     pub(crate) duplicated: u64,
     cut_off: BTreeSet<NodeId>,
-    /// A link's pending actions; empty between calls.
     actions: Vec<LinkAction>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Route {
-    /// No outgoing link.
     None,
-    /// Its only link.
     Always(LinkId),
     /// This link, if any, with a few exceptions sorted by destination.
     Mostly(Option<LinkId>, Vec<(NodeId, Option<LinkId>)>),
-    /// By destination.
     Table(Vec<Option<LinkId>>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarded {
-    /// On a wire, or dropped.
     Taken,
     /// At its destination, at the same instant.
     Arrived(PacketRef),
@@ -54,7 +49,6 @@ impl Network {
         Self { links, routes, dropped: 0, duplicated: 0, cut_off: BTreeSet::new(), actions: Vec::new() }
     }
 
-    /// Forwards a packet over a wire or a radio hop.
     pub(crate) fn forward<O: Observer>(
         &mut self,
         around: &mut Surroundings<'_, O>,
@@ -102,7 +96,6 @@ impl Network {
         }
     }
 
-    /// Whether no wire lies between `at` and `to`.
     pub(crate) fn reaches(&self, at: NodeId, to: NodeId) -> bool {
         let over_link = || {
             let link = &self.links[self.routes[at.index()].to(to)?.index()];
@@ -146,7 +139,6 @@ impl Network {
     ) -> Result<(), ChangeError> {
         let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
         match &mut link.kind {
-            // Departures are already scheduled.
             Kind::Wire(_) => return Err(ChangeError::Fixed(id)),
             Kind::Buffer(buffer) if !up => buffer.interrupt(around.scheduler.now(), &mut self.actions),
             Kind::Buffer(_) | Kind::Transparent | Kind::Hop(_) => {}
@@ -260,12 +252,11 @@ impl Network {
     }
 }
 
-/// Exceptions replace a table up to one per this many entries.
 const ENTRIES_PER_EXCEPTION: usize = 8;
 
 impl Route {
-    /// In a tree a node forwards most destinations over one link; full tables take memory for each
-    /// pair of nodes.
+    /// In a tree a node forwards most destinations over one link; full tables are quadratic in
+    /// nodes.
     pub(super) fn by_destination(table: &[Option<LinkId>]) -> Self {
         let most = most_common(table);
         let exceptions = || (0..).map(NodeId).zip(table.iter().copied()).filter(|(_, link)| *link != most);
@@ -288,7 +279,6 @@ impl Route {
         }
     }
 
-    /// Sets one route; `None` drops packets.
     pub(super) fn set(&mut self, destination: NodeId, link: Option<LinkId>) {
         match self {
             Self::None => *self = Self::Mostly(None, vec![(destination, link)]),
@@ -302,7 +292,7 @@ impl Route {
     }
 }
 
-/// Returns a table's majority entry, if any (Boyer and Moore 1981).
+/// Returns a table's majority entry (Boyer and Moore 1981).
 fn most_common(table: &[Option<LinkId>]) -> Option<LinkId> {
     let (mut candidate, mut lead) = (None, 0_usize);
     for link in table {

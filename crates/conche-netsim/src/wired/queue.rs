@@ -76,7 +76,7 @@ impl DropTail {
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     queue: DropTail,
-    /// Departures and sizes in order; the first is in service.
+    /// The first is in service.
     frames: VecDeque<(Instant, u32)>,
     bytes: u64,
 }
@@ -86,7 +86,7 @@ impl Backlog {
         Self { queue, frames: VecDeque::new(), bytes: 0 }
     }
 
-    /// Returns the departure; `None` if the queue is full. A frame that departs now takes no room.
+    /// Returns `None` if the queue is full. A frame that departs now takes no room.
     pub(super) fn accept(&mut self, now: Instant, bytes: u32, service_nanos: u64) -> Option<Instant> {
         self.forget_departed(now);
         if !self.has_room(bytes) {
@@ -121,7 +121,6 @@ mod tests {
 
     const SERVICE: u64 = 25_000_000;
 
-    /// Returns the accepted frames of 1000 simultaneous ones of 94 bytes.
     fn burst(queue: DropTail) -> usize {
         let mut backlog = Backlog::new(queue);
         (0..1000).filter(|_| backlog.accept(Instant::ZERO, 94, SERVICE).is_some()).count()

@@ -26,8 +26,8 @@ pub enum Service {
     Exponential,
 }
 
-/// Stalls: some frames take much longer than their size implies and delay all behind them, as when
-/// a radio link is lost and set up again.
+/// Stalls: some frames take much longer than their size implies, as when a radio link is lost and
+/// set up again.
 ///
 /// ```toml
 /// probability = "0.2%"
@@ -45,7 +45,6 @@ pub struct Stalls {
 const MEAN_OF_ROOT: f64 = 0.886_226_925_452_758;
 
 impl Service {
-    /// `nanos` is the frame's size over the rate.
     pub(super) fn nanos(self, nanos: u64, stream: &mut Stream) -> u64 {
         match self {
             Self::Exact => nanos,
@@ -56,7 +55,6 @@ impl Service {
 }
 
 impl Stalls {
-    /// Returns additional nanoseconds.
     pub(super) fn nanos(&self, stream: &mut Stream) -> u64 {
         if self.probability <= 0.0 || !stream.chance(self.probability) {
             return 0;
@@ -66,7 +64,6 @@ impl Stalls {
 }
 
 fn scaled(nanos: u64, factor: f64) -> u64 {
-    // Float casts saturate; the product is not negative.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let scaled = (nanos as f64 * factor + 0.5) as u64;
     scaled
@@ -80,7 +77,6 @@ mod tests {
     const FRAMES: u32 = 200_000;
     const NANOS: u64 = 50_000_000;
 
-    /// Draws factors of the exact service time.
     fn drawn(service: Service) -> Vec<f64> {
         let mut stream = Streams::new(5).stream(Entity::Run, Purpose::named("test"));
         (0..FRAMES).map(|_| service.nanos(NANOS, &mut stream) as f64 / NANOS as f64).collect()

@@ -21,8 +21,8 @@ use crate::{LinkId, NodeId, RadioId};
 /// A network under construction.
 ///
 /// All nodes forward. A packet takes the route with the fewest links; of equal ones, the one whose
-/// first link was added first. [`Topology::route`] overrides this. For a shared medium (one queue,
-/// one rate), connect the nodes by [`LinkConfig::default`] to a hub with one link.
+/// first link was added first. [`Topology::route`] overrides this. For a shared medium, connect the
+/// nodes by [`LinkConfig::default`] to a hub with one link.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,7 +46,6 @@ pub struct Topology {
     links: Vec<Edge>,
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
-    /// Only for links that have any.
     equipment: BTreeMap<LinkId, Equipment>,
 }
 
@@ -60,7 +59,7 @@ struct Edge {
 
 #[derive(Clone, Debug)]
 enum EdgeKind {
-    /// `None` is the default; saves memory with a million links.
+    /// `None` is the default, to save memory.
     Wire(Option<Box<LinkConfig>>),
     Hop(RadioId),
 }
@@ -69,7 +68,6 @@ enum EdgeKind {
 struct StaticRoute {
     at: NodeId,
     to: NodeId,
-    /// `None` drops the packets.
     via: Option<LinkId>,
 }
 
@@ -175,15 +173,14 @@ impl Topology {
         RadioId(u16::try_from(self.radios.len() - 1).expect("fewer than 2^16 radio networks"))
     }
 
-    /// Adds a node's station, which hears and interferes with others; packets need hops.
+    /// Adds a node's station, which hears and interferes; packets need hops.
     pub fn place(&mut self, radio: RadioId, node: NodeId, position: Position) {
-        // Another topology's radio network is reported when its hops are checked.
         if let Some(layout) = self.radios.get_mut(radio.index()) {
             layout.stations.push((node, position));
         }
     }
 
-    /// Adds a hop between two nodes of a radio network, whose medium decides on arrival.
+    /// Adds a hop between two nodes of a radio network.
     pub fn hop(&mut self, name: impl Into<String>, radio: RadioId, from: NodeId, to: NodeId) -> LinkId {
         self.add(name.into(), from, to, EdgeKind::Hop(radio))
     }
@@ -199,14 +196,13 @@ impl Topology {
         self.routes.push(StaticRoute { at, to, via: Some(via) });
     }
 
-    /// Drops packets for `to` at `at`, like a full routing table. A node and destination's last
-    /// route counts.
+    /// Drops packets for `to` at `at`, like a full routing table. The last route counts.
     pub fn no_route(&mut self, at: NodeId, to: NodeId) {
         self.routes.push(StaticRoute { at, to, via: None });
     }
 
-    /// Returns a radio network's packet reception ratios for this PSDU, without interference, in
-    /// the run with this seed (which draws the shadowing).
+    /// Returns a radio network's packet reception ratios for this PSDU, without interference.
+    /// `seed` draws the shadowing.
     ///
     /// # Errors
     /// If the radio network does not exist or is invalid.
@@ -301,7 +297,7 @@ impl Topology {
         outgoing
     }
 
-    /// A single link needs no table; routers take a breadth-first search each.
+    /// A single link needs no table.
     fn routes_of(&self, links: &[LinkId], outgoing: &[Vec<LinkId>]) -> Route {
         match links {
             [] => Route::None,

@@ -40,7 +40,6 @@ struct Run {
     link: LinkId,
 }
 
-/// Runs with all packets at once, or one per interval.
 fn run(config: LinkConfig, changing: bool, interval: Duration) -> Run {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));

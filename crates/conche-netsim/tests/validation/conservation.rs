@@ -52,7 +52,6 @@ fn simulate<O: Observer>(network: &Network, seed: u64, observer: O) -> Simulatio
     sim
 }
 
-/// All impairments at once.
 fn rough() -> LinkConfig {
     LinkConfig {
         rate: Some(BitRate::kbit(200)),
@@ -147,7 +146,6 @@ fn links() -> BoxedStrategy<LinkConfig> {
 enum Change {
     Link(Box<LinkConfig>),
     LinkUp(bool),
-    /// A source or an echo, by index.
     NodeUp(usize, bool),
     Reboot(usize),
 }
@@ -170,7 +168,6 @@ impl Network {
             Change::LinkUp(up) => sim.set_link_up(self.middle, *up).expect("it changes"),
             Change::NodeUp(index, up) => sim.set_node_up(node(*index), *up).expect("a node"),
             Change::Reboot(index) => {
-                // Two echoing hosts would never stop.
                 let fresh = if *index < 2 { Plain::Sink(Vec::new()) } else { Plain::Echo };
                 let before = sim.reboot(node(*index), fresh).expect("a node");
                 assert!(before.is_some());
@@ -194,7 +191,6 @@ proptest! {
             let lines: Vec<String> = trace.iter().map(|gap| { time_ms += gap; time_ms.to_string() }).collect();
             net.topology.trace(net.middle, lines.join("\n").parse::<LinkTrace>().expect("a trace"));
         }
-        // Makes the changes, running in pieces of this many milliseconds or as a whole.
         let run = |piece_ms: u64| {
             let mut sim = simulate(&net, seed, (Tally::default(), Digest::default()));
             let mut now = Instant::ZERO;
@@ -248,7 +244,6 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
     assert_ne!(digest(1), digest(2));
 }
 
-/// A run in pieces is the same run.
 #[test]
 fn stopping_and_going_on_changes_nothing() {
     let mut whole = simulate(&network(rough(), rough()), 1, Digest::default());

@@ -15,7 +15,6 @@ use conche_proto::{EndpointConfig, Event, Request, Response, SharedConfig};
 const CLIENTS: usize = 20_000;
 const MILLION: u64 = 1_000_000;
 
-/// Sends a request to the server, if any; responds to requests.
 #[derive(Default)]
 struct Host {
     server: Option<NodeId>,
@@ -79,7 +78,6 @@ fn dumbbell(clients: usize, asking: bool) -> usize {
     clients.iter().filter(|&&client| sim.host(client).is_some_and(|host| host.application().answered)).count()
 }
 
-/// Returns the peak memory of each client in bytes.
 fn bytes_of_a_client(asking: bool) -> u64 {
     let mut answered = 0;
     let taken = measure(|| answered = dumbbell(CLIENTS, asking));

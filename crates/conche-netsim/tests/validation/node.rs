@@ -22,14 +22,10 @@ fn closed() -> EndpointConfig {
 }
 
 enum Script {
-    /// Sends one request of this kind after a while.
     Get(NodeId, Reliability),
     Ping(NodeId),
-    /// Sends a request and cancels it after this time.
     Impatient(NodeId, Duration),
-    /// Sets a timer and cancels it, sets another one and stops the run.
     Timers,
-    /// Acknowledges at once and responds after this time.
     Separate(Duration),
     Silent,
 }
@@ -112,8 +108,6 @@ impl Observer for Sent {
     }
 }
 
-/// Runs two scripts, the first with the second's node. Returns the events of both applications and
-/// the packets sent.
 fn run(client: impl FnOnce(NodeId) -> Script, server: Script) -> (Vec<String>, Vec<String>, Vec<PacketMeta>, Ended) {
     run_over(LATENCY, client, server)
 }

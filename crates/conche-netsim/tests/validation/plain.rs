@@ -7,14 +7,16 @@ use conche_netsim::{Instant, NodeId};
 
 pub enum Plain {
     /// Sends `left` numbered packets of `bytes` bytes.
-    Source { to: NodeId, left: u32, bytes: usize, interval: Interval },
-    /// Returns every packet to its sender.
+    Source {
+        to: NodeId,
+        left: u32,
+        bytes: usize,
+        interval: Interval,
+    },
     Echo,
-    /// Records the packets that arrive.
     Sink(Vec<Arrival>),
 }
 
-/// Time between two packets.
 #[derive(Clone, Copy)]
 pub enum Interval {
     /// Constant; zero for a burst.
@@ -23,7 +25,6 @@ pub enum Interval {
     Poisson(Duration),
 }
 
-/// A packet received by a sink or its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub number: u32,
@@ -87,7 +88,6 @@ impl Interval {
     }
 }
 
-/// Returns the mean and its standard error for independent values.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let values: Vec<f64> = values.into_iter().collect();
     let n = values.len() as f64;

@@ -14,9 +14,7 @@ use conche_proto::{
 };
 
 pub enum Role {
-    /// Sends `left` requests, one at a time.
     Client { server: NodeId, left: u32, ended: Vec<Outcome> },
-    /// Responds with 66 bytes after a uniform time.
     Server { fastest: Duration, slowest: Duration },
 }
 

@@ -90,7 +90,6 @@ fn capture(path: &Path) -> Counters {
     counters
 }
 
-/// Returns tshark's output lines for a file, or `None` without tshark.
 fn tshark(file: &Path, arguments: &[&str]) -> Option<Vec<String>> {
     let output = match Command::new("tshark").arg("-r").arg(file).args(arguments).output() {
         Ok(output) => output,

@@ -44,10 +44,9 @@ pub(in crate::mac) struct DutyCycle {
     clock: Clock,
     phases: Phases,
     train: Train,
-    /// Time of the energy detection that keeps the station on.
     listening: Option<Instant>,
     check_scheduled: bool,
-    /// End of the wait for the burst's next frame (`we_are_receiving_burst`).
+    /// End of the wait in a burst (`we_are_receiving_burst`).
     burst_until: Instant,
     /// Latest end of the strobe trains heard.
     energy_until: Instant,
@@ -91,7 +90,6 @@ impl RadioNetwork {
             self.schedule_check(around, at);
         }
         let station = &mut self.stations[usize::from(at)];
-        // Sending, or on for another reason.
         let is_on = station.duty().listening.is_some() || station.duty().burst_until > now;
         if station.step != Step::Idle || station.reply != Reply::None || is_on {
             return;
@@ -121,7 +119,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Stays on if a unicast frame announces another.
     pub(in crate::mac) fn expect_burst(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -138,7 +135,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Sleeps after an acknowledgment; keeps listening in a burst.
     pub(in crate::mac) fn rest(&mut self, around: &mut Surroundings<'_>, at: Station) {
         let now = around.scheduler.now();
         self.sleep(at);
@@ -152,7 +148,6 @@ impl RadioNetwork {
         self.stations[usize::from(at)].duty().listening = None;
     }
 
-    /// Returns `true` during the reception of a frame for this station.
     pub(super) fn is_receiving(&mut self, at: Station) -> bool {
         let Some(from) = self.air.receiving_from(at) else { return false };
         let sender = &mut self.stations[usize::from(from)];
@@ -167,18 +162,15 @@ struct Clock {
     cycle: Duration,
 }
 
-/// Wake-up times of neighbours.
 #[derive(Debug, Default)]
 struct Phases(Vec<Phase>);
 
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     neighbour: Station,
-    /// Start of the last acknowledged strobe.
     time: Instant,
     /// Unacknowledged transmissions since then.
     noacks: u8,
-    /// Time from which a further one makes the phase stale.
     noacks_end: Instant,
 }
 
@@ -235,7 +227,6 @@ impl Phases {
     }
 }
 
-/// Returns the first of `from`, `from` + cycle, … not before `earliest`.
 fn next(from: Instant, cycle: Duration, earliest: Instant) -> Instant {
     let cycles = (earliest - from).as_nanos().div_ceil(cycle.as_nanos());
     from + Duration::from_nanos(u64::try_from(cycles * cycle.as_nanos()).unwrap_or(u64::MAX))
@@ -261,7 +252,6 @@ struct Train {
 }
 
 impl RadioNetwork {
-    /// Begins now, or a guard time before the neighbour's wake-up.
     pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -273,7 +263,7 @@ impl RadioNetwork {
             return self.schedule(around, begin, at, RadioEventKind::Attempt(queue));
         }
         duty.train = Train { known_receiver: begin.is_some(), assessments: 1, ..Train::default() };
-        // Receiving, about to acknowledge, or in a burst: transmitting would destroy a frame.
+        // Transmitting would destroy a frame.
         if station.reply != Reply::None || station.duty().burst_until > now || self.is_receiving(at) {
             return self.end(around, at, Outcome::Busy);
         }
@@ -310,7 +300,6 @@ impl RadioNetwork {
             }
             Step::AwaitingAck => self.strobe(around, at),
             Step::ReadingAck if train.acknowledged => self.end_train(around, at, config, Outcome::Sent),
-            // Not the acknowledgment: a collision.
             Step::ReadingAck => self.end_train(around, at, config, Outcome::Busy),
             Step::Idle | Step::Transmitting => unreachable!("these steps have no time of their own"),
         }
@@ -336,20 +325,18 @@ impl RadioNetwork {
         arrived
     }
 
-    /// Records an acknowledgment, to be read later.
     pub(in crate::mac) fn acknowledge_strobe(&mut self, at: Station) {
         self.stations[usize::from(at)].duty().train.acknowledged = true;
     }
 
-    /// Returns `true` if the last acknowledged frame announced another.
     pub(in crate::mac) fn in_burst(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.pending
     }
 
     /// Returns `true` if frames for a burst waited when the last frame was sent.
     ///
-    /// Frames that arrive during its transmission find an empty queue, because a mote does nothing
-    /// else meanwhile. Without duty cycling one burst takes all waiting frames (`send_list`).
+    /// Later frames find an empty queue, because a mote does nothing else meanwhile. Without duty
+    /// cycling one burst takes all waiting frames (`send_list`).
     pub(in crate::mac) fn left_waiting(&mut self, at: Station) -> bool {
         self.mac.rdc != Rdc::AlwaysOn && self.stations[usize::from(at)].duty().train.more
     }
@@ -372,7 +359,6 @@ impl RadioNetwork {
         self.end(around, at, outcome);
     }
 
-    /// Schedules checks at the stations in range, which will detect energy.
     fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
@@ -391,7 +377,6 @@ impl RadioNetwork {
 }
 
 impl Train {
-    /// Returns the maximum time from the first to the last strobe.
     fn longest(&self, config: &ContikiMac, to: Station) -> std::time::Duration {
         if (self.known_receiver || self.receiver_awake) && to != BROADCAST {
             config.max_phase_strobe_time.min(config.strobe_time())

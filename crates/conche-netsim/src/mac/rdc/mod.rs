@@ -19,7 +19,7 @@ pub enum Rdc {
     /// Always.
     #[default]
     AlwaysOn,
-    /// As scheduled by ContikiMAC. Requires acknowledgments; of
-    /// [`AttemptConfig`](super::AttemptConfig), only the turnarounds apply.
+    /// As scheduled by ContikiMAC. Requires acknowledgments; uses only the turnarounds of
+    /// [`AttemptConfig`](super::AttemptConfig).
     ContikiMac(ContikiMac),
 }

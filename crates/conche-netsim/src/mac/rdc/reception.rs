@@ -62,7 +62,6 @@ impl RadioNetwork {
         arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
-    /// Receives a broadcast; the sender keeps the packet for other receivers.
     fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: ReceptionLink, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
@@ -79,7 +78,6 @@ impl RadioNetwork {
         }
     }
 
-    /// Returns `true` unless the frame duplicates the previous one.
     fn accepts(&mut self, from: Station, at: Station, dsn: u8) -> bool {
         let accepted = self.stations[usize::from(at)].accepts(from, dsn);
         self.counters.received += 1;
@@ -87,7 +85,6 @@ impl RadioNetwork {
         accepted
     }
 
-    /// Passes a packet to the node after the time to read it.
     fn hand_up(
         &mut self,
         around: &mut Surroundings<'_>,

@@ -67,8 +67,8 @@ impl Metric {
         order == Ordering::Greater
     }
 
-    /// Returns `true` if a request is forwarded again when it arrives over a better route. RFC 3561
-    /// (§6.5) discards it, but the first copy rarely used the best links.
+    /// Whether a request is forwarded again when it arrives over a better route. RFC 3561 (§6.5)
+    /// discards it, but the first copy rarely used the best links.
     #[must_use]
     pub fn forwards_better_copies(&self) -> bool {
         matches!(self, Self::PathDr(_))
@@ -120,7 +120,6 @@ fn scaled(delivery: u16, ratio: f64) -> u16 {
 pub(super) mod tests {
     use super::*;
 
-    /// An LQI of 50 at 0 dB and of 110 at 10 dB.
     pub(in super::super) fn path_dr() -> Metric {
         let delivery_ratio = vec![(50.0, 0.0), (70.0, 0.25), (80.0, 0.6), (90.0, 0.9), (100.0, 0.985), (106.0, 1.0)];
         Metric::PathDr(LqiMap { snr_db: (0.0, 10.0), lqi: (50.0, 110.0), delivery_ratio })

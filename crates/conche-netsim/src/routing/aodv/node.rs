@@ -60,7 +60,7 @@ pub struct Aodv {
     config: AodvConfig,
     table: Table,
     sequence: u16,
-    /// Each origin's latest request, with the best cost of its copies.
+    /// Latest request per origin, with its best cost.
     seen: BTreeMap<NodeId, (u16, Cost)>,
     discoveries: BTreeMap<NodeId, Discovery>,
     pending: Vec<Pending>,
@@ -73,7 +73,6 @@ struct Discovery {
     until: Instant,
 }
 
-/// A request to be forwarded or, at its destination, answered.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at: Instant,
@@ -138,8 +137,8 @@ impl Aodv {
         }
     }
 
-    /// Handles a broken link: the MAC could not deliver a frame. `lost` is its packet's origin and
-    /// destination, or `None` for an AODV message.
+    /// Handles a broken link. `lost` is the undelivered packet's origin and destination, or `None`
+    /// for an AODV message.
     pub fn link_broken(&mut self, neighbour: NodeId, lost: Option<(NodeId, NodeId)>) {
         self.table.break_link(neighbour);
         if let Some((origin, destination)) = lost {
@@ -212,7 +211,7 @@ impl Aodv {
         if first {
             self.pending.retain(|pending| pending.origin != origin);
         }
-        // Pending messages take their contents when sent; a request is answered once.
+        // Pending messages take their contents when sent.
         let waits = self.pending.iter().any(|pending| pending.origin == origin);
         let (at, action) = if destination == self.address {
             (now + self.config.reply_wait, PendingAction::Reply)
@@ -242,7 +241,6 @@ impl Aodv {
         }
     }
 
-    /// Ends the discovery, or forwards the reply towards the origin.
     fn replied(&mut self, origin: NodeId, reply: Message, destination: NodeId, cost: Cost) {
         if origin != self.address {
             let next_hop = self.next_hop(origin);
@@ -265,7 +263,6 @@ struct Route {
     sequence: u16,
 }
 
-/// The latest and best route per destination (RFC 3561 §6.2).
 #[derive(Clone, Debug, Default)]
 struct Table {
     routes: BTreeMap<NodeId, Entry>,
@@ -282,7 +279,6 @@ impl Table {
         self.routes.get(&destination).filter(|entry| entry.valid).map(|entry| entry.route)
     }
 
-    /// Stores a route if newer, or equally new and better.
     fn offer(&mut self, destination: NodeId, route: Route, metric: &Metric) {
         let takes = |known: &Entry| {
             let known_route = known.route;
@@ -295,7 +291,6 @@ impl Table {
         }
     }
 
-    /// Invalidates routes over a neighbour.
     fn break_link(&mut self, neighbour: NodeId) {
         for entry in self.routes.values_mut().filter(|entry| entry.route.next_hop == neighbour) {
             entry.valid = false;

@@ -14,8 +14,6 @@
 //! replaces congestion avoidance and fast retransmission. The last acknowledgment, not a FIN, ends
 //! the transfer. Timeouts come from a congestion [`Controller`](conche_proto::cc::Controller), with
 //! segments as exchanges.
-//!
-//! Neither side does I/O.
 
 pub mod receiver;
 pub mod segment;

@@ -8,7 +8,6 @@ use crate::Instant;
 pub struct Receiver {
     acknowledgments: Acknowledgments,
     arrived: Vec<bool>,
-    /// All segments before this one have arrived.
     next: u32,
     missing: u32,
     duplicates: u32,
@@ -25,8 +24,7 @@ impl Receiver {
 
     /// Handles a segment; returns the answer.
     ///
-    /// Duplicates are acknowledged, too, as the acknowledgment may have been lost (RFC 793, page
-    /// 69).
+    /// A duplicate's acknowledgment may have been lost (RFC 793, page 69).
     pub fn receive(&mut self, now: Instant, segment: Segment) -> Option<Segment> {
         match segment {
             Segment::Syn => Some(Segment::SynAck),

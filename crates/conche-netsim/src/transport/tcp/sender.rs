@@ -1,9 +1,8 @@
 //! The sending side: send window, retransmission queue and timeouts.
 //!
-//! After a timeout the window is one segment, and segments after the oldest are retransmitted in
-//! order, unless acknowledged meanwhile ("go back"). Of several losses in a window only the first's
-//! timer counts. Arrived segments are not retransmitted: the oldest's acknowledgment covers them
-//! first.
+//! After a timeout the window is one segment, and later unacknowledged segments are retransmitted
+//! in order ("go back"). Of several losses in a window only the first's timer counts. Arrived
+//! segments are not retransmitted: the oldest's acknowledgment covers them first.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -83,17 +82,16 @@ pub struct SenderStats {
 
 /// Sends one transfer.
 ///
-/// The SYN takes the first place in the sequence (RFC 793, page 26), and is timed and retransmitted
-/// like any segment.
+/// The SYN takes the first place in the sequence (RFC 793, page 26), like any segment.
 #[derive(Debug)]
 pub struct Sender<C: Controller> {
     config: SenderConfig,
     controller: C,
     peer: C::Peer,
     state: State,
-    /// Segments sent and unacknowledged, or behind such a one.
+    /// Segments from the oldest unacknowledged one.
     queue: VecDeque<Exchange<C>>,
-    /// The queue head's place in the sequence; the SYN has 0.
+    /// The queue head's place in the sequence; 0 for the SYN.
     head: u32,
     /// Segments from the head that may be in flight.
     window: Window,
@@ -146,7 +144,6 @@ impl<C: Controller> Sender<C> {
         }
         let is_new = match segment {
             Segment::SynAck => {
-                // The window stays at one segment.
                 self.acknowledge_until(now, 1);
                 false
             }
@@ -182,7 +179,6 @@ impl<C: Controller> Sender<C> {
         u16::try_from(flying.count()).unwrap_or(u16::MAX)
     }
 
-    /// Returns the place of the segment at this index.
     fn place(&self, index: usize) -> u32 {
         self.head + u32::try_from(index).expect("the queue is not longer than the sequence")
     }
@@ -191,7 +187,7 @@ impl<C: Controller> Sender<C> {
         self.config.segments.saturating_add(1)
     }
 
-    /// Acknowledges segments before this place; returns `true` if any was queued.
+    /// Returns `true` if any was queued.
     fn acknowledge_until(&mut self, now: Instant, place: u32) -> bool {
         let covered = place.saturating_sub(self.head) as usize;
         let covered = covered.min(self.queue.len());
@@ -203,7 +199,6 @@ impl<C: Controller> Sender<C> {
         covered > 0
     }
 
-    /// Returns `true` if the segment was unacknowledged.
     fn acknowledge_one(&mut self, now: Instant, place: u32) -> bool {
         let Some(index) = place.checked_sub(self.head).map(|index| index as usize) else { return false };
         let is_new = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
@@ -296,7 +291,6 @@ impl<C: Controller> Sender<C> {
         self.queue.iter().filter_map(|exchange| exchange.deadline).min()
     }
 
-    /// Besides this segment, in flight and waiting.
     fn load(&self, index: usize) -> Load {
         let others = self.queue.iter().enumerate().filter(|(i, exchange)| *i != index && exchange.deadline.is_some());
         let exchanges = u16::try_from(others.count()).unwrap_or(u16::MAX);
@@ -311,11 +305,8 @@ impl<C: Controller> Sender<C> {
 }
 
 enum Next {
-    /// The one at this index.
     Send(usize),
-    /// Not before this time.
     At(Instant),
-    /// None.
     Nothing,
 }
 
@@ -326,7 +317,7 @@ struct Window {
     reno: Option<Reno>,
 }
 
-/// RFC 5681 with RFC 6582's recovery, counted in segments.
+/// RFC 5681 with RFC 6582's recovery, in segments.
 #[derive(Clone, Copy, Debug)]
 struct Reno {
     /// From this size, the window grows by one segment per round trip.
@@ -390,18 +381,15 @@ impl Window {
         false
     }
 
-    /// `head` is the first of `flight` segments in flight, all before `end`; returns `true` if it
-    /// is lost.
+    /// `head` is the first of `flight` segments in flight; returns `true` if it is lost.
     fn duplicate(&mut self, flight: u16, head: u32, end: u32) -> bool {
         let Some(reno) = &mut self.reno else { return false };
         if reno.recovers {
-            // One more segment has left the network.
             self.segments = self.segments.saturating_add(1).min(self.limit);
             return false;
         }
         reno.duplicates = reno.duplicates.saturating_add(1);
-        // Segments sent before the last loss may arrive twice, without a loss (RFC 6582 §3.2, step
-        // 2).
+        // Segments sent before the last loss may arrive twice (RFC 6582 §3.2, step 2).
         if reno.duplicates < DUPLICATES || head <= reno.recover {
             return false;
         }
@@ -411,8 +399,6 @@ impl Window {
         true
     }
 
-    /// All data sent is before `end`.
-    ///
     /// `flight` is the data segments in flight, or `None`, which keeps the threshold, for a segment
     /// that was not data or had expired before (RFC 5681 §3.1).
     fn timed_out(&mut self, flight: Option<u16>, end: u32) {
@@ -424,11 +410,9 @@ impl Window {
     }
 }
 
-/// A segment as an exchange of the controller.
 #[derive(Debug)]
 struct Exchange<C: Controller> {
     flight: C::Flight,
-    /// Times of all transmissions.
     sent: SmallVec<[Instant; 2]>,
     deadline: Option<Instant>,
     /// Earliest time of the next retransmission, from the controller.
@@ -437,12 +421,10 @@ struct Exchange<C: Controller> {
     acknowledged: bool,
 }
 
-/// How a segment's arrival was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// By its own acknowledgment.
     InTime,
-    /// By a later segment's: its own was lost, or an earlier segment missing.
+    /// By a later segment's.
     Late,
 }
 
@@ -458,7 +440,7 @@ impl<C: Controller> Exchange<C> {
         controller.sent(peer, &mut self.flight, sent)
     }
 
-    /// Returns the earliest time of a transmission; now for the first.
+    /// Returns the earliest time of a transmission.
     fn may_leave_again(&mut self, controller: &C, peer: &mut C::Peer, now: Instant, load: Load) -> Instant {
         if self.sent.is_empty() {
             return now;
@@ -468,7 +450,7 @@ impl<C: Controller> Exchange<C> {
         *self.again.get_or_insert_with(|| controller.expired(peer, flight, &Expired { now, attempt, load }))
     }
 
-    /// Marks a loss before the timeout: the segment may be retransmitted now.
+    /// Allows a retransmission before the timeout.
     fn lost(&mut self, now: Instant) {
         (self.deadline, self.again) = (None, Some(now));
     }
@@ -485,7 +467,7 @@ impl<C: Controller> Exchange<C> {
         // An earlier missing segment delayed the acknowledgment.
         let in_time = known == Known::InTime && self.deadline.is_some();
         (self.acknowledged, self.deadline) = (true, None);
-        // As with a separate response, arrival is certain, but the path unmeasured.
+        // As with a separate response, the path is unmeasured.
         let kind = if in_time { AckKind::Empty } else { AckKind::Separate };
         let event = Acknowledged { now, sent: &self.sent, copy: AckedCopy::Unknown, kind, load };
         controller.acknowledged(peer, &self.flight, &event);

@@ -72,7 +72,7 @@ impl CoDelState {
             next.take().into_iter().for_each(|next| drop(next.frame));
             next = self.dequeue(now, waiting);
             self.dropping = true;
-            // Starts with the drop rate that recently controlled the queue.
+            // The drop rate that recently controlled the queue.
             let delta = self.count - self.lastcount;
             let recent = now - self.drop_next < self.config.interval.saturating_mul(16);
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -119,7 +119,6 @@ mod tests {
         let (mut drops, mut waits) = (Vec::new(), Vec::new());
         let mut now = Instant::ZERO;
         while now < until {
-            // Twice the departure rate.
             (0..2).for_each(|_| waiting.push(frame(100, now)));
             let next = codel.next(now, &mut waiting, |_| drops.push(now)).expect("more comes than leaves");
             waits.push(now - next.since);
@@ -132,8 +131,7 @@ mod tests {
     fn the_first_drop_comes_an_interval_after_the_target_is_passed_and_the_others_by_the_root_of_their_number() {
         let config = CoDel { mtu_bytes: 0, ..CoDel::default() };
         let (drops, _) = drops(config, Instant::from_millis(600));
-        // Of two frames each millisecond one leaves. A frame has waited for 5 ms at 9 or 10 ms, and
-        // the first drop is an interval later.
+        // A frame has waited for 5 ms at 9 or 10 ms, and the first drop is an interval later.
         let first = drops[0];
         assert!((109..=110).contains(&first.as_millis()), "{first:?}");
         let mut expected = first.as_nanos() as f64 / 1e6;

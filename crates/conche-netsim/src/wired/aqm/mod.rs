@@ -42,7 +42,6 @@ pub enum Aqm {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// Waiting frames, without the one in transmission.
     pub(super) frames: usize,
     pub(super) bytes: u64,
     pub(super) idle: bool,
@@ -57,7 +56,6 @@ pub(super) enum AnyAqm {
 }
 
 impl AnyAqm {
-    /// `rate` is the link's, if any.
     pub(super) fn new(config: Option<Aqm>, rate: Option<BitRate>, stream: Stream) -> Self {
         match config {
             None => Self::None,
@@ -67,7 +65,6 @@ impl AnyAqm {
         }
     }
 
-    /// Returns whether a frame that fits may enter the queue.
     pub(super) fn admits(&mut self, now: Instant, found: Found) -> bool {
         match self {
             Self::None | Self::CoDel(_) => true,
@@ -82,7 +79,6 @@ impl AnyAqm {
         }
     }
 
-    /// `drop` receives the frames dropped before it.
     pub(super) fn next(&mut self, now: Instant, waiting: &mut Fifo, drop: impl FnMut(Frame)) -> Option<Frame> {
         match self {
             Self::None | Self::Red(_) => waiting.pop(),

@@ -4,9 +4,9 @@
 //! de-randomisation (§5.4) and the cap on growth (§5.5). The delay is the last transmitted frame's
 //! wait, by timestamps.
 //!
-//! Divergences: an idle link has no delay, whatever its last frame waited. PIE is always on (§5.3
-//! is optional), does not scale by frame size, and does not mark. Updates happen at arrivals and
-//! departures, without events; their inputs do not change in between.
+//! Divergences: an idle link has no delay. PIE is always on (§5.3 is optional), does not scale by
+//! frame size, and does not mark. Updates happen at arrivals and departures; their inputs do not
+//! change in between.
 
 use std::time::Duration;
 
@@ -114,7 +114,6 @@ impl PieState {
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
             if self.is_at_rest() {
-                // Further updates would not change the state.
                 let update = crate::units::nanos(self.config.update);
                 let due = crate::units::nanos(now - self.next_update) / update + 1;
                 self.next_update =

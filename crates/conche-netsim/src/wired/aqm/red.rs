@@ -78,7 +78,6 @@ impl RedState {
     fn measure(&mut self, now: Instant, found: super::Found) {
         let weight = self.config.weight;
         if found.idle {
-            // As if m frames had found the queue empty.
             let m = (now - self.idle_since).as_secs_f64() / self.transmission_seconds;
             self.avg = if m.is_finite() { self.avg * libm::pow(1.0 - weight, m) } else { 0.0 };
         } else {

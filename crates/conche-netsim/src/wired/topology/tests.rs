@@ -9,7 +9,6 @@ use crate::trace::{DropReason, Observer};
 use crate::wired::{Jitter, Loss, Stalls};
 use crate::{BitRate, Instant, Simulation};
 
-/// Sends one packet, or receives.
 enum Probe {
     To(NodeId),
     Sink,
@@ -29,7 +28,6 @@ impl Host for Probe {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// Arrival time of the probe, or the reason of its drop.
 #[derive(Default)]
 struct End(Option<Result<Instant, DropReason>>);
 

@@ -17,17 +17,14 @@ use crate::plain::{Arrival, Interval, Plain};
 const STROBE_MS: f64 = 2.208;
 const GAP_MS: f64 = 0.3967 + 0.192;
 const STROBE_INTERVAL_MS: f64 = STROBE_MS + GAP_MS;
-/// Six clear channel assessments.
 const ASSESSMENT_MS: f64 = 6.0 * 0.6104;
 
-/// A sender to the first station of a row.
 struct Sender {
     place: usize,
     every_ms: f64,
     packets: u32,
 }
 
-/// Runs a row of stations and returns the arrivals at the first.
 fn run(
     medium: MediumConfig,
     mac: MacConfig,
@@ -196,7 +193,6 @@ fn a_broadcast_is_strobed_for_a_full_cycle_and_wakes_each_neighbour_once() {
     assert!((from..to).contains(&ms(hosts[0].told[0].0 - Instant::ZERO)));
 }
 
-/// Frames have at least 43 octets, so that none fits between two assessments.
 #[test]
 fn a_short_frame_is_padded() {
     let mac = MacConfig::contiki27_contikimac();
@@ -301,8 +297,7 @@ fn a_receiver_stays_on_for_the_frame_that_is_announced() {
     };
     let (alone, announcing) = (received(1), received(2) - received(1));
     assert!((100..117).contains(&alone), "{alone} receptions in 100 trains");
-    // It wakes up in the middle of the 46 strobes, and misses every other one while it
-    // acknowledges.
+    // It wakes up amid 46 strobes, and misses every other one while it acknowledges.
     assert!((100 * 9..100 * 14).contains(&announcing), "{announcing} receptions in 100 trains");
 }
 

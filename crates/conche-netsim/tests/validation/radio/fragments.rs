@@ -29,7 +29,6 @@ impl Observer for Dropped {
     }
 }
 
-/// Sends packets from the second station to the first, one every 100 ms.
 fn run(
     medium: MediumConfig,
     mac: MacConfig,

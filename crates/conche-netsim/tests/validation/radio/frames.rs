@@ -8,7 +8,6 @@ use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr, Udgm};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Counters, Instant, NodeId, PacketId, RadioId, Simulation};
 
-/// Transmits frames at the start; records their outcomes and the frames received.
 #[derive(Default)]
 pub struct Router {
     pub frames: Vec<(RadioId, NodeId, usize)>,

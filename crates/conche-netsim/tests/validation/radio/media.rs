@@ -9,7 +9,6 @@ use conche_netsim::{NodeId, Simulation};
 
 use super::net::row;
 
-/// Sends packets at these times in microseconds.
 enum Scripted {
     Sender { to: NodeId, at_micros: Vec<u64> },
     Sink(Vec<NodeId>),
@@ -52,8 +51,6 @@ fn blunt() -> MacConfig {
 /// ```text
 ///   sink ── near ── far
 /// ```
-///
-/// Returns the senders that reach the sink if they send at these times.
 fn received(medium: MediumConfig, places_m: [f64; 2], sent_at_micros: [u64; 2]) -> Vec<usize> {
     let (net, _, nodes) = row(medium, blunt(), &[0.0, places_m[0], places_m[1]]);
     let mut sim = Simulation::new(&net, 1, ()).expect("a valid topology");
@@ -108,7 +105,6 @@ fn in_mrm31_a_later_frame_steals_the_receiver_unless_it_is_weaker_by_3_db() {
 
 #[test]
 fn in_mrm31_a_frame_that_is_not_heard_does_not_disturb() {
-    // At 400 m the sensitivity is 27 dB above the signal.
     let deaf = MediumConfig::Mrm31(Mrm31 { sensitivity_dbm: -64.0, ..Mrm31::default() });
     assert_eq!(received(deaf, [5.0, 400.0], [1000, 0]), [1]);
 }

@@ -32,7 +32,6 @@ fn searching(node: NodeId, _: &[NodeId]) -> Router {
     Router::Aodv(Box::new(Aodv::new(node, aodv())))
 }
 
-/// Returns fixed routes along the row.
 fn frozen(node: NodeId, nodes: &[NodeId]) -> Router {
     let (first, last, at) = (nodes[0], nodes[nodes.len() - 1], node.index());
     let mut routes = BTreeMap::new();
@@ -115,11 +114,9 @@ fn a_transfer_finds_its_route_and_completes() {
     assert_eq!(sim.run(), Ended::Stopped);
     assert_eq!(mote(&sim, 0).stats().routes_found[0], 3);
     assert!(completed(&sim, 3).is_some());
-    // Segments and acknowledgments pass each relay; some are retransmitted.
     assert!(mote(&sim, 1).stats().handed_over >= 2 * u64::from(SEGMENTS));
 }
 
-/// Without radio contact between the relays nothing arrives, and the sender gives up.
 #[test]
 fn a_transfer_without_a_way_is_aborted() {
     let no_way = |node: NodeId, nodes: &[NodeId]| {

@@ -9,12 +9,13 @@ use conche_netsim::radio::{MediumConfig, Position, Udgm};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Instant, NodeId, RadioId, Simulation};
 
-/// A sender that always has packets, or their receiver.
 pub enum Saturated {
     /// Starts within 100 ms. Every 100 ms it refills its queue of 64 packets, more than it sends in
     /// that time.
-    Sender { to: NodeId, bytes: usize },
-    /// Receives packets.
+    Sender {
+        to: NodeId,
+        bytes: usize,
+    },
     Sink,
 }
 
@@ -39,12 +40,10 @@ impl Host for Saturated {
     fn wake(&mut self, _: &mut Port<'_, ()>) {}
 }
 
-/// Returns a medium with all stations in range, where any overlap destroys both frames.
 pub fn everyone_hears() -> MediumConfig {
     MediumConfig::Udgm(Udgm::default())
 }
 
-/// Lays out stations in a row, with hops from each to the first.
 pub fn row(medium: MediumConfig, mac: MacConfig, places_m: &[f64]) -> (Topology, RadioId, Vec<NodeId>) {
     let mut net = Topology::new();
     let radio = net.radio("air", RadioConfig { medium, mac });
@@ -58,7 +57,6 @@ pub fn row(medium: MediumConfig, mac: MacConfig, places_m: &[f64]) -> (Topology,
     (net, radio, nodes)
 }
 
-/// Runs a saturated star with senders on a circle of 10 m around a sink.
 pub fn saturated_star(
     medium: MediumConfig,
     mac: MacConfig,

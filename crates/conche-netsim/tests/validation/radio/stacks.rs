@@ -16,8 +16,6 @@ use crate::plain::{Interval, Plain};
 /// ```text
 ///   sender ──> sink that is out of range
 /// ```
-///
-/// With r retries a frame without acknowledgment is sent r + 1 times.
 #[test]
 fn tinyos_sends_a_frame_once_more_than_its_retries() {
     let medium = MediumConfig::Udgm(Udgm { transmission_range_m: 10.0, interference_range_m: 10.0, ..Udgm::default() });
@@ -41,7 +39,6 @@ fn tinyos_sends_a_frame_once_more_than_its_retries() {
     }
 }
 
-/// Hops that dropped a packet because of a full queue.
 #[derive(Default)]
 struct Refused(Vec<usize>);
 

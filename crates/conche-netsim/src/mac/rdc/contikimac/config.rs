@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// ContikiMAC.
 ///
-/// Receivers wake by clear channel assessment, so a link below the medium's threshold carries
-/// nothing, even if frames could be received. Times are multiples of the rtimer tick of 1/32768 s.
+/// Receivers wake by clear channel assessment, so a link below its threshold carries nothing. Times
+/// are multiples of the rtimer tick of 1/32768 s.
 ///
 /// In TOML, `check_rate_hz` gives the cycle time.
 ///
@@ -93,15 +93,14 @@ impl ContikiMac {
         }
     }
 
-    /// Returns Contiki 3.0's values: as 2.7, without header and padding, which moved to the framer
-    /// and are off by default.
+    /// Returns Contiki 3.0's values: as 2.7, without header and padding, which its framer omits by
+    /// default.
     #[must_use]
     pub const fn contiki30() -> Self {
         Self { header_octets: 0, shortest_packet_size: 0, ..Self::contiki27() }
     }
 
-    /// Returns this configuration with `hertz` channel checks per second (in Contiki powers of
-    /// two).
+    /// Returns this configuration with `hertz` channel checks per second.
     ///
     /// # Panics
     /// If the rate is zero.

@@ -7,10 +7,8 @@ use crate::rng::{Entity, Purpose, Streams};
 const STRONG: f64 = 20.0;
 const WEAK: f64 = 4.0;
 
-/// Nodes with a delay of 1 ms over each link.
 struct Net {
     nodes: Vec<Aodv>,
-    /// Pairs of nodes, with signal-to-noise ratios.
     links: Vec<(u32, u32, f64)>,
     stream: Stream,
     now: Instant,

@@ -30,7 +30,6 @@ impl Bench {
         Self { sender, stream, now: Instant::ZERO }
     }
 
-    /// Creates a bench after the handshake, with this round-trip time.
     fn open(controller: &str, window_limit: u16, acknowledgments: Acknowledgments, rtt_ms: u64) -> Self {
         let mut bench = Self::new(controller, window_limit, acknowledgments);
         assert_eq!(bench.drain().0, [Segment::Syn]);
@@ -38,7 +37,6 @@ impl Bench {
         bench
     }
 
-    /// Returns the segments sent now, and the wait after them in milliseconds.
     fn drain(&mut self) -> (Vec<Segment>, Option<u64>) {
         let mut sent = Vec::new();
         loop {
@@ -215,7 +213,6 @@ fn with_reno_three_duplicates_send_the_missing_segment_at_once_and_its_timer_is_
     assert_eq!(bench.numbers().len(), 4, "half of what was on its way");
 }
 
-/// A bench with TCP congestion control and enough segments and window.
 fn reno() -> Bench {
     let mut bench = Bench::new("linux", 32, Acknowledgments::Cumulative);
     bench.sender.config.segments = 500;
@@ -223,7 +220,6 @@ fn reno() -> Bench {
     bench
 }
 
-/// Acknowledges segments one by one; returns the number sent in each round trip.
 fn bursts(bench: &mut Bench, round_trips: usize) -> Vec<usize> {
     let burst = |_| {
         let sent = bench.numbers();
