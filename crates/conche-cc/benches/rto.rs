@@ -26,7 +26,6 @@ const START: Instant = Instant::from_millis(1_000_000);
 const RTT: Duration = Duration::from_millis(200);
 const MESSAGE: Submission = Submission { confirmable: true, may_confirm: false, bytes: 60, probing_rate: PROBING_RATE };
 
-/// A peer with one exchange, and a clock.
 struct Subject<'a, C: Controller> {
     controller: &'a C,
     peer: C::Peer,

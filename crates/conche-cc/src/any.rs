@@ -1,8 +1,8 @@
 //! [`AnyController`]: an algorithm chosen at run time, by name or by its configuration.
 //!
-//! An enum without heap state, as large as its largest variant. With the feature `alloc`, most of
-//! BDP-CoAP's state is boxed, and other crates' algorithms are a variant (module `dynamic`). A new
-//! algorithm needs its file and a line in the table at the end of this one.
+//! An enum without heap state. With the feature `alloc`, most of BDP-CoAP's state is boxed, and
+//! other crates' algorithms are a variant (module `dynamic`). A new algorithm needs its file and a
+//! line in the table below.
 
 use core::fmt;
 use core::time::Duration;
@@ -197,7 +197,6 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     (edits <= nearest.len() / 2).then_some(nearest)
 }
 
-/// Returns the least number of insertions, deletions, replacements and swaps of neighbouring letters.
 fn edits(a: &str, b: &str) -> usize {
     const LONGEST: usize = 32;
     let columns = b.len().min(LONGEST);
@@ -220,7 +219,6 @@ fn edits(a: &str, b: &str) -> usize {
 }
 
 trait Variant: Controller {
-    /// A new peer's state replaces that of another algorithm.
     fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;
 
     fn flight_in(any: &mut AnyFlight) -> &mut Self::Flight;

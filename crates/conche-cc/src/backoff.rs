@@ -79,7 +79,7 @@ pub struct Timer(Micros);
 
 impl Timer {
     /// Arms the timer with `first()`, or for a retransmission `factor` times the current timeout,
-    /// at most `cap`. A Non-confirmable message's timeout never backs off and is not stored.
+    /// at most `cap`. A Non-confirmable message's timeout is not stored.
     pub fn arm(&mut self, event: &Sent, first: impl FnOnce() -> Micros, factor: Factor, cap: Micros) -> Duration {
         let timeout = match self.expired(event) {
             Some(current) => grown(current, factor, cap),
@@ -144,8 +144,8 @@ pub fn backed_off(rto: Micros, exponent: u8) -> Micros {
     rto.times(1 << exponent.min(MAX_EXPONENT))
 }
 
-/// Returns whether an unacknowledged end suggests congestion: exhausted retransmissions or a
-/// cancellation after one, but not a Reset message or an unreachable network.
+/// Whether an unacknowledged end suggests congestion: exhausted retransmissions or a cancellation
+/// after one, but not a Reset or an unreachable network.
 #[must_use]
 pub fn suggests_congestion(event: &Abandoned<'_>) -> bool {
     match event.reason {

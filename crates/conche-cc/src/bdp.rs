@@ -270,7 +270,7 @@ impl Controller for Bdp {
     }
 }
 
-/// Boxed, so that [`BdpPeer`] does not enlarge [`AnyPeer`](crate::any::AnyPeer).
+/// Boxed, to keep [`AnyPeer`](crate::any::AnyPeer) small.
 #[cfg(feature = "alloc")]
 type Boxed<T> = alloc::boxed::Box<T>;
 #[cfg(not(feature = "alloc"))]
@@ -286,12 +286,11 @@ pub struct BdpPeer {
     /// RTprop; zero until the first sample.
     rtprop: Micros,
     rtprop_at: Stamp,
-    /// Of the last acknowledged message.
     throughput: BytesPerSecond,
     /// Acknowledged bytes that end the application limit.
     app_limited_until: u32,
     cycle: u8,
-    /// Gives no bandwidth sample: the path was empty.
+    /// Gives no bandwidth sample.
     is_first: bool,
     has_sent: bool,
 }
@@ -301,7 +300,6 @@ struct Samples {
     cocoa: CocoaPeer,
     window: Window,
     delivered_at: Instant,
-    /// Bytes acknowledged, wrapping.
     delivered: u32,
 }
 

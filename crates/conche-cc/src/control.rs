@@ -16,9 +16,8 @@
 //!      again on  └──┘ At(t), OnEvent        └──> abandoned       (gave up, cancelled, RST, ICMP)
 //! ```
 //!
-//! Only `sent` receives random bits ([`Sent::random`]): 32 with each transmission, from the
-//! endpoint's generator. All other calls are deterministic. `docs/controllers/README.md` describes
-//! the generators of endpoints and simulations.
+//! Only `sent` receives random bits ([`Sent::random`]): 32 with each transmission. All other calls
+//! are deterministic.
 //!
 //! A Non-confirmable message has only `admit` and `sent`, whose timeout bounds its use of an NSTART
 //! slot. ACKs, RSTs and piggybacked responses are not admitted.
@@ -74,7 +73,7 @@ pub trait Controller {
     fn abandoned(&self, peer: &mut Self::Peer, flight: &Self::Flight, event: &Abandoned<'_>);
 
     /// Handles the end of an idle period with a free slot and no queue, before the next
-    /// [`admit`](Self::admit): the application limited the rate.
+    /// [`admit`](Self::admit).
     fn drained(&self, peer: &mut Self::Peer, now: Instant, load: &Load);
 
     /// Returns a new exchange's initial RTO, before randomisation, after ageing.
@@ -88,8 +87,8 @@ pub trait Controller {
 const MAX_SAMPLE: Duration = Duration::from_millis(1_333);
 
 impl PathHistory {
-    /// Returns a peer's state after one lossless exchange at the path's smoothed round-trip time.
-    /// If the state is not its own, the sample is at most 1333 ms, so the RTO at most 4 s.
+    /// Returns a peer's state after one lossless exchange at the path's smoothed round-trip time;
+    /// at most 1333 ms if the state is not its own, so the RTO is at most 4 s.
     pub fn as_first_sample<C: Controller>(&self, controller: &C, now: Instant) -> C::Peer {
         let mut peer = controller.peer(now);
         let Some((srtt, ..)) = self.path(now).learnt() else { return peer };

@@ -46,9 +46,7 @@
 //! ```
 //!
 //! Such algorithms cost a pointer per call, and an allocation per peer and per exchange with state.
-//! Endpoints generic over their controller need no wrapper.
-//!
-//! Needs the feature `alloc` and atomic pointers, which `thumbv6m` lacks.
+//! They need the feature `alloc` and atomic pointers, which `thumbv6m` lacks.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -65,13 +63,11 @@ use crate::time::Instant;
 #[derive(Clone)]
 pub struct DynController(Arc<dyn Erased>, Option<&'static Table>);
 
-/// [`Parameters`] of an erased type.
 struct Table {
     parameter: fn(&dyn Any, usize) -> Option<(&'static Description, Value)>,
     assigned: fn(&dyn Any, usize, Value) -> Option<Changed>,
 }
 
-/// A controller with another value of a parameter.
 type Changed = Arc<dyn Erased>;
 
 impl DynController {
@@ -188,7 +184,7 @@ fn as_any_mut(state: &mut dyn State) -> &mut dyn Any {
     state
 }
 
-/// [`Controller`] without associated types; `dyn_` avoids ambiguous names.
+/// [`Controller`] without associated types.
 trait Erased: Any + Debug + Send + Sync {
     fn dyn_measures_rtt(&self) -> bool;
     fn dyn_peer(&self, now: Instant) -> DynPeer;

@@ -10,7 +10,6 @@ use crate::units::Micros;
 /// SRTT and RTTVAR, in 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimator {
-    /// Zero until the first sample.
     srtt: Micros,
     rttvar: Micros,
 }

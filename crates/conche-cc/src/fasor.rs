@@ -2,7 +2,7 @@
 //!
 //! Source: draft-ietf-core-fasor. The fast timer, TCP's estimator without its floor of 1 s,
 //! recovers from noise. The slow one, 1.5 times an ambiguous exchange's duration, drains a full
-//! queue. A state machine selects their order in an exchange:
+//! queue. A state machine selects their order:
 //!
 //! | phase | timers of the exchange |
 //! |---|---|
@@ -143,7 +143,6 @@ pub struct FasorPeer {
     estimator: Estimator,
     slow: Micros,
     phase: FasorPhase,
-    /// The RTO is the pseudocode's first, with 1·RTTVAR.
     first_rto: bool,
 }
 
@@ -164,7 +163,6 @@ impl FasorPeer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FasorExchange {
     phase: FasorPhase,
-    /// Slow in FAST-SLOW-FAST, fast in SLOW-FAST.
     other: Micros,
 }
 

@@ -1,8 +1,8 @@
 //! Full backoff: the backed-off timer carries over, as in TCP since Karn and Partridge.
 //!
-//! Source: ANRW'18 §4.2. An exchange with a retransmission gives no round-trip time, as ACKs do not
-//! identify transmissions, but its last timeout may have been too short: full backoff keeps it,
-//! unrandomised, until an exchange needs no retransmission.
+//! Source: ANRW'18 §4.2. An exchange with a retransmission gives no round-trip time, but its last
+//! timeout may have been too short: full backoff keeps it, unrandomised, until an exchange needs no
+//! retransmission.
 //!
 //! Readings, checked against the paper's figures: in variant 2, only exchanges without a
 //! retransmission halve the default's kept timer, and CoCoA keeps min(32 s, f(x)·x), x the larger

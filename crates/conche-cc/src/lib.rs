@@ -2,7 +2,7 @@
 //! trait.
 //!
 //! Algorithms are pure integer state machines without clock, random source or allocation: the same
-//! code for a server with 100 000 peers, a Cortex-M0 and a simulator. Algorithms implement
+//! code for a server with 100 000 peers, a Cortex-M0 and a simulator. They implement
 //! [`Controller`], or [`RtoRule`] for one retransmission timer. [`AnyController`] is chosen at run
 //! time; [`features`] compares all.
 #![no_std]

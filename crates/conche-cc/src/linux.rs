@@ -64,20 +64,15 @@ impl Linux {
 #[repr(Rust, packed)]
 pub struct LinuxPeer {
     estimator: KernelEstimator,
-    /// RTO doublings since the last sample.
     exponent: u8,
 }
 
-/// The kernel's `tcp_rtt_estimator`, with its names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct KernelEstimator {
-    /// Zero until the first sample.
     srtt: Micros,
     mdev: Micros,
-    /// Largest `mdev` of the window.
     mdev_max: Micros,
     rttvar: Micros,
-    /// Start of the window.
     mark: Stamp,
 }
 
@@ -90,7 +85,6 @@ impl KernelEstimator {
         self.srtt.plus(self.rttvar.times(4))
     }
 
-    /// The exchange began at `started`; `floor` is the minimum deviation.
     fn sample(&mut self, rtt: Micros, floor: Micros, started: Stamp, now: Stamp) {
         if self.is_unmeasured() {
             let mdev = rtt.shifted(1);
@@ -114,7 +108,7 @@ impl KernelEstimator {
         }
     }
 
-    /// A shrinking round-trip time that would raise `mdev` has an eighth of the gain.
+    /// A shrinking round-trip time has an eighth of the gain.
     fn update_deviation(&mut self, rtt: Micros) {
         let error = self.srtt.distance(rtt);
         let shrank = rtt < self.srtt;

@@ -39,7 +39,7 @@ pub fn paced_by_probing_rate(now: Instant, message: &Submission, history: &NonHi
     }
 }
 
-/// `u32::MAX` bytes at 1 B/s fit in 64 bits of nanoseconds.
+/// Cannot overflow: `u32::MAX` bytes at 1 B/s fit in 64 bits of nanoseconds.
 fn at_probing_rate(bytes: u32, message: &Submission) -> Duration {
     Duration::from_nanos(u64::from(bytes) * 1_000_000_000 / u64::from(message.probing_rate.max(1)))
 }
@@ -118,7 +118,6 @@ mod tests {
         Submission { probing_rate, ..message(bytes) }
     }
 
-    /// Bytes sent in 1000 s, in messages of 10 bytes.
     fn bytes_to_a_silent_peer(probing_rate: u32) -> u32 {
         let (mut now, mut history) = (at(0), NonHistory::default());
         while now <= at(1_000_000) {
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_silent_peer_gets_bytes_in_proportion_to_the_configured_rate() {
-        // The rate, and the first message, which is not delayed.
+        // The first message is not delayed.
         assert_eq!([0, 1, 10, 100].map(bytes_to_a_silent_peer), [1_010, 1_010, 10_010, 100_010]);
     }
 

@@ -1,8 +1,8 @@
 //! Parameters of controllers by name: tables, parsing and errors.
 //!
-//! [`parameters!`](crate::parameters!) writes a controller's table. The command line, scenarios and
-//! the output of `conche controllers --parameters` derive from it. It is optional for controllers
-//! of other crates:
+//! [`parameters!`](crate::parameters!) writes a controller's table, from which command line,
+//! scenarios and `conche controllers --parameters` derive. It is optional for controllers of other
+//! crates:
 //!
 //! ```
 //! use conche_cc::parameters::{Parameters, Range};
@@ -82,7 +82,7 @@ const UNITS: &[(&str, u64)] = &[
     ("h", 3_600_000_000_000),
 ];
 
-/// Writes `number`/`unit` exactly; `unit` is a power of ten.
+/// `unit` is a power of ten.
 fn decimal(f: &mut fmt::Formatter<'_>, number: u128, unit: u128) -> fmt::Result {
     write!(f, "{}", number / unit)?;
     let (mut rest, mut place) = (number % unit, unit / 10);
@@ -96,7 +96,7 @@ fn decimal(f: &mut fmt::Formatter<'_>, number: u128, unit: u128) -> fmt::Result 
     Ok(())
 }
 
-/// Reads a decimal number as a whole number of 1/`unit`; `None` if it is none.
+/// Reads a decimal number as a whole number of 1/`unit`.
 fn scaled(text: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
@@ -217,8 +217,7 @@ pub struct Description {
     pub source: &'static str,
 }
 
-/// A type whose fields are parameters: a configuration that [`parameters!`](crate::parameters!)
-/// describes.
+/// A configuration that [`parameters!`](crate::parameters!) describes.
 pub trait Parameters {
     /// Returns a parameter with its present value, in table order; `None` beyond the last.
     fn parameter(&self, index: usize) -> Option<(&'static Description, Value)>;
@@ -308,7 +307,7 @@ impl Field for Option<Factor> {
     }
 }
 
-/// Describes an enum's variants as words, and makes it a [`Field`](crate::parameters::Field).
+/// Describes an enum's variants as words, and makes it a [`Field`].
 macro_rules! words {
     ($type:ty { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $type {
@@ -470,7 +469,6 @@ impl Controllers {
     }
 }
 
-/// Text of at most 48 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Short {
     bytes: [u8; 48],

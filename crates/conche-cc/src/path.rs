@@ -15,14 +15,13 @@ pub struct PathState {
     pub(crate) estimator: Estimator,
     /// The window's minimum round-trip time, or without a sample the provisional timeout.
     min_rtt: Micros,
-    /// The previous window's.
     min_rtt_before: Micros,
     window: Stamp,
     /// Minima of this and the previous pair of samples, to remove jitter.
     recent: [Micros; 2],
     pub(crate) last_start: Stamp,
     /// The peer's own samples; from [`SETTLED`], their parity. The estimator may have started from
-    /// another's state.
+    /// another's.
     samples: u8,
     /// Consecutive exchanges that indicate a wrong RTO or a full path.
     pub(crate) doubt: u8,
@@ -45,7 +44,7 @@ impl PathState {
         path.as_one_sample()
     }
 
-    /// Keeps the round-trip time, as uncertain as after one sample, and the losses.
+    /// Keeps the round-trip time, as after one sample, and the losses.
     pub(crate) fn as_one_sample(&self) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let rttvar = self.estimator.rttvar().unwrap_or_default().max(srtt.shifted(1));
@@ -59,7 +58,7 @@ impl PathState {
         }
     }
 
-    /// SRTT and RTO are within `longest`; losses and doubt are not shared.
+    /// Bounds SRTT and RTO by `longest`; drops losses and doubt.
     pub(crate) fn for_neighbour(&self, longest: RoundTrip) -> Self {
         let Some(srtt) = self.estimator.srtt() else { return Self::default() };
         let (srtt, rttvar) = longest.bound(srtt, self.estimator.rttvar().unwrap_or_default());
@@ -67,13 +66,12 @@ impl PathState {
         Self { estimator, min_rtt: srtt, min_rtt_before: srtt, ..Self::default() }
     }
 
-    /// Returns SRTT, RTTVAR, and mean retransmissions in 1/32.
     pub(crate) fn learnt(&self) -> Option<(Duration, Duration, u8)> {
         Some((self.estimator.srtt()?.into(), self.estimator.rttvar()?.into(), self.retransmissions.get()))
     }
 
-    /// Returns whether there is an estimate or a provisional timeout.
     #[must_use]
+    /// Returns whether there is an estimate or a provisional timeout.
     pub fn is_known(&self) -> bool {
         !self.estimator.is_unmeasured() || self.provisional().is_some()
     }
@@ -135,7 +133,6 @@ impl PathState {
     pub(crate) fn sample(&mut self, rtt: Micros, now: Instant) {
         let now = Stamp::at(now);
         if self.samples == 0 {
-            // The first own sample replaces other peers' state.
             self.estimator = Estimator::default();
             (self.min_rtt, self.min_rtt_before, self.window) = (rtt, rtt, now);
             (self.recent, self.samples) = ([rtt; 2], 1);
@@ -164,7 +161,6 @@ impl PathState {
         self.min_rtt.min(self.min_rtt_before)
     }
 
-    /// Returns the excess of all recent round trips over the minimum.
     pub(crate) fn queueing_delay(&self) -> Micros {
         if self.samples < MIN_SAMPLES {
             return Micros::ZERO;
@@ -184,7 +180,7 @@ impl PathState {
         }
     }
 
-    /// SRTT's relative excess over the minimum, which counts as at least `at_least`.
+    /// SRTT's relative excess over the minimum, at least `at_least`.
     pub(crate) fn inflation(&self, at_least: Micros) -> Inflation {
         let least = self.min_rtt().max(at_least);
         let excess = self.estimator.srtt().unwrap_or(least).minus(least);
@@ -197,13 +193,11 @@ impl PathState {
         (self.min_rtt().shifted(1)..=self.estimator.rto(4)).contains(&since_copy)
     }
 
-    /// Timeout without a sample.
     pub(crate) fn provisional(&self) -> Option<Micros> {
         (self.min_rtt != Micros::ZERO).then_some(self.min_rtt)
     }
 
-    /// Sets the timeout after an ambiguous exchange without a sample: `elapsed`, at least the
-    /// round-trip time.
+    /// Sets the timeout after an ambiguous exchange without a sample.
     pub(crate) fn set_provisional(&mut self, elapsed: Micros) {
         self.min_rtt = elapsed;
     }
@@ -238,7 +232,6 @@ pub enum Ambiguity {
 
 crate::parameters::words!(Ambiguity { Likely = "likely", Loss = "loss", Late = "late" });
 
-/// From 0 to 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Inflation(u32);
 

@@ -1,10 +1,9 @@
 //! [`PathHistory`]: a path's state from all its peers' exchanges, as a start for new ones (RFC
 //! 9040: temporal sharing; RFC 3124: one macroflow per path).
 //!
-//! The endpoint adds every exchange, for every controller, and calls
-//! [`Controller::seed`](crate::Controller::seed) for a peer without state. A history's only source
-//! gets the full state; others, perhaps other hosts that forge acknowledgements, as behind a NAT,
-//! get only the round-trip time, within a bound.
+//! The endpoint adds every exchange, and calls [`Controller::seed`](crate::Controller::seed) for a
+//! peer without state. A history's only source gets the full state; others, perhaps hosts behind a
+//! NAT that forge acknowledgements, get only the round-trip time, within a bound.
 //!
 //! ```
 //! use conche_cc::control::{AckKind, AckedCopy, Acknowledged, Load};
@@ -45,7 +44,7 @@ pub struct PathHistory {
 enum Source {
     None,
     Peer(u64),
-    /// Several or unknown peers, possibly different hosts.
+    /// Several or unknown peers.
     Several,
 }
 
@@ -108,7 +107,6 @@ impl PathHistory {
     fn add_source(&mut self, peer: u64, sampled: bool) {
         let own = Source::Peer(peer);
         if self.source != own && sampled && !self.path.is_measured() {
-            // The first measurement replaces old or unmeasured state.
             self.path = PathState::default();
             self.source = own;
         } else if self.source == Source::None {
@@ -118,7 +116,7 @@ impl PathHistory {
         }
     }
 
-    /// Delayed acknowledgements can raise SRTT by any amount, which smoothing corrects slowly.
+    /// Delayed acknowledgements can raise SRTT by any amount.
     fn reset_after_short_samples(&mut self, rtt: Micros, now: Instant) {
         let srtt = self.path.estimator.srtt().unwrap_or_default();
         if rtt >= srtt.shifted(1) {

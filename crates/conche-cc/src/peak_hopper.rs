@@ -2,8 +2,7 @@
 //!
 //! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable
 //! Unicast Transport" (2003 manuscript); ComMag'16 for CoAP: timeouts are unrandomised, and binary
-//! backoff carries over. The default follows the paper; ComMag'16 measured Californium of October
-//! 2014, see [`Reading`].
+//! backoff carries over. ComMag'16 measured Californium of October 2014, see [`Reading`].
 
 use core::time::Duration;
 
@@ -113,7 +112,6 @@ impl PeakHopper {
 #[repr(Rust, packed)]
 pub struct PeakHopperPeer {
     hopper: Hopper,
-    /// RTO doublings since the last sample.
     exponent: u8,
 }
 
@@ -121,7 +119,6 @@ pub struct PeakHopperPeer {
 struct Hopper {
     previous: Micros,
     boost: Boost,
-    /// Without backoff; zero until the first sample.
     rto: Micros,
 }
 

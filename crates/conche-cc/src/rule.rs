@@ -67,8 +67,8 @@ use crate::units::Micros;
 
 /// A retransmission timer's rule.
 ///
-/// [`Sent::random`], 32 fresh bits with each transmission, is the only randomness, and
-/// desynchronises clients that start together. A rule that needs two values splits the bits.
+/// [`Sent::random`], 32 fresh bits with each transmission, is the only randomness. A rule that
+/// needs two values splits the bits.
 pub trait RtoRule {
     /// State of one destination.
     type Peer: Clone + Debug;

@@ -62,9 +62,9 @@ pub struct Temper {
     /// Floor: minimum RTO per mean retransmission. Zero disables it.
     pub floor: Duration,
     /// Minimum first timeout without losses, randomised as without a sample: in a busy radio mesh,
-    /// collisions resemble a queue, and an early retransmission adds one. It is divided by the
-    /// square of the outstanding exchanges, which delay each other. The minimum round-trip time
-    /// counts as at least [`clock_granularity`](Self::clock_granularity).
+    /// collisions resemble a queue, and an early retransmission adds one. Divided by the square of
+    /// the outstanding exchanges, which delay each other. The minimum round-trip time counts as at
+    /// least [`clock_granularity`](Self::clock_granularity).
     pub queue_floor: Duration,
     /// Both floors scale with the round-trip time's inflation, from 0 to 1.
     pub floor_follows_inflation: bool,
@@ -112,8 +112,8 @@ impl Default for Temper {
 pub type TemperPeer = PathState;
 
 impl Temper {
-    /// Returns the first specification, as in a prototype's traces: without `queue_floor`,
-    /// `route_change_rttvars` and `unmeasured_limit`.
+    /// Returns the first specification: without `queue_floor`, `route_change_rttvars` and
+    /// `unmeasured_limit`.
     #[must_use]
     pub fn first_specified() -> Self {
         Self { queue_floor: Duration::ZERO, route_change_rttvars: 0, unmeasured_limit: None, ..Self::default() }
@@ -131,7 +131,6 @@ impl Temper {
         self.inflated(peer, peer.retransmissions.times(self.floor.into()), Micros::ZERO)
     }
 
-    /// Beside `others` exchanges; zero without a sample.
     fn queue_floor(&self, peer: &TemperPeer, others: u16) -> Micros {
         if peer.estimator.is_unmeasured() {
             return Micros::ZERO;
@@ -204,7 +203,7 @@ impl Temper {
         }
         let gap =
             queueing_delay.scaled(self.gate).min(self.timer(peer).scaled(self.gate_limit)).divided(squared(others));
-        // Timers have millisecond resolution.
+        // Below the timers' resolution.
         if gap < Micros::MILLISECOND { Micros::ZERO } else { gap }
     }
 
@@ -224,7 +223,6 @@ pub struct TemperFlight {
     stage: PeerStage,
 }
 
-/// The peer at an exchange's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PeerStage {
     #[default]

@@ -68,13 +68,11 @@ impl<'a, C: Controller> Drive<'a, C> {
         millis(self.timer)
     }
 
-    /// Acknowledges `ms` after the last transmission.
     pub(crate) fn ack_after(&mut self, ms: u64) -> u64 {
         self.now += Duration::from_millis(ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)
     }
 
-    /// Acknowledges `rtt_ms` after the original transmission.
     pub(crate) fn ack_at(&mut self, rtt_ms: u64) -> u64 {
         self.now = self.sent[0] + Duration::from_millis(rtt_ms);
         self.acknowledged(AckKind::Piggybacked, AckedCopy::Unknown)

@@ -16,16 +16,16 @@ use crate::time::Instant;
 use crate::units::{BytesPerSecond, Factor, Micros};
 use core::time::Duration;
 
-/// Per RTO at the minimum rate: MAX_PAYLOADS of RFC 9177 §7.2.
+/// Per RTO at the minimum rate: MAX_PAYLOADS (RFC 9177 §7.2).
 const INITIAL_MESSAGES: u32 = 10;
 
 /// In shorter trains, jitter dominates.
 const LEAST_MESSAGES: u32 = 4;
 
-/// Increase after a train without a queue, once there was a queue.
+/// Increase after a train without a queue, after a queue.
 const PROBE: Factor = Factor::from_permille(1_125);
 
-/// Lifetime of the minimum round-trip time: paths change.
+/// Lifetime of the minimum round-trip time.
 const RTT_LIFETIME: Duration = Duration::from_secs(30);
 
 /// The rate of trains to one destination.
@@ -42,9 +42,7 @@ const RTT_LIFETIME: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Train {
-    /// Of the exchange before the first train.
     round_trip: Option<Micros>,
-    /// Zero before the first train.
     rate: BytesPerSecond,
     /// There was a queue, or much loss.
     settled: bool,
@@ -53,7 +51,6 @@ pub struct Train {
     first: Instant,
     last: Instant,
     messages: u32,
-    /// Without the first message, which starts the span.
     bytes: u32,
 }
 
@@ -62,7 +59,7 @@ pub struct Train {
 pub struct Answered {
     /// Time of arrival.
     pub now: Instant,
-    /// Missing messages. If any, the receiver waited for about two more.
+    /// Missing messages, for which the receiver waited.
     pub lost: u32,
     /// Triggered by the last message, not by a timeout, so that its time measures the path.
     pub prompt: bool,
@@ -156,7 +153,6 @@ mod tests {
 
     const BYTES: u32 = 1_000;
 
-    /// Trains of 32 messages over a bottleneck with unlimited buffer.
     struct Path {
         bottleneck: BytesPerSecond,
         rtt: Duration,
@@ -170,7 +166,6 @@ mod tests {
             Self { bottleneck: BytesPerSecond::new(bottleneck), rtt, now: Instant::ZERO, train: Train::new(None) }
         }
 
-        /// Sends a train that loses `lost` messages after the bottleneck; returns the next rate.
         fn pass(&mut self, lost: u32) -> u32 {
             self.train.begin(Duration::from_secs(2), BYTES);
             let mut free = self.now;

@@ -118,8 +118,7 @@ impl From<Micros> for Duration {
 
 /// An instant in wrapping milliseconds: 4 bytes instead of 8.
 ///
-/// Ages wrap after 49.7 days: a longer idle period reads too short, once. The endpoint ensures that
-/// time does not step back.
+/// Ages wrap after 49.7 days: a longer idle period reads too short, once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u32);
 

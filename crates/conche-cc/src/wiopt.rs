@@ -5,7 +5,7 @@
 //! backoff carries over until a sample without retransmission (Karn's algorithm).
 //!
 //! Resolution: CoAP has no setup handshake. The first exchange without a retransmission replaces
-//! it, and timers are static before. See also [`SemiDynamicPeer::after_setup`].
+//! it. See also [`SemiDynamicPeer::after_setup`].
 
 use core::time::Duration;
 
@@ -47,7 +47,6 @@ pub struct SemiDynamic {
 /// Per-peer state: 4 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SemiDynamicPeer {
-    /// Zero until measured.
     setup_rtt: Micros,
 }
 
@@ -163,7 +162,6 @@ impl Rfc6298 {
 #[repr(Rust, packed)]
 pub struct Rfc6298Peer {
     estimator: Estimator,
-    /// RTO doublings since the last sample.
     exponent: u8,
 }
 

@@ -17,7 +17,6 @@ const MAX_RETRANSMIT: u8 = 4;
 const MAX_TRANSMIT_SPAN: Duration = Duration::from_secs(45);
 const HIGHEST: u32 = u32::MAX;
 
-/// A sender with sequential exchanges with one peer.
 struct Sender {
     temper: Temper,
     peer: TemperPeer,
@@ -30,7 +29,6 @@ impl Sender {
         Self { peer: temper.peer(now), temper, now }
     }
 
-    /// Returns a sender after exchanges with this round-trip time, a second apart.
     fn settled(temper: Temper, rtt: Duration, exchanges: usize) -> Self {
         let mut sender = Self::new(temper);
         for _ in 0..exchanges {
@@ -45,7 +43,6 @@ impl Sender {
         self.temper.sent(&mut self.peer, flight, &event)
     }
 
-    /// Returns the times of all transmissions of an unanswered exchange.
     fn departures(&mut self, random: u32) -> Vec<Duration> {
         let (mut sent, mut flight) = (Vec::new(), TemperFlight::default());
         for attempt in 0..=MAX_RETRANSMIT {
@@ -58,7 +55,6 @@ impl Sender {
         sent.iter().map(|departure| *departure - sent[0]).collect()
     }
 
-    /// Runs an exchange: transmission `answered` arrives first, and its answer after `rtt`.
     fn exchange(&mut self, rtt: Duration, answered: usize, random: u32) {
         let (mut sent, mut flight, load) = (Vec::new(), TemperFlight::default(), Load::default());
         for attempt in 0..=MAX_RETRANSMIT {

@@ -107,7 +107,6 @@ fn any_exchange_is_little_larger_than_the_largest() {
     assert!(largest.is_some_and(|bytes| size_of::<AnyFlight>() <= bytes + 8), "{} bytes", size_of::<AnyFlight>());
 }
 
-/// A row of the README's table: names, bytes per peer, per exchange, and as published.
 fn readme_row(line: &str) -> Option<[&str; 4]> {
     let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
     Some([cells.next()?, cells.next()?, cells.next()?, cells.next()?])

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::Drive;
 
-/// Without an initial rate, so that the first estimate depends on the network alone.
+/// The first estimate depends on the network alone.
 fn eager() -> Bdp {
     Bdp { initial_rate: false, ..Bdp::default() }
 }

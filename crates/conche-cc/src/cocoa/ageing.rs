@@ -2,9 +2,9 @@
 //!
 //! Source: draft-ietf-core-cocoa-03 §4.3; ETFA'14, equation (6).
 //!
-//! Divergence: ageing is lazy but equivalent to timers: each step advances the reference time by
-//! its own period. The draft's pseudocode takes one step, Californium several, and both reset it to
-//! the present and lose the remainder; Contiki never advances it.
+//! Divergence: each step advances the reference time by its own period, as timers would. The
+//! draft's pseudocode takes one step, Californium several, and both reset it to the present and
+//! lose the remainder; Contiki never advances it.
 
 use crate::backoff::{LARGE_RTO, SMALL_RTO};
 use crate::parameters::words;
@@ -27,7 +27,6 @@ pub enum Aging {
 
 words!(Aging { Literal = "literal", SinceActivity = "since-activity", Off = "off" });
 
-/// An RTO and its reference time: 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AgingRto {
     rto: Micros,
@@ -62,7 +61,6 @@ impl AgingRto {
         }
     }
 
-    /// Handles an acknowledgement, with or without a sample, after due ageing.
     pub(crate) fn acknowledged(&mut self, aging: Aging, now: Instant) {
         if aging == Aging::SinceActivity {
             self.last = Stamp::at(now);
@@ -85,7 +83,6 @@ words!(SmallAging { Double = "double", Mul16 = "mul16" });
 /// 32 doublings exceed every RTO.
 const MAX_STEPS: u8 = 32;
 
-/// Each step advances `last`.
 fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     for _ in 0..MAX_STEPS {
         let idle = last.age_ms(now);
@@ -101,7 +98,6 @@ fn age(rto: &mut Micros, last: &mut Stamp, now: Stamp) {
     }
 }
 
-/// Applies ETFA'14's ageing, for small RTOs only.
 pub(crate) fn age_small(rto: &mut Micros, last: &mut Stamp, now: Stamp, by: SmallAging) {
     for _ in 0..MAX_STEPS {
         if *rto >= SMALL_RTO || !exceeds(last.age_ms(now), rto.times(16)) {

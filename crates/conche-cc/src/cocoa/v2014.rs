@@ -111,8 +111,7 @@ const K_WEAK: u32 = 1;
 const STRONG_WEIGHT_SHIFT: u8 = 1;
 const DECAY_TARGET: Micros = Micros::from_millis(2_000);
 
-/// Takes a due step of optimisation (iii), s ← (2 s + s)/2 and v ← v/2; the excess over 2 s halves,
-/// so steps end.
+/// Takes a due step of optimisation (iii), s ← (2 s + s)/2 and v ← v/2.
 fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u32) -> Option<Micros> {
     let (srtt, rttvar) = (estimator.srtt()?, estimator.rttvar()?);
     if estimator.rto(k) <= DECAY_TARGET || !at.is_due(now, idle_s) {
@@ -123,13 +122,12 @@ fn decay(estimator: &mut Estimator, at: &mut Tick, k: u32, now: Tick, idle_s: u3
     Some(estimator.rto(k))
 }
 
-/// Wrapping quarters of a second: 2 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tick(u16);
 
 impl Tick {
     const PERIOD: u16 = 240;
-    /// Longer idle periods make ticks ambiguous: 4 h.
+    /// Longer idle periods make ticks ambiguous.
     const HORIZON_S: u32 = 4 * 3_600;
 
     #[expect(clippy::cast_possible_truncation, reason = "wraps by design")]
@@ -137,7 +135,6 @@ impl Tick {
         Self((now.as_millis() / 250) as u16)
     }
 
-    /// The peer is idle for `idle_s` seconds.
     fn is_due(self, now: Self, idle_s: u32) -> bool {
         idle_s >= Self::HORIZON_S || now.0.wrapping_sub(self.0) >= Self::PERIOD
     }
@@ -153,7 +150,6 @@ pub struct Cocoa2014Peer {
     strong: Estimator,
     weak: Estimator,
     rto: Micros,
-    /// Reference time of small RTOs' ageing.
     last: Stamp,
     strong_at: Tick,
     weak_at: Tick,

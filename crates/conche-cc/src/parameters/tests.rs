@@ -61,7 +61,6 @@ fn every_default_lies_in_its_range_and_sets_the_parameter_to_itself() {
     }
 }
 
-/// The bounds of a parameter, or its words.
 fn extremes(range: Range) -> Vec<Value> {
     match range {
         Range::Span(min, max) => [min, max].map(Value::Span).to_vec(),

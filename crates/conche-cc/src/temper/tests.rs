@@ -7,7 +7,6 @@ use crate::control::AckKind;
 use crate::control::{AbandonReason, AckedCopy, NonHistory};
 use crate::testing::Drive;
 
-/// Returns a drive after clean exchanges with this round-trip time, a second apart.
 fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> Drive<'_, Temper> {
     let mut drive = Drive::new(temper);
     for _ in 0..exchanges {
@@ -17,15 +16,13 @@ fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> Drive<'_, Temper> 
     drive
 }
 
-/// Runs an exchange that loses the original; the retransmission is answered after `rtt_ms`. Returns
-/// the next RTO.
+/// Loses the original; the retransmission is answered after `rtt_ms`. Returns the next RTO.
 fn lossy(drive: &mut Drive<'_, Temper>, rtt_ms: u64) -> u64 {
     drive.start(0.0);
     drive.time_out();
     drive.ack_after(rtt_ms)
 }
 
-/// Returns the delay of the next exchange by the gate.
 fn gate_ms(drive: &mut Drive<'_, Temper>) -> u64 {
     match drive.admit(true) {
         Admission::Send => 0,
@@ -153,7 +150,6 @@ mod gate {
 mod floor {
     use super::*;
 
-    /// Returns the RTO after exchanges that each lose the original, with this inflation.
     fn after_losses(least_ms: u64, rtt_ms: u64) -> u64 {
         let temper = Temper { max_doubt: 0, ..Temper::first_specified() };
         let mut drive = settled(&temper, least_ms, 1);
@@ -195,7 +191,6 @@ mod floor {
         Temper { route_change_rttvars: 0, ..Temper::default() }
     }
 
-    /// Returns a drive after 60 round trips of `rtt_ms`, with a minimum of 100 ms.
     fn inflated(temper: &Temper, rtt_ms: u64) -> Drive<'_, Temper> {
         let mut drive = settled(temper, 100, 1);
         for _ in 0..60 {
@@ -369,7 +364,6 @@ mod blind {
     }
 }
 
-/// Runs an exchange over a lossless path with `rtt_ms`; returns its spurious retransmissions.
 fn answered_after(drive: &mut Drive<'_, Temper>, rtt_ms: u64, u: f64) -> usize {
     let (mut timer, mut waited, mut copies) = (drive.start(u), 0, 0);
     while waited + timer < rtt_ms {
