@@ -64,8 +64,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         experiment::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)))?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
-    // Some failed runs are no error: under some controllers runs do not end, and the ranking marks
-    // them.
+    // Under some controllers runs do not end, and the ranking marks them.
     match options.close(&done, store, global)? {
         Some(failed) if failed.is_all => return Err(failed.into()),
         Some(failed) if !global.quiet => show::note(show::escape_lines(&failed.to_string())),

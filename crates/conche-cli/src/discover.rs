@@ -90,11 +90,9 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Attributes with their own column, and their headings.
 const COLUMNS: &[(&str, &str)] =
     &[("title", "title"), ("rt", "type (rt)"), ("if", "interface (if)"), ("ct", "format (ct)"), ("sz", "size (sz)")];
 
-/// Returns a row per resource, without empty columns.
 fn table(links: &[Link<'_>]) -> Table {
     let has = |name: &str| links.iter().any(|link| link.attribute(name).is_some());
     let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();
@@ -131,7 +129,6 @@ fn written(Attribute { name, value }: &Attribute<'_>) -> String {
     }
 }
 
-/// Replaces known content-format numbers by short names.
 fn format_names(numbers: &str) -> String {
     let name = |number: &str| number.parse().ok().and_then(formats::short_name).unwrap_or(number).to_owned();
     numbers.split_whitespace().map(name).collect::<Vec<_>>().join(", ")

@@ -54,7 +54,7 @@ pub struct NoSuccess {
     pub code: String,
 }
 
-/// An error that standard output already shows as an object, such as a response 4.04.
+/// Standard output already shows it as an object.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Reported(pub Error);

@@ -46,7 +46,6 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
 /// `is_kept`: the command can continue later.
 pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
-        // Without a handler the signals end the process without a message.
         if runtime::wait_for_stop(runtime::GRACE).is_ok() {
             clear();
             let error = Interrupted(match is_kept {
@@ -99,7 +98,7 @@ fn print_object(status: u8, error: &str, hint: Option<&str>) {
         INTERRUPTED => "interrupted",
         _ => "failure",
     };
-    // A failed write is ignored: standard error gets the text anyway.
+    // Standard error gets the text anyway.
     let _ = json::print(&Object { schema: 1, error, kind, status, hint });
 }
 
@@ -107,12 +106,11 @@ fn library(error: &anyhow::Error) -> Option<&Error> {
     error.downcast_ref().or_else(|| error.downcast_ref().map(|Reported(error)| error))
 }
 
-/// Returns the usual cause of an error, if the error itself does not state it.
+/// Returns the usual cause, if the error does not state it.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     of_address(error).or_else(|| of_library(library(error)?))
 }
 
-/// Returns the remedy for an address that cannot be bound.
 fn of_address(error: &anyhow::Error) -> Option<&'static str> {
     let io_error = error.chain().find_map(|cause| match cause.downcast_ref() {
         Some(BindError::Socket { cause, .. }) => Some(cause),
@@ -161,7 +159,7 @@ fn is_unroutable(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable)
 }
 
-/// Returns the cause of an ICMP error. Only Linux reports its kind.
+/// Only Linux reports the kind.
 fn of_unreachable(kind: Option<io::ErrorKind>) -> &'static str {
     match kind {
         Some(io::ErrorKind::ConnectionRefused) => {
@@ -179,7 +177,7 @@ fn of_unreachable(kind: Option<io::ErrorKind>) -> &'static str {
     }
 }
 
-/// Returns the usual cause of a server's alert during the handshake (RFC 5246 §7.2, RFC 4279 §2).
+/// Of a server's alert in the handshake (RFC 5246 §7.2, RFC 4279 §2).
 fn of_alert(alert: u8) -> Option<&'static str> {
     match alert {
         51 | 115 => Some("the server has no such identity, or another key for it than --psk-key-file"),

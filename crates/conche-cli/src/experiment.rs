@@ -77,7 +77,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Runs an experiment and prints its results.
     pub fn execute(&self, experiment: Experiment, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
         let (experiments, store) = self.prepare([experiment], global)?;
@@ -104,7 +103,6 @@ impl Options {
         let bars = MultiProgress::with_draw_target(draw_target(global));
         let shown = bars.clone();
         exit::on_interrupt(global.json, store.is_some(), move || {
-            // A failure leaves remains of the bars on screen, which is harmless.
             let _ = shown.clear();
         });
         let bar = |experiment: Experiment| {
@@ -127,7 +125,6 @@ impl Options {
         Ok((all, store))
     }
 
-    /// Applies the options to experiments, and opens the directory of results.
     pub fn prepare(
         &self,
         experiments: impl IntoIterator<Item = Experiment>,
@@ -149,14 +146,11 @@ impl Options {
         Ok((experiments, store))
     }
 
-    /// Checks all runs of an experiment before the first one.
     pub fn check(&self, experiment: &Experiment) -> Result<(), ScenarioError> {
         let mut adjusted = experiment.clone();
-        // `prepare` reports an error of an option with the option.
         if adjusted.adjust(&self.effort()).is_err() { Ok(()) } else { adjusted.check() }
     }
 
-    /// Names the first `--set` that makes the experiment invalid.
     fn refused(&self, experiment: &Experiment, error: &ScenarioError) -> UsageError {
         let is_right = |number: &usize| {
             let effort = Effort { set: self.set[..*number].to_vec(), ..self.effort() };
@@ -190,7 +184,6 @@ impl Options {
         self.close(done, store, global)?.map_or(Ok(()), |failed| Err(failed.into()))
     }
 
-    /// Like [`Self::end`], but returns the failed runs.
     pub fn close(
         &self,
         done: &[CompletedExperiment],
@@ -214,7 +207,6 @@ impl Options {
         }
     }
 
-    /// Turns on `--quick`, unless the number of replications is given.
     pub fn quick(self) -> Self {
         Self { quick: self.quick || self.runs.is_none(), ..self }
     }
@@ -224,7 +216,6 @@ impl Options {
         Self { also: known().own().iter().map(|named| named.name.to_owned()).collect(), ..self }
     }
 
-    /// Selects the given controllers, or all known ones.
     pub fn comparing(mut self) -> Self {
         self.controllers = names::with_parameters(self.controllers);
         if self.controllers.is_empty() {
@@ -270,7 +261,7 @@ pub fn labels(text: &str) -> Result<(String, Vec<String>), ArgumentError> {
     }
 }
 
-/// Merges the labels of each axis, so that `--only loss=0 --only loss=0.03` selects both.
+/// Merges labels: `--only loss=0 --only loss=0.03` selects both.
 pub fn merged(only: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     let mut merged: Vec<(String, Vec<String>)> = Vec::new();
     for (axis, labels) in only {
@@ -287,14 +278,11 @@ fn parted<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str)
     parts.filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or(ArgumentError::Assignment(example))
 }
 
-/// Failures listed individually.
 const MOST_FAILURES: usize = 10;
 
-/// The runs of experiments that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct FailedRuns {
-    /// Whether no run succeeded.
     pub is_all: bool,
     message: String,
 }
@@ -322,7 +310,6 @@ impl FailedRuns {
     }
 }
 
-/// Experiments to run, and their store, if any.
 type Prepared = (Vec<Experiment>, Option<Store>);
 
 fn usage(error: ExperimentError) -> anyhow::Error {
@@ -350,7 +337,6 @@ pub fn style(template: &str) -> ProgressStyle {
 pub struct CompletedExperiment {
     pub experiment: Experiment,
     pub values: Vec<MeasuredValue>,
-    /// Values by which controllers are compared.
     pub cells: Vec<CellComparison>,
     pub completion: Completion,
     pub elapsed: Duration,
@@ -374,7 +360,6 @@ impl CompletedExperiment {
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
     }
 
-    /// Returns the results as text, with this format of tables.
     fn text(&self, format: fn(&Table) -> String) -> String {
         let tables = self.experiment.tables(&self.values);
         let tables: String = tables.iter().map(|table| format!("\n{}", format(table))).collect();
@@ -456,7 +441,7 @@ pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str) -> anyhow::Re
     Ok(store.write_comparison(lines, &text)?)
 }
 
-/// Returns the program and its arguments; bytes that are no text are replaced.
+/// Bytes that are no text are replaced.
 pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
@@ -465,7 +450,6 @@ fn invocation() -> String {
     format!("conche {}: {}", BUILD.version, command_line().join(" "))
 }
 
-/// Writes results, and reports how many runs came from the directory.
 fn save(store: &Store, done: &CompletedExperiment, global: &Global) -> anyhow::Result<()> {
     let mut values = Vec::new();
     write_json(&done.values, &mut values)?;

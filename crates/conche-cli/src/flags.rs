@@ -70,12 +70,11 @@ impl Endpoint {
     }
 }
 
-/// Parses a time above 0: seconds, like the commands of libcoap and ping, or a number with a unit.
+/// Parses a time above 0: seconds, as for libcoap and ping, or a number with a unit.
 pub fn parse_time(text: &str) -> Result<Duration, ArgumentError> {
     parse_time_or_0(text).and_then(|span| if span.is_zero() { Err(ArgumentError::Seconds) } else { Ok(span) })
 }
 
-/// Like [`parse_time`], but accepts 0.
 pub fn parse_time_or_0(text: &str) -> Result<Duration, ArgumentError> {
     let span = match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
@@ -84,7 +83,7 @@ pub fn parse_time_or_0(text: &str) -> Result<Duration, ArgumentError> {
     span.ok_or(ArgumentError::Seconds)
 }
 
-/// Parses an address, and a port that is 0 if missing.
+/// A missing port is 0.
 pub fn parse_local(text: &str) -> Result<SocketAddr, ArgumentError> {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let address = || inner.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));

@@ -57,7 +57,7 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
     let subject = name.file_name().unwrap_or_default().to_string_lossy();
     let [client, server] = ["client", "server"].map(|end| -> anyhow::Result<Own> {
         let key = generate()?;
-        // Four bytes, as key IDs of one byte would probably collide among some twenty.
+        // Key IDs of one byte would probably collide among some twenty.
         let mut kid = [0; 4];
         getrandom::fill(&mut kid).map_err(io::Error::other).context("the operating system has no random numbers")?;
         let credential = Credential::of(&key, &kid, &format!("{subject}-{end}"));
@@ -79,7 +79,7 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
 }
 
 fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
-    // Random IDs: a server distinguishes its clients by them, and a client its servers.
+    // A server distinguishes its clients by them, and a client its servers.
     let ids = (random::<4>()?, random::<4>()?);
     let credentials = |sender: &str, recipient: &str| {
         let [secret, sender, recipient] =
@@ -90,7 +90,6 @@ fn pair(name: &Path, secret: &str, global: &Global) -> anyhow::Result<()> {
     both(name, "conf", [&credentials(&ids.0, &ids.1), &credentials(&ids.1, &ids.0)], global)
 }
 
-/// Writes and names both files.
 fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Made {
@@ -105,7 +104,6 @@ fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> a
     });
     write_new(&client, contents[0])?;
     if let Err(error) = write_new(&server, contents[1]) {
-        // One file without the other is useless.
         let _ = fs::remove_file(&client);
         return Err(error);
     }

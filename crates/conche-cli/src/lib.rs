@@ -1,5 +1,5 @@
 //! The `conche` command: parses arguments and renders results, without protocol logic. As a library
-//! it lets a short program add its own congestion controller to the command.
+//! it adds a program's own congestion controller to the command.
 //!
 //! ```no_run
 //! # use conche::cc::cocoa::Cocoa as MyController;
@@ -13,8 +13,8 @@
 //!
 //! `conche new-controller NAME` writes such a program.
 //!
-//! Each subcommand is a module with `Args` and `run`. `exit` turns an error into a message on
-//! standard error and an exit status.
+//! Each subcommand is a module with `Args` and `run`. `exit` turns an error into a message and an
+//! exit status.
 
 mod bench;
 mod compare;

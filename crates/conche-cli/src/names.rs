@@ -50,7 +50,6 @@ pub struct Control {
 }
 
 impl Control {
-    /// Configures a client or server.
     pub fn of<R: Default>(&self, builder: Builder<R>) -> Builder<R> {
         let builder = builder.controller(self.controller.cc.clone()).share_paths(!self.no_shared_paths);
         match &self.path_store {
@@ -60,7 +59,6 @@ impl Control {
     }
 }
 
-/// Parses a name, and offers names for completion.
 #[derive(Clone, Copy)]
 pub struct NameParser<T> {
     parse: fn(&Command, Option<&Arg>, &OsStr) -> Result<T, Error>,
@@ -79,8 +77,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
     }
 }
 
-/// Parses a controller with its parameters, as tolerantly as [`AnyController::by_name`] and with
-/// its suggestions.
+/// As tolerant as [`AnyController::by_name`], with its suggestions.
 pub const CONTROLLER: NameParser<AnyController> = NameParser {
     parse: |command, arg, value| {
         let configured = |text: String| known().configured(&text).map(|(_, controller)| controller);
@@ -89,7 +86,6 @@ pub const CONTROLLER: NameParser<AnyController> = NameParser {
     names: controllers,
 };
 
-/// Parses a controller name.
 pub const NAMED: NameParser<&'static Named> = NameParser {
     parse: |command, arg, value| {
         StringValueParser::new().try_map(|name| known().by_name(&name)).parse_ref(command, arg, value)
@@ -97,14 +93,13 @@ pub const NAMED: NameParser<&'static Named> = NameParser {
     names: controllers,
 };
 
-/// Accepts any name, since scenarios define schemes. Completions offer controllers.
+/// Accepts any name: scenarios define schemes. Completions offer controllers.
 pub const SCHEME: NameParser<String> = NameParser {
     parse: |command, arg, value| StringValueParser::new().parse_ref(command, arg, value),
     names: controllers,
 };
 
-/// Joins what was split at the commas between a controller's parameters: `cocoa:weak_k=1` and
-/// `max_rto=30s`.
+/// Joins parts split at the commas between parameters: `cocoa:weak_k=1` and `max_rto=30s`.
 pub fn with_parameters(parts: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for part in parts {
@@ -120,15 +115,13 @@ fn controllers() -> Vec<PossibleValue> {
     known().iter().map(|named| PossibleValue::new(named.name).help(named.features.about)).collect()
 }
 
-/// Cells to compare.
 #[derive(Clone, Debug)]
 pub enum Source {
     Paper(&'static Paper),
     File(PathBuf),
 }
 
-/// Parses a paper or file name. A name without a dot or slash means a paper, unless such a file
-/// exists.
+/// A name without a dot or slash means a paper, unless such a file exists.
 pub const SOURCE: NameParser<Source> = NameParser {
     parse: |command, arg, value| {
         let is_path = Path::new(value).exists() || value.to_string_lossy().contains(['.', '/', '\\']);
@@ -159,7 +152,7 @@ pub const PAPER: NameParser<&'static Paper> = NameParser {
     names: papers,
 };
 
-/// Returns the paper with the most similar name, with or without its year.
+/// With or without the year.
 fn nearest_paper(name: &str) -> Option<&'static str> {
     let stem = |name: &'static str| name.trim_end_matches(|character: char| character.is_ascii_digit());
     let names = || PAPERS.iter().map(|paper| paper.name);

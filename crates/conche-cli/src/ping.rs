@@ -43,7 +43,6 @@ pub struct Args {
     recording: Recording,
 }
 
-/// Default of `--timeout`.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
@@ -57,7 +56,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let outcome = tokio::select! {
             done = ping(&client, &args, global, &mut statistics) => done,
-            // Ctrl-C is the regular end, except during name resolution.
+            // Ctrl-C is the regular end.
             () = stop => match client.stats().await.datagrams_sent {
                 0 => Err(Interrupted::default().into()),
                 _ => Ok(()),
@@ -77,7 +76,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if statistics.answered() > 0 { Ok(()) } else { Err(NoAnswer(args.uri).into()) }
 }
 
-/// Refuses a group address: group members do not answer pings (RFC 7252 §4.3, §8.1).
+/// Group members do not answer pings (RFC 7252 §4.3, §8.1).
 fn one_host(uri: &str) -> Result<(), Error> {
     let uri: Uri = uri.parse()?;
     let address = match uri.host() {
@@ -101,7 +100,6 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
         let outcome = match timeout(limit, client.ping(&args.uri)).await {
             Ok(Ok(course)) => Ok(course),
             Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(Lost::Failed(error)),
-            // Would repeat with every ping.
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => Err(Lost::Late(limit)),
         };
@@ -156,8 +154,7 @@ fn print_ping(number: u64, outcome: Result<Course, Lost>, global: &Global) -> io
     out.flush()
 }
 
-/// Counts of pings, and RTTs of pings without retransmission, as others are ambiguous (Karn's
-/// algorithm).
+/// RTTs of pings without retransmission, as others are ambiguous (Karn's algorithm).
 #[derive(Debug, Default)]
 struct Statistics {
     first: Option<Instant>,
@@ -165,7 +162,6 @@ struct Statistics {
     sent: u64,
     answered: u64,
     repeated: u64,
-    /// Milliseconds.
     least: f64,
     most: f64,
     sum: f64,
@@ -197,7 +193,6 @@ impl Statistics {
         self.answered
     }
 
-    /// Returns the time since the last ping was sent.
     fn since_last(&self) -> Duration {
         self.last.map(|last| last.elapsed()).unwrap_or_default()
     }

@@ -32,7 +32,6 @@ pub struct Recording {
 pub struct Records(Vec<(PathBuf, Recorder)>);
 
 impl Recording {
-    /// Opens the requested recordings.
     pub fn start(&self, log: EventLog) -> anyhow::Result<Records> {
         let mut records = Records::default();
         if self.event_log.is_some() && self.event_log == self.capture {
@@ -59,7 +58,6 @@ impl Records {
         self.0.iter().fold(builder, |builder, (_, recorder)| builder.watch(recorder.clone()))
     }
 
-    /// Returns the recorders for a program that is neither client nor server.
     pub fn recorders(&self) -> Vec<Recorder> {
         self.0.iter().map(|(_, recorder)| recorder.clone()).collect()
     }

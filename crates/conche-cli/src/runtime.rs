@@ -17,17 +17,16 @@ pub const INTERRUPTED: u8 = 130;
 /// Maximum duration of a graceful stop, beyond the caller's own waits.
 pub const GRACE: Duration = Duration::from_secs(2);
 
-/// Maximum wait for open file writes at the end.
 const FILES: Duration = Duration::from_millis(500);
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// Starts a single-threaded runtime, enough for one socket.
+/// Single-threaded: enough for one socket.
 pub fn start() -> anyhow::Result<Runtime> {
     Builder::new_current_thread().enable_all().build().context("the event loop cannot be started")
 }
 
-/// Runs a future to completion. The driver is not generic, so it is compiled once.
+/// The driver is not generic, so it is compiled once.
 pub fn run<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
     fn drive(runtime: &Runtime, future: Pin<&mut dyn Future<Output = ()>>) {
         runtime.block_on(future);
@@ -37,12 +36,11 @@ pub fn run<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
     outcome.expect("it has ended")
 }
 
-/// Shuts a runtime down without waiting for name resolution, which cannot be cancelled.
+/// Does not wait for name resolution, which cannot be cancelled.
 pub fn end(runtime: Runtime) {
     runtime.shutdown_timeout(FILES);
 }
 
-/// Blocks until [`stop_signal`] resolves.
 pub fn wait_for_stop(grace: Duration) -> anyhow::Result<()> {
     run(&start()?, async {
         stop_signal(grace)?.await;
@@ -52,9 +50,8 @@ pub fn wait_for_stop(grace: Duration) -> anyhow::Result<()> {
 
 /// Returns a future that resolves at Ctrl-C or SIGTERM, which are caught from this call on.
 ///
-/// A graceful stop can hang, for example on output that is not read. So the process exits once
-/// `grace` has passed, and at once on a second signal, unless this function was called again in
-/// between.
+/// A graceful stop can hang, for example on output that is not read. The process exits once `grace`
+/// has passed, and at once on a second signal, unless this function was called again in between.
 pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> {
     let runtime = start()?;
     let mut signals = {
@@ -65,9 +62,7 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     let (stop_sender, stopped) = oneshot::channel();
     let watch = async move {
         signals.next().await;
-        // A dropped receiver is shutting down, and may hang there.
         let _ = stop_sender.send(());
-        // A second signal and the timeout both end the process.
         let _ = timeout(grace, signals.next()).await;
         if CALLS.load(Ordering::Relaxed) == call {
             exit(INTERRUPTED.into());
@@ -76,7 +71,6 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(move || run(&runtime, watch)).context("no thread can be started that waits for signals")?;
     Ok(async {
-        // The sender is dropped only when the process ends.
         let _ = stopped.await;
     })
 }
@@ -117,7 +111,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Without a handler a graceful stop is impossible, but the program works.
+        // The program works without a graceful stop.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -33,7 +33,7 @@ pub fn completions(args: &Completions) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(&script)?)
 }
 
-/// Writes all pages, or a single one with all subcommands for `conche man | man -l -`.
+/// Without a directory, one page for `conche man | man -l -`.
 pub fn man(args: &Manual) -> anyhow::Result<()> {
     match &args.dir {
         Some(directory) => {
@@ -65,15 +65,13 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
     command.get_subcommands().try_for_each(|subcommand| write_pages(subcommand, directory))
 }
 
-/// Returns the complete command. `conche help get` prints the contents of conche-get(1), so it
-/// needs no page.
+/// `conche help get` prints conche-get(1), so it needs no page.
 fn command() -> Command {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     command
 }
 
-/// Renders everything in one page.
 fn page() -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     let command = command();
@@ -96,7 +94,7 @@ fn page() -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Renders the synopsis with the values of options, which clap_mangen omits.
+/// With the values of options, which clap_mangen omits.
 fn synopsis(command: &Command) -> Roff {
     let mut line = vec![bold(command.get_bin_name().unwrap_or_else(|| command.get_name()))];
     let groups: Vec<Vec<&Id>> =
@@ -128,7 +126,6 @@ fn synopsis(command: &Command) -> Roff {
     section
 }
 
-/// Renders an option's short or else long name, and its value.
 fn written(argument: &Arg) -> Vec<Inline> {
     let name = argument.get_short().map(|short| format!("-{short}"));
     let name = name.or_else(|| argument.get_long().map(|long| format!("--{long}")));
@@ -154,7 +151,6 @@ fn bracketed(argument: &Arg, written: Vec<Inline>) -> Vec<Inline> {
     all
 }
 
-/// Renders the examples of a subcommand, if any, line by line.
 fn examples(command: &Command) -> Roff {
     let mut section = Roff::new();
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -69,7 +69,6 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Starts the clock of the trace.
     pub fn start() -> Self {
         Self { start: Instant::now() }
     }
@@ -81,7 +80,6 @@ impl<S: Subscriber> Layer<S> for Trace {
             PATHS => PathState::of(event).describe(),
             _ => Traced::of(event).describe(self.start.elapsed()),
         };
-        // A failed write to standard error is ignored.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
@@ -210,7 +208,6 @@ fn opening(message: &Message<'_>) -> String {
     };
     let mut text = format!("{} {code} [{}]", message.ty(), message.id());
     if !message.token().is_empty() {
-        // Writing to a String cannot fail.
         let _ = write!(text, " token {}", message.token());
     }
     text

@@ -3,10 +3,9 @@
 //! through a relay that loses 10, 20 and 30 % each way.
 //!
 //! The relay loses at most 2 transmissions of the same datagram in each direction, so every
-//! Confirmable exchange must succeed (see [`Impairment::most_losses_per_datagram`]).
-//! Non-confirmable requests have no such guarantee; a new client repeats each until it succeeds, at
-//! most 40 times. At 30 % loss each way one try fails with probability 0.51, and 40 of them with
-//! probability 2·10⁻¹².
+//! Confirmable exchange must succeed (see [`Impairment::most_losses_per_datagram`]). A new client
+//! repeats each Non-confirmable request until it succeeds, at most 40 times. At 30 % loss each way
+//! one try fails with probability 0.51, and 40 of them with probability 2·10⁻¹².
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -32,12 +31,10 @@ const WITHOUT_TOOLS: &str = "libcoap3-bin must be installed: apt-get install lib
 const LOSSES: [f64; 3] = [0.1, 0.2, 0.3];
 const SEEDS: u64 = 6;
 
-/// The dynamic resource that the tests create on libcoap's server, and its content.
 const RESOURCE: &str = "/conche";
 const CONTENT: &str = "made by a test";
 
-/// Starts libcoap's server on a free port of the loopback, and creates [`RESOURCE`] once it
-/// responds.
+/// Creates [`RESOURCE`] once libcoap's server responds.
 async fn libcoap_server() -> (Process, SocketAddr) {
     let address = own_address();
     let mut command = Command::new(SERVER);
@@ -66,7 +63,6 @@ async fn lossy_relay(upstream: SocketAddr, loss: f64, seed: u64, bounded: bool) 
     Relay::start(SocketAddr::from(([127, 0, 0, 1], 0)), upstream, config).await.expect("loopback can be bound")
 }
 
-/// Runs libcoap's client, and returns its standard output or, if that is empty, standard error.
 fn libcoap(arguments: &[&str], uri: &str) -> String {
     let output = Command::new(CLIENT).args(arguments).arg(uri).output().expect(WITHOUT_TOOLS);
     let stdout = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
@@ -113,7 +109,6 @@ fn a_libcoap_client_talks_to_our_server() {
     assert_eq!(ask(&["-m", "get", "-N", "-B", "20"], "/separate"), "separate");
 }
 
-/// Runs one case per loss and seed, all concurrently. Each returns its relay, for its counts.
 async fn for_each_loss_and_seed<F: Future<Output = Relay> + Send + 'static>(case: impl Fn(f64, u64) -> F) {
     let mut cases = tokio::task::JoinSet::new();
     for loss in LOSSES {
@@ -127,7 +122,6 @@ async fn for_each_loss_and_seed<F: Future<Output = Relay> + Send + 'static>(case
         forwarded += counts.to_upstream + counts.to_client;
         lost += counts.lost_to_upstream + counts.lost_to_client;
     }
-    // 20 % are lost on average; the limit per datagram changes that little.
     assert!(lost * 10 > forwarded + lost, "{lost} datagrams were lost and {forwarded} forwarded");
 }
 
@@ -180,7 +174,6 @@ async fn a_post_of_a_libcoap_client_is_handled_once_however_often_it_arrives() {
     .await;
 }
 
-/// Non-confirmable requests may be lost; then another client tries.
 const TRIES: usize = 40;
 
 #[tokio::test]

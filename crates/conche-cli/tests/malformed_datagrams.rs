@@ -2,9 +2,8 @@
 //!
 //! Each entry of the corpus starts a new server. A reaction is complete when two consecutive pings
 //! have been answered: the server may answer the first ping before a request read together with it,
-//! but it finishes both before it reads the second. So silence needs no waiting, and the process is
-//! known to be alive. Entries whose reaction takes time (EXCHANGE_LIFETIME, NON_LIFETIME) are
-//! tested in conche-proto, with a virtual clock.
+//! but finishes both before it reads the second. So silence needs no waiting. conche-proto tests
+//! reactions that take time (EXCHANGE_LIFETIME, NON_LIFETIME) with a virtual clock.
 
 #![allow(missing_docs, reason = "a test")]
 
@@ -37,7 +36,6 @@ struct Entry {
     steps: Vec<Step>,
 }
 
-/// A datagram too long to be written out.
 #[derive(Deserialize)]
 struct Generated {
     prefix: String,
@@ -73,7 +71,6 @@ struct Reaction {
 }
 
 impl Reaction {
-    /// Whether these datagrams, in hexadecimal, are this reaction.
     fn is(&self, replies: &[String]) -> bool {
         match (self.kind.as_str(), replies) {
             ("silent", replies) => replies.is_empty(),
@@ -129,7 +126,6 @@ fn encode(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the server's datagrams up to the answer to the second of two pings.
 fn reaction(socket: &UdpSocket, datagram: &[u8]) -> Vec<String> {
     socket.send(datagram).expect("loopback sends");
     let mut replies = Vec::new();
@@ -147,7 +143,6 @@ fn reaction(socket: &UdpSocket, datagram: &[u8]) -> Vec<String> {
     replies
 }
 
-/// Checks the reaction to an entry, and describes a wrong one.
 fn complaint(entry: &Entry) -> Option<String> {
     let (_server, address) = common::serve();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");

@@ -168,20 +168,17 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     outcome(&report, &uri)
 }
 
-/// Makes Ctrl-C and SIGTERM end the test early, keeping the results so far.
 fn stop_on_interrupt(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
-        // Without a handler the signals end the process at once.
         if runtime::wait_for_stop(IN_FLIGHT + runtime::GRACE).is_ok() {
             stop.store(true, Ordering::Relaxed);
         }
     });
 }
 
-/// Fails a test without any success.
 fn outcome(report: &Report, uri: &Uri) -> anyhow::Result<()> {
     let of_class = |class: char| report.codes.iter().filter(move |(code, _)| code.starts_with(class));
-    // Observers that registered before the measurement send no more requests.
+    // Observers registered before the measurement.
     let is_notified = report.notifications.as_ref().is_some_and(|notifications| notifications.count > 0);
     if report.answered == 0 && !is_notified {
         return Err(NoAnswer(uri.to_string()).into());
@@ -265,7 +262,7 @@ fn filling(size: Size) -> Result<Vec<u8>, UsageError> {
     }
 }
 
-/// Resolves the host, preferring the IP version of the local address.
+/// Prefers the IP version of the local address.
 fn resolve(uri: &Uri, local: Option<IpAddr>) -> Result<SocketAddr, Error> {
     let host = uri.host().to_string();
     let found = (host.as_str(), uri.port()).to_socket_addrs();

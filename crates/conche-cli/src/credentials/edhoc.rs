@@ -23,7 +23,6 @@ struct Contents {
     peers: Vec<String>,
 }
 
-/// Reads a server's credential and its clients' credentials from a private file.
 pub fn open(file: &Path) -> anyhow::Result<Party> {
     let bytes = read_secret(file)?;
     party(&bytes).map(|(party, _)| party).map_err(usage_error).with_context(|| cannot_be_used(file))
@@ -49,7 +48,7 @@ pub fn toward(file: &Path, server: Option<&str>) -> anyhow::Result<Party> {
     read.map_err(usage_error).with_context(|| cannot_be_used(file))
 }
 
-/// Why file contents are refused. No text quotes a secret.
+/// No text quotes a secret.
 #[derive(Debug, thiserror::Error)]
 enum PartyError {
     #[error("it is no text in UTF-8: private_key, credential and peers were expected")]

@@ -1,7 +1,6 @@
 //! `conche.toml`: credentials by URI.
 //!
-//! The file names trusted parties, so it is read only from the user's settings, never from the
-//! working directory.
+//! The file names trusted parties, so it is never read from the working directory.
 
 use std::env;
 use std::io;
@@ -44,11 +43,9 @@ struct RawEntry {
 
 const KEYS: [&str; 9] = ["uri", "psk-identity", "psk-key-file", "ca", "cert", "key", "oscore", "edhoc", "edhoc-peer"];
 
-/// Credentials and the URIs they apply to.
 #[derive(Debug)]
 pub struct Entry {
     pattern: Pattern,
-    /// Pattern as written, and its line.
     text: String,
     line: usize,
     key: Option<(String, PathBuf)>,
@@ -57,12 +54,9 @@ pub struct Entry {
     pub keying: Option<OscoreKeys>,
 }
 
-/// Source of OSCORE keys.
 #[derive(Debug, PartialEq, Eq)]
 pub enum OscoreKeys {
-    /// Keys from this file.
     Oscore(PathBuf),
-    /// Keys from EDHOC.
     Edhoc {
         file: PathBuf,
         /// Expected peer, by subject or key ID.
@@ -70,13 +64,10 @@ pub enum OscoreKeys {
     },
 }
 
-/// Credentials of the file for a URI.
 #[derive(Debug, Default)]
 pub struct ConfigCredentials {
     pub file: Option<PathBuf>,
-    /// Most specific entry that matches the URI.
     pub entry: Option<Entry>,
-    /// The user's default file, if it is not readable.
     unreadable: Option<PathBuf>,
 }
 
@@ -91,15 +82,13 @@ impl Entry {
 }
 
 impl ConfigCredentials {
-    /// Looks up a URI in this file or, without one, in the user's default file, which may be
-    /// absent.
+    /// Looks up a URI in this file, or in the user's default file, which may be absent.
     pub fn of(uri: &Uri, file: Option<&Path>) -> anyhow::Result<Self> {
         let (file, bytes) = match (file, own_file()) {
             (Some(file), _) => (file.to_owned(), read_trusted(file, WHY)?),
             (None, None) => return Ok(Self::default()),
             (None, Some(file)) => match read_trusted(&file, WHY) {
                 Ok(bytes) => (file, bytes),
-                // Containers often run as a user who cannot read HOME.
                 Err(error) => match open_error(&error) {
                     Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Self::default()),
                     Some(io::ErrorKind::PermissionDenied) => {
@@ -117,12 +106,12 @@ impl ConfigCredentials {
                 UsageError(format!("{name} does not say which credentials are for whom\n{report}"))
             })?;
         let for_it = entries.into_iter().filter(|entry| entry.pattern.matches(uri));
-        // Unique: equally specific patterns that match the same URI are equal.
+        // Unique: equally specific patterns for a URI are equal.
         let entry = for_it.max_by(|a, b| a.pattern.cmp_specificity(&b.pattern));
         Ok(Self { file: Some(file), entry, unreadable: None })
     }
 
-    /// Returns the text for `-v`: the entry that applies, or the unreadable default file.
+    /// Returns the text for `-v`.
     pub fn note(&self) -> Option<String> {
         if let Some(file) = &self.unreadable {
             return Some(format!("* {} is not used: permission denied", file.display()));
@@ -138,8 +127,7 @@ fn open_error(error: &anyhow::Error) -> Option<io::ErrorKind> {
     error.downcast_ref::<Unreadable>().map(|unreadable| unreadable.source.kind())
 }
 
-/// Returns the user's default file (XDG Base Directory Specification 0.8). Relative paths in the
-/// variables are ignored.
+/// Returns the user's default file (XDG Base Directory Specification 0.8), ignoring relative paths.
 fn own_file() -> Option<PathBuf> {
     let directory = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let settings = match cfg!(windows) {
@@ -149,7 +137,6 @@ fn own_file() -> Option<PathBuf> {
     Some(settings?.join(DEFAULT))
 }
 
-/// An error and its place.
 #[derive(Debug)]
 struct EntryFault {
     problem: EntryError,
@@ -159,7 +146,6 @@ struct EntryFault {
 /// Why an entry is refused.
 #[derive(Debug, thiserror::Error)]
 enum EntryError {
-    /// Not TOML, or an unknown or missing key.
     #[error("{}", with_suggestion(.0))]
     Syntax(String),
     #[error("line {0} has credentials for the same URIs")]
@@ -188,7 +174,7 @@ enum EntryError {
     NoCredentials,
 }
 
-/// Parses the entries of a file. Relative paths in it start at `directory`.
+/// Relative paths start at `directory`.
 fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, EntryFault> {
     let document: Document = toml::from_str(text).map_err(|error| EntryFault {
         problem: EntryError::Syntax(error.message().to_owned()),
@@ -208,7 +194,6 @@ fn entries(text: &str, directory: &Path) -> Result<Vec<Entry>, EntryFault> {
     Ok(entries)
 }
 
-/// Suggests the most similar known key.
 fn with_suggestion(message: &str) -> String {
     let name = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     match name.and_then(|name| nearest(name, KEYS.into_iter())) {

@@ -1,7 +1,6 @@
-//! Pre-shared key files: a client's file holds its key, a server's file one line `IDENTITY:KEY` per
-//! client.
+//! Pre-shared key files: a client's file holds its key, a server's file lines `IDENTITY:KEY`.
 //!
-//! Invisible characters, as editors add, would become part of a key, so they are errors.
+//! Invisible characters, as editors add, are errors: they would become part of a key.
 
 use std::path::Path;
 
@@ -46,7 +45,6 @@ enum KeyError {
     Length(usize),
 }
 
-/// Reads the key from a client's file. `identity` appears in messages.
 pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secret> {
     let problem = |what: KeyError| usage_error(format!("{}: {what}", file.display()));
     let bytes = read_secret(file)?;
@@ -66,7 +64,6 @@ pub fn one(file: &Path, identity: &str, global: &Global) -> anyhow::Result<Secre
     Ok(key)
 }
 
-/// Reads identities and keys from a server's file.
 pub fn all(file: &Path, global: &Global) -> anyhow::Result<Vec<(Vec<u8>, Secret)>> {
     let problem = |line: usize, what: KeyError| usage_error(format!("{}, line {line}: {what}", file.display()));
     let bytes = read_secret(file)?;
@@ -100,7 +97,6 @@ fn weak(whose: &str, global: &Global) {
     }
 }
 
-/// Returns text without invisible characters, or the line and the error.
 fn text(bytes: &[u8]) -> Result<&str, (usize, KeyError)> {
     let line_of = |at: usize| 1 + bytes.iter().take(at).filter(|byte| **byte == b'\n').count();
     let text = std::str::from_utf8(bytes).map_err(|error| (line_of(error.valid_up_to()), KeyError::Utf8))?;
@@ -115,8 +111,8 @@ fn text(bytes: &[u8]) -> Result<&str, (usize, KeyError)> {
     Ok(text)
 }
 
-/// Splits identity from key at the last colon if hexadecimal digits follow, as the identity may
-/// then contain colons, and otherwise at the first.
+/// Splits at the last colon if hexadecimal digits follow, as the identity may contain colons,
+/// otherwise at the first.
 fn entry(line: &str) -> Result<(&str, Secret), KeyError> {
     let split = match line.rsplit_once(':') {
         Some((identity, key)) if digits(key).is_some() => Some((identity, key)),

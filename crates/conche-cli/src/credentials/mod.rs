@@ -62,7 +62,6 @@ pub struct ClientSecurity {
     config: Option<PathBuf>,
 }
 
-/// How the ends authenticate each other.
 #[derive(Clone, Copy)]
 enum Authentication<'a> {
     Key { identity: &'a str, file: &'a Path },
@@ -155,14 +154,12 @@ pub struct RequestSecurity {
 
 impl ClientSecurity {
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
-        // The request reports an invalid URI later.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
         let found =
             if self.needs_config(&uri) { self.find_in_config(&uri, global)? } else { ConfigCredentials::default() };
         self.with(builder, &uri, &found, global)
     }
 
-    /// Whether neither arguments nor environment hold credentials for this URI.
     fn needs_config(&self, uri: &Uri) -> bool {
         let has_key = self.psk_identity.is_some() && self.psk_key_file.is_some();
         uri.is_secured() && !has_key && self.ca.is_none() && self.own.cert.is_none()
@@ -178,7 +175,6 @@ impl ClientSecurity {
         Ok(found)
     }
 
-    /// Configures a client with these credentials, or else with the file's.
     fn with(
         &self,
         builder: Builder<ClientRole>,
@@ -204,8 +200,7 @@ impl ClientSecurity {
         })
     }
 
-    /// Returns credentials for a load test, which opens its own sessions. `oscore`: files from the
-    /// command line.
+    /// Returns credentials for a load test, which opens its own sessions.
     pub fn for_load(&self, uri: &Uri, oscore: &[PathBuf], global: &Global) -> anyhow::Result<LoadSecurity> {
         let needs_config = self.needs_config(uri) || oscore.is_empty();
         let found = if needs_config { self.find_in_config(uri, global)? } else { ConfigCredentials::default() };
@@ -274,8 +269,8 @@ impl ClientSecurity {
         })
     }
 
-    /// Reports credentials that the URI does not use. On the command line they are an error, as the
-    /// user expects protection.
+    /// Reports credentials that the URI does not use, on the command line as an error: the user
+    /// expects protection.
     fn report_unused(&self, uri: &Uri, global: &Global) -> anyhow::Result<()> {
         let given = [
             ("--psk-identity", self.psk_identity.as_ref().map(|given| given.is_typed)),
@@ -308,15 +303,13 @@ fn missing_credentials(found: &ConfigCredentials) -> String {
 
 impl RequestSecurity {
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
-        // The request reports an invalid URI later.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
         if uri.is_secured() && self.edhoc.is_some() {
             bail!(usage_error(
                 "--edhoc is for coap://, as a coaps:// session has keys of its own; --oscore FILE works with both"
             ));
         }
-        // The file's OSCORE keys also apply if arguments authenticate the session: they protect end
-        // to end.
+        // The file's OSCORE keys protect end to end, beside any session.
         let is_given = self.oscore.is_some() || self.edhoc.is_some();
         let needs_config = self.session.needs_config(&uri) || !is_given;
         let found =
@@ -378,7 +371,6 @@ impl CertificateFiles {
     }
 }
 
-/// Opens the log of session secrets, if SSLKEYLOGFILE is set.
 fn key_log() -> anyhow::Result<Option<KeyLog>> {
     let Some(path) = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty()) else { return Ok(None) };
     let mut options = fs::OpenOptions::new();
@@ -388,7 +380,6 @@ fn key_log() -> anyhow::Result<Option<KeyLog>> {
     let context = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
     let file = options.open(&path).with_context(context)?;
     Ok(Some(KeyLog::new(move |line| {
-        // A failed log write must not end the session.
         let _ = writeln!(&file, "{line}");
     })))
 }
@@ -402,7 +393,7 @@ fn open_keys(file: &Path) -> anyhow::Result<Keys> {
     Keys::open(file).map_err(|error| if is_not_about_credentials(&error) { anyhow!(error) } else { usage_error(error) })
 }
 
-/// Whether the cause is neither the credentials nor the file's name, such as a full disk.
+/// Whether the cause is neither the credentials nor the file's name.
 pub fn is_not_about_credentials(error: &OpenError) -> bool {
     use io::ErrorKind as Kind;
     match error {
@@ -415,8 +406,8 @@ pub fn is_not_about_credentials(error: &OpenError) -> bool {
     }
 }
 
-/// Turns off core dumps. On Linux, this also keeps other processes of the same user from reading
-/// the memory.
+/// Turns off core dumps. On Linux, this also keeps the user's other processes from reading the
+/// memory.
 fn disable_core_dumps() {
     // An error leaves the system's setting.
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -431,7 +422,6 @@ fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     read_private(path, "holds a secret that others than its owner may read").map(Zeroizing::new)
 }
 
-/// Reads a private file; otherwise the error states `why`.
 fn read_private(path: &Path, why: &str) -> anyhow::Result<Vec<u8>> {
     let file = open(path)?;
     check_mode(&file, path, why)?;
@@ -506,14 +496,13 @@ fn usage_error(problem: impl std::fmt::Display) -> anyhow::Error {
     UsageError::of(problem).into()
 }
 
-/// A value from the command line or the environment.
 #[derive(Clone, Debug)]
 struct TypedArg<T> {
     value: T,
     is_typed: bool,
 }
 
-/// A parser that records the source of the value.
+/// Records the source of the value.
 #[derive(Clone, Debug)]
 struct FromSource<P>(P);
 

@@ -10,7 +10,6 @@ use conche::uri::{Host, UriError};
 pub struct Pattern {
     secured: bool,
     hosts: Hosts,
-    /// `None` for any.
     port: Option<u16>,
     path: Path,
 }
@@ -18,7 +17,6 @@ pub struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hosts {
     One(Host),
-    /// All longer names with this ending.
     Below(String),
     Any,
 }
@@ -26,7 +24,6 @@ enum Hosts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Path {
     One(Vec<String>),
-    /// All paths with this beginning.
     Below(Vec<String>),
 }
 
@@ -62,7 +59,7 @@ impl Pattern {
             host => Hosts::One(canonical(host)),
         };
         let path = match uri.segments() {
-            // As in a URI, an empty path equals /.
+            // An empty path equals /.
             [] => Path::Below(Vec::new()),
             [above @ .., last] if last == "*" => Path::Below(above.to_vec()),
             all => Path::One(all.to_vec()),
@@ -81,7 +78,6 @@ impl Pattern {
     pub fn matches(&self, uri: &Uri) -> bool {
         let host = match (&self.hosts, canonical(uri.host())) {
             (Hosts::Any, _) => true,
-            // An address without a zone matches it in any zone.
             (Hosts::One(Host::Address(one)), Host::Scoped { address, .. }) => *one == address,
             (Hosts::One(one), host) => *one == host,
             (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),
@@ -96,7 +92,7 @@ impl Pattern {
     }
 
     /// Compares the specificity of two patterns that match the same URI: host, then port, then
-    /// path. Equal specificity means equal patterns.
+    /// path.
     pub fn cmp_specificity(&self, other: &Self) -> Ordering {
         self.specificity().cmp(&other.specificity())
     }
@@ -116,7 +112,7 @@ impl Pattern {
     }
 }
 
-/// Maps IPv4-mapped IPv6 addresses to IPv4, and removes a name's final dot.
+/// Maps IPv4-mapped IPv6 to IPv4, and removes a final dot.
 fn canonical(host: &Host) -> Host {
     match host {
         Host::Address(address) => Host::Address(address.to_canonical()),
@@ -129,7 +125,6 @@ fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// Splits off a port `*`.
 fn without_port(text: &str) -> (String, bool) {
     let start = text.find("://").map_or(0, |scheme| scheme + "://".len());
     let end = text[start..].find('/').map_or(text.len(), |length| start + length);

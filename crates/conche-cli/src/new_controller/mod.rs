@@ -27,7 +27,6 @@ pub struct Args {
     full: bool,
 }
 
-/// Files of the crate, in which the controller's name is replaced.
 const FILES: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
     ("README.md", include_str!("template/README.md")),
@@ -83,7 +82,6 @@ fn print_next_steps(name: &Name, directory: &Path) -> io::Result<()> {
     )
 }
 
-/// Source of conche's crates in the manifest.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
     Checkout(PathBuf),
@@ -106,7 +104,7 @@ impl Source {
         Ok(checkout.map_or(Self::Repository, |place| Self::Checkout(place.to_owned())))
     }
 
-    /// Returns the source with a path relative to `directory`, unless they share only the root.
+    /// Relative to `directory`, unless they share only the root.
     fn seen_from(self, directory: &Path) -> anyhow::Result<Self> {
         let Self::Checkout(checkout) = self else { return Ok(self) };
         let canonical = |place: &Path| fs::canonicalize(place).with_context(|| place.display().to_string());
@@ -133,7 +131,6 @@ impl Source {
     }
 }
 
-/// A controller's name in each spelling.
 #[derive(Debug, PartialEq, Eq)]
 struct Name {
     /// Crate and tables: `my-rto`.

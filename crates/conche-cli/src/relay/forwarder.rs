@@ -22,7 +22,7 @@ pub struct RelayConfig {
     pub to_upstream: Impairment,
     /// From the upstream to clients.
     pub to_client: Impairment,
-    /// Seed of all random numbers: the same datagrams in the same order have the same fate.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -88,14 +88,13 @@ struct Counters {
 /// Maximum number of clients; a new one replaces the one silent longest.
 const CLIENTS: usize = 1024;
 
-/// Maximum number of delayed datagrams; further ones are lost, as in a router with a full queue.
+/// Further delayed datagrams are lost, as in a router with a full queue.
 const UNDER_WAY: usize = 65_536;
 
 const LARGEST_DATAGRAM: usize = 65_535;
 
 impl Relay {
-    /// Starts a relay between `listen` and `upstream`. Each client has its own port toward the
-    /// upstream, which can thus distinguish them.
+    /// Starts a relay between `listen` and `upstream`, to which each client has its own port.
     ///
     /// # Errors
     /// If `listen` cannot be bound.
@@ -169,13 +168,11 @@ struct Forwarder {
     to_upstream: Direction,
     to_client: Direction,
     clients: HashMap<SocketAddr, Client>,
-    /// By time of departure, then in order of arrival.
     under_way: BTreeMap<(Instant, u64), Datagram>,
     sequence: u64,
     counters: Arc<Counters>,
 }
 
-/// Upstream side of one client.
 struct Client {
     socket: Arc<UdpSocket>,
     local: SocketAddr,
@@ -208,7 +205,6 @@ impl Forwarder {
             };
             tokio::select! {
                 received = self.listen.recv_from(&mut buffer) => {
-                    // An error reports that a client refused an earlier datagram.
                     if let Ok((length, client)) = received {
                         self.forward(client, buffer.get(..length).unwrap_or_default(), &replies).await;
                     }
@@ -253,7 +249,6 @@ impl Forwarder {
     async fn deliver(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
-            // A failed send is a loss.
             let _ = match entry.remove() {
                 Datagram::ToUpstream(socket, bytes) => {
                     let from = socket.local_addr().unwrap_or(self.local);
@@ -280,7 +275,7 @@ impl Forwarder {
             return Ok(Arc::clone(&client.socket));
         }
         if self.clients.len() >= CLIENTS {
-            // order-free: the address decides between clients that have been silent equally long.
+            // order-free: the address decides ties.
             let silent = self.clients.iter().map(|(address, client)| (client.heard, *address)).min();
             silent.map(|(_, address)| self.clients.remove(&address));
         }
@@ -300,7 +295,7 @@ impl Forwarder {
 async fn read(socket: Arc<UdpSocket>, client: SocketAddr, replies: mpsc::Sender<(SocketAddr, Vec<u8>)>) {
     let mut buffer = vec![0; LARGEST_DATAGRAM];
     loop {
-        // An error reports a closed port upstream, which may open again.
+        // A closed port upstream may open again.
         let Ok(length) = socket.recv(&mut buffer).await else { continue };
         if replies.send((client, buffer.get(..length).unwrap_or_default().to_vec())).await.is_err() {
             return;

@@ -21,9 +21,8 @@ pub struct Impairment {
     /// Maximum number of losses of the same datagram; `None` for no bound.
     ///
     /// With a bound of 2 in both directions every Confirmable exchange succeeds (MAX_RETRANSMIT 4,
-    /// RFC 7252 §4.8): of 5 transmissions at least 3 arrive, each causes a copy of the same reply,
-    /// and at least 1 of these arrives. A test can require success for any seed, and still covers
-    /// all patterns of fewer losses.
+    /// RFC 7252 §4.8), as tests can require: of 5 transmissions at least 3 arrive, each causes a
+    /// copy of the same reply, and at least 1 of these arrives.
     pub most_losses_per_datagram: Option<u8>,
 }
 
@@ -40,7 +39,7 @@ impl Direction {
         Self { impairment, loss: LossProcess::new(impairment.loss, loss), jitter, copies: Copies::default() }
     }
 
-    /// Returns the datagram's delay; `None` if it is lost.
+    /// Returns `None` if it is lost.
     pub(super) fn fate(&mut self, client: SocketAddr, datagram: &[u8]) -> Option<Duration> {
         if self.loss.next_is_lost() && self.may_be_lost(client, datagram) {
             return None;
@@ -56,7 +55,6 @@ impl Direction {
     }
 }
 
-/// Losses of each of the last [`Copies::REMEMBERED`] different datagrams.
 #[derive(Debug, Default)]
 struct Copies {
     hasher: RandomState,
@@ -67,7 +65,6 @@ struct Copies {
 impl Copies {
     const REMEMBERED: usize = 65_536;
 
-    /// Counts another loss, if the bound permits it.
     fn lose_another(&mut self, client: SocketAddr, datagram: &[u8], most: u8) -> bool {
         let key = self.hasher.hash_one((client, datagram));
         if !self.lost.contains_key(&key) {

@@ -111,7 +111,6 @@ impl Args {
         Ok(records.watch(client).build().map_err(conche::Error::from)?)
     }
 
-    /// Returns the request, and the rest of a payload that is streamed.
     fn request(
         &self,
         client: &Client,
@@ -159,7 +158,6 @@ pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -
     run(method, args.request, until, global, progress)
 }
 
-/// Sends a request and shows its response and, with `until`, changes of the resource.
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let message = &args.message;
     let reliability = if message.properties.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
@@ -180,7 +178,6 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
             let sends = async {
                 match (rest, output.output) {
                     (Some(rest), _) => output.response(request.send_stream(rest).await?, true, false, global),
-                    // A body that goes to a file need not fit into memory.
                     (None, Some(path)) if !global.json && !message.q_block => {
                         output.save(request.stream().await?, path, global).await
                     }
@@ -212,8 +209,7 @@ pub struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Shows a response: the one to the request, or one of several that follow. In a pipe, each of
-    /// several payloads ends its line.
+    /// Shows a response. In a pipe, each of several payloads ends its line.
     pub fn response(
         &self,
         response: Response,
@@ -244,7 +240,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Writes the payload to a file while it arrives. The first bytes create the file.
+    /// The first bytes create the file.
     async fn save(&self, stream: ResponseStream, path: &Path, global: &Global) -> anyhow::Result<()> {
         if global.verbose > 0 && !stream.code().is_success() {
             render::course(stream.head(), self.reliability)?;
@@ -267,16 +263,14 @@ impl Output<'_> {
     }
 }
 
-/// Reports the code and location that the payload does not show.
 fn report_result(response: &Response, global: &Global) {
     if let Some(happened) = render::happened(response).filter(|_| !global.quiet) {
         crate::show::note(format_args!("{happened}"));
     }
 }
 
-/// Reports on standard error why no response has arrived, or the progress of a transfer.
 pub async fn report_progress(progress: &Progress, limit: Limit, global: &Global) -> Infallible {
-    // The messages of `-v` show each block, and would overwrite a bar.
+    // The messages of `-v` would overwrite a bar.
     let mut bar = (global.verbose == 0 && !global.json).then(Bar::default);
     let show_message = |message| match (message, &mut bar) {
         (ProgressMessage::Waiting(line), _) => crate::show::note(format_args!("* {line}")),

@@ -48,7 +48,6 @@ pub enum Cancel {
 }
 
 impl Cancel {
-    /// Maximum duration of the cancellation.
     fn timeout(self) -> Duration {
         match self {
             Self::Get => DEREGISTRATION_TIMEOUT,
@@ -57,11 +56,9 @@ impl Cancel {
     }
 }
 
-/// Maximum wait for the response to the deregistration.
 const DEREGISTRATION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum wait for the next notification: the freshness of a state without Max-Age (RFC 7252
-/// §5.10.5).
+/// The freshness of a state without Max-Age (RFC 7252 §5.10.5).
 const NEXT_NOTIFICATION: Duration = Duration::from_secs(60);
 
 const REJECTION_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -76,11 +73,9 @@ enum End {
     Interrupted,
 }
 
-/// Shows the states of a resource.
 pub struct Observer<'a> {
     pub client: &'a Client,
     pub until: Until,
-    /// Limit of the request.
     pub limit: Limit,
     pub progress: &'a Progress,
     pub output: &'a Output<'a>,
@@ -88,7 +83,6 @@ pub struct Observer<'a> {
 }
 
 impl Observer<'_> {
-    /// Shows states until a limit is reached, then deregisters.
     pub async fn observe(&self, request: RequestBuilder) -> anyhow::Result<()> {
         let Self { until, global, .. } = self;
         let mut observation = request.observe();
@@ -129,12 +123,11 @@ impl Observer<'_> {
                     Err(anyhow::anyhow!("the server answers, but does not let this be observed"))
                 }
                 Some(end @ SubscriptionEnd::Cancelled) => Err(anyhow::anyhow!("the observation ended: {end}")),
-                // The error has been shown already.
                 _ => Ok(()),
             };
         }
         match cancel {
-            // A server that misses the deregistration learns of it at its next notification.
+            // A server that misses it learns of it at its next notification.
             Cancel::Get => drop(timeout(DEREGISTRATION_TIMEOUT, observation.cancel()).await),
             Cancel::Rst => self.reject_next(observation).await?,
         }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use crate::error::unreadable;
 use crate::serve::LARGEST;
 
-/// Bytes to read from a source without a length, such as a pipe, before sending: the largest block.
+/// Read from a source without a length, such as a pipe, before sending: the largest block.
 const FIRST: u64 = 1024;
 
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub enum Payload {
 }
 
 impl Args {
-    /// Returns the payload, if any; if `whole`, in memory.
+    /// In memory if `whole`.
     pub fn read(&self, whole: bool) -> anyhow::Result<Option<Payload>> {
         if let Some(path) = &self.payload_file {
             return read_from(path, whole).map(Some);
@@ -55,7 +55,6 @@ fn read_from(path: &Path, whole: bool) -> anyhow::Result<Payload> {
     Ok(opened.map_err(unreadable(path))?)
 }
 
-/// Reads a payload at once if it is small or must be whole; otherwise prepares to stream it.
 fn read(mut from: impl Read + Send + 'static, length: Option<u64>, whole: bool) -> io::Result<Payload> {
     let mut bytes = Vec::new();
     if whole {
@@ -63,7 +62,7 @@ fn read(mut from: impl Read + Send + 'static, length: Option<u64>, whole: bool) 
         return Ok(Payload::Whole(bytes));
     }
     let first = length.map_or(FIRST, |length| length.min(LARGEST as u64));
-    // One more byte shows whether the source has ended.
+    // One more byte shows the end.
     from.by_ref().take(first + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 <= first {
         return Ok(Payload::Whole(bytes));

@@ -18,10 +18,10 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use crate::trace::{self, Traced};
 
-/// Minimum duration of a state before it is printed; most exchanges end sooner.
+/// Most exchanges end sooner.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Minimum duration of a transfer before its progress is shown, unless it goes to a file.
+/// Unless the transfer goes to a file.
 const LONG: Duration = Duration::from_secs(2);
 
 const STEP: Duration = Duration::from_millis(500);
@@ -39,28 +39,24 @@ struct ExchangeState {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgressMessage {
-    /// A state that lasts.
     Waiting(String),
-    /// A block-wise transfer.
     Transferring(Transfer),
 }
 
-/// The event that the exchange waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// First transmission: the name is being resolved, or the request is queued.
     #[default]
     Queued,
     /// Acknowledgement or response.
     Sent,
     /// Response.
-    Acknowledged { after: Duration },
-    /// Acknowledgement or response, despite an ICMP error.
+    Acknowledged {
+        after: Duration,
+    },
     Unreachable,
 }
 
 impl Progress {
-    /// Prints each state that lasts for [`STATE_INTERVAL`], and the progress of transfers.
     pub async fn run(&self, limit: Limit, mut print: impl FnMut(ProgressMessage)) -> Infallible {
         let start = Instant::now();
         let mut reported = None;
@@ -68,7 +64,7 @@ impl Progress {
             sleep(STEP).await;
             let ExchangeState { state, since, transfer, .. } = self.exchange();
             let is_long = since.unwrap_or(start).elapsed() >= STATE_INTERVAL;
-            // The limit applies to one message; each block of a transfer has its own.
+            // The limit applies to one message.
             if let Some(transfer) = transfer {
                 if start.elapsed() >= limit.bar_after {
                     print(ProgressMessage::Transferring(transfer));
@@ -120,17 +116,13 @@ impl fmt::Display for State {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// From the command line.
     pub asked: Option<Duration>,
-    /// From the protocol.
     pub protocol: Duration,
-    /// When to show the progress of a transfer.
     pub bar_after: Duration,
 }
 
 impl Limit {
-    /// Returns the limit of a request with a `--timeout`. A transfer `to_file` shows its progress
-    /// at once.
+    /// A transfer `to_file` shows its progress at once.
     pub fn of(asked: Option<Duration>, to_file: bool) -> Self {
         let protocol = EndpointConfig::default().transmission.exchange_lifetime();
         Self { asked, protocol, bar_after: if to_file { Duration::ZERO } else { LONG } }
@@ -183,7 +175,6 @@ pub enum Direction {
 }
 
 impl Transfer {
-    /// Returns the progress after a sent or received message.
     pub fn after(before: Option<Self>, sent: bool, datagram: &[u8]) -> Option<Self> {
         let Ok(message) = Message::decode_extended(datagram) else { return before };
         let (direction, block, size) = match sent {
@@ -196,20 +187,18 @@ impl Transfer {
         let done = offset + u64::try_from(message.payload().len()).unwrap_or_default();
         let known = before.filter(|before| before.direction == direction).and_then(|before| before.total);
         let total = if block.more { content.uint(size).map(u64::from).or(known) } else { Some(done) };
-        // A retransmission does not reduce the progress.
         let furthest = before.filter(|before| before.direction == direction).map_or(0, |before| before.done);
         Some(Self { direction, done: done.max(furthest), total })
     }
 }
 
-/// A progress bar on standard error, if that is a terminal, from the first transfer until drop.
+/// A progress bar, if standard error is a terminal.
 #[derive(Debug, Default)]
 pub struct Bar(Option<Drawn>);
 
 #[derive(Debug)]
 struct Drawn {
     bar: ProgressBar,
-    /// When the bar appeared, and the bytes until then.
     since: Instant,
     before: u64,
 }
@@ -243,7 +232,6 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
-        // Drawn only once there is something to show.
         if bar.is_hidden() {
             bar.set_draw_target(ProgressDrawTarget::stderr());
         }
@@ -259,7 +247,6 @@ mod tests {
 
     const LIMIT: Limit = Limit { asked: None, protocol: Duration::from_secs(247), bar_after: LONG };
 
-    /// Returns the messages printed within ten seconds if these events occur at these times.
     async fn reported(messages: &[(u64, &str)]) -> Vec<String> {
         let reported = messages_of(Progress::default(), messages).await.into_iter().map(|reported| match reported {
             ProgressMessage::Waiting(line) => line,
@@ -314,7 +301,6 @@ mod tests {
         progress.record_datagram(false, b"\x60\x45\x00\x01\xd1\x0a\x08\xff0123456789abcdef");
         let transfer = Transfer { direction: Direction::In, done: 16, total: None };
         let reported = messages_of(progress, &[(0, "sent")]).await;
-        // Every half second of ten seconds, except the first two.
         assert!(reported.iter().all(|reported| *reported == ProgressMessage::Transferring(transfer)), "{reported:?}");
         assert!((16..=17).contains(&reported.len()), "{}", reported.len());
     }
@@ -326,7 +312,6 @@ mod tests {
         assert_eq!(limit(1000), "up to 247s; -B limits it");
     }
 
-    /// Encodes a block of 16 bytes: PUT with Block1 and Size1 100, or 2.05 with Block2.
     fn block(sent: bool, num: u8, more: bool) -> Vec<u8> {
         let value = num << 4 | u8::from(more) << 3;
         let head = match sent {

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::{hexadecimal, json, show};
 
-/// Prints the payload: pretty on a terminal, unchanged otherwise.
 pub fn payload(response: &Response) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
@@ -20,7 +19,6 @@ pub fn payload(response: &Response) -> io::Result<()> {
     out.flush()
 }
 
-/// Completes the last line of a payload in a pipe.
 pub fn end_line(response: &Response) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if !out.is_terminal() && !response.payload().ends_with(b"\n") {
@@ -35,7 +33,7 @@ pub fn raw(payload: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// Describes a result that the payload does not show: the code, and a created resource's location.
+/// The code, and a created resource's location.
 pub fn happened(response: &Response) -> Option<String> {
     if response.code() == Code::CONTENT {
         return None;
@@ -46,7 +44,6 @@ pub fn happened(response: &Response) -> Option<String> {
     })
 }
 
-/// Prints the timing of the exchange on standard error.
 pub fn course(response: &Response, reliability: Reliability) -> io::Result<()> {
     let mut out = io::stderr().lock();
     let course = response.course();
@@ -88,10 +85,8 @@ struct Json<'a> {
     from: String,
     code: String,
     options: Vec<JsonOption>,
-    /// If it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'a str>,
-    /// In hexadecimal, if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_hex: Option<String>,
     acknowledged_after_ms: f64,

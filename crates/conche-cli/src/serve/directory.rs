@@ -2,8 +2,8 @@
 //!
 //! GET of a file returns its content, an ETag of the content, and a Content-Format by extension;
 //! GET of a directory returns links to its entries. If a file changes during a block-wise transfer,
-//! the blocks have another ETag, which clients notice. A file larger than [`LARGEST`] is streamed:
-//! its ETag covers length and modification time, and the transfer fails if the file changes.
+//! so does the ETag, which clients notice. A file larger than [`LARGEST`] is streamed: its ETag
+//! covers length and modification time, and the transfer fails if the file changes.
 //! `/.well-known/core` lists all files. Names that begin with a dot are neither listed nor served.
 //!
 //! The directory is a capability ([`cap_std`]): paths and symbolic links cannot lead out of it.
@@ -35,8 +35,8 @@ use crate::reader_stream::ReaderStream;
 /// Maximum number of files in `/.well-known/core`.
 const LISTED: usize = 1000;
 
-/// Maximum concurrent requests that use the disk; others wait. Memory for file contents is at most
-/// this many times [`LARGEST`].
+/// Maximum concurrent requests that use the disk, each with up to [`LARGEST`] bytes of memory;
+/// others wait.
 const TURNS: usize = 4;
 
 /// Serves the directory; accepts changes only if it is `writable`.
@@ -67,11 +67,9 @@ pub struct Shared {
     pub root: Dir,
     /// Held while a file's ETag is compared and the file replaced.
     pub changing: Mutex<()>,
-    /// Numbers partial files.
     pub parts: AtomicU64,
-    /// Permits to use the disk and hold a whole file in memory.
     turns: Arc<Semaphore>,
-    /// Limits the warning about an incomplete list to one, as clients could fill the log.
+    /// Once: clients could fill the log.
     truncated: Once,
 }
 
@@ -88,7 +86,7 @@ enum Found {
     Directory(Vec<Entry>),
 }
 
-/// Serves GET. The router compares conditions with the ETag.
+/// The router compares conditions with the ETag.
 async fn read(State(directory): State<Directory>, request: Request) -> Result<Response, Rejection> {
     let place = FilePath::of(&request)?;
     let found = directory.run(move |shared| shared.read(&place)).await?;
@@ -149,7 +147,6 @@ impl Shared {
         if metadata.is_dir() {
             return self.entries(place).map(Found::Directory).map_err(refused);
         }
-        // Devices and pipes are not served, and a file has no entries.
         if !metadata.is_file() || place.is_directory {
             return Err(not_found());
         }
@@ -165,7 +162,6 @@ impl Shared {
         Ok(Found::File { content, format })
     }
 
-    /// Reads a file of at most [`LARGEST`] bytes.
     fn content(&self, place: &FilePath) -> Result<Vec<u8>, Rejection> {
         let mut file = self.root.open(place.relative()).map_err(refused)?;
         let length = file.metadata().map_err(refused)?.len();
@@ -192,7 +188,6 @@ impl Shared {
         Ok(Code::DELETED)
     }
 
-    /// Returns the ETag of a file, if it exists.
     pub fn etag(&self, place: &FilePath) -> Result<Option<[u8; 8]>, Rejection> {
         match self.root.metadata(place.relative()) {
             Ok(metadata) if metadata.is_file() => Ok(Some(etag(&self.content(place)?))),
@@ -202,18 +197,15 @@ impl Shared {
         }
     }
 
-    /// Returns the entries of a directory, sorted by name.
     fn entries(&self, place: &FilePath) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in self.root.read_dir(place.relative())? {
-            // A request cannot name a file whose name is not UTF-8.
             let Ok(name) = entry?.file_name().into_string() else { continue };
             if name.starts_with('.') {
                 continue;
             }
             let path = if place.path.is_empty() { name } else { format!("{}/{name}", place.path) };
-            // An entry without accessible metadata, such as a link that leads out, cannot be
-            // served.
+            // An entry without accessible metadata, such as a link that leads out, is not served.
             let Ok(metadata) = self.root.metadata(&path) else { continue };
             let is_link = self.root.symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink());
             if metadata.is_dir() {
@@ -233,7 +225,7 @@ impl Shared {
         Ok(entries)
     }
 
-    /// Returns all files. Links to directories are skipped, as they may form a cycle.
+    /// Skips links to directories: they may form a cycle.
     fn all(&self) -> Result<Vec<Entry>, Rejection> {
         let mut files = Vec::new();
         let mut directories = vec![FilePath { path: String::new(), is_directory: true }];
@@ -261,7 +253,6 @@ impl Shared {
     }
 }
 
-/// A file whose reads fail once it has changed.
 struct Unchanged {
     file: File,
     stamp: Stamp,
@@ -286,7 +277,7 @@ impl Unchanged {
         Ok(Self { file, stamp })
     }
 
-    /// Computes the ETag from length and time, so that the content is read only once.
+    /// From length and time, to read the content only once.
     fn etag(&self) -> [u8; 8] {
         let modified = self.stamp.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         etag(&[&self.stamp.length.to_be_bytes()[..], &modified.as_nanos().to_be_bytes()].concat())
@@ -304,13 +295,13 @@ fn format(path: &str) -> Option<ContentFormat> {
     Path::new(path).extension().and_then(|extension| extension.to_str()).and_then(formats::of_extension)
 }
 
-/// Maps an I/O error to a response that reveals as little as possible.
+/// Maps an I/O error to a response that reveals little.
 pub fn refused(error: io::Error) -> Rejection {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(),
         io::ErrorKind::PermissionDenied => Rejection::new(Code::FORBIDDEN, "the server may not open this file"),
         _ => {
-            // Debug level, as clients can cause this at will.
+            // Clients can cause this at will.
             debug!(%error, "a file cannot be served");
             Rejection::new(Code::INTERNAL_SERVER_ERROR, "the server cannot open this file")
         }
@@ -321,7 +312,6 @@ pub fn refused(error: io::Error) -> Rejection {
 pub struct FilePath {
     /// Without a final slash; empty for the directory itself.
     pub path: String,
-    /// Whether the request has a final slash.
     pub is_directory: bool,
 }
 

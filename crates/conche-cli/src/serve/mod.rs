@@ -91,7 +91,6 @@ impl From<Proof> for SourceValidation {
     }
 }
 
-/// More threads than any machine has processors.
 const MOST_WORKERS: i64 = 1024;
 
 /// Maximum wait for requests in progress at a stop.
@@ -132,8 +131,8 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     runtime::run(&runtime, records.finish(outcome))
 }
 
-/// Maximum bytes of a body in memory: 16 MiB, for at most four transfers per direction. Larger
-/// bodies are streamed.
+/// Maximum bytes of a body in memory, for at most four transfers per direction. Larger bodies are
+/// streamed.
 pub const LARGEST: usize = 16 << 20;
 
 fn etag(content: &[u8]) -> [u8; 8] {
@@ -142,7 +141,7 @@ fn etag(content: &[u8]) -> [u8; 8] {
     hasher.finish().to_be_bytes()
 }
 
-/// Checks the form of an address or name with a port; resolution happens later.
+/// Does not resolve the name.
 pub fn parse_bind(text: &str) -> Result<String, ArgumentError> {
     if text.parse::<SocketAddr>().is_ok() {
         return Ok(text.to_owned());
@@ -159,7 +158,7 @@ pub fn parse_bind(text: &str) -> Result<String, ArgumentError> {
     }
 }
 
-/// Prints the listening address and flushes, for scripts that wait for it.
+/// Flushes, for scripts that wait for it.
 pub fn announce(listening: String, global: &Global) -> io::Result<()> {
     if global.json {
         return json::print(&Listening { schema: 1, listening });

@@ -12,10 +12,9 @@ use conche::server::{BodyStream, Conditions, Rejection, State};
 use super::LARGEST;
 use super::directory::{Directory, FilePath, Shared, refused};
 
-/// Bytes per write.
 const PIECE: usize = 64 << 10;
 
-/// Receives a file block by block. Readers see the old content until the new one is complete.
+/// Readers see the old content until the new one is complete.
 pub async fn write(
     State(directory): State<Directory>,
     conditions: Conditions,
@@ -42,7 +41,7 @@ pub async fn write(
     directory.run(move |_| part.append(&piece)?.finish()).await
 }
 
-/// A partial file, under a name that is not served. Dropped unfinished, it is removed.
+/// Under a name that is not served; removed if dropped unfinished.
 struct Part {
     shared: Arc<Shared>,
     file: File,
@@ -54,7 +53,7 @@ struct Part {
 
 impl Part {
     fn begin(shared: &Arc<Shared>, place: FilePath, conditions: Conditions) -> Result<Self, Rejection> {
-        // Checked here for an early error, and again before the file is replaced.
+        // Checked again before the file is replaced.
         conditions.check(shared.etag(&place)?.as_ref().map(<[u8; 8]>::as_slice))?;
         let (folder, file) = place.path.rsplit_once('/').unwrap_or(("", &place.path));
         let separator = if folder.is_empty() { "" } else { "/" };
@@ -106,7 +105,6 @@ mod tests {
     use super::super::directory;
     use super::*;
 
-    /// Lists the files of a directory, hidden ones included.
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("it is there");
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -125,7 +123,6 @@ mod tests {
         assert_eq!(answer.code(), Code::CREATED);
         assert!(fs::read(root.path().join("image.bin")).expect("it was written") == content);
 
-        // An upload above the limit is refused as soon as its size is known.
         let too_large = client.put(&url).bytes(vec![0; LARGEST + 1]).send().await.expect("an answer");
         assert_eq!(too_large.code(), Code::REQUEST_ENTITY_TOO_LARGE);
         assert_eq!(names(root.path()), ["image.bin"]);

@@ -10,8 +10,8 @@ use super::DEEPEST;
 /// Maximum columns of an item on one line.
 const LINE: usize = 72;
 
-/// Formats one item or a CBOR sequence (RFC 8742), each item on its own line. `None` if the bytes
-/// are not CBOR or nest too deeply to indent.
+/// Formats one item or a CBOR sequence (RFC 8742). `None` if the bytes are not CBOR or nest too
+/// deeply.
 pub fn pretty(mut bytes: &[u8]) -> Option<String> {
     let mut out = String::new();
     while !bytes.is_empty() {
@@ -24,7 +24,6 @@ pub fn pretty(mut bytes: &[u8]) -> Option<String> {
     Some(out)
 }
 
-/// Writes an item on one line if it is short, otherwise one line per member.
 fn lines(value: &Value, depth: usize, out: &mut String) -> fmt::Result {
     let mut short = Short { text: String::new(), room: LINE.saturating_sub(2 * depth) };
     if flat(value, &mut short).is_ok() {
@@ -60,13 +59,12 @@ fn lines(value: &Value, depth: usize, out: &mut String) -> fmt::Result {
     out.write_char(close)
 }
 
-/// Returns the members of an array or map, with the keys of a map.
 fn members(value: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
     let items = value.as_array().into_iter().flatten().map(|item| (None, item));
     items.chain(value.as_map().into_iter().flatten().map(|(key, value)| (Some(key), value)))
 }
 
-/// A writer that fails when the line is full, so that formatting stops early.
+/// Fails when the line is full, so that formatting stops early.
 struct Short {
     text: String,
     room: usize,
@@ -156,7 +154,6 @@ mod tests {
 
     #[test]
     fn what_is_too_deep_is_left_to_others() {
-        // An array of one member at each level, and a number in the last.
         let nested = |depth| [vec![0x81; depth], vec![1]].concat();
         let deepest = (1..).take_while(|depth| pretty(&nested(*depth)).is_some()).last();
         assert!(deepest.is_some_and(|depth| depth.abs_diff(DEEPEST) <= 1), "{deepest:?}");

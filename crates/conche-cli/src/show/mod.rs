@@ -24,7 +24,7 @@ use crate::hexadecimal;
 /// Maximum nesting to indent. Deeper values are shown unchanged.
 const DEEPEST: usize = 32;
 
-/// Prints a line on standard error. A failed write is ignored.
+/// Ignores a failed write.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -42,8 +42,8 @@ pub fn escape_lines(text: &str) -> String {
     parts.collect()
 }
 
-/// Lays a table out for standard output: wrapped to the width of a terminal; otherwise one line per
-/// row, for grep. No line ends in blanks.
+/// Lays a table out for standard output: wrapped to a terminal's width; otherwise one line per row,
+/// for grep.
 pub fn laid_out(table: Table) -> String {
     laid_out_within(table, terminal_width())
 }
@@ -64,7 +64,6 @@ fn terminal_width() -> Option<u16> {
     Term::stdout().size_checked().map(|(_, columns)| columns)
 }
 
-/// Formats a table with its title and notes, laid out for standard output.
 pub fn fitted(of: &table::Table) -> String {
     let mut table = ruled();
     table.set_header(&of.header).add_rows(&of.rows);
@@ -75,7 +74,7 @@ pub fn fitted(of: &table::Table) -> String {
     format!("{}\n{}\n{notes}", of.title, laid_out_within(table, terminal_width()))
 }
 
-/// Makes each column at least as wide as its longest word, if that leaves the table within `width`.
+/// Makes each column at least as wide as its longest word, if that fits.
 fn keep_words(table: &mut Table, width: u16) {
     let rows: Vec<&Row> = table.header().into_iter().chain(table.row_iter()).collect();
     let mut widths: Vec<usize> = Vec::new();
@@ -83,7 +82,6 @@ fn keep_words(table: &mut Table, width: u16) {
         let content = cell.content();
         let longest = content.split_whitespace().map(console::measure_text_width).max().unwrap_or_default();
         widths.resize(widths.len().max(index + 1), 0);
-        // With the padding.
         widths[index] = widths[index].max(longest + 2);
     }
     let borders = widths.len() + 1;
@@ -115,7 +113,6 @@ pub fn colour_verdicts(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split_inclusive('\n').map(line).collect())
 }
 
-/// Formats a number, quoted text, or bytes. A content format is followed by its media type.
 pub fn option_value(number: OptionNumber, value: &[u8]) -> String {
     match number.spec().map(|spec| spec.format) {
         Some(OptionFormat::Uint) => match decode_uint(value) {
@@ -131,7 +128,6 @@ pub fn option_value(number: OptionNumber, value: &[u8]) -> String {
     }
 }
 
-/// Formats a message with the affected lines of the file.
 pub fn place(file: &Path, text: &str, span: Range<usize>, message: &str) -> String {
     let file = file.display().to_string();
     let place = Snippet::source(text).path(&file).annotation(AnnotationKind::Primary.span(span));

@@ -6,14 +6,13 @@ use super::{cbor, escape, escape_lines, json};
 use crate::formats::{self, Syntax};
 use crate::hexadecimal::{dump, encode};
 
-/// Maximum bytes of a payload in its summary.
 const SHOWN: usize = 64;
 
-/// Maximum bytes of a payload to pretty-print, as indentation can multiply the size.
+/// Larger payloads are not pretty-printed: indentation can multiply the size.
 const LAID_OUT: usize = 1 << 20;
 
-/// Formats a payload for a terminal, ending in a newline: JSON, CBOR and links with a line per
-/// member, other text with control characters escaped, and other bytes as a dump.
+/// Ends in a newline: JSON, CBOR and links with a line per member, other text with control
+/// characters escaped, other bytes as a dump.
 pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
     let text = std::str::from_utf8(payload).ok();
     let pretty = match format.map(formats::syntax).filter(|_| payload.len() <= LAID_OUT) {
@@ -32,7 +31,7 @@ pub fn pretty(format: Option<ContentFormat>, payload: &[u8]) -> String {
     shown
 }
 
-/// Formats the beginning and the length, as in `"hello" (5 bytes)`.
+/// As in `"hello" (5 bytes)`.
 pub fn summary(payload: &[u8]) -> String {
     let beginning = payload.get(..SHOWN).unwrap_or(payload);
     let shown = match (std::str::from_utf8(payload), beginning.utf8_chunks().next()) {
@@ -44,8 +43,7 @@ pub fn summary(payload: &[u8]) -> String {
     format!("{shown}{more} ({} byte{})", payload.len(), if payload.len() == 1 { "" } else { "s" })
 }
 
-/// Puts each link on its own line: a comma ends a link unless it is inside a target or quotes (RFC
-/// 6690 §2).
+/// Puts each link on its own line (RFC 6690 §2).
 fn links(text: &str) -> String {
     let (mut lines, mut quoted, mut target, mut escaped) =
         (String::with_capacity(text.len() + 16), false, false, false);
@@ -95,7 +93,6 @@ mod tests {
     fn a_summary_shows_the_beginning_and_the_length() {
         assert_eq!(summary(b"a\n"), "\"a\\n\" (2 bytes)");
         assert_eq!(summary(b"\xff"), "0xff (1 byte)");
-        // 63 bytes and a character of two, which is not split.
         let text = format!("{}ü", "x".repeat(63));
         assert_eq!(summary(text.as_bytes()), format!("\"{}\"… (65 bytes)", "x".repeat(63)));
     }

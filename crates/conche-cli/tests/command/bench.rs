@@ -127,7 +127,7 @@ fn a_mix_is_what_its_file_says() {
 #[test]
 fn mistakes_are_explained_and_have_their_status() {
     let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
-    // No server listens on this port, and no socket is ever assigned it.
+    // Never assigned to a socket.
     let free = SocketAddr::from(([127, 0, 0, 1], 1));
     let uri = uri(silent.local_addr().expect("it is bound"), "/");
     let refused = format!("coap://{free}/");
@@ -185,7 +185,6 @@ fn a_result_is_none_the_worse_for_warnings_that_nobody_can_read() {
     assert_eq!(command.status().expect("the command starts").code(), Some(0));
 }
 
-/// Writes a result with these responses per second, all with the same latency.
 fn made_up(path: &Path, answered: &[u64], milliseconds: f64) {
     let latency = json!({
         "min": milliseconds, "mean": milliseconds, "stdev": 0.0, "p50": milliseconds, "p75": milliseconds,
@@ -266,7 +265,6 @@ fn a_comparison_says_which_test_has_failed_and_what_a_result_is() {
     let [good, failed, two] = files.each_ref().map(|file| file.to_str().expect("a UTF-8 path"));
     made_up(&files[0], &[100, 100], 2.0);
     let result = fs::read_to_string(good).expect("it is there");
-    // Output of a test that measured something and failed.
     fs::write(failed, format!("{result}\n{}\n", json!({ "schema": 1, "error": "nobody answers", "status": 3 })))
         .expect("it can be written");
     fs::write(two, format!("{result}\n{result}\n")).expect("it can be written");

@@ -117,7 +117,6 @@ fn a_payload_comes_from_an_argument_a_file_or_standard_input() {
     for payload in [["--payload", "here"], ["--payload-file", "-"], ["-f", "-"]] {
         let mut put = conche();
         let mut put = put.args(["put", &test]).args(payload).stdin(Stdio::piped()).spawn().expect("the command starts");
-        // A command that reads no standard input may have ended by now.
         let _ = put.stdin.take().expect("it is piped").write_all(b"here");
         assert!(put.wait().expect("it ends").success(), "{payload:?}");
         assert_eq!(ask(&["get", &test]).stdout, "here", "{payload:?}");
@@ -138,7 +137,6 @@ fn an_error_response_is_a_message_and_its_class_the_exit_status() {
             4,
             "conche: the server answers 4.06 Not Acceptable: Content-Format 0 is available, 50 is not\n",
         ),
-        // Proxy-Uri to a server that is no proxy.
         (
             &["-O", "35,coap://example.com/"],
             "/test",
@@ -161,7 +159,6 @@ fn no_answer_and_no_listener_have_the_same_exit_status() {
 
     let (closed, there) = silence();
     drop(closed);
-    // Without ICMP the timeout ends it.
     let refused = ask(&["get", &there, "-B", "5"]);
     assert_eq!(refused.status, Some(3));
     #[cfg(target_os = "linux")]
@@ -173,8 +170,7 @@ fn no_answer_and_no_listener_have_the_same_exit_status() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_the_operating_system_does_not_send_is_no_timeout() {
-    // Sending to the broadcast address requires a socket option that the client does not set;
-    // without a route it is unreachable instead.
+    // The client does not set the socket option for broadcast; without a route it is unreachable.
     let refused = ask(&["get", "coap://255.255.255.255/", "-B", "20"]);
     assert!(refused.stderr.contains("the operating system does not send the request: "), "{}", refused.stderr);
     let is_permission = refused.stderr.contains("Permission denied");
@@ -196,7 +192,6 @@ fn a_server_that_restarts_is_waited_for_on_request() {
     let server = UdpSocket::bind(address).expect("the address is this test's own");
     let mut request = [0; 64];
     let (_, from) = server.recv_from(&mut request).expect("a retransmission");
-    // A piggybacked 2.05 with the request's message ID and token, which is 8 bytes long.
     let response = [&[0x68, 0x45, request[2], request[3]], &request[4..12], b"\xffback"].concat();
     server.send_to(&response, from).expect("it can be sent");
     std::thread::spawn(move || stderr.count());
@@ -212,14 +207,12 @@ fn a_response_that_is_long_in_coming_is_explained_meanwhile() {
     let mut client = client.spawn().expect("the command starts");
     let mut request = [0; 64];
     let (_, from) = silent.recv_from(&mut request).expect("a request");
-    // An Empty ACK with the request's message ID.
     silent.send_to(&[0x60, 0, request[2], request[3]], from).expect("it can be sent");
     let mut stderr = BufReader::new(client.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
     let line = stderr.find(|line| line.starts_with("* ")).expect("it is explained");
     assert!(line.starts_with("* acknowledged after "), "{line}");
     assert!(line.ends_with("; waiting for the response (at most 30s in all)"), "{line}");
     std::thread::spawn(move || stderr.count());
-    // A Non-confirmable 2.05 with the request's token, which is 8 bytes long.
     let response = [&[0x58, 0x45, 0, 1], &request[4..12], b"\xffdone"].concat();
     silent.send_to(&response, from).expect("it can be sent");
     let ended = client.wait_with_output().expect("it ends");

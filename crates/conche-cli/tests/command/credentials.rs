@@ -87,17 +87,16 @@ fn a_default_file_that_cannot_be_read_is_no_error_and_a_named_one_is() {
     fs::set_permissions(files.path("conche"), fs::Permissions::from_mode(0o700)).expect("it is ours");
 }
 
-/// Runs a command as an unprivileged user: root can read files of any mode.
+/// Root can read files of any mode.
 fn unprivileged(files: &Files, command: &mut Command) -> Ended {
     if !nix::unistd::geteuid().is_root() {
         return run(command);
     }
     const NOBODY: u32 = 65_534;
-    // The user may have no access to the build directory.
     let program = files.path("program");
     if !fs::exists(&program).expect("the directory can be read") {
         // Copied by another process: a child of a concurrent test would have the copy open for
-        // writing, and it could not be executed meanwhile.
+        // writing.
         let copied = Command::new("cp").arg(command.get_program()).arg(&program).status().expect("it is installed");
         assert!(copied.success(), "it can be copied");
         fs::set_permissions(files.path(""), fs::Permissions::from_mode(0o755)).expect("it is ours");

@@ -30,7 +30,6 @@ fn a_request_is_recorded_at_both_ends_in_files_that_are_complete_when_the_comman
         assert_eq!(records[0]["trace"]["vantage_point"]["type"], "client");
         let names: Vec<_> = records[1..].iter().map(|record| record["name"].as_str().expect("a name")).collect();
         assert_eq!((names[0], names.last().copied()), ("coap:message_sent", Some("coap:exchange_updated")));
-        // A section, an interface and two packets.
         let capture = fs::read(&capture).expect("a capture");
         assert_eq!(capture[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
         assert!(capture.len() > 200);
@@ -43,7 +42,6 @@ fn a_request_is_recorded_at_both_ends_in_files_that_are_complete_when_the_comman
     assert_eq!(received, 2);
 }
 
-/// Returns the vantage point and event names of a log; the capture must have packets.
 fn recorded(log: &Path, capture: &Path) -> (String, Vec<String>) {
     assert!(fs::read(capture).expect("a capture").len() > 200);
     let records = records(log);

@@ -8,8 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Twelve runs of a few milliseconds: clients of two schemes behind a slow uplink, alone and in a
-/// mix, with phases.
+/// Twelve runs of a few milliseconds.
 const SCENARIO: &str = r#"
 schema = 1
 name = "small"
@@ -108,7 +107,7 @@ impl Campaign {
         serde_json::from_str(&self.file("manifest.json")).expect("JSON")
     }
 
-    /// The lines of the journal, sorted: runs end in any order.
+    /// Sorted: runs end in any order.
     fn journal(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.file("runs.ndjson").lines().map(str::to_owned).collect();
         lines.sort_unstable();
@@ -180,7 +179,7 @@ fn more_replications_take_those_that_are_there() {
 
 #[test]
 fn a_run_that_fails_is_named_and_the_rest_is_there() {
-    // Which runs end in time depends on chance; with this seed a third of them do not.
+    // With this seed a third of the runs do not end in time.
     let scenario = SCENARIO
         .replace("duration = \"60s\"", "time_limit = \"40s\"")
         .replace("phases = [{ name = \"first\", lasts = \"20s\" }, { name = \"rest\", lasts = \"40s\" }]\n", "")
@@ -244,7 +243,7 @@ fn exchanges_are_kept_when_they_are_asked_for_and_runs_without_them_are_run_agai
     }
 }
 
-/// Runs a script with the directory of results as `d`; `CONCHE_PYTHON` names a Python with pyarrow.
+/// `CONCHE_PYTHON` names a Python with pyarrow.
 fn python(directory: &Path, script: &str) {
     let python = std::env::var("CONCHE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script =
@@ -253,7 +252,6 @@ fn python(directory: &Path, script: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Checks of both tables, and of the values that are means.
 const CHECK: &str = "
 runs = pq.read_table(d / 'runs.parquet').to_pylist()
 figures = [json.loads(line) for line in open(d / 'figures.ndjson')]
@@ -305,7 +303,6 @@ fn tables_of_a_campaign_that_was_killed_are_read_as_well() {
     let journal = campaign.file("runs.ndjson");
     let half = journal.lines().take(5).map(|line| line.len() + 1).sum::<usize>();
     fs::write(campaign.path("results/runs.ndjson"), &journal.as_bytes()[..half + 40]).expect("it can be written");
-    // The exchanges are cut short as well.
     let exchanges = campaign.path("results/exchanges.parquet");
     let file = fs::read(&exchanges).expect("exchanges");
     fs::write(&exchanges, &file[..file.len() - 9]).expect("it can be written");

@@ -52,7 +52,6 @@ pub fn serve(arguments: &[&str]) -> (Process, SocketAddr) {
     listening(serving(arguments).stderr(std::process::Stdio::null()))
 }
 
-/// A server with a lamp's key, and the lamp's files: its key, and another.
 pub fn lamp() -> (Files, Process, SocketAddr) {
     let files = Files::new();
     let keys = files.secret("keys", format!("lamp:{KEY}\n"));
@@ -105,13 +104,12 @@ fn a_key_and_roots_exclude_each_other_but_what_is_typed_goes_before_the_environm
     assert!(both.stderr.contains("CONCHE_CA cannot be combined with CONCHE_PSK_IDENTITY"), "{}", both.stderr);
     let roots = run(conche().args(["get", NOBODY, "--ca", "/nothing"]).envs(psk_environment));
     assert!(roots.stderr.contains("/nothing cannot be read"), "{}", roots.stderr);
-    // The warning about the key shows that it is used.
     let used = run(conche().args(["get", NOBODY]).args(psk).env("CONCHE_CA", "/nothing"));
     assert!(used.stderr.contains("fewer than 16 bytes"), "{}", used.stderr);
     assert_eq!(used.status, Some(3), "{}", used.stderr);
 }
 
-/// Encodes a certificate or key of conche-dtls's tests from DER to PEM (RFC 7468).
+/// DER to PEM (RFC 7468).
 fn pem(label: &str, der: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = der.chunks(3).map(|three| {
@@ -137,7 +135,6 @@ fn a_private_key_that_is_not_that_of_the_certificate_is_refused_at_once() {
         assert!(ended.stderr.contains(&other) && ended.stderr.contains(&key), "{}", ended.stderr);
         assert_eq!(ended.status, Some(2), "{}", ended.stderr);
     }
-    // With its own key the command proceeds, and reaches no server.
     let ended = show(&own);
     assert!(!ended.stderr.contains("cannot be used"), "{}", ended.stderr);
 }
@@ -248,7 +245,7 @@ fn a_made_key_is_random_and_opens_a_session_and_overwrites_nothing() {
     assert_eq!(fs::read(&server).expect("it is there"), before);
 }
 
-/// Returns the sender sequence numbers in the OSCORE options (RFC 8613 §6.1) printed by `-v`.
+/// From the OSCORE options (RFC 8613 §6.1) printed by `-v`.
 fn numbers(told: &str) -> Vec<u64> {
     let options = told.lines().filter_map(|line| line.strip_prefix(">   OSCORE: 0x"));
     let number = |option: &str| {

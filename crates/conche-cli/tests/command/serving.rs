@@ -11,7 +11,6 @@ fn ask(arguments: &[&str]) -> Ended {
     run(conche().args(arguments))
 }
 
-/// A served directory beside a file that must not be served, and its server.
 struct Files {
     directory: TempDir,
     _server: Process,
@@ -45,10 +44,9 @@ impl Files {
         ask(&[&[method, &format!("coap://{}{path}", self.address)], arguments].concat())
     }
 
-    /// Returns the response code of a request for these segments.
     fn code_of(&self, method: u8, segments: &[&str]) -> u8 {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
-        // CON without a token; Uri-Path is option 11, and each further one has the same number.
+        // CON without a token; each Uri-Path option.
         let mut request = vec![0x40, method, 0x12, 0x34];
         for (index, segment) in segments.iter().enumerate() {
             let length = u8::try_from(segment.len()).expect("a short segment");
@@ -64,7 +62,7 @@ impl Files {
             let mut response = [0; 1500];
             socket.recv(&mut response).expect("a response");
             let [header, code, id @ ..] = *response.first_chunk::<4>().expect("it has 1500 bytes");
-            // A ping (Empty, Confirmable) validates the source address; a Reset answers it.
+            // A ping validates the source address.
             if (header, code) != (0x40, 0) {
                 return code;
             }
@@ -78,7 +76,6 @@ impl Files {
     }
 }
 
-/// Returns the value of an option of a response in JSON.
 fn option(json: &Value, name: &str) -> Option<String> {
     let options = json["options"].as_array().expect("options");
     let found = options.iter().find(|option| option["name"] == name)?;
@@ -145,7 +142,6 @@ fn blocks_have_the_size_that_is_asked_for() {
     let files = Files::serve(&[]);
     let read = files.ask("get", "/large.txt", &["-b", "64", "-v"]);
     assert_eq!(read.stdout, "x".repeat(3000));
-    // 46 blocks of 64 bytes, and 56 bytes.
     assert!(read.stderr.contains("no retransmission; 47 messages"), "{}", read.stderr);
     let refused = files.ask("get", "/large.txt", &["-b", "100"]);
     assert_eq!(refused.status, Some(2));
@@ -155,7 +151,6 @@ fn blocks_have_the_size_that_is_asked_for() {
 #[test]
 fn a_block_of_a_file_that_has_changed_has_another_etag() {
     let files = Files::serve(&[]);
-    // Block2 1/0/1024, which requests a single block.
     let second = |files: &Files| {
         let block = files.json("/large.txt", &["-O", "23,0x16"]);
         (option(&block, "ETag").expect("an ETag"), block["payload"].as_str().expect("text").to_owned())

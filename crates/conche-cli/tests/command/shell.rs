@@ -5,11 +5,10 @@ use std::fs;
 
 use crate::common::{Ended, conche, run};
 
-/// All subcommands that `conche --help` lists, except `help`.
 fn subcommands() -> Vec<String> {
     let help = ask(&["--help"]).stdout;
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // Descriptions may continue on further lines, which are indented more.
+    // Descriptions may continue on further lines.
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
     let names: Vec<_> = names.filter(|name| *name != "help").map(str::to_owned).collect();
     assert!(names.len() > 10 && names.contains(&"observe".to_owned()), "{names:?}");
@@ -55,7 +54,6 @@ fn the_short_help_has_one_line_for_each_flag() {
     }
 }
 
-/// Returns the flags that a subcommand lists, with the lines that describe them.
 fn flags(subcommand: &str) -> Vec<(String, String)> {
     let help = ask(&[subcommand, "-h"]).stdout;
     let flag = |line: &str| line.trim_start().starts_with('-').then(|| line.trim().to_owned());
@@ -155,7 +153,6 @@ fn a_page_has_a_complete_synopsis_the_exit_statuses_and_the_examples() {
     assert!(page("conche-bench.1").contains(".SH EXAMPLES\n.nf\nconche bench coap://"));
 }
 
-/// The pages of section 1 that a page refers to.
 fn references(page: &str) -> BTreeSet<String> {
     let page = page.replace('\\', "");
     let words = page.split(|character: char| character.is_whitespace() || character == ',');

@@ -15,7 +15,6 @@ pub fn conche() -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
         command.env_remove(name);
     }
-    // A directory that does not exist.
     command.env("XDG_CONFIG_HOME", "/nowhere").env("APPDATA", "/nowhere");
     command
 }
@@ -42,14 +41,13 @@ pub struct Process(pub Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Process {
-    /// Waits until the process catches SIGINT, which would kill it before.
+    /// SIGINT would kill the process before.
     #[cfg(target_os = "linux")]
     pub fn catches_interrupts(&self) {
         let status = format!("/proc/{}/status", self.0.id());
@@ -73,12 +71,10 @@ impl Process {
     }
 }
 
-/// Starts a demonstration server on a free port of the loopback, and waits until it listens.
 pub fn serve() -> (Process, SocketAddr) {
     listening(conche().args(["serve", "--demo", "--bind", "127.0.0.1:0"]))
 }
 
-/// Starts a server, and waits until it announces its address.
 pub fn listening(command: &mut Command) -> (Process, SocketAddr) {
     let mut server = Process(command.stdout(Stdio::piped()).spawn().expect("the command starts"));
     let mut line = String::new();
@@ -86,7 +82,7 @@ pub fn listening(command: &mut Command) -> (Process, SocketAddr) {
     stdout.read_line(&mut line).expect("it announces itself");
     let address = line.trim().strip_prefix("listening on ").and_then(|uri| uri.split_once("://")?.1.parse().ok());
     let address = address.unwrap_or_else(|| panic!("an announcement: {line:?}"));
-    // Little more is printed, but the pipe must stay open.
+    // The pipe must stay open.
     std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
     (server, address)
 }

@@ -14,18 +14,15 @@ use crate::WITHOUT_TOOLS;
 use crate::common::own_address::own_addresses;
 use crate::common::{Process, conche, listening, run};
 
-/// The TLS libraries of libcoap's builds, which its program names contain.
 const LIBRARIES: [&str; 2] = ["openssl", "gnutls"];
 
 const IDENTITY: &str = "lamp-7";
 const KEY: &str = "a key of sixteen";
 
-/// A body of 64 blocks.
 fn large() -> Vec<u8> {
     (0..65_536_u32).map(|index| b'a' + (index / 7 % 26) as u8).collect()
 }
 
-/// Files of keys that only we may read.
 fn keys() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, text) in [("key", format!("{KEY}\n")), ("keys", format!("# ours\n{IDENTITY}:{KEY}\n"))] {
@@ -40,8 +37,7 @@ fn secret(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");
 }
 
-/// Starts libcoap's server with our key, and returns its `coaps` address: the port after the
-/// configured one.
+/// Returns the `coaps` address: the port after the configured one.
 fn libcoap_server(library: &str) -> (Process, SocketAddr) {
     let plain = own_addresses(2);
     let mut command = Command::new(format!("coap-server-{library}"));
@@ -64,7 +60,6 @@ fn our_command_asks_a_libcoap_server_through_a_session() {
             let ended = run(conche().args(arguments).args(credentials).arg(format!("coaps://{address}{path}")));
             (ended.status, ended.stdout)
         };
-        // Requests fail until it listens.
         let listens = (0..100).any(|_| {
             sleep(Duration::from_millis(50));
             ask(&["get"], "/").0 == Some(0)
@@ -102,7 +97,6 @@ fn a_libcoap_client_asks_our_server_through_a_session() {
             command.output().expect(WITHOUT_TOOLS).stdout
         };
         assert_eq!(ask(KEY, &[], &format!("coaps://{demo}/test")).trim_ascii_end(), b"hello", "{library}");
-        // It prints its own errors on standard output.
         let refused = ask("another key", &["-B", "3"], &format!("coaps://{demo}/test"));
         assert!(!String::from_utf8_lossy(&refused).contains("hello"), "{library}: {refused:?}");
         let once = ask(KEY, &[], &format!("coaps://{demo}/obs"));

@@ -15,7 +15,6 @@ use conche::{Code, ContentFormat};
 
 use super::{Document, Representation, editable};
 
-/// Maximum number of resources below `/large-create`.
 const KEPT: usize = 16;
 
 pub fn router() -> Router {
@@ -34,12 +33,11 @@ pub fn router() -> Router {
         .route("/large-post", post(upper_case).title("POST answers with the payload in upper case"))
 }
 
-/// The text that the interoperability tests expect.
 fn text() -> String {
     "0123456789abcdef".repeat(125)
 }
 
-/// Created resources, the latest last.
+/// The latest last.
 type Created = Arc<Mutex<VecDeque<(u64, Arc<Representation>)>>>;
 
 async fn create(State(all): State<Created>, request: Request) -> Response {
@@ -76,7 +74,6 @@ mod tests {
         (server, there)
     }
 
-    /// Clients with early negotiation, down to the smallest block size.
     fn clients() -> [Client; 3] {
         [BlockSize::B1024, BlockSize::B64, BlockSize::B16]
             .map(|size| Client::builder().block_size(size).build().expect("legal settings"))

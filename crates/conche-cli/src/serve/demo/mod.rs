@@ -31,7 +31,7 @@ use conche::security::Identity;
 use conche::server::{Conditions, Query, Rejection, Request, Resource, Response, Router, State, get, post};
 use conche::{Code, ContentFormat, OptionNumber};
 
-/// Far beyond the time after which a request gets an empty acknowledgement.
+/// Far beyond the time of an empty acknowledgement.
 const SEPARATE_DELAY: Duration = Duration::from_secs(5);
 
 /// application/xml
@@ -39,10 +39,10 @@ const XML: ContentFormat = ContentFormat(41);
 
 const BELOW_PATH: [&str; 3] = ["/path/sub1", "/path/sub2", "/path/sub3"];
 
-/// Maximum bytes of a body: clients' writes stay in memory.
+/// Clients' writes stay in memory.
 pub const LARGEST: usize = 64 << 10;
 
-/// Must be called within a runtime, as some resources change periodically.
+/// Must be called within a runtime.
 pub fn router() -> Router {
     let test = editable().post(post_test).with_state(Document::of(Some("hello")));
     let test = test.title("A document").format(ContentFormat::TEXT_PLAIN);
@@ -105,9 +105,8 @@ async fn multi_format(request: Request) -> Response {
     match request.accept() {
         Some(XML) => response.payload(XML, "<?xml version=\"1.0\"?><format>xml</format>"),
         Some(ContentFormat::JSON) => response.payload(ContentFormat::JSON, r#"{"format":"json"}"#),
-        // The map {"format": "cbor"}.
         Some(ContentFormat::CBOR) => response.payload(ContentFormat::CBOR, b"\xa1\x66format\x64cbor".to_vec()),
-        // The router replaces the response by 4.06 if Accept names another format.
+        // The router answers 4.06 to another Accept.
         _ => response.text("format: text"),
     }
 }
@@ -138,7 +137,6 @@ fn document(content: Option<&'static str>) -> Resource {
     editable().with_state(Document::of(content))
 }
 
-/// A resource with conditional GET, PUT and DELETE.
 fn editable() -> Resource<Document> {
     get(read).put(write).delete(remove)
 }
@@ -162,7 +160,6 @@ async fn remove(State(document): State<Document>, conditions: Conditions) -> Res
     Ok(Code::DELETED)
 }
 
-/// A representation that clients may replace or remove.
 #[derive(Clone)]
 struct Document(Arc<Mutex<Option<Representation>>>);
 

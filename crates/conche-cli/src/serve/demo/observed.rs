@@ -17,10 +17,9 @@ use conche::{Code, ContentFormat, Reliability};
 /// Period of most resources.
 const CHANGE: Duration = Duration::from_secs(5);
 
-/// Period of `/obs-pumping`.
 const PUMPING: Duration = Duration::from_millis(50);
 
-/// Content of `/obs-large`: more than one block of 1024 bytes.
+/// More than one block of 1024 bytes.
 const FILLER: &str = "A state that does not fit into a message comes in blocks. ";
 
 /// Must be called within a runtime.
@@ -64,9 +63,8 @@ struct Changing {
 
 #[derive(Debug, Default)]
 struct Content {
-    /// Number of periodic changes.
     changes: u64,
-    /// The last PUT or DELETE. A PUT lasts until the next periodic change.
+    /// A PUT lasts until the next periodic change.
     written: Option<Written>,
 }
 
@@ -120,8 +118,7 @@ async fn read(State(changing): State<Arc<Changing>>) -> Response {
     Response::new(Code::CONTENT).payload(format, payload).max_age(CHANGE).reliability(reliability)
 }
 
-/// Replaces the representation. Another Content-Format ends all observations with 4.06 (RFC 7641
-/// §4.2, TD_COAP_OBS_08).
+/// Another Content-Format ends all observations with 4.06 (RFC 7641 §4.2, TD_COAP_OBS_08).
 async fn write(State(changing): State<Arc<Changing>>, request: Request) -> Code {
     let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
     let written = Written::Document(format, request.payload().to_vec());
