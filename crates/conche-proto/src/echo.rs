@@ -1,9 +1,8 @@
-//! [`Freshness`]: stateless challenges that prove that a request is recent and that its sender
-//! receives at its source address (RFC 9175 §2).
+//! [`Freshness`]: stateless challenges that prove that a request is recent and that its sender receives at its source address (RFC 9175 §2).
 //!
 //! The option value is the time of the challenge and a MAC over time and peer: the
 //! integrity-protected timestamp of RFC 9175, Appendix A. The MAC is SipHash-2-4 with a 128-bit key
-//! and a 64-bit tag. The time is the clock of the endpoint, which starts with it.
+//! and a 64-bit tag. The time is the clock of the endpoint.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -63,7 +62,6 @@ impl Freshness {
         self.brief(now.as_millis() / 1_000, peer)
     }
 
-    /// Checks a brief value like [`check`](Self::check).
     pub(crate) fn check_brief<P: Hash>(&self, now: Instant, peer: &P, value: [u8; Self::BRIEF]) -> Option<Duration> {
         let seconds = now.as_millis() / 1_000;
         let [.., now_high, now_low] = seconds.to_be_bytes();

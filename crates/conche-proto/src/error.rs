@@ -130,13 +130,11 @@ impl RequestError {
     }
 }
 
-/// Reason why a response is refused. Never a full queue: an admitted request can always be
-/// answered.
+/// Reason why a response is refused. Never a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RespondError {
-    /// The request does not await a response: it was answered, ignored, or refused with 5.03
-    /// because the peer table was full.
+    /// The request was answered, ignored, or refused with 5.03 because the peer table was full.
     #[error("the request is not waiting for a response: it was answered, ignored or refused before")]
     NotPending,
     /// The code is not a response code.
@@ -195,8 +193,8 @@ pub enum NotifyError {
         /// The limit.
         limit: usize,
     },
-    /// With the longest accepted token, Observe and OSCORE, the options leave no room for a block
-    /// in [`Limits::message_bytes`](crate::Limits::message_bytes).
+    /// The longest token, Observe and OSCORE leave no room for a block in
+    /// [`Limits::message_bytes`](crate::Limits::message_bytes).
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {
         /// Size of the message.

@@ -2,12 +2,11 @@
 //!
 //! A group may hold at most as much as is free (the dynamic threshold of Choudhury and Hahne,
 //! IEEE/ACM Transactions on Networking 6(2), 1998). One greedy group gets half; n of them leave
-//! 1/(n + 1) of the whole. A new group finds room at once, and nothing is taken from
-//! another.
+//! 1/(n + 1) of the whole. A new group finds room at once.
 //!
-//! Two rows of counters hold the amounts. A keyed hash assigns a group one cell in each row, and
-//! the lesser of both cells is the group's amount. Two groups are confused only if both cells
-//! coincide: one pair in 2^20.
+//! Two rows of counters hold the amounts. A keyed hash assigns a group one cell in each row; the
+//! lesser cell is the group's amount. Two groups are confused only if both cells coincide: one pair
+//! in 2^20.
 //!
 //! ```
 //! use conche_proto::shares::{Group, Shares};
@@ -96,8 +95,8 @@ impl Shares {
         self.total
     }
 
-    /// Returns `true` if an entry of `other` may be evicted for one of `group`: unless `group`
-    /// holds more than `other`. `besides` is what `group` holds elsewhere.
+    /// Returns `true` unless `group` holds more than `other`. `besides` is what `group` holds
+    /// elsewhere.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
         group == Group::NOBODY || self.excess(group, 1).saturating_add(besides) <= self.held(other)
     }

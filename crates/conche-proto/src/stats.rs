@@ -1,4 +1,4 @@
-//! Counters of an endpoint, since its start.
+//! Counters of an endpoint.
 
 /// Counters of an endpoint since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,7 @@ pub struct Stats {
     /// Responses, acknowledgements and resets that match nothing.
     pub unmatched: u64,
     /// Requests refused on arrival, with 5.03 if Confirmable, because a resource or the source's
-    /// share of it was used up. Includes Non-confirmable requests of a peer that uses up its
-    /// message IDs.
+    /// share of it was used up, or a Non-confirmable peer uses up its message IDs.
     pub overloaded: u64,
     /// Group datagrams dropped: no group is served, or not a Non-confirmable request.
     pub multicast: u64,
@@ -45,13 +44,12 @@ pub struct Stats {
     pub challenged: u64,
     /// Pings sent for the same reason.
     pub validation_pings: u64,
-    /// Non-confirmable responses never sent: all message IDs stayed in use while the client waited,
-    /// or [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) was reached.
+    /// Non-confirmable responses never sent: all message IDs stayed in use, or
+    /// [`Limits::queue_per_peer`](crate::Limits::queue_per_peer) was reached.
     pub responses_expired: u64,
     /// Reset messages sent.
     pub resets_sent: u64,
-    /// Responses dropped without a Reset, because their sender had used its 16 Resets, plus one per
-    /// second.
+    /// Responses dropped without a Reset: their sender had used its 16 Resets, plus one per second.
     pub resets_limited: u64,
     /// Messages dropped because they exceeded
     /// [`Limits::message_bytes`](crate::Limits::message_bytes): a bug of this crate. The exchange
@@ -130,8 +128,7 @@ pub struct Occupancy {
     /// Received requests that await a response.
     pub incoming: usize,
     /// Requests and responses held until their source has [proved its
-    /// address](crate::SourceValidation): at most 16 per source and 1 MiB, counting 256 more bytes
-    /// each.
+    /// address](crate::SourceValidation).
     pub awaiting_validation: usize,
     /// Separate responses; with `incoming` within [`Limits::incoming`](crate::Limits).
     pub responses: usize,

@@ -45,7 +45,6 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Limits of a table that stays empty.
     pub(crate) const NONE: Self = Self {
         per_peer: 0,
         total: 0,
@@ -63,7 +62,6 @@ impl Bounds {
 pub(crate) enum Claim<'a> {
     /// A share of its group, beside the [reserved](Contexts::reserve) places.
     Share(&'a Shares),
-    /// A reserved place.
     Reserved,
     /// A share; evicts the group's oldest context, even in use, since the new one cannot be created
     /// again.
@@ -103,7 +101,6 @@ struct Context<T> {
     used: Instant,
     value: T,
     finished: bool,
-    /// Used since its start.
     continued: bool,
     by_use: Links,
 }
@@ -122,10 +119,9 @@ pub(crate) struct Contexts<T> {
     slots: Arena<Context<T>, Slot<T>>,
     by_key: Index<Slot<T>>,
     by_peer: Index<Slot<T>>,
-    /// In order of last use, and thus of expiry.
+    /// In order of last use, thus of expiry.
     by_use: List<ByUse, Slot<T>>,
     finished: List<ByUse, Slot<T>>,
-    /// Contexts and bytes per source.
     counts: Shares,
     shares: Shares,
     bytes: usize,
@@ -158,7 +154,7 @@ impl<T> Contexts<T> {
         self.bytes
     }
 
-    /// Marks a context as used; drops one that is too old.
+    /// Drops a context that is too old.
     pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(Slot<T>, &mut T)> {
         let index = self.find(key)?;
         // A sum could saturate in the far future.
@@ -173,7 +169,7 @@ impl<T> Contexts<T> {
         Some((index, &mut context.value))
     }
 
-    /// Marks a context as finished; it stays until its place is needed.
+    /// A finished context stays until its place is needed.
     pub(crate) fn finish(&mut self, key: Key) {
         let Some(index) = self.find(key) else { return };
         self.unlink(index);
@@ -202,7 +198,7 @@ impl<T> Contexts<T> {
         found.and_then(|index| self.slots.get(index)).map(|context| context.key)
     }
 
-    /// Inserts a context; replaces one with the same key.
+    /// Replaces a context with the same key.
     pub(crate) fn insert(&mut self, now: Instant, new: NewContext<T>, claim: Claim<'_>) -> Result<(), Full> {
         let NewContext { key, group, value, bytes } = new;
         self.remove(key);
@@ -245,7 +241,6 @@ impl<T> Contexts<T> {
         self.make_room(now, group, Room { contexts: 1, bytes }, Claim::Share(reserved), None)
     }
 
-    /// Returns `true` if an empty table has room for this size.
     pub(crate) const fn can_hold(&self, bytes: usize) -> bool {
         self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
     }
@@ -262,7 +257,6 @@ impl<T> Contexts<T> {
         Ok(())
     }
 
-    /// Returns the peer's last started context with a matching key.
     pub(crate) fn last_begun(&self, from: u64, is_it: impl Fn(Key) -> bool) -> Option<Key> {
         let last = Cell::new(None);
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
@@ -295,7 +289,6 @@ impl<T> Contexts<T> {
         }
     }
 
-    /// Returns the longest idle context in use if it has expired.
     pub(crate) fn expired(&self, now: Instant) -> Option<Key> {
         let index = self.by_use.first().filter(|&index| self.expiry(index) <= now)?;
         self.slots.get(index).map(|context| context.key)
@@ -318,11 +311,9 @@ impl<T> Contexts<T> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
-    /// Returns a peer's number of contexts, and the one to evict first: finished, or least recently
-    /// used.
+    /// Returns a peer's number of contexts, and the one to evict first.
     fn of_peer(&self, from: u64) -> (usize, Option<Slot<T>>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
-        // A search without a match visits all.
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
             if context.key.from == from {
                 count.set(count.get() + 1);
@@ -339,7 +330,7 @@ impl<T> Contexts<T> {
         (count.get(), index)
     }
 
-    /// Makes room, without evicting `except`.
+    /// Evicts others than `except`.
     fn make_room(
         &mut self,
         now: Instant,
@@ -349,7 +340,6 @@ impl<T> Contexts<T> {
         except: Option<Key>,
     ) -> Result<(), Full> {
         if bytes > self.bounds.bytes || contexts > self.bounds.total {
-            // Evict nothing if the context cannot fit.
             return Err(Full);
         }
         loop {
@@ -500,7 +490,6 @@ mod tests {
         assert_eq!(contexts.bytes(), 500);
     }
 
-    /// Fills a table with contexts of eight peers in different groups.
     fn full() -> Contexts<u64> {
         let mut contexts = Contexts::new(BOUNDS);
         for from in 0..8 {

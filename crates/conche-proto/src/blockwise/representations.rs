@@ -1,5 +1,4 @@
-//! [`Representations`]: response bodies that exceed a message, for block-wise requests (RFC 7959
-//! §2.4).
+//! [`Representations`]: response bodies that exceed a message (RFC 7959 §2.4).
 //!
 //! All blocks come from the body of the first one. A request for a block of a missing body goes to
 //! the application if the method is safe, and gets the block of the new response.
@@ -44,7 +43,6 @@ impl Representation {
         Self { code, head: body.rewritten(is_kept, &[], b""), payload }
     }
 
-    /// Returns the body, or the kept part if streamed.
     pub(crate) fn payload(&self) -> &[u8] {
         self.payload.kept()
     }
@@ -94,7 +92,6 @@ impl Representation {
         Ok(Cut { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
     }
 
-    /// Distinguishes responses to one request.
     pub(crate) fn mark(&self) -> Mark {
         let etag = self.head.option(OptionNumber::ETAG).unwrap_or_default();
         let mut mark = Mark { code: self.code, bytes: self.payload.kept().len(), etag: [0; 9] };
@@ -107,8 +104,7 @@ impl Representation {
         self.head.rewritten(|_| true, &[], self.payload.kept())
     }
 
-    /// Returns block `number` of a Q-Block body (RFC 9177 §4.4) with Size2 (§4.6). `None` if it
-    /// does not exist or does not fit.
+    /// `None` if block `number` of a Q-Block body (RFC 9177 §4.4, §4.6) does not exist or fit.
     pub(crate) fn block_of_burst(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
         if self.size_in_bursts(size, others, limit)? < size {
             return None;
@@ -159,7 +155,6 @@ impl From<Missing> for NoBlock {
     }
 }
 
-/// Number of remembered large responses.
 const REMEMBERED: usize = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -181,7 +176,6 @@ impl Large {
 #[derive(Debug)]
 pub(crate) struct Representations {
     contexts: Contexts<Representation>,
-    /// Created for the first large response.
     large: Option<Box<[Large; REMEMBERED]>>,
 }
 
@@ -221,7 +215,7 @@ impl Representations {
         }
     }
 
-    /// Keeps a response for block-wise transfer. `Err(Full)`: temporarily no room.
+    /// `Err(Full)` is temporary.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -240,12 +234,11 @@ impl Representations {
         if self.contexts.can_hold(bytes) { kept } else { Ok(()) }
     }
 
-    /// Frees the place once needed: the last block was sent.
+    /// The last block was sent: the place is free once needed.
     pub(crate) fn finish(&mut self, key: Key) {
         self.contexts.finish(key);
     }
 
-    /// The new response is sent whole.
     pub(crate) fn forget(&mut self, key: Key) {
         self.contexts.remove(key);
         let (tag, place) = Large::place(key.what);

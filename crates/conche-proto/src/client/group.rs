@@ -1,5 +1,4 @@
-//! Group requests of this endpoint (RFC 7252 §8): sent once, with any number of responses until
-//! their timeout.
+//! Group requests of this endpoint (RFC 7252 §8).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -17,30 +16,25 @@ use crate::transport::{ExchangeId, Failure, GROUP_IDS, Opening, Purpose, Reliabi
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
-/// A live group request.
 #[derive(Debug)]
 struct GroupRequest {
     token: u64,
     exchange: ExchangeId,
-    /// Message ID of the request.
     id: MessageId,
     /// Message IDs of the delivered responses, by hash of the sender.
     delivered: BTreeMap<u64, Vec<u16>>,
-    /// Number of delivered responses.
     responses: usize,
 }
 
-/// The verdict on a response to a group request.
 enum Verdict {
     Deliver,
     Duplicate,
-    /// The sender has used its share.
     Drop,
 }
 
 impl GroupRequest {
-    /// Records a response with this message ID. A sender may have at most the number
-    /// left for all others, so that one member of the group cannot exclude the others.
+    /// A sender may have at most the number left for all others, so that one member of the group
+    /// cannot exclude the others.
     fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
         let ids = self.delivered.get(&sender).map_or(&[][..], Vec::as_slice);
         let left = limit.saturating_sub(self.responses);
@@ -56,14 +50,13 @@ impl GroupRequest {
     }
 }
 
-/// All live group requests.
 #[derive(Debug)]
 pub(crate) struct GroupRequests {
-    /// In order of tokens. There are few, because only few message IDs are reserved for them.
+    /// In order of tokens. Few message IDs are reserved, so there are few.
     by_token: Vec<GroupRequest>,
-    /// Allocation times of the last message IDs, oldest first.
+    /// Of the last message IDs, oldest first.
     given: VecDeque<Instant>,
-    /// Counter of message IDs, starting at a random number.
+    /// Starts at a random number.
     next: Option<u16>,
 }
 
@@ -90,7 +83,6 @@ impl GroupRequests {
         Some(MessageId(GROUP_IDS.start() + u16::try_from(offset).unwrap_or_default()))
     }
 
-    /// Returns a random token that no other group request uses.
     fn token(&self, random: &mut impl RngCore) -> Token {
         let unused = (0..64).map(|_| random.next_u64()).find(|token| self.place(*token).is_err());
         Token::from(unused.unwrap_or_else(|| random.next_u64()).to_le_bytes())
@@ -116,13 +108,11 @@ impl GroupRequests {
         Some(&self.by_token[place]).filter(|group_request| group_request.exchange == exchange)
     }
 
-    /// Returns the message ID of this exchange's message if it is a group request.
     #[inline]
     pub(crate) fn id_of(&self, exchange: ExchangeId, token: &Token) -> Option<MessageId> {
         self.of(exchange, token).map(|group_request| group_request.id)
     }
 
-    /// Removes a group request whose exchange has ended.
     pub(crate) fn forget(&mut self, exchange: ExchangeId, token: &Token) {
         if let Ok(place) = self.place(token.as_u64())
             && self.by_token[place].exchange == exchange
@@ -172,7 +162,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         id.ok_or(RequestError::GroupsBusy { limit: GROUP_IDS.len() })
     }
 
-    /// Sends a request with this message ID to a group, whose state has this index.
     pub(crate) fn request_group(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -201,8 +190,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(exchange)
     }
 
-    /// Handles a response that matches no exchange with its sender. Returns `true` if it answers a
-    /// group request, which is matched by token only (RFC 7252 §8.2).
+    /// Handles a response that matches no exchange with its sender. Returns `true` if its token is
+    /// that of a group request (RFC 7252 §8.2).
     pub(super) fn receive_group_response(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -249,8 +238,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Returns the event for the end of a group request that was sent: a timeout is its normal end,
-    /// not a failure.
+    /// A timeout is the normal end of a group request, not a failure.
     pub(super) fn group_over(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) -> Option<Event<P>> {
         let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
         let exchange = layers.transport.exchanges.get(index);

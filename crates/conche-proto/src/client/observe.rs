@@ -33,13 +33,11 @@ fn registration(
     security: Security,
 ) -> Opening {
     let Content { code, body } = content;
-    // The state may change before all of its blocks have arrived: the application requests the
-    // others.
+    // The state may change before all of its blocks have arrived: the application requests them.
     Opening { purpose: Purpose::Request, code, body, token, reliability, deadline, security, ..Opening::EMPTY }
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// Returns why this request cannot observe a resource now, if it cannot.
     pub(crate) fn check_subscription(&self, layers: &Layers<P, C>, request: &Request) -> Result<(), RequestError> {
         if !matches!(request.code, Code::GET | Code::FETCH) {
             return Err(RequestError::NotObservable(request.code));
@@ -51,7 +49,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    /// Requests a resource and notifications of its changes.
     pub(crate) fn subscribe(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -77,7 +74,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok((exchange, subscription))
     }
 
-    /// Registers a [stale](Event::Stale) subscription again, with the same token (RFC 7641 §3.3.1).
     pub(crate) fn reregister(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -96,7 +92,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    /// Ends a subscription and deregisters at the server (RFC 7641 §3.6).
     pub(crate) fn unsubscribe(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -115,7 +110,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(exchange)
     }
 
-    /// Ends a subscription without a message to the server.
     pub(crate) fn forget(&mut self, layers: &mut Layers<P, C>, subscription: SubscriptionId) -> bool {
         let Some(index) = self.subscriptions.live(subscription) else { return false };
         let registering = self.subscriptions.get(index).exchange;
@@ -124,8 +118,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    /// Returns `true` if the application opened this exchange, `false` for a repeated registration
-    /// of the endpoint.
+    /// Returns `false` for a repeated registration of the endpoint.
     pub(super) fn is_reported(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
         self.registers(layers, index).is_none_or(|subscription| self.subscriptions.get(subscription).newest.is_none())
     }
@@ -165,7 +158,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Repeats a repeated registration with the Echo value of a 4.01 (RFC 9175 §2.3).
+    /// Answers a 4.01 to a repeated registration with its Echo value (RFC 9175 §2.3).
     fn prove_fresh(&mut self, layers: &mut Layers<P, C>, subscription: u32, message: &OwnedMessage) -> Option<()> {
         let echo = message.option(OptionNumber::ECHO).filter(|_| message.code() == Code::UNAUTHORIZED)?;
         let found = self.subscriptions.get(subscription);
@@ -208,15 +201,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         (agreed && !answers).then_some(subscription)
     }
 
-    /// Returns `true` if a separate response with the token of a deregistration does not answer it:
-    /// it has an Observe option (RFC 7641 §3.6, §4.1).
+    /// An Observe option shows that a response does not answer a deregistration (RFC 7641 §3.6,
+    /// §4.1).
     pub(super) fn is_late_notification(&self, layers: &Layers<P, C>, index: u32, message: &Message<'_>) -> bool {
         let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
         message.option(OptionNumber::OBSERVE).is_some()
             && deregisters(&layers.transport.exchanges.get(index).content.body)
     }
 
-    /// Handles a notification (RFC 7641 §3.2 to §3.5).
+    /// RFC 7641 §3.2 to §3.5.
     pub(super) fn receive_notification(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -247,7 +240,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Ends the subscription of a cancelled registration. Of a repeated one the application knows
-    /// only the exchange, so an event names the subscription.
+    /// only the exchange: an event names the subscription.
     pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let told = self.is_reported(layers, index);
         let Some(subscription) = self.registers(layers, index) else { return };
@@ -259,7 +252,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Reports a notification to the application, unless it is older than the last one.
     pub(super) fn report(&mut self, layers: &mut Layers<P, C>, index: u32, message: OwnedMessage) {
         let taken = self.take(layers, index, &message);
         if taken == Err(None) {
@@ -274,8 +266,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Records a notification. `Err`: the reason why it is the last one, or `None` if it is older
-    /// than the newest one.
+    /// `Err`: the reason why a notification is the last one, or `None` if it is older than the
+    /// newest one.
     pub(super) fn take(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -288,8 +280,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let sequence = message.uint(OptionNumber::OBSERVE).ok_or(Some(SubscriptionEnd::NotObserved))?;
         let order = Order { sequence, received: layers.now };
         let found = self.subscriptions.get_mut(index);
-        // The order of protected notifications was checked when they were unprotected (RFC 8613
-        // §4.1.3.5.2).
+        // Protected notifications were ordered when they were unprotected (RFC 8613 §4.1.3.5.2).
         if found.security.is_plain() && found.newest.is_some_and(|newest| !newest.is_before(&order)) {
             return Err(None);
         }
@@ -324,7 +315,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.peers.let_go(layers.now, peer);
     }
 
-    /// Creates a registration with the token of a subscription.
     fn registration_again(&self, index: u32, content: Content) -> Opening {
         let found = self.subscriptions.get(index);
         registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())

@@ -1,16 +1,15 @@
-//! Responses to protected requests (OSCORE, RFC 8613), and requests that are sent again with new keys
-//! when both endpoints derive them (appendix B.2).
+//! Responses to protected requests (OSCORE, RFC 8613), and requests that are sent again with new
+//! keys when both endpoints derive them (appendix B.2).
 //!
-//! A response to a protected request whose protection is missing or invalid does not reach the
-//! application:
+//! A response whose protection is missing or invalid does not reach the application:
 //!
-//! - It is ignored, except that an acknowledgement ends retransmission, as an Empty one would, which
-//!   any sender could have sent.
+//! - It is ignored, except that an acknowledgement ends retransmission, as a forged Empty one
+//!   would.
 //! - An unprotected error from the address and with the token of the request ends the request with
-//!   [`Failure::NotAuthenticated`], because a server that has lost its context can send nothing
-//!   else (RFC 8613 §8.2). An attacker off the path cannot guess the token, and one on the path
-//!   could have suppressed the response as well. An error never ends an observation in this way:
-//!   the observation continues, becomes stale in time, and is registered again.
+//!   [`Failure::NotAuthenticated`]: a server that has lost its context can send nothing else (RFC
+//!   8613 §8.2). An attacker off the path cannot guess the token, and one on the path could have
+//!   suppressed the response as well. An observation continues, becomes stale in time, and is
+//!   registered again.
 
 use super::Client;
 use crate::PeerKey;
@@ -22,21 +21,17 @@ use crate::transport::{Failure, NextMessage, Sender, Source};
 use conche_cc::Controller;
 use conche_cc::control::AckKind;
 
-/// The response to a protected request.
 enum Response {
-    /// A valid protected response; the message is the inner one.
     Inner(OwnedMessage),
-    /// An unprotected error.
     Error(Code),
-    /// The keys have changed or are about to change. The request is sent again with the new keys.
+    /// The keys have changed or are about to change. The request is sent again.
     Again,
-    /// Not authentic.
     Nothing,
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// Marks the keys of a request as lost by the server if the response code reports it and they can
-    /// be derived again; returns `true` then.
+    /// Marks the keys of a request as lost by the server, if the response code reports it and they
+    /// can be derived again; returns `true` then.
     fn lost_keys(&mut self, layers: &mut Layers<P, C>, index: u32, code: Code) -> bool {
         let binding = layers.transport.exchanges.get(index).security.binding();
         let protection = layers.protection.as_deref_mut();
@@ -44,16 +39,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         known.is_some_and(|(binding, protection)| protection.contexts.lost(binding))
     }
 
-    /// Returns whether a request whose keys have changed or were lost may be sent again: it has not
-    /// been executed, or is idempotent. An unprotected report of lost keys may be a lie: the
-    /// server may have executed the request.
+    /// Returns `true` if a request has not been executed, or is idempotent. An unprotected report
+    /// of lost keys may be a lie: the server may have executed the request.
     fn may_be_repeated(&self, layers: &Layers<P, C>, index: u32) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);
         is_proposal || exchange.said().0.is_idempotent()
     }
 
-    /// Sends a request once more, with the current keys.
     fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind) {
         layers.transport.acknowledge(layers.now, index, kind);
         if !layers.transport.exchanges.get_mut(index).security.goes_again() {
@@ -142,7 +135,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Receives a separate response to a protected request.
     fn receive_protected_separately(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -178,8 +170,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.deliver(layers, index, kind, &inner);
     }
 
-    /// Receives a separate response. Returns whether it belongs to a protected request or
-    /// subscription.
+    /// Returns whether a separate response belongs to a protected request or subscription.
     pub(super) fn receive_protected_response(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -206,8 +197,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    /// Receives a message with the token of a protected subscription. The request that it is bound
-    /// to determines whether it is a notification or the response to a repeated registration.
+    /// The request that the message is bound to determines whether it is a notification or the
+    /// response to a repeated registration.
     fn receive_protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -240,7 +231,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 }
 
-/// Returns whether a message is an unprotected error, without an OSCORE option.
+/// Returns `true` for an unprotected error.
 fn is_error(message: &Message<'_>) -> bool {
     message.option(OptionNumber::OSCORE).is_none() && !message.code().is_success()
 }

@@ -15,7 +15,7 @@ use super::{
     RawOption, Token, UintBytes, encode_uint,
 };
 
-/// The encoded options and payload of a message, without header and token. Clones share the bytes.
+/// Encoded options and payload of a message. Clones share the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Body {
     bytes: Bytes,
@@ -66,7 +66,6 @@ impl Body {
     /// Returns the options in order.
     #[must_use]
     pub fn options(&self) -> Options<'_> {
-        // The iterator stops at the payload marker.
         Options::encoded(&self.bytes)
     }
 
@@ -397,9 +396,8 @@ fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawO
     }
 }
 
-/// A message assembled from consecutive parts of its payload.
-///
-/// The buffer reserves room for the longest header and token, which come with the last part.
+/// A message assembled from consecutive parts of its payload. The buffer reserves room for the
+/// longest header and token, which come with the last part.
 #[derive(Debug)]
 pub(crate) struct Joined {
     code: Code,
@@ -432,8 +430,8 @@ impl Joined {
         self.bytes.capacity()
     }
 
-    /// Returns the capacity for `more` further payload bytes. It grows by half, up to a payload of
-    /// `most` bytes, so that parts are copied twice on average.
+    /// Returns the capacity for `more` payload bytes. It grows by half, up to a payload of `most`
+    /// bytes, so that parts are copied twice on average.
     pub(crate) fn capacity_with(&self, more: usize, most: usize) -> usize {
         let needed = self.bytes.len().saturating_add(more);
         if needed <= self.bytes.capacity() {
@@ -442,14 +440,12 @@ impl Joined {
         (self.bytes.capacity() / 2 * 3).min(self.start.saturating_add(most)).max(needed)
     }
 
-    /// Appends a part of the payload; `most` as in [`capacity_with`](Self::capacity_with).
     pub(crate) fn push(&mut self, part: &[u8], most: usize) {
         let capacity = self.capacity_with(part.len(), most);
         self.bytes.reserve_exact(capacity.saturating_sub(self.bytes.len()));
         self.bytes.extend_from_slice(part);
     }
 
-    /// Returns the message with header and token of the last part.
     pub(crate) fn finish(mut self, header: Header, token: &Token) -> Option<OwnedMessage> {
         if self.bytes.len() == self.start {
             self.bytes.pop();

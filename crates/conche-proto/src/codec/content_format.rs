@@ -34,8 +34,7 @@ impl ContentFormat {
     }
 
     /// Returns the format of a media type without content coding, in any case and with any spaces.
-    ///
-    /// A media type without its parameters selects the format with the smallest number.
+    /// Without its parameters, it is the format with the smallest number.
     #[must_use]
     pub fn by_media_type(media_type: &str) -> Option<Self> {
         let plain = || Self::REGISTERED.iter().copied().filter(|format| format.content_coding().is_none());
@@ -46,7 +45,6 @@ impl ContentFormat {
     }
 }
 
-/// The media type without parameters.
 fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or(media_type)
 }
@@ -80,7 +78,6 @@ macro_rules! registry {
             /// organisations' private use.
             pub const REGISTERED: &[Self] = &[$(Self::$name),*];
 
-            /// Media type and content coding.
             const fn entry(self) -> Option<(&'static str, &'static str)> {
                 match self {
                     $(Self::$name => Some(($media_type, $coding)),)*

@@ -171,8 +171,8 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// Writes the first `length` bytes of `padded`. If there is room, one instruction stores all
-    /// instead of a loop; the next write overwrites the excess.
+    /// If there is room, one instruction stores all of `padded` instead of a loop; the next write
+    /// overwrites the excess.
     #[inline]
     fn write_padded<const N: usize>(&mut self, padded: [u8; N], length: u8) -> Result<(), EncodeError> {
         match self.buffer.get_mut(self.length..).and_then(|free| free.first_chunk_mut::<N>()) {
@@ -289,7 +289,6 @@ impl Overhead {
         Self(HEADER_LENGTH + Token::encoded_len_of(length))
     }
 
-    /// Returns the overhead of a response to this message: header and token.
     #[inline]
     pub(crate) fn of_response_to(message: &Message<'_>) -> Self {
         Self(HEADER_LENGTH + message.encoded_token_len())
@@ -315,8 +314,7 @@ impl Overhead {
         self.message(body) <= limit
     }
 
-    /// Returns the room for a body in a message of `limit` bytes; `None` if the overhead exceeds
-    /// it.
+    /// Returns the room for a body in a message of `limit` bytes.
     #[inline]
     pub(crate) const fn room(self, limit: usize) -> Option<usize> {
         limit.checked_sub(self.0)
@@ -354,7 +352,6 @@ mod tests {
             let mut body = Body::builder();
             for (number, length) in numbers.into_iter().zip(lengths) {
                 let with = body.clone().option(N(number), &vec![1; length]);
-                // Registered options have length bounds.
                 body = if with.clone().build().is_ok() { with } else { body };
             }
             let body = body.build().expect("each option was accepted");

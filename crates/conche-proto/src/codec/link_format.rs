@@ -19,8 +19,7 @@ use core::iter::FusedIterator;
 
 use thiserror::Error;
 
-/// Iterator over the links of a text. It ends after the first error, since the next link's position
-/// is unknown.
+/// Iterator over the links of a text. Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Links<'a> {
     cursor: Cursor<'a>,
@@ -29,11 +28,9 @@ pub struct Links<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The text may have no links.
     Start,
-    /// A comma was read: a link must follow.
+    /// A link must follow the comma.
     More,
-    /// The text has no further link.
     Over,
 }
 
@@ -115,7 +112,7 @@ impl<'a> Link<'a> {
         self.attributes.clone()
     }
 
-    /// Returns the first attribute of this name, in any case; ignores further ones (RFC 8288 §3).
+    /// Returns the first attribute of this name, in any case (RFC 8288 §3).
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<Attribute<'a>> {
         self.attributes().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
@@ -159,7 +156,6 @@ pub struct Attribute<'a> {
 pub struct Value<'a> {
     /// The value without surrounding quotes, still escaped.
     raw: &'a str,
-    /// `raw` contains backslash escapes.
     escaped: bool,
 }
 
@@ -206,7 +202,7 @@ pub struct LinkError {
 #[derive(Clone, Copy, Debug)]
 struct Cursor<'a> {
     text: &'a str,
-    /// Byte offset, at a character boundary.
+    /// Byte offset.
     at: usize,
 }
 
@@ -280,7 +276,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns `true` for attr-char of RFC 5987, and the `*` of `title*`.
+/// RFC 5987 attr-char, and the `*` of `title*`.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~*".contains(&byte)
 }
@@ -333,8 +329,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Returns `true` for attributes whose values match one by one (RFC 6690 §3.1, §3.2, RFC 7252
-/// §7.2.1, RFC 8288 §3.3).
+/// Attributes whose values match one by one (RFC 6690 §3.1, §3.2, RFC 7252 §7.2.1, RFC 8288 §3.3).
 fn is_list(name: &str) -> bool {
     ["rt", "if", "rel", "rev", "ct"].iter().any(|list| name.eq_ignore_ascii_case(list))
 }

@@ -73,7 +73,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Returns the security contexts of the client's exchanges and observations, possibly several
-    /// times, in time linear in their number.
+    /// times. Takes linear time.
     pub fn contexts_in_use(&self) -> impl Iterator<Item = ContextId> {
         let exchanges = self.layers.transport.exchanges.securities();
         exchanges.chain(self.client.subscriptions.securities()).filter_map(Security::context)
@@ -104,14 +104,14 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Reports that the numbers of an [`Event::Reserve`](crate::Event::Reserve) could not be
-    /// stored. They are requested again when the context is used next.
+    /// stored. The context's next use requests them again.
     pub fn not_reserved(&mut self, context: ContextId) {
         self.layers.not_reserved(context);
     }
 
     /// Returns whether no request can be protected with this context before an
     /// [`Event::Reserve`](crate::Event::Reserve) is answered. If its numbers could not be stored,
-    /// the event is announced again.
+    /// the event is repeated.
     pub fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         self.layers.waits_for_numbers(context)
     }

@@ -1,5 +1,4 @@
-//! Reception: decodes datagrams and dispatches messages by type, code class and the exchange that
-//! they belong to.
+//! Reception: dispatches messages by type, code class and exchange.
 
 use super::Endpoint;
 use crate::PeerKey;
@@ -12,8 +11,8 @@ use conche_cc::Controller;
 use conche_cc::control::{AbandonReason, AckKind};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Handles a datagram (RFC 7252 §4.2, §4.3): dispatches it by type and code class. A
-    /// Confirmable message without meaning is rejected with a Reset, others are ignored.
+    /// RFC 7252 §4.2, §4.3: a Confirmable message without meaning is rejected with a Reset, others
+    /// are ignored.
     pub(super) fn receive(&mut self, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, local, validated, .. } = datagram;
         let transport = &mut self.layers.transport;
@@ -59,8 +58,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.ask_again(self.layers.now, peer);
     }
 
-    /// Handles an acknowledgement, which concerns a known peer and is matched by message ID, so
-    /// that no hash is needed.
+    /// Finds the exchange by message ID, without a hash.
     #[inline]
     fn receive_acknowledgement(&mut self, from: &P, message: &Message<'_>) {
         let peer = self.layers.transport.peers.find_unhashed(from);
@@ -76,8 +74,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.ask_again(self.layers.now, peer);
     }
 
-    /// Handles a network error. A quoted message must match an outstanding one (RFC 7252 §4.2);
-    /// otherwise the error may be forged, and is ignored.
+    /// A quoted message must match an outstanding one (RFC 7252 §4.2); otherwise the error may be
+    /// forged, and is ignored.
     pub(super) fn unreachable(&mut self, peer: P, quoted: Option<&[u8]>) {
         self.server.ping_unreachable(&mut self.layers, &peer, quoted);
         let transport = &mut self.layers.transport;
@@ -89,7 +87,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.all_unreachable(failed);
     }
 
-    /// Fails exchanges whose peer is unreachable.
     pub(super) fn all_unreachable(&mut self, exchanges: impl IntoIterator<Item = ExchangeId>) {
         for exchange in exchanges {
             let transport = &mut self.layers.transport;
@@ -107,8 +104,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         if (message.ty() == Type::Confirmable || self.client.may_refuse_q_block(message))
             && let Some(remembered) = self.layers.transport.received.find(self.layers.now, what)
         {
-            // The response may have the ID of a remembered request; the reply to that is limited by
-            // the allowance.
+            // The response may have the ID of a remembered request; the allowance limits the reply
+            // to that.
             let allowance = match validated {
                 true => None,
                 false => self.server.allowance(&mut self.layers, &source, hash, message),
@@ -133,8 +130,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         match purpose {
-            // Any matching ACK ends the retransmission of a response, whatever it carries (RFC 7252
-            // §5.2.2).
+            // Any ACK ends the retransmission of a response, whatever it carries (RFC 7252 §5.2.2).
             Purpose::Response(_) | Purpose::Notification(_) | Purpose::Ping => self.acknowledged(index),
             Purpose::Request => self.client.receive_piggybacked(&mut self.layers, index, message),
             // These exchanges have no Confirmable messages, or no messages.
@@ -158,9 +154,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Handles the acknowledgement of a response, notification or ping. Its sender then counts as
-    /// validated, unless it was a ping: this releases messages that may end other exchanges, so it
-    /// comes last.
+    /// The sender then counts as validated, unless this was a ping: this releases messages that may
+    /// end other exchanges, so it comes last.
     fn acknowledged(&mut self, index: u32) {
         let transport = &mut self.layers.transport;
         let exchange = transport.exchanges.get(index);
@@ -172,7 +167,6 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Ends an acknowledged response, notification or ping, unless it has more to send.
     fn complete(&mut self, index: u32) {
         if self.layers.transport.exchanges.get(index).purpose == Purpose::Ping {
             self.layers.announce_acknowledged(index);
@@ -182,8 +176,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// Handles a Reset: it answers a ping, and ends any other exchange if the peer's message IDs
-    /// are trusted.
+    /// A Reset answers a ping, and ends any other exchange if the peer's message IDs are trusted.
     fn receive_reset(&mut self, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, peer, .. } = sender;
         if self.server.validates(&mut self.layers, &source.from, message.id()) {
@@ -217,7 +210,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         let exchange = transport.exchanges.get(index);
         let (purpose, tries_token) = (exchange.purpose, exchange.tries_token);
         if exchange.pings_observer() {
-            // Always accepted; otherwise a few guesses would remove an observer. It is no proof if
+            // Always accepted: otherwise a few guesses would remove an observer. It is no proof if
             // message IDs are not trusted.
             transport.acknowledge(self.layers.now, index, AckKind::Empty);
             return self.complete(index);

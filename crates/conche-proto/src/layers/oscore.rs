@@ -1,12 +1,12 @@
-//! OSCORE (RFC 8613) in the endpoint, between the message layer, which sees outer messages only,
-//! and request and response processing, which sees inner messages.
+//! OSCORE (RFC 8613) in the endpoint: the message layer sees outer messages only, client and server
+//! see inner ones.
 //!
 //! ```text
 //! in:   deduplication ──outer──> unprotected ──inner──> options, blocks, observation, application
 //! out:  application, blocks, observation ──inner──> protected once ──outer──> queue, replies
 //! ```
 //!
-//! A message is protected once, when it is created; all transmissions of it are the same bytes.
+//! All transmissions of a message are the same bytes.
 //!
 //! Combined EDHOC and OSCORE requests: message_3 and the first protected request in one message
 //! (RFC 9668).
@@ -16,8 +16,7 @@
 //! out:  first protected request of a context ─prepend message_3─> queue, retransmission
 //! ```
 //!
-//! Such a request is one message: a duplicate has the same bytes, and gets the same answer. The
-//! application runs EDHOC itself.
+//! A duplicate of it gets the same answer. The application runs EDHOC itself.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -35,12 +34,9 @@ use crate::transport::{Failure, Opening};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
-/// The security contexts of an endpoint and their state.
 pub(crate) struct Protection {
     pub(crate) contexts: Contexts,
-    /// The number of refused messages.
     pub(crate) refused: u64,
-    /// Creates contexts from message_3, if requests may carry one.
     pub(crate) agree: Option<Box<Agree>>,
     /// For each context, the message_3 that the next request must carry.
     pub(crate) before: Vec<(ContextId, Vec<u8>)>,
@@ -53,7 +49,7 @@ pub type Agree = dyn FnMut(Instant, EndId, &[u8], &mut Add<'_>) -> Result<(), (C
 /// Adds a context, like [`Endpoint::add_context`](crate::Endpoint::add_context).
 pub type Add<'a> = dyn FnMut(Context) -> Result<ContextId, InsertError> + 'a;
 
-/// Splits a payload into its first item, an encoded byte string, and a non-empty rest.
+/// The first item is an encoded byte string, the rest is not empty.
 fn divided(payload: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut decoder = minicbor::Decoder::new(payload);
     decoder.bytes().ok()?;
@@ -67,7 +63,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         Ok(id)
     }
 
-    /// Returns the protection state, created on first use.
     pub(crate) fn protection_mut(&mut self) -> &mut Protection {
         let random = &mut self.transport.random;
         self.protection.get_or_insert_with(|| {
@@ -78,8 +73,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         })
     }
 
-    /// Removes a security context, so that it can be stored: its [number](Context::next_number) and
-    /// [window](Context::window).
     pub(crate) fn remove_context(&mut self, id: ContextId) -> Option<Context> {
         let protection = self.protection.as_deref_mut()?;
         protection.before.retain(|(context, _)| *context != id);
@@ -96,8 +89,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         self.protected()?.contexts.get(id)
     }
 
-    /// Confirms that the numbers of an [`Event::Reserve`] are stored and will survive a power
-    /// failure.
     pub(crate) fn reserved(&mut self, reserve: Reserve) {
         if let Some(protection) = self.protection.as_deref_mut() {
             protection.contexts.reserved(reserve);
@@ -105,15 +96,12 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// Reports that the numbers of an [`Event::Reserve`] could not be stored.
     pub(crate) fn not_reserved(&mut self, context: ContextId) {
         if let Some(protection) = self.protection.as_deref_mut() {
             protection.contexts.not_reserved(context);
         }
     }
 
-    /// Returns whether no request can be protected with this context before an [`Event::Reserve`]
-    /// is answered.
     pub(crate) fn waits_for_numbers(&mut self, context: ContextId) -> bool {
         let Some(protection) = self.protection.as_deref_mut() else { return false };
         let waits = protection.contexts.waits_for_numbers(context);
@@ -126,7 +114,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         self.protected().map_or(0, |protection| protection.refused)
     }
 
-    /// Returns whether the endpoint has, or has had, security contexts.
     #[inline]
     pub(crate) fn has_contexts(&self) -> bool {
         self.protected().is_some()
@@ -151,7 +138,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// Returns how a request with this context is to be protected.
     pub(crate) fn security_with(&self, id: ContextId) -> Security {
         let id_context = |context: &Context| match context.is_renewed() {
             true => Context::LONGEST_RENEWED,
@@ -202,8 +188,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         Ok(Protected { code, body, binding })
     }
 
-    /// Protects a response in a message with this overhead. Returns `None` if the context is gone
-    /// or the message is too long.
+    /// Returns `None` if the context is gone or the message is too long.
     pub(crate) fn protect_response(
         &mut self,
         binding: &Binding,
@@ -218,7 +203,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         fits.then_some((protected.code, protected.body))
     }
 
-    /// Returns whether the context is gone, or has other keys than those that protected the
+    /// Returns `true` if the context is gone, or has other keys than those that protected the
     /// request.
     pub(crate) fn has_lost_context(&self, context: ContextId, security: &Security) -> bool {
         let has_other_keys =
@@ -226,12 +211,10 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         self.context(context).is_none_or(has_other_keys)
     }
 
-    /// Accepts requests with the EDHOC option.
     pub(crate) fn agree_on_keys(&mut self, agree: Box<Agree>) {
         self.protection_mut().agree = Some(agree);
     }
 
-    /// Prepends this message_3 to the next request protected with a context.
     pub(crate) fn send_message_3(&mut self, context: ContextId, message_3: Vec<u8>) {
         self.protection_mut().before.push((context, message_3));
     }
@@ -244,7 +227,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         before.map_or(0, |(_, message_3)| 2 + message_3.len())
     }
 
-    /// Returns a protected request with message_3 prepended, if there is one.
     pub(crate) fn with_message_3(&mut self, context: ContextId, body: Body) -> Result<Body, BuildError> {
         let Some(protection) = self.protection.as_deref_mut() else { return Ok(body) };
         let Some(at) = protection.before.iter().position(|(of, _)| *of == context) else { return Ok(body) };

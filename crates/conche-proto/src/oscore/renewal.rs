@@ -30,7 +30,7 @@ use crate::echo::Freshness;
 
 const RANDOM: usize = 8;
 const OFFER: usize = RANDOM + Freshness::LENGTH;
-/// Maximum length of a proposal or offer in bytes: two of our offers, with some room.
+/// In bytes: two of our offers, with some room.
 const LONGEST: usize = 96;
 
 #[derive(Debug)]
@@ -43,7 +43,6 @@ pub(super) struct Renewal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No keys.
     Lost,
     /// Proposed by this end, and carried by each request.
     Proposed,
@@ -177,7 +176,7 @@ impl Contexts {
         Some((code, derived.seal(plain, seal).ok()?))
     }
 
-    /// Adopts the keys if the response to a proposal is an offer; the request must be repeated.
+    /// Adopts the keys of an offer; the request must be repeated.
     pub(super) fn take_offer(&mut self, binding: &Binding, sealed: &Sealed<'_>) -> Result<(), Refused> {
         let id = binding.context();
         let context = self.get(id).ok_or(Refused::UnknownContext)?;
@@ -199,7 +198,7 @@ impl Contexts {
         Err(Refused::Renewed)
     }
 
-    /// Returns the time of offer R2, if recent and after the last accepted offer.
+    /// Returns the time of offer R2, if recent and after the last accepted one.
     fn offered_at(&self, now: Instant, id: ContextId, told: &[u8]) -> Option<Instant> {
         let (offer, [_, ..]) = told.split_first_chunk::<OFFER>()? else { return None };
         let (random, challenge) = offer.split_first_chunk::<RANDOM>()?;
@@ -227,7 +226,6 @@ impl Contexts {
 
 fn wrapped(bytes: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(2 + bytes.len());
-    // Writing to memory cannot fail.
     let _ = minicbor::Encoder::new(&mut encoded).bytes(bytes);
     encoded
 }

@@ -1,5 +1,4 @@
-//! [`Receiver`]: tracks received and missing blocks of a body, and when to report them (RFC 9177
-//! §4.3, §4.4, §7.2).
+//! [`Receiver`]: tracks received and missing blocks of a body, and when to report them (RFC 9177 §4.3, §4.4, §7.2).
 //!
 //! Consecutive blocks from the first on are joined. Early blocks are stored from at most two
 //! bursts: a large block number uses no more memory than was sent.
@@ -12,7 +11,7 @@ use core::time::Duration;
 use crate::codec::{Block, BlockSize, Code, Content, Header, Joined, OwnedMessage, Token, Type};
 use conche_cc::Instant;
 
-/// Minimum wait for reordered payloads after the end of a burst.
+/// Wait for reordered payloads after the end of a burst.
 const REORDERING: Duration = Duration::from_millis(10);
 
 /// Longer gaps are pauses of the sender.
@@ -41,13 +40,11 @@ impl Shape {
         block.size == self.size && block.num < self.blocks() && block.more != last && length == expected
     }
 
-    /// Returns the first block after this block's burst.
     pub(crate) fn end_of_burst(&self, number: u32) -> u32 {
         (number / self.max_payloads + 1).saturating_mul(self.max_payloads).min(self.blocks())
     }
 }
 
-/// Times until missing blocks are requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// For Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
@@ -62,10 +59,9 @@ pub(crate) struct Receiver {
     patience: Patience,
     /// A block after the first was Confirmable.
     confirmable: bool,
-    /// A block was Non-confirmable.
     non: bool,
     joined: Joined,
-    /// The first block not joined yet.
+    /// Not joined yet.
     next: u32,
     early: BTreeMap<u32, Box<[u8]>>,
     early_bytes: usize,
@@ -82,13 +78,11 @@ pub(crate) struct Receiver {
 pub(crate) enum Taken {
     /// The block was missing.
     New,
-    /// A duplicate, or too far ahead.
     Ignored,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// None.
     Nothing,
     /// All blocks before this start of a burst.
     Continue(u32),
@@ -129,14 +123,12 @@ impl Receiver {
         self.joined.capacity() + self.early_bytes
     }
 
-    /// Returns an upper bound in bytes with another block.
     pub(crate) fn bytes_with(&self, length: usize) -> usize {
         let joined = self.joined.capacity_with(self.early_bytes + length, self.shape.bytes);
         joined + self.early_bytes + length + EARLY_BYTES
     }
 
-    /// Returns `true` if the sender detects losses: all blocks are Confirmable, not just the first
-    /// (RFC 9177 §4.1).
+    /// All blocks are Confirmable, not just the first: the sender detects losses (RFC 9177 §4.1).
     pub(crate) fn is_confirmable(&self) -> bool {
         self.confirmable && !self.non
     }
@@ -170,7 +162,7 @@ impl Receiver {
         Taken::New
     }
 
-    /// Returns the report after block `number`; for a duplicate, the same again (RFC 9177 §4.3).
+    /// A duplicate gets the same report again (RFC 9177 §4.3).
     pub(crate) fn reply(&mut self, number: u32, taken: Taken) -> Reply {
         let max = self.shape.max_payloads;
         if self.next >= self.shape.blocks() {
@@ -188,14 +180,13 @@ impl Receiver {
         Reply::Nothing
     }
 
-    /// Returns at most `most` missing blocks, within the bursts received so far.
+    /// Within the bursts received so far.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
         let end = self.shape.end_of_burst(behind.max(self.next));
         (self.next..end).filter(|number| !self.early.contains_key(number)).take(most).collect()
     }
 
-    /// Returns when to request missing blocks.
     pub(crate) fn due(&self) -> Instant {
         // Only reordering can still bring earlier blocks.
         let end = self.shape.end_of_burst(self.next);
@@ -206,11 +197,10 @@ impl Receiver {
         // retransmitted.
         let repeated = self.is_confirmable() && self.next > 0;
         let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
-        // No message is retransmitted for longer than MAX_TRANSMIT_SPAN.
         self.last + if repeated { patience.max(self.patience.confirmable) } else { patience }
     }
 
-    /// Records a request for missing blocks; `false` after `most` without a result.
+    /// Returns `false` after `most` requests without a result.
     pub(crate) fn ask(&mut self, now: Instant, most: u8) -> bool {
         let more = self.asked < most;
         self.asked = self.asked.saturating_add(1);
@@ -218,7 +208,6 @@ impl Receiver {
         more
     }
 
-    /// Returns the whole body as a message with this header.
     pub(crate) fn finish(self, header: Header, token: &Token) -> Option<OwnedMessage> {
         self.joined.finish(header, token)
     }

@@ -8,10 +8,9 @@
 //! ```
 //!
 //! Periods do not overlap, so a group of G members responds at the rate for which the leisure was
-//! chosen, regardless of the number of requests. The response for the next period is chosen at the
-//! end of the previous one. Groups of sources take turns (self-clocked fair queueing, Golestani,
-//! INFOCOM 1994): a response waits for one response of each other group, not for all requests of
-//! one host.
+//! chosen, regardless of the number of requests. Groups of sources take turns (self-clocked fair
+//! queueing, Golestani, INFOCOM 1994): a response waits for one response of each other group, not
+//! for all requests of one host.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -36,8 +35,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.incoming.get(request).is_some_and(|waiting| waiting.is_to_group())
     }
 
-    /// Handles a datagram sent to a group. Only Non-confirmable requests are accepted. Everything
-    /// else, malformed or not, is ignored: even a Reset would come from all members at once (§8.1).
+    /// Accepts only Non-confirmable requests. Everything else, malformed or not, is ignored: even a
+    /// Reset would come from all members at once (§8.1).
     pub(crate) fn receive_by_group(&mut self, layers: &mut Layers<P, C>, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, .. } = datagram;
         let message = Message::read(bytes, layers.transport.config.longest_echoed_token()).ok().filter(|message| {
@@ -75,8 +74,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             layers.transport.stats.duplicates += 1;
             return;
         }
-        // An error would be suppressed (§8.2). Blocks of a response after the first must be
-        // requested from a single server (RFC 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
+        // An error would be suppressed (§8.2). Blocks after the first must be requested from a
+        // single server (RFC 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
         let Some(said) =
             self.acceptable(layers, message, &Security::PLAIN).ok().filter(|RequestOptions { asked, .. }| {
                 !asked.is_in_bursts() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
@@ -111,25 +110,23 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 }
 
-/// A response that waits for its time.
 #[derive(Debug)]
 pub(crate) struct Leisurely<P> {
-    /// Position in the order of service: the least is next.
+    /// Order of service: the least is next.
     turn: u64,
     leisure: Duration,
-    /// Time of departure, relative to the start of its period.
+    /// Time of departure, from the start of its period.
     offset: Duration,
     pub(crate) waiting: Waiting<P>,
     pub(crate) code: Code,
     pub(crate) body: Body,
 }
 
-/// All waiting responses.
 #[derive(Debug)]
 pub(crate) struct Leisure<P> {
     /// The response of the current period, and when it leaves.
     current: Option<(Instant, Leisurely<P>)>,
-    /// Responses without a period yet, in order of arrival.
+    /// In order of arrival.
     queue: VecDeque<Leisurely<P>>,
     /// End of the last period.
     over: Instant,
@@ -165,23 +162,20 @@ impl<P> Leisure<P> {
         shares: Shares::new(),
     };
 
-    /// Returns `true` if there is room for another request of this group of sources, of `capacity`
-    /// in total.
+    /// Returns `true` if there is room for a request of this group, of `capacity` in total.
     pub(super) fn admits(&self, sources: Group, capacity: usize) -> bool {
         self.shares.admits(sources, 1, capacity)
     }
 
-    /// Charges an accepted request.
     pub(super) fn take(&mut self, sources: Group) {
         self.shares.take(sources, 1);
     }
 
-    /// Releases a completed request.
     pub(super) fn give_back(&mut self, sources: Group) {
         self.shares.give_back(sources, 1);
     }
 
-    /// Stores a response, to be sent at a random time of a period of this length.
+    /// Stores a response for a random time of a period of this length.
     pub(crate) fn push(
         &mut self,
         now: Instant,
@@ -221,8 +215,7 @@ impl<P> Leisure<P> {
         self.queue.len() + usize::from(self.current.is_some())
     }
 
-    /// Assigns the period that starts now to the next response, preferably of another group than
-    /// the last one.
+    /// Prefers a response of another group than the last one.
     fn begin_period(&mut self, start: Instant) {
         let order = |(_, queued): &(usize, &Leisurely<P>)| (queued.turn, queued.waiting.group == self.last);
         let next = self.queue.iter().enumerate().min_by_key(order).map(|(place, _)| place);

@@ -24,8 +24,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
         let waiting = waiting.clone();
         let Waiting { from, local, group, asked, .. } = waiting;
-        // A request without an allowance came from a validated source, if the configuration
-        // validates sources.
+        // A request without an allowance came from a validated source, if sources are validated.
         let validated = layers.transport.config.source_validation != SourceValidation::Off;
         if let Some(before) = self.observer_of(layers, request, &waiting) {
             self.remove_observer(layers, before);
@@ -63,7 +62,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(observer)
     }
 
-    /// Sends a new state of a topic to its observers.
     pub(crate) fn notify(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -91,7 +89,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.observers.of_topic(topic).0
     }
 
-    /// Removes an observer without notifying it.
     pub(crate) fn dismiss(&mut self, layers: &mut Layers<P, C>, observer: ObserverId) -> bool {
         let live = self.observers.live(observer);
         if let Some(index) = live {
@@ -100,7 +97,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         live.is_some()
     }
 
-    /// Removes all observers of a topic without notifying them.
     pub(crate) fn dismiss_all(&mut self, layers: &mut Layers<P, C>, topic: u64) -> usize {
         let observers = self.observers(topic);
         while let (_, Some(observer)) = self.observers.of_topic(topic) {
@@ -109,8 +105,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observers
     }
 
-    /// Ends the observation of a client that sends a request with Observe and the same token (RFC
-    /// 7641 §4.1).
+    /// A request with Observe and the same token replaces the observation (RFC 7641 §4.1).
     pub(super) fn observation_renewed(&mut self, layers: &mut Layers<P, C>, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {
             Some(REGISTER) => ObserverEnd::Replaced,
@@ -125,14 +120,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the observer that this request registers, if the registration was accepted.
+    /// Returns the observer that this request registers.
     #[inline]
     fn registered(&mut self, request: RequestId) -> Option<ObserverIndex> {
         self.observers.registered_by(request)
     }
 
-    /// Handles the Observe option of the next message of a request with a streamed body. The
-    /// observer gets the token of this message, or is removed if this message does not register.
+    /// Handles the next message of a request with a streamed body. The observer gets its token, or
+    /// is removed if this message does not register.
     pub(super) fn registration_continued(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -159,9 +154,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.observers.continue_registration(observer, waiting.token, waiting.asked.for_states(), security);
     }
 
-    /// Reserves room for states as large as an observer's first response. Beyond the limit,
-    /// removes the observer and returns `false`: the request is answered like a plain GET (RFC 7641
-    /// §4.1).
+    /// Reserves room for states as large as an observer's first response. Without room, removes the
+    /// observer and returns `false`: the request is answered like a plain GET (RFC 7641 §4.1).
     pub(super) fn reserve_states(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -190,15 +184,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.catch_up(layers, observer);
     }
 
-    /// Removes the observer of a registration that gets no successful response.
     pub(super) fn unregister(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         if let Some(observer) = self.registered(request) {
             self.remove_observer(layers, observer);
         }
     }
 
-    /// Notifies an observer. While a Confirmable notification is in progress, its next
-    /// retransmission carries the new state (RFC 7641 §4.5.2).
+    /// While a Confirmable notification is in progress, its next retransmission carries the new
+    /// state (RFC 7641 §4.5.2).
     pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
@@ -227,7 +220,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     reliability,
                     transfer,
                     whole: true,
-                    // No protected response follows, so the exchange is plain.
                     ..Opening::EMPTY
                 };
                 if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
@@ -268,13 +260,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                         if exchange.state == State::Queued {
                             (exchange.confirmable, exchange.may_confirm) = (true, false);
                         } else {
-                            // It is being sent as something else: the client requests the rest.
+                            // The client requests the rest of the state that is being sent.
                             transfer = None;
                         }
                     }
                     layers.transport.exchanges.renew_set(id.index, transfer);
                     if layers.transport.exchanges.get(id.index).state == State::Queued {
-                        // A Confirmable message may be admitted layers.now.
+                        // The message may have become Confirmable.
                         layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(id.index).peer);
                     }
                 }
@@ -282,8 +274,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Pings an observer that must prove its presence before the application's first notification:
-    /// the client answers with a Reset (RFC 7252 §4.3).
+    /// Before the application's first notification, a ping checks an observer: the client answers
+    /// with a Reset (RFC 7252 §4.3).
     fn ping_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         if !self.observers.is_in_question(observer) {
             return;
@@ -295,9 +287,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the protected first message of a notification, and the rest. `None` if it cannot be
-    /// protected: without a free sequence number it is postponed, without the context the observer
-    /// is removed.
+    /// `None` if the first message cannot be protected: without a free sequence number it is
+    /// postponed, without the context the observer is removed.
     fn protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -321,8 +312,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Handles the end of a Non-confirmable notification, or the cancellation of any. A superseding
-    /// state is still sent.
+    /// Handles the end of a Non-confirmable notification, or a cancellation. A superseding state is
+    /// still sent.
     pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let exchange = layers.transport.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
@@ -347,7 +338,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.catch_up(layers, observer);
     }
 
-    /// Handles the acknowledgement of a separate response, which may be the first to an observer.
+    /// The response may be the first to an observer.
     pub(super) fn response_acknowledged(&mut self, layers: &mut Layers<P, C>, place: &Place, exchange: ExchangeId) {
         let trusted = layers.transport.peers.get_mut(place.peer).trust.is_given(layers.now);
         if let Some(observers) = self.observers.made()
@@ -357,8 +348,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Handles a failed notification: the observer is removed (RFC 7641 §4.5), unless the
-    /// notification waited in the queue for too long.
+    /// Removes the observer (RFC 7641 §4.5), unless the notification waited in the queue for too
+    /// long.
     pub(super) fn notification_failed(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -368,15 +359,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     ) {
         self.close(layers, index);
         if reason == Failure::QueueExpired {
-            // Not the client's fault.
             self.observers.missed(observer);
             return self.catch_up(layers, observer);
         }
         self.lose_observer(layers, observer, ObserverEnd::Failed(reason));
     }
 
-    /// Handles a failed separate response, which may be the first to an observer, or to an earlier
-    /// request with its token.
+    /// The response may be the first to an observer, or to an earlier request with its token.
     pub(super) fn response_failed(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -390,8 +379,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Records the message ID of a Non-confirmable response that had to wait, which an observer may
-    /// reject.
+    /// Records the message ID of a Non-confirmable response that had to wait; an observer may
+    /// reject it.
     pub(super) fn first_response_sent(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
         if let Some(observers) = self.observers.made()
             && let Some(observer) = observers.first_answered_by(place, exchange)
@@ -400,8 +389,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Handles a Reset that matches no exchange: it may reject an earlier Non-confirmable
-    /// notification.
+    /// A Reset that matches no exchange may reject an earlier Non-confirmable notification.
     pub(crate) fn reject_notification(&mut self, layers: &mut Layers<P, C>, peer: u32, id: MessageId) -> bool {
         let lifetime = layers.transport.config.times().exchange_lifetime;
         let observer = self.observers.made().and_then(|made| made.with_id(layers.now, peer, id, lifetime));
@@ -461,14 +449,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.peers.let_go(layers.now, peer);
     }
 
-    /// Removes the observers of a peer that is unreachable for ever.
     pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, peer: u32) {
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(layers, observer, ObserverEnd::Failed(Failure::Unreachable));
         }
     }
 
-    /// Opens a peer if all are in use, by evicting observers that have not proven their presence.
+    /// Opens a peer, if all are in use, by evicting unproven observers.
     #[cold]
     pub(super) fn open_in_place_of_an_observer(
         &mut self,
@@ -491,7 +478,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Err(full)
     }
 
-    /// Closes the exchange of a response or notification.
     #[inline]
     pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: u32) {
         let exchange = layers.transport.exchanges.get(index);

@@ -1,5 +1,4 @@
-//! Received requests on their way to the application (RFC 7252 §4.5, §5.2), and their options, which
-//! are evaluated in one pass.
+//! Received requests on their way to the application (RFC 7252 §4.5, §5.2), and their options.
 
 use alloc::format;
 use alloc::string::String;
@@ -23,24 +22,21 @@ use crate::store::Number;
 use crate::transport::{Received, Remembered, Reply, RequestId, Sender, Source};
 use conche_cc::Controller;
 
-/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival<P> {
     pub(crate) source: Source<P>,
-    /// Hash of the peer's key.
     pub(crate) hash: u64,
-    /// Key of the request in the deduplication table.
+    /// In the deduplication table.
     pub(crate) what: Fingerprint,
-    /// Group charged for the request.
     pub(crate) group: Group,
-    /// Maximum size of the answer in bytes; `None` without limit.
+    /// In bytes; `None` without limit.
     pub(crate) allowance: Option<NonZeroU16>,
     pub(crate) came: Came,
-    /// Protection of the request, also for its answer.
+    /// Also of the answer.
     pub(crate) security: Security,
 }
 
-/// A received request that is being processed: its arrival, and the message, unprotected.
+/// The message is unprotected.
 pub(crate) struct ReceivedRequest<'a, P> {
     pub(crate) arrival: &'a Arrival<P>,
     pub(crate) message: &'a Message<'a>,
@@ -54,16 +50,12 @@ impl<P> Clone for ReceivedRequest<'_, P> {
 
 impl<P> Copy for ReceivedRequest<'_, P> {}
 
-/// Resources held by an accepted request.
 pub(crate) struct Resources {
-    /// Peer state, if the response needs it.
     peer: Option<Number>,
-    /// Deduplication entry.
     remembered: Option<Remembered>,
 }
 
 impl<P: PeerKey> Arrival<P> {
-    /// Creates the table entry of the request.
     #[inline]
     pub(super) fn waiting(&self, message: &Message<'_>, said: &RequestOptions, taken: Resources) -> Waiting<P> {
         let Source { from, local } = self.source;
@@ -85,8 +77,8 @@ impl<P: PeerKey> Arrival<P> {
 }
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
-    /// Handles a new request, a duplicate of a remembered one (RFC 7252 §4.5), or one to be
-    /// refused. An accepted request has room for its response, without a time limit.
+    /// Handles a new request, a duplicate (RFC 7252 §4.5), or one to be refused. An accepted
+    /// request has room for its response, without a time limit.
     #[inline]
     pub(crate) fn receive_request(&mut self, layers: &mut Layers<P, C>, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, peer, validated } = sender;
@@ -119,7 +111,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.receive_arrived(layers, ReceivedRequest { arrival: &arrival, message });
     }
 
-    /// Handles a request that is not a duplicate, after unprotecting it if necessary.
+    /// Handles a request that is not a duplicate, after unprotecting it.
     #[inline]
     pub(super) fn receive_arrived(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) {
         let ReceivedRequest { arrival, message } = received;
@@ -174,9 +166,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.announce(Event::Request { id, from: arrival.source.from, message });
     }
 
-    /// Accepts a request: checks the room for its response, holds the peer's state if necessary,
-    /// and remembers the request. Only idempotent requests may be accepted without being
-    /// remembered.
+    /// Checks the room for the response, holds the peer's state if necessary, and remembers the
+    /// request. Only idempotent requests may be accepted without being remembered.
     #[inline]
     pub(super) fn take_in(
         &mut self,
@@ -195,8 +186,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(id)
     }
 
-    /// Accepts a message of a request that already has its place. Inlined, so that the result stays
-    /// in registers.
+    /// The request already has its place. Inlined, so that the result stays in registers.
     #[inline(always)]
     pub(super) fn take_in_place(
         &mut self,
@@ -222,8 +212,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(Resources { peer: peer.and_then(Number::of), remembered })
     }
 
-    /// Receives a request with an OSCORE option. If the protection is invalid, an unprotected error
-    /// is sent, which reveals nothing.
+    /// An invalid protection gets an unprotected error, which reveals nothing.
     #[cfg(feature = "oscore")]
     fn receive_protected(&mut self, layers: &mut Layers<P, C>, arrival: Arrival<P>, message: &Message<'_>) {
         if message.option(OptionNumber::EDHOC).is_some() {
@@ -277,8 +266,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns the evaluated options of a request for the application, or the error to respond
-    /// with.
+    /// Returns the evaluated options of a request, or the error to respond with.
     #[inline]
     pub(super) fn acceptable(
         &self,
@@ -314,16 +302,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(RequestOptions { asked, unwanted, keeping })
     }
 
-    /// Hashes the security context of a request: bodies of one context are separate from those of
-    /// others and of unprotected requests.
+    /// Bodies of one context are separate from those of others and of unprotected requests.
     #[inline]
     fn secured(&self, layers: &Layers<P, C>, security: &Security) -> u64 {
         security.context().map_or(0, |context| layers.transport.hash.hash(&context))
     }
 
-    /// Hashes the code and the options that identify a body, so requests for its blocks have equal
-    /// hashes. Most requests have no [others](OptionsPass::apart), and their encoded options are
-    /// hashed directly.
+    /// Hashes the code and the options that identify a body, so that requests for its blocks have
+    /// equal hashes. Most requests have no [others](OptionsPass::apart), and their encoded options
+    /// are hashed directly.
     #[inline]
     pub(crate) fn what(&self, layers: &Layers<P, C>, message: &Message<'_>, has_apart: bool) -> u64 {
         match has_apart {
@@ -336,10 +323,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 }
 
-/// The error and diagnostic for a refused request.
 type Refusal = (Code, &'static str);
 
-/// The evaluated options of an acceptable request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestOptions {
     pub(crate) asked: Asked,
@@ -347,10 +332,8 @@ pub(crate) struct RequestOptions {
     pub(crate) keeping: Keeping,
 }
 
-/// The results of a pass over the options.
 #[derive(Default)]
 struct OptionsPass {
-    /// The endpoint handles Q-Block options.
     in_bursts: bool,
     plain: bool,
     asked: Asked,
@@ -380,7 +363,7 @@ impl OptionsPass {
         }
     }
 
-    /// Handles a block option; of several Q-Block2 options, only the first is used here.
+    /// Of several Q-Block2 options, only the first is used here.
     fn pass_block(&mut self, number: OptionNumber, value: &[u8]) {
         // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
         const RESERVED: Refusal = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");

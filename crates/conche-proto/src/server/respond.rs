@@ -26,7 +26,6 @@ use crate::transport::{
 };
 use conche_cc::Controller;
 
-/// A request that is being answered, and its protection.
 pub(super) struct AnsweredRequest<'a, P> {
     pub(super) waiting: &'a Waiting<P>,
     pub(super) security: &'a Security,
@@ -64,7 +63,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let registered = self.observers.made().and_then(|observers| observers.registered_by(request));
         let observer = registered.filter(|&observer| self.reserve_states(layers, observer, &response));
-        // The Observe option is added to the first block only, not to further ones (RFC 7959 §2.6).
+        // Only the first block has the Observe option (RFC 7959 §2.6).
         let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
         if !plain || !layers.transport.config.goes_whole(beside, &response.body) {
             let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
@@ -95,8 +94,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some_and(Exchange::is_reportable)))
     }
 
-    /// Returns the first block of a response whose rest is sent in bursts, and for an observed
-    /// state its observer and sequence number.
+    /// For an observed state, also returns its observer and sequence number.
     fn rest_in_bursts(
         &self,
         request: RequestId,
@@ -110,7 +108,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
     }
 
-    /// Sends the response to a message, or holds it until its source is validated.
+    /// Sends a response, or holds it until its source is validated.
     #[inline]
     pub(super) fn send_response(
         &mut self,
@@ -129,7 +127,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.send_now(layers, request, observer, response)
     }
 
-    /// Sends the response to a message, regardless of the allowance of its source.
+    /// Sends a response regardless of the allowance of its source.
     #[inline]
     pub(super) fn send_now(
         &mut self,
@@ -154,7 +152,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Acknowledges a request with an Empty ACK now, because the response will take long.
     pub(crate) fn acknowledge(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Result<(), RespondError> {
         let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
         if waiting.can_piggyback() {
@@ -163,8 +160,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.incoming.get(request).map(drop).ok_or(RespondError::NotPending)
     }
 
-    /// Drops a request without a response: it is acknowledged if Confirmable, and forgotten after
-    /// its lifetime.
+    /// Drops a request without a response; a Confirmable one is acknowledged.
     pub(crate) fn ignore(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         self.unregister(layers, request);
         self.forget_stream(layers, request, None);
@@ -175,7 +171,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.answered(layers, &waiting);
     }
 
-    /// Replaces an outdated separate response that is outstanding or queued.
     pub(crate) fn supersede(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -196,8 +191,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(())
     }
 
-    /// Handles the end of the time for a piggybacked response: sends an Empty ACK, and the response
-    /// will be separate. If the peer table is full, the request is refused in the ACK.
+    /// Sends an Empty ACK, and the response will be separate. If the peer table is full, the
+    /// request is refused in the ACK.
     pub(super) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         let Some(waiting) = self.incoming.get(request).cloned() else { return };
         match self.open_peer(layers, waiting.from, waiting.group) {
@@ -263,7 +258,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.reply(layers, waiting, reply);
     }
 
-    /// Sends a reply, also to duplicates of the request while it is remembered.
+    /// The reply is also sent to duplicates while the request is remembered.
     #[inline(always)]
     pub(crate) fn reply(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>, reply: Reply) {
         let &Waiting { from, local, id, .. } = waiting;
@@ -334,7 +329,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         exchange
     }
 
-    /// Sends a response as a Non-confirmable message, which the client may reject.
     fn send_rejectable(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -350,7 +344,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.outbox.push_back(Departure::Message { to, datagram });
     }
 
-    /// Releases a request that no exchange answers.
     pub(super) fn answered(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>) {
         if waiting.is_to_group() {
             self.leisure.give_back(waiting.group);
@@ -361,8 +354,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Returns `true` if the client does not want this response: according to No-Response (RFC
-    /// 7967), or because it is useless to a group request.
+    /// Returns `true` according to No-Response (RFC 7967), or if the response is useless to a group
+    /// request.
     pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
         match waiting.came {
             Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
@@ -371,7 +364,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Stores the response to a group request for later.
     fn respond_at_leisure(&mut self, layers: &mut Layers<P, C>, waiting: Waiting<P>, response: Response) {
         let by_default = layers.transport.config.transmission.default_leisure;
         let leisure = layers.transport.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
@@ -438,7 +430,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.answer_remembered(layers, received, code, &body);
     }
 
-    /// Returns the answer to a request, or a smaller one that allowance and message size permit.
+    /// Returns the answer, or a smaller one that allowance and message size permit.
     fn as_it_may_leave(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -454,7 +446,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         (code, if fits { body } else { Body::EMPTY })
     }
 
-    /// Answers a request without the application, and without remembering it.
+    /// Answers a request without remembering it.
     pub(super) fn answer_at_once(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -471,7 +463,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if arrival.security.is_plain() {
             return self.send_at_once(layers, received, code, &body);
         }
-        // A duplicate would be a replay, so it must be recognised before it is unprotected.
+        // A duplicate would be a replay: it must be recognised before it is unprotected.
         if message.ty() == Type::Confirmable {
             return self.answer_remembered(layers, received, code, &body);
         }
@@ -480,7 +472,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.send_at_once(layers, received, code, &body);
     }
 
-    /// Answers a request at once, and its duplicates in the same way without processing them.
+    /// Answers a request, and its duplicates without processing them.
     pub(super) fn answer_remembered(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -508,7 +500,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Sends an answer that is already protected.
     fn send_at_once(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>, code: Code, body: &Body) {
         let ReceivedRequest { arrival, message } = received;
         let &Arrival { source: to, group, .. } = arrival;
@@ -524,8 +515,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.outbox.push_back(Departure::Message { to, datagram });
     }
 
-    /// Returns a body with a diagnostic payload (RFC 7252 §5.5.2), truncated to the maximum message
-    /// size.
+    /// Returns a diagnostic payload (RFC 7252 §5.5.2), truncated to the maximum message size.
     fn explanation(
         &self,
         layers: &Layers<P, C>,

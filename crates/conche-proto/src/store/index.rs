@@ -22,15 +22,14 @@ use super::{Arena, ArenaIndex, NIL};
 
 const BUCKETS: usize = 2;
 
-/// Buckets that an empty index keeps (5 KiB), so that short-lived entries do not regrow it each
-/// time.
+/// Buckets that an empty index keeps (5 KiB), so that short-lived entries do not regrow it.
 const KEPT: usize = 1024;
 
 /// Summary of a bucket: empty, several entries, or else the hash byte of its single entry.
 const NOTHING: u8 = 0;
 const MANY: u8 = 1;
 
-/// Returns the summary of a single entry, from hash bits that do not select its bucket.
+/// From hash bits that do not select the bucket.
 const fn byte_of(hash: u32) -> u8 {
     let [.., byte] = hash.to_le_bytes();
     if byte > MANY { byte } else { MANY + 1 }
@@ -79,8 +78,7 @@ impl<I: ArenaIndex> Index<I> {
         Self { entries: Entries::None, index: PhantomData }
     }
 
-    /// Returns the number of visited buckets and entries since the second entry; an attack on the
-    /// hash increases it.
+    /// Counts visited buckets and entries: an attack on the hash increases it.
     pub(crate) fn steps(&self) -> u64 {
         match &self.entries {
             Entries::Many(table) => table.steps,
@@ -96,7 +94,7 @@ impl<I: ArenaIndex> Index<I> {
         }
     }
 
-    /// Like [`find`](Self::find), without counting.
+    /// Does not count.
     #[inline]
     pub(crate) fn peek<T>(&self, arena: &Arena<T, I>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<I> {
         match &self.entries {
@@ -108,7 +106,6 @@ impl<I: ArenaIndex> Index<I> {
         }
     }
 
-    /// Prefetches memory to find or insert this hash.
     #[inline]
     pub(crate) fn glance(&self, hash: u64) {
         if let Entries::Many(table) = &self.entries
@@ -118,7 +115,6 @@ impl<I: ArenaIndex> Index<I> {
         }
     }
 
-    /// Prefetches memory to remove this entry.
     #[inline]
     pub(crate) fn glance_at_end(&self, index: I) {
         if let Entries::Many(table) = &self.entries
@@ -170,8 +166,8 @@ impl Table {
         found
     }
 
-    /// Returns the matching entry and the number of visits. A single entry is compared after its
-    /// byte, because its hash would be another cache miss.
+    /// Also returns the number of visits. A single entry is compared after its byte: its hash would
+    /// be another cache miss.
     #[inline]
     fn search<T, I: ArenaIndex>(&self, arena: &Arena<T, I>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<I>, u64) {
         let Some(bucket) = self.bucket(hash) else { return (None, 0) };
@@ -226,7 +222,6 @@ impl Table {
         }
     }
 
-    /// Removes an entry from a bucket with several.
     fn unlink(&mut self, bucket: usize, index: u32, next: u32) {
         let mut first = self.firsts[bucket];
         if first == index {
@@ -283,7 +278,6 @@ impl Table {
         }
     }
 
-    /// Adds a bucket with the entries that leave the split one.
     fn split(&mut self) {
         let added = self.contents.len();
         self.glance_at_split(added + AHEAD);
@@ -332,12 +326,10 @@ impl<T: Copy> Chunks<T> {
         }
     }
 
-    /// Adds a chunk.
     #[inline(never)]
     fn make(&mut self, number: usize, value: T) {
         let chunk = number / CHUNK;
         if self.chunks.is_empty() {
-            // Most indexes have a single chunk.
             self.chunks.reserve_exact(1);
         }
         if self.chunks.len() <= chunk {
@@ -376,7 +368,6 @@ impl<I: ArenaIndex> fmt::Debug for Index<I> {
     }
 }
 
-/// Returns the half of a hash that is stored.
 const fn short(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

@@ -2,9 +2,7 @@
 //!
 //! With many timers, those due within seconds are in a [`Wheel`], with O(1) operations. A heap
 //! holds distant timers and those of the next milliseconds: a slot of the wheel moves into the heap
-//! before anything later is due.
-//!
-//! The heap is 4-ary, since siblings then share a cache line, the cost of a step in a large heap.
+//! before anything later is due. The heap is 4-ary, since siblings then share a cache line.
 //! Recorded positions allow removal at once.
 //!
 //! Timers with equal delays need only a [`List`](super::List).
@@ -19,10 +17,8 @@ use conche_cc::Instant;
 
 use super::{ArenaIndex, NIL};
 
-/// Minimum number of timers for a wheel.
 const MANY: usize = 64;
 
-/// Position of a timer in the wheel.
 const IN_WHEEL: u32 = NIL - 1;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +37,6 @@ impl Armed {
 
 const CHILDREN: usize = 4;
 
-/// Children of one node, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Siblings([Armed; CHILDREN]);
@@ -53,8 +48,7 @@ struct Nodes {
 }
 
 impl Nodes {
-    /// The root is the last member of its family, so that the first child of every node is the
-    /// first of its family.
+    /// The root is the last of its family, so that the first child of every node is the first.
     const fn place(node: usize) -> (usize, usize) {
         (node.div_ceil(CHILDREN), (node + CHILDREN - 1) % CHILDREN)
     }
@@ -103,7 +97,7 @@ impl IndexMut<usize> for Nodes {
 #[derive(Debug)]
 pub(crate) struct Timers<I = u32> {
     heap: Nodes,
-    /// Positions in the heap. Separate, since a move touches many.
+    /// Separate, since a move touches many.
     positions: Vec<u32>,
     sequence: u32,
     /// Exists from [`MANY`] timers until none is left. All its ticks follow the heap's first timer.
@@ -175,7 +169,6 @@ impl<I: ArenaIndex> Timers<I> {
         self.heap.first().map(|armed| armed.at)
     }
 
-    /// Disarms a due timer and returns its number.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<I> {
         let &Armed { at, index, .. } = self.heap.first()?;
@@ -238,7 +231,6 @@ impl<I: ArenaIndex> Timers<I> {
         }
     }
 
-    /// Moves `armed` from `position` to its place, swapping nodes on the way.
     #[inline]
     fn settle(&mut self, mut position: usize, armed: Armed) {
         while let Some(parent) = position.checked_sub(1).map(|before| before / CHILDREN) {
@@ -297,10 +289,8 @@ struct Entry {
 
 /// Near timers in slots, unordered within one (a hashed timing wheel: Varghese and Lauck, IEEE/ACM
 /// Transactions on Networking 5(6), 1997, scheme 6 without rounds). Insertion and removal touch the
-/// entry and two neighbours; a heap touches an entry per level. Timers never move between slots, so
-/// that no instant has to catch up.
-///
-/// Ticks lie after `base`, by less than the number of slots.
+/// entry and two neighbours; a heap touches an entry per level. Ticks lie after `base`, by less
+/// than the number of slots.
 #[derive(Debug)]
 pub(super) struct Wheel {
     base: u64,
@@ -380,7 +370,6 @@ impl Wheel {
         Some(self.base + 1 + ((slot + SLOTS - next) % SLOTS) as u64)
     }
 
-    /// Removes a timer of the [first tick](Self::first_tick).
     pub(super) fn pop(&mut self, tick: u64) -> Option<Armed> {
         let first = self.firsts[slot_of(tick)];
         (first != NIL).then(|| self.remove(first))
@@ -410,7 +399,6 @@ mod tests {
 
     use super::*;
 
-    /// Times within ticks, within the wheel, around its end, distant, and infinite.
     fn time() -> impl Strategy<Value = u64> {
         const TICK: u64 = 1 << 20;
         prop_oneof![
@@ -424,7 +412,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a sorted map. Up to 200 timers cover both cases, without and with a wheel.
+        /// Up to 200 timers: without and with a wheel.
         #[test]
         fn timers_fire_in_order_of_time_whatever_was_reset_and_cancelled(
             numbers in prop_oneof![1..16_u32, 150..200_u32],

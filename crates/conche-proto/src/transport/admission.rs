@@ -13,26 +13,22 @@ use crate::store::Number;
 use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
 
-/// The decision for the first message in a peer's queue.
+/// The decision for the first message in a queue.
 enum Turn {
     /// It leaves, as a Confirmable message or not.
     Leave {
         confirmable: bool,
-        /// The path that the message counts on, if the path has a gate.
+        /// The path that the message counts on.
         path: Option<Number>,
     },
-    /// Ask again at this time.
     Until(Instant),
-    /// Ask again after an event of the peer.
     OnEvent,
-    /// Ask again when the peer has its turn on its path.
     OnPath,
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// Admits the first message of a peer's queue, if permitted: its exchange then has a slot and a
-    /// message ID. To be called after every event that may permit a message, until it returns
-    /// `None`.
+    /// The exchange of an admitted message has a slot and a message ID. Call it until it returns
+    /// `None`, after every event that may permit a message.
     #[inline]
     pub(crate) fn admit_next<P: PeerKey>(
         &mut self,
@@ -50,7 +46,7 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// Admits from a non-empty queue. Out of line, because queues are empty where peers keep up.
+    /// Out of line, because queues are empty where peers keep up.
     #[inline(never)]
     fn admit_queued<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
@@ -79,7 +75,6 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// Admits an exchange that was just opened, or queues it.
     pub(crate) fn admit_new<P: PeerKey>(
         &mut self,
         now: Instant,
@@ -101,7 +96,6 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// Restarts the waiting time of a sender that yielded its turn.
     fn pass(&mut self, now: Instant, index: u32) {
         let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
@@ -109,7 +103,6 @@ impl<C: Controller> Exchanges<C> {
         self.arm(index);
     }
 
-    /// Returns `true` if the exchange must still yield turns for payloads sent earlier (RFC 9177).
     fn owes(&self, index: u32) -> bool {
         self.slots[index].transfer.as_deref().is_some_and(Transferring::owes)
     }
@@ -157,7 +150,6 @@ impl<C: Controller> Exchanges<C> {
             return Turn::Until(free);
         }
         if !exchange.is_controlled() {
-            // A Non-confirmable response waits only for a message ID.
             return Turn::Leave { confirmable: false, path: None };
         }
         let probing_rate = self.config.transmission.probing_rate;
@@ -176,8 +168,8 @@ impl<C: Controller> Exchanges<C> {
             Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
             Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
-            // The controller waits for an event that cannot occur, or for a time that has passed.
-            // NSTART and the envelope's timeouts still apply.
+            // The event cannot occur, or the time has passed. NSTART and the envelope's timeouts
+            // still apply.
             Admission::Send | Admission::At(_) | Admission::OnEvent => exchange.confirmable,
         };
         // PROBING_RATE applies to messages submitted as Non-confirmable, converted or not.
@@ -188,8 +180,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Asks the path about a message that its peer admits. Responses do not wait for the path, nor
-    /// do messages to a peer that did not answer the last one: they would delay all others.
+    /// Responses do not wait for the path, nor do messages to a peer that did not answer the last
+    /// one: they would delay all others.
     #[inline]
     fn on_path<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, index: u32, confirmable: bool) -> Turn {
         let exchange = &self.slots[index];
@@ -240,13 +232,12 @@ impl<C: Controller> Exchanges<C> {
         name
     }
 
-    /// Sets the time of the next admission attempt, within the limit of a pause.
     fn postpone(&mut self, index: u32, turn: &Turn) {
         let exchange = &mut self.slots[index];
         let longest = exchange.pause_ends(self.config.times());
         let at = match *turn {
             Turn::Until(at) => at.min(longest),
-            // The same limit as for a controller's pause.
+            // As for a controller's pause.
             Turn::OnPath => longest,
             Turn::OnEvent | Turn::Leave { .. } => Instant::FAR_FUTURE,
         };

@@ -1,4 +1,4 @@
-//! [`Exchanges`]: all live exchanges, found by number, message ID and token.
+//! [`Exchanges`]: all live exchanges.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -30,7 +30,6 @@ pub(crate) struct Opening {
     pub(crate) transfer: Option<Box<Transferring>>,
     pub(crate) whole: bool,
     pub(crate) streamed: bool,
-    /// The protection, applied or requested.
     pub(crate) security: Security,
 }
 
@@ -50,7 +49,7 @@ impl Opening {
         security: Security::PLAIN,
     };
 
-    /// Returns the size of its message in bytes; an upper bound if it is still to be protected.
+    /// An upper bound if the message is still to be protected.
     pub(crate) fn bytes(&self) -> usize {
         Overhead::of(&self.token).with(self.security.bytes_to_come()).message(&self.body)
     }
@@ -67,22 +66,18 @@ pub(crate) struct Exchanges<C: Controller> {
     pub(super) slots: Arena<Exchange<C>>,
     pub(super) timers: Timers,
     pub(super) config: SharedConfig,
-    /// Exchanges by message ID, for ACK and RST.
     by_id: Index,
-    /// Requests by token, for responses.
     by_token: Index,
     hash: Keyed,
-    /// Counts exchanges, to distinguish successive ones in the same place.
+    /// Distinguishes successive exchanges in the same place.
     generation: u32,
     /// Requests, pings and handshakes, and how many of them wait for admission.
     requests: usize,
     queued_requests: usize,
-    /// Separate responses. The rest are notifications, at most one per observer.
+    /// The rest are notifications, at most one per observer.
     responses: usize,
     queued: usize,
-    /// Memory of all transfers, in bytes.
     pub(super) transfer_bytes: usize,
-    /// Transfers after their first message.
     pub(super) transfers: usize,
 }
 
@@ -185,7 +180,6 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// Arms the timer of a new exchange that was not admitted at once.
     #[inline]
     pub(crate) fn wait(&mut self, id: ExchangeId) {
         if self.live(id).is_some_and(|exchange| exchange.state == State::Queued) {
@@ -198,8 +192,7 @@ impl<C: Controller> Exchanges<C> {
         self.timers.set(index, self.slots[index].wake());
     }
 
-    /// Closes an exchange: frees its slot, timer, queue place and index entries. Returns its
-    /// purpose and its peer.
+    /// Frees slot, timer, queue place and index entries. Returns purpose and peer.
     #[inline]
     pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
         let exchange = &mut self.slots[index];
@@ -246,7 +239,6 @@ impl<C: Controller> Exchanges<C> {
         &mut self.slots[index]
     }
 
-    /// Returns the exchange with this message ID, if the message was sent.
     #[inline]
     pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id && !exchange.sent.is_empty();
@@ -257,7 +249,7 @@ impl<C: Controller> Exchanges<C> {
         self.find_token(peer, token).is_some()
     }
 
-    /// Returns the request with this token if it was sent: an unsent one cannot have a response.
+    /// An unsent request cannot have a response.
     pub(crate) fn with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
         let may_be_answered = |exchange: &Exchange<C>| !exchange.sent.is_empty() || exchange.has_begun_in_bursts();
         self.find_token(peer, token).filter(|&index| may_be_answered(&self.slots[index]))
@@ -287,12 +279,11 @@ impl<C: Controller> Exchanges<C> {
         self.of_peer(peers, peer, |exchange| exchange.state == State::AwaitingAck)
     }
 
-    /// Returns all exchanges with a peer except handshakes, which establish a new session.
+    /// Leaves out handshakes, which establish a new session.
     pub(crate) fn with<P: PeerKey>(&mut self, peers: &Peers<P, C>, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
         self.of_peer(peers, peer, |exchange| exchange.purpose != Purpose::Handshake)
     }
 
-    /// Returns the matching exchanges with a peer, in the order of their places.
     fn of_peer<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,
@@ -312,8 +303,7 @@ impl<C: Controller> Exchanges<C> {
         found
     }
 
-    /// Returns identity, peer and statistics of an exchange. Inlined, so that they are written
-    /// directly into the event.
+    /// Inlined, so that the results are written directly into the event.
     #[inline(always)]
     pub(crate) fn summary<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
         let exchange = &self.slots[index];
@@ -329,7 +319,6 @@ impl<C: Controller> Exchanges<C> {
         self.slots.iter().map(|(_, exchange)| &exchange.security)
     }
 
-    /// Prefetches the memory that the next step is likely to need.
     #[inline]
     pub(crate) fn glance(&self) {
         self.timers.glance();
@@ -345,12 +334,10 @@ impl<C: Controller> Exchanges<C> {
         self.requests
     }
 
-    /// Returns the number of requests, pings and handshakes that wait for admission.
     pub(crate) fn queued_requests(&self) -> usize {
         self.queued_requests
     }
 
-    /// Returns the number of live separate responses.
     pub(crate) fn responses(&self) -> usize {
         self.responses
     }
@@ -371,7 +358,6 @@ impl<C: Controller> Exchanges<C> {
         self.timers.pop_due(now)
     }
 
-    /// Returns the number of entries visited by all searches so far.
     #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.by_id.steps() + self.by_token.steps()
@@ -411,8 +397,7 @@ impl<C: Controller> Exchanges<C> {
         self.identify(index, id);
     }
 
-    /// Registers the message ID of an exchange. An older exchange with the same ID is then found
-    /// only by its token.
+    /// An older exchange with the same ID is then found only by its token.
     #[inline]
     pub(super) fn identify(&mut self, index: u32, id: MessageId) {
         let exchange = &mut self.slots[index];
@@ -439,7 +424,7 @@ impl<C: Controller> Exchanges<C> {
         self.by_token.insert(hash, index);
     }
 
-    /// Returns the counted size of a message with this body, in bytes.
+    /// In bytes, with the counted overhead.
     pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
         let payload = Overhead::of(&self.slots[index].token).message(body);
         u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
@@ -460,8 +445,7 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// Hashes a token toward a peer. An application's tokens may share a prefix: of long tokens all
-/// bytes are hashed.
+/// All bytes of long tokens are hashed: an application's tokens may share a prefix.
 #[inline]
 pub(crate) fn token_hash(hash: &Keyed, peer: u32, token: &Token) -> u64 {
     let bytes = if token.is_extended() { hash.digest(0, token.as_slice()) } else { token.as_u64() };

@@ -1,17 +1,12 @@
 //! Message IDs toward one peer: a random start, then consecutive, none reused within
 //! EXCHANGE_LIFETIME (RFC 7252 §4.4).
 //!
-//! Exact bookkeeping would need a time for each of 65 536 IDs. Instead, one time is kept per block
-//! of 1024 IDs, and only for peers that used up a block: the time of use of its last ID. A block is
-//! reused one lifetime later. The last block is reserved for [group requests](GROUP_IDS), which
-//! leaves 63. This limits the rate to (64 512 - 1024) / 247 s = 257 messages per second, 1.6 %
-//! below the exact bound.
+//! Instead of a time for each of 65 536 IDs, one is kept per block of 1024 IDs, and only for peers
+//! that used up a block: the time of use of its last ID. A block is reused one lifetime later. The
+//! last block is reserved for [group requests](GROUP_IDS). This limits the rate to (64 512 - 1024)
+//! / 247 s = 257 messages per second, 1.6 % below the exact bound.
 //!
-//! [`Rejectable`]: recently sent Non-confirmable responses, to match Resets (RFC 7252 §4.3).
-//!
-//! A peer rejects such a response with a Reset that contains only the message ID. The last [`KEPT`]
-//! responses to all peers are kept in a ring: a Reset arrives within a round trip or not at all,
-//! and an unmatched one is ignored as if it had been lost.
+//! [`Rejectable`]: recently sent Non-confirmable responses, to match Resets (RFC 7252 §4.3). A Reset contains only the message ID. The last [`KEPT`] responses to all peers are kept in a ring: a Reset arrives within a round trip or not at all.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -24,12 +19,12 @@ use conche_cc::Instant;
 
 const BLOCK: u16 = 1024;
 
-/// IDs of messages to a single peer are below this value.
+/// IDs of messages to a single peer are below this.
 const END: u16 = u16::MAX - BLOCK + 1;
 const BLOCKS: usize = END as usize / BLOCK as usize;
 
-/// IDs of group requests. No unicast message uses one of them: a peer that is a member of a group
-/// would take one for a duplicate of the other (RFC 7252 §8.1).
+/// IDs of group requests. No unicast message uses one of them: a member of a group would take one
+/// for a duplicate of the other (RFC 7252 §8.1).
 pub(crate) const GROUP_IDS: RangeInclusive<u16> = END..=u16::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -48,13 +43,13 @@ impl NextId {
     }
 }
 
-/// Used message IDs of a peer: for each block, the time of use of its last ID; `None` until the
-/// first block is used up. Separate from [`NextId`] to avoid padding in the peer.
+/// For each block, the time of use of its last ID; `None` until the first block is used up.
+/// Separate from [`NextId`] to avoid padding in the peer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsedIds(Option<Box<[Option<Instant>; BLOCKS]>>);
 
 impl UsedIds {
-    /// Returns when the next ID is free; `None` if it is free now.
+    /// `None` if the next ID is free now.
     pub(crate) fn blocked_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         if !next.0.is_multiple_of(BLOCK) {
             return None;
@@ -64,17 +59,14 @@ impl UsedIds {
         (free > now).then_some(free)
     }
 
-    /// Returns when IDs beyond the current block are free; `None` if some are free now.
+    /// `None` if IDs beyond the current block are free now.
     pub(crate) fn scarce_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         let following = (usize::from(next.0 / BLOCK) + 1) % BLOCKS;
         let free = (*self.0.as_ref()?)[following]? + lifetime;
         (free > now).then_some(free)
     }
 
-    /// Allocates the next ID.
-    ///
-    /// # Errors
-    /// The time when the next ID is free.
+    /// Allocates the next ID, or returns when it is free.
     #[inline]
     pub(crate) fn allocate(
         &mut self,
@@ -94,12 +86,11 @@ impl UsedIds {
     }
 }
 
-/// Number of responses kept.
 const KEPT: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Left {
-    /// Fingerprint of peer and message ID.
+    /// Of peer and message ID.
     what: Fingerprint,
     token: Token,
 }
@@ -111,7 +102,6 @@ pub(crate) struct Rejectable {
 }
 
 impl Rejectable {
-    /// Records a sent response.
     pub(crate) fn left(&mut self, what: Fingerprint, token: Token) {
         if self.left.len() >= KEPT {
             self.left.pop_front();
@@ -119,7 +109,7 @@ impl Rejectable {
         self.left.push_back(Left { what, token });
     }
 
-    /// Returns the token of the response that a peer rejected, once per response.
+    /// Returns the token of a rejected response, once.
     pub(crate) fn reject(&mut self, what: Fingerprint) -> Option<Token> {
         let position = self.left.iter().rposition(|left| left.what == what)?;
         self.left.remove(position).map(|left| left.token)
@@ -137,7 +127,6 @@ mod tests {
 
     const LIFETIME: Duration = Duration::from_secs(247);
 
-    /// Both parts of a peer's IDs.
     struct MessageIds(NextId, UsedIds);
 
     impl MessageIds {

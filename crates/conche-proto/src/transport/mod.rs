@@ -1,19 +1,18 @@
-//! [`Transport`]: the message layer (RFC 7252 §4), independent of content: peers, exchanges,
-//! deduplication, the queue of datagrams to be sent, and limits by source.
+//! [`Transport`]: the message layer (RFC 7252 §4), independent of content.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `datagram` | datagrams, and the queue to be sent |
-//! | `request` | requests and responses as the application submits them |
+//! | `request` | requests and responses of the application |
 //! | `deduplication` | received messages and the replies to them |
-//! | `exchange`, `exchange_table` | messages of this endpoint, from submission to end |
-//! | `admission` | which messages may leave: NSTART, controller, message IDs, path window |
-//! | `retransmission` | timers, and the reports to the controller |
+//! | `exchange`, `exchange_table` | messages of this endpoint |
+//! | `admission` | NSTART, controller, message IDs, path window |
+//! | `retransmission` | timers, and reports to the controller |
 //! | `transfer` | exchanges of more than one message |
 //! | `peer`, `peer_table` | state of each peer |
-//! | `path` | state and window of a path, which several peers share |
+//! | `path` | state and window of peers on one path |
 //! | `message_id` | allocation of message IDs |
-//! | `rate_limit` | sources, their groups and their rate limits |
+//! | `rate_limit` | sources, their groups and rate limits |
 
 mod admission;
 mod datagram;
@@ -65,7 +64,6 @@ use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 use message_id::Rejectable;
 
-/// A Non-confirmable message that answers a received one.
 pub(crate) struct Answer<'a, P> {
     pub(crate) to: Source<P>,
     pub(crate) peer: u32,
@@ -74,13 +72,10 @@ pub(crate) struct Answer<'a, P> {
     pub(crate) body: &'a Body,
 }
 
-/// The message layer of an endpoint.
 pub(crate) struct Transport<P: PeerKey, C: Controller> {
     pub(crate) config: SharedConfig,
     pub(crate) random: ChaCha8Rng,
-    /// Hashes messages and groups of sources.
     pub(crate) hash: Keyed,
-    /// The application's grouping of sources.
     pub(crate) sources: Option<Box<Sources<P>>>,
     pub(crate) limiters: Option<Box<Limiters>>,
     pub(crate) received: OnDemand<Deduplication>,
@@ -92,8 +87,6 @@ pub(crate) struct Transport<P: PeerKey, C: Controller> {
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// Creates the message layer with one controller for all peers, and its random values from
-    /// `seed`.
     pub(crate) fn new(config: SharedConfig, controller: C, seed: [u8; 32]) -> Result<Self, ConfigError> {
         config.validate_with(&controller)?;
         let mut random = ChaCha8Rng::from_seed(seed);
@@ -114,18 +107,17 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         })
     }
 
-    /// Records that the peer has answered an exchange's message.
     #[inline]
     pub(crate) fn acknowledge(&mut self, now: Instant, index: u32, kind: AckKind) {
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
     }
 
-    /// Stops the transmission of an exchange's message, which has no answer.
+    /// Stops the transmission of a message without an answer.
     pub(crate) fn abandon(&mut self, now: Instant, index: u32, reason: AbandonReason) {
         self.exchanges.abandon(now, &mut self.peers, index, reason);
     }
 
-    /// Returns why the application cannot open this exchange now, if it cannot.
+    /// Returns why the application cannot open this exchange now.
     pub(crate) fn check_room(&self, peer: u32, opening: &Opening) -> Result<(), RequestError> {
         let limits = &self.config.limits;
         let (bytes, limit) = (opening.bytes(), limits.message_bytes);
@@ -144,7 +136,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Ok(())
     }
 
-    /// Opens an exchange; if its message may leave, puts it into the outbox.
+    /// Puts the message into the outbox if it may leave.
     #[inline]
     pub(crate) fn open(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Option<ExchangeId> {
         let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
@@ -158,8 +150,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some(exchange)
     }
 
-    /// Closes an exchange, and admits queued messages of its peer. Returns the purpose of the
-    /// exchange.
+    /// Admits queued messages of the peer. Returns the exchange's purpose.
     #[inline]
     pub(crate) fn close(&mut self, now: Instant, index: u32) -> Purpose {
         let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
@@ -167,14 +158,14 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         purpose
     }
 
-    /// Handles the timer of an exchange. Returns what the owner of the exchange must do.
+    /// Returns the next step for the owner of the exchange.
     pub(crate) fn exchange_due(&mut self, now: Instant, index: u32) -> Next {
         let next = self.exchanges.expired(now, &mut self.peers, index);
         self.follow(now, index, &next);
         next
     }
 
-    /// Does what the message layer must do next for an exchange; the rest is its owner's.
+    /// Does the message layer's part of a next step.
     pub(crate) fn follow(&mut self, now: Instant, index: u32, next: &Next) {
         match next {
             Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
@@ -188,7 +179,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         self.stats.timeouts += u64::from(timed_out);
     }
 
-    /// Admits messages from a peer's queue, in order. Called after every event that may permit one.
+    /// Call after every event that may permit a message.
     #[inline]
     pub(crate) fn admit_waiting(&mut self, now: Instant, peer: u32) {
         while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
@@ -196,7 +187,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Allocates a message ID toward a peer; `Err`: when the next one is free.
+    /// `Err`: when the next message ID is free.
     #[inline]
     pub(crate) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
         self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
@@ -210,8 +201,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// Returns the outstanding exchange whose message starts like `quoted`: type, code, message ID
-    /// and token.
+    /// Matches type, code, message ID and token.
     pub(crate) fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<ExchangeId> {
         let header = quoted.first_chunk::<4>()?;
         let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
@@ -222,8 +212,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         (same && exchange.state == State::AwaitingAck).then(|| exchange.id(index))
     }
 
-    /// Returns the exchange with this message ID, if its message was sent. An unmatched ID may be a
-    /// guess.
+    /// The exchange's message was sent. An unmatched ID may be a guess.
     #[inline]
     pub(crate) fn exchange_with_id(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
         let found = peer.and_then(|peer| self.exchanges.with_id(peer, message.id()));
@@ -237,7 +226,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         found
     }
 
-    /// Sends an answer. Without a free message ID it is dropped, as if lost.
+    /// Without a free message ID an answer is dropped, as if lost.
     pub(crate) fn send_answer(&mut self, now: Instant, answer: &Answer<'_, P>) -> Option<MessageId> {
         let &Answer { to, peer, token, code, body } = answer;
         let id = self.message_id(now, peer).ok()?;
@@ -251,9 +240,9 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// Returns `true` if message IDs toward a peer run out, and this Non-confirmable request needs
     /// one for its response.
     ///
-    /// Such a request is dropped on arrival. Its response could wait for a message ID for
-    /// EXCHANGE_LIFETIME, and hold the share of its group of sources. The last 1024 IDs are left
-    /// for separate responses, notifications and pings.
+    /// Such a request is dropped on arrival: its response could wait for a message ID for
+    /// EXCHANGE_LIFETIME, and hold the share of its group. The last 1024 IDs are left for separate
+    /// responses, notifications and pings.
     pub(crate) fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
         let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
         scarce && !NoResponse::of(message).suppresses(Code::CONTENT)

@@ -1,12 +1,10 @@
-//! [`Limiter`]: a rate limit per source, as for a server's responses (RFC 7252 §4.7), in constant
-//! memory; and the groups and hosts of sources.
+//! [`Limiter`]: a rate limit per source (RFC 7252 §4.7) in constant memory; and the groups and hosts of sources.
 //!
 //! A bucket is stored as a virtual scheduling time (generic cell rate algorithm): the time until
-//! which the source's requests would take at the average rate. A bucket is needed only while this
-//! time is in the future, so the table holds recent sources only, in sets of [`WAYS`] places. If a
-//! set is full, its emptiest bucket is replaced. Sources below their rate are never refused because
-//! of others, and a source above its rate keeps its bucket. Two sources share a bucket if their
-//! [`Group`]s are equal: one pair in 2^20.
+//! which the source's requests would take at the average rate. It is needed only while this time is
+//! in the future, so the table holds recent sources only, in sets of [`WAYS`] places. If a set is
+//! full, its emptiest bucket is replaced. Sources below their rate are never refused because of
+//! others. Two sources share a bucket if their [`Group`]s are equal: one pair in 2^20.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -27,7 +25,7 @@ const WAYS: usize = 4;
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     source: Group,
-    /// Virtual scheduling time; the bucket is empty from then on.
+    /// Virtual scheduling time.
     until: Instant,
 }
 
@@ -41,7 +39,6 @@ pub struct Limiter {
     sets: Box<[[Bucket; WAYS]]>,
 }
 
-/// Number of sets in a [small](Limiter::small) limiter.
 const FEW: usize = 16;
 
 impl Limiter {
@@ -100,11 +97,10 @@ impl Limiter {
 /// Returns the same number for sources that belong together.
 type SourceGroups<P> = Box<dyn Fn(&P) -> u64 + Send + Sync>;
 
-/// The application's grouping of sources.
 pub(crate) struct Sources<P> {
-    /// Sources with the same number share one part of a limited table.
+    /// One number shares one part of a limited table.
     pub(crate) groups: Option<SourceGroups<P>>,
-    /// Sources with the same number are on the same host.
+    /// One number is one host.
     pub(crate) hosts: Option<SourceGroups<P>>,
 }
 
@@ -114,12 +110,11 @@ impl<P> Default for Sources<P> {
     }
 }
 
-/// Rate limits for the messages of each source.
 #[derive(Debug, Default)]
 pub(crate) struct Limiters {
     /// For requests, if configured.
     pub(crate) requests: Option<Limiter>,
-    /// For Resets that reject responses, created with the first one.
+    /// For Resets that reject responses.
     pub(crate) resets: Option<Limiter>,
 }
 
@@ -130,16 +125,14 @@ impl Limiters {
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// Returns the fingerprint of a message: sender, local address, message ID, type and token.
-    ///
-    /// With type and token in it, forged messages that use up the message IDs of a client do not
-    /// turn the client's own messages into duplicates.
+    /// Hashes sender, local address, message ID, type and token. Thus forged messages that use up
+    /// the message IDs of a client do not turn its own messages into duplicates.
     pub(crate) fn fingerprint(&self, source: Source<P>, hash: u64, message: &Message<'_>) -> Fingerprint {
         self.fingerprint_of(source, hash, message.ty(), message.id(), message.token_bytes())
     }
 
-    /// Returns the fingerprint of an undecoded datagram, if it looks like a request with a token of
-    /// at most 8 bytes.
+    /// The fingerprint of an undecoded datagram, if it looks like a request with a token of at most
+    /// 8 bytes.
     pub(crate) fn fingerprint_of_request(&self, source: Source<P>, datagram: &[u8]) -> Option<Fingerprint> {
         let header = Header::of(datagram).filter(|header| header.code.is_request())?;
         let length = usize::from(datagram.first()? & 0x0f);
@@ -147,7 +140,6 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         Some(self.fingerprint_of(source, self.peers.hash(&source.from), header.ty, header.id, token))
     }
 
-    /// Returns the fingerprint of a message with this type, message ID and token.
     pub(crate) fn fingerprint_of(
         &self,
         source: Source<P>,

@@ -1,4 +1,4 @@
-//! Requests and responses as the application submits them, without message ID.
+//! Requests and responses as the application submits them.
 
 use core::time::Duration;
 
@@ -19,9 +19,8 @@ pub struct Request {
     /// The token. `None`: a random token, which an off-path attacker cannot guess (RFC 7252
     /// §5.3.1).
     pub token: Option<Token>,
-    /// Transfer whole bodies; `true` by default: a request body that exceeds a message is sent
-    /// block-wise, and the remaining blocks of a response are fetched (RFC 7959). With `false`, and
-    /// for a request for a block in the middle, the application handles single blocks.
+    /// Transfer whole bodies (RFC 7959); `true` by default. With `false`, and for a request for a
+    /// block in the middle, the application handles single blocks.
     pub whole: bool,
     /// Stream the response body, of any size; `false` by default: each block but the last is an
     /// [`Event::Block`](crate::Event::Block), and
@@ -29,14 +28,13 @@ pub struct Request {
     /// is the [`Event::Response`](crate::Event::Response).
     pub streamed: bool,
     /// The payload is only the start of the body; [`Endpoint::supply`](crate::Endpoint::supply)
-    /// provides the rest. The payload must have the first block and one more byte, with blocks of
-    /// at most [`EndpointConfig::block_size`](crate::EndpointConfig::block_size). `None`, the
-    /// default: the payload is complete.
+    /// provides the rest. It must contain the first block and one more byte, with blocks of at most
+    /// [`EndpointConfig::block_size`](crate::EndpointConfig::block_size). `None`, the default: the
+    /// payload is complete.
     pub rest: Option<Rest>,
-    /// Add a Request-Tag (RFC 9175 §3) to a block-wise body, which separates its blocks from those
-    /// of other bodies; `false` by default. Set it for peers behind DTLS, where an attacker on the
-    /// path can delay messages and thus mix blocks of two bodies. Protected requests always have
-    /// one.
+    /// Add a Request-Tag (RFC 9175 §3) to a block-wise body; `false` by default. Set it for peers
+    /// behind DTLS, where an attacker on the path can delay messages and thus mix blocks of two
+    /// bodies. Protected requests always have one.
     pub tagged: bool,
     /// The security context for the request and its response (OSCORE, RFC 8613). `None`: no
     /// protection.
@@ -96,7 +94,6 @@ impl Request {
         Self { reliability, ..self }
     }
 
-    /// Returns the security context that the request is to be protected with.
     pub(crate) fn context(&self) -> Option<ContextId> {
         #[cfg(feature = "oscore")]
         return self.security;
@@ -124,8 +121,8 @@ pub enum Reliability {
     /// As a Confirmable message, retransmitted until acknowledged.
     #[default]
     Confirmable,
-    /// As a Non-confirmable message. The controller may convert one occasionally into a Confirmable
-    /// one, to learn whether the peer still exists (draft-ietf-core-cocoa-03 §5).
+    /// As a Non-confirmable message. The controller may convert one occasionally, to learn whether
+    /// the peer still exists (draft-ietf-core-cocoa-03 §5).
     NonConfirmable,
     /// Always as a Non-confirmable message.
     NeverConfirmable,
