@@ -3,6 +3,7 @@
 
 mod ci;
 mod compliance;
+mod fenced;
 mod fuzz;
 mod papers;
 mod project;

@@ -11,12 +11,14 @@
 //!
 //! In a shown line, `…` matches any text. Widths of tables do not count.
 
-use std::env;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
 use crate::project::{Project, files};
-use crate::tidy;
+use crate::{fenced, tidy};
 use tool_support::Command;
 
 pub const TEST_COMMAND: &str = "cargo test --workspace --all-features";
@@ -49,6 +51,9 @@ pub fn run(project: &Project) -> Result<()> {
             Rule::Fails => (failing(&commands(text)), Numbers::Exact),
             Rule::Test | Rule::Skip | Rule::Quote => continue,
         };
+        for results in results(&commands(text)) {
+            remove_all(&project.root.join(results))?;
+        }
         let printed = bash(&script).output(project).with_context(failure)?;
         if let Some(line) = unprinted(text, &printed, numbers) {
             bail!("{place}: no command of this block prints `{line}`; they print\n{printed}");
@@ -85,23 +90,35 @@ fn commands(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
 }
 
+/// Returns the directories under `target` to which commands write results. An earlier build's results
+/// there would be refused.
+fn results<'a>(commands: &[&'a str]) -> Vec<&'a str> {
+    let words: Vec<_> = commands.iter().flat_map(|command| command.split_whitespace()).collect();
+    let after_option = words.windows(2).filter(|pair| pair[0] == "-o").map(|pair| pair[1]);
+    after_option.filter(|path| path.starts_with("target/") && !path.contains("..")).collect()
+}
+
+/// Removes a directory or file, if it exists.
+fn remove_all(path: &Path) -> Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the blocks of commands and code with their rules.
 fn blocks(path: &str, text: &str) -> Result<Vec<Block>> {
-    let mut blocks = Vec::new();
-    let mut lines = text.lines().zip(1..);
-    let mut before = "";
-    while let Some((line, number)) = lines.next() {
-        if let Some(language) = line.strip_prefix("```") {
-            let body: Vec<_> = lines.by_ref().map(|(line, _)| line).take_while(|line| *line != "```").collect();
-            if !matches!(language, "" | "text" | "toml" | "json") {
-                let place = format!("{path}:{number}");
-                let rule = rule(before).with_context(|| place.clone())?;
-                blocks.push(Block { place, rule, text: body.join("\n") });
-            }
-        }
-        before = line;
-    }
-    Ok(blocks)
+    fenced::blocks(text)
+        .filter(|block| !matches!(block.language, "" | "text" | "toml" | "json"))
+        .map(|block| {
+            let place = format!("{path}:{}", block.line);
+            let rule = rule(block.before).with_context(|| place.clone())?;
+            Ok(Block { place, rule, text: block.body.join("\n") })
+        })
+        .collect()
 }
 
 fn rule(comment: &str) -> Result<Rule> {
@@ -193,6 +210,12 @@ mod tests {
         assert_eq!(blocks.len(), 1);
         assert_eq!((blocks[0].place.as_str(), &blocks[0].rule), ("a.md:2", &Rule::Run(Numbers::Exact)));
         assert_eq!(commands(&blocks[0].text), ["a b", "c"]);
+    }
+
+    #[test]
+    fn results_of_commands_are_under_target() {
+        let commands = ["conche run a.toml -o target/a", "conche get x -o b && conche report target/a -o target/../c"];
+        assert_eq!(results(&commands), ["target/a"]);
     }
 
     #[test]

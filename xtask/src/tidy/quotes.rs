@@ -6,6 +6,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
+use crate::fenced::blocks;
 use crate::project::{Finding, Project, TextFile};
 
 /// The book has no horizontal room for longer lines.
@@ -19,18 +20,18 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     for document in files.iter().filter(|file| is_quoting(file)) {
         for block in blocks(&document.text) {
             let mut find = |line: usize, message: String| findings.push(Finding::new(&document.path, line, message));
-            if let Some(source) = block.source {
+            if let Some(source) = source(block.before) {
                 match excerpt(source, files) {
                     Err(message) => find(block.line - 1, message),
                     Ok(code) => {
-                        if let Some(offset) = difference(&block.code, &code) {
+                        if let Some(offset) = difference(&block.body, &code) {
                             let message = format!("differs from {source}: run `cargo xtask tidy --fix`");
                             find(block.line + 1 + offset, message);
                         }
                     }
                 }
             }
-            for (line, code) in (block.line + 1..).zip(&block.code) {
+            for (line, code) in (block.line + 1..).zip(&block.body) {
                 if document.path != README && code.chars().count() > WIDEST {
                     find(line, format!("has more than {WIDEST} columns of code"));
                 }
@@ -59,8 +60,8 @@ fn fixed(document: &TextFile, files: &[TextFile]) -> String {
     let mut lines: Vec<_> = document.text.lines().collect();
     let blocks: Vec<_> = blocks(&document.text).collect();
     for block in blocks.iter().rev() {
-        if let Some(Ok(code)) = block.source.map(|source| excerpt(source, files)) {
-            lines.splice(block.line..block.line + block.code.len(), code);
+        if let Some(Ok(code)) = source(block.before).map(|source| excerpt(source, files)) {
+            lines.splice(block.line..block.line + block.body.len(), code);
         }
     }
     lines.iter().flat_map(|line| [line, "\n"]).collect()
@@ -69,30 +70,6 @@ fn fixed(document: &TextFile, files: &[TextFile]) -> String {
 /// Whether it is README.md or a chapter of the guide.
 pub fn is_quoting(file: &TextFile) -> bool {
     file.path == README || file.path.starts_with(CHAPTERS) && file.extension() == "md"
-}
-
-/// A fenced block.
-struct Block<'a> {
-    /// Line of its opening fence, from 1.
-    line: usize,
-    /// `FILE` or `FILE:ANCHOR` of the comment before it.
-    source: Option<&'a str>,
-    code: Vec<&'a str>,
-}
-
-fn blocks(text: &str) -> impl Iterator<Item = Block<'_>> {
-    let mut lines = (1..).zip(text.lines());
-    let mut before = "";
-    std::iter::from_fn(move || {
-        loop {
-            let (line, content) = lines.next()?;
-            if content.starts_with("```") {
-                let code = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
-                return Some(Block { line, source: source(before), code });
-            }
-            before = content;
-        }
-    })
 }
 
 /// Returns the source that a comment names.
