@@ -252,7 +252,8 @@ fn embedded(project: &Project) -> Result<()> {
 /// Self-contained examples, which fail if a result differs from their description.
 const SELF_CONTAINED: &str = "\
     quickstart authorised certificates edhoc event_log exchange exposed gateway group large_body \
-    lwm2m_device metrics mistakes observe oscore own_controller paths prometheus secured shared_state stream";
+    lwm2m_device metrics mistakes observe oscore own_controller own_parameters paths prometheus secured \
+    shared_state stream";
 
 /// Builds all examples with the features and profile of the tests, so that nothing is compiled
 /// twice. For the same reason it starts the programs directly: `cargo run` would select the
