@@ -14,7 +14,9 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 #[path = "../src/store/mod.rs"]
 mod store;
 
-use store::{Arena, Linked, Links, List, Timers};
+use store::{Arena, ArenaIndex, Linked, Links, List, Timers, index_type};
+
+index_type!(OwnerIndex);
 
 /// The owner of a timer, as large as an exchange.
 #[derive(Default)]
@@ -42,7 +44,7 @@ impl Random {
     }
 }
 
-fn owners(count: u32) -> Arena<Owner> {
+fn owners(count: u32) -> Arena<Owner, OwnerIndex> {
     let mut arena = Arena::new();
     for _ in 0..count {
         arena.insert(Owner::default()).expect("room");
@@ -61,26 +63,27 @@ fn benchmark(criterion: &mut Criterion) {
             now += 100;
             Instant::from_nanos(now + 2_000_000_000 + random.next() % 1_000_000_000)
         };
-        for index in 0..count {
+        for index in (0..count).map(OwnerIndex::of) {
             timers.set(index, at(&mut random));
         }
         group.bench_function(BenchmarkId::new("any delay: cancel and set a random one", count), |bencher| {
             bencher.iter(|| {
-                let index = u32::try_from(random.next() % u64::from(count)).unwrap_or_default();
+                let index = OwnerIndex::of(u32::try_from(random.next() % u64::from(count)).unwrap_or_default());
                 timers.cancel(index);
                 timers.set(index, at(&mut random));
             });
         });
-        let (mut arena, mut list, mut now) = (owners(count + 1), List::<Any>::new(), Instant::ZERO);
-        for index in 0..count {
+        let (mut arena, mut list, mut now) = (owners(count + 1), List::<Any, OwnerIndex>::new(), Instant::ZERO);
+        for index in (0..count).map(OwnerIndex::of) {
             list.push_back(&mut arena, index);
         }
+        let last = OwnerIndex::of(count);
         group.bench_function(BenchmarkId::new("constant delay: set and cancel", count), |bencher| {
             bencher.iter(|| {
                 now += Duration::from_nanos(100);
-                arena[count].due = now + Duration::from_millis(500);
-                list.push_back(&mut arena, count);
-                list.remove(&mut arena, black_box(count));
+                arena[last].due = now + Duration::from_millis(500);
+                list.push_back(&mut arena, last);
+                list.remove(&mut arena, black_box(last));
             });
         });
     }

@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use super::PAYLOAD;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Index, Linked, Links, List, Slot};
+use crate::store::{Arena, Index, Linked, Links, List, index_type};
 use conche_cc::Instant;
 
 /// Keyed hashes of a peer, and of its request without block options but with the local address. Two
@@ -92,6 +92,8 @@ struct Room {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
+index_type!(pub(crate) ContextIndex);
+
 #[derive(Debug)]
 struct Context<T> {
     key: Key,
@@ -116,12 +118,12 @@ impl<T> Linked<ByUse> for Context<T> {
 #[derive(Debug)]
 pub(crate) struct Contexts<T> {
     bounds: Bounds,
-    slots: Arena<Context<T>, Slot<T>>,
-    by_key: Index<Slot<T>>,
-    by_peer: Index<Slot<T>>,
+    slots: Arena<Context<T>, ContextIndex>,
+    by_key: Index<ContextIndex>,
+    by_peer: Index<ContextIndex>,
     /// In order of last use, thus of expiry.
-    by_use: List<ByUse, Slot<T>>,
-    finished: List<ByUse, Slot<T>>,
+    by_use: List<ByUse, ContextIndex>,
+    finished: List<ByUse, ContextIndex>,
     counts: Shares,
     shares: Shares,
     bytes: usize,
@@ -155,7 +157,7 @@ impl<T> Contexts<T> {
     }
 
     /// Drops a context that is too old.
-    pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(Slot<T>, &mut T)> {
+    pub(crate) fn use_of(&mut self, now: Instant, key: Key) -> Option<(ContextIndex, &mut T)> {
         let index = self.find(key)?;
         // A sum could saturate in the far future.
         if now - self.slots[index].begun >= self.bounds.longest {
@@ -187,7 +189,7 @@ impl<T> Contexts<T> {
         Some(now - self.slots[index].used)
     }
 
-    pub(crate) fn at_mut(&mut self, index: Slot<T>) -> Option<&mut T> {
+    pub(crate) fn at_mut(&mut self, index: ContextIndex) -> Option<&mut T> {
         self.slots.get_mut(index).map(|context| &mut context.value)
     }
 
@@ -245,7 +247,7 @@ impl<T> Contexts<T> {
         self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
     }
 
-    pub(crate) fn grow(&mut self, now: Instant, index: Slot<T>, bytes: usize) -> Result<(), Full> {
+    pub(crate) fn grow(&mut self, now: Instant, index: ContextIndex, bytes: usize) -> Result<(), Full> {
         let context = self.slots.get(index).ok_or(Full)?;
         let (key, group, more) = (context.key, context.group, bytes.saturating_sub(context.bytes));
         if more > 0 {
@@ -298,21 +300,21 @@ impl<T> Contexts<T> {
         self.first_to_expire().map(|index| self.expiry(index))
     }
 
-    fn first_to_expire(&self) -> Option<Slot<T>> {
+    fn first_to_expire(&self) -> Option<ContextIndex> {
         let firsts = [self.by_use.first(), self.finished.first()];
         firsts.into_iter().flatten().min_by_key(|&index| self.expiry(index))
     }
 
-    fn expiry(&self, index: Slot<T>) -> Instant {
+    fn expiry(&self, index: ContextIndex) -> Instant {
         self.slots[index].used + self.bounds.idle
     }
 
-    fn find(&mut self, key: Key) -> Option<Slot<T>> {
+    fn find(&mut self, key: Key) -> Option<ContextIndex> {
         self.by_key.find(&self.slots, hash_of(key), |context: &Context<T>| context.key == key)
     }
 
     /// Returns a peer's number of contexts, and the one to evict first.
-    fn of_peer(&self, from: u64) -> (usize, Option<Slot<T>>) {
+    fn of_peer(&self, from: u64) -> (usize, Option<ContextIndex>) {
         let (count, oldest) = (Cell::new(0), Cell::new(None));
         self.by_peer.peek(&self.slots, from, |context: &Context<T>| {
             if context.key.from == from {
@@ -398,7 +400,7 @@ impl<T> Contexts<T> {
         }
     }
 
-    fn take(&mut self, index: Slot<T>) -> Option<T> {
+    fn take(&mut self, index: ContextIndex) -> Option<T> {
         self.unlink(index);
         self.by_key.remove(index);
         self.by_peer.remove(index);
@@ -409,7 +411,7 @@ impl<T> Contexts<T> {
         Some(value)
     }
 
-    fn unlink(&mut self, index: Slot<T>) {
+    fn unlink(&mut self, index: ContextIndex) {
         let list = if self.slots[index].finished { &mut self.finished } else { &mut self.by_use };
         list.remove(&mut self.slots, index);
     }

@@ -20,7 +20,7 @@ mod representations;
 mod transfer;
 
 pub(crate) use assembly::{Assemblies, Part, RequestBlock};
-pub(crate) use contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
+pub(crate) use contexts::{Bounds, Claim, ContextIndex, Contexts, Full, Key, NewContext};
 pub(crate) use representations::{Cut, Mark, NoBlock, Representation, Representations};
 pub(crate) use transfer::{FETCHED_AGAIN, Marks, Missing, Rules, Step, Transfer, Trouble};
 

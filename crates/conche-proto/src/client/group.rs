@@ -12,7 +12,9 @@ use crate::event::Event;
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
 use crate::store::Seldom;
-use crate::transport::{ExchangeId, Failure, GROUP_IDS, Opening, Purpose, Reliability, Request, Sender};
+use crate::transport::{
+    ExchangeId, ExchangeIndex, Failure, GROUP_IDS, Opening, PeerIndex, Purpose, Reliability, Request, Sender,
+};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
@@ -165,7 +167,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn request_group(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         id: MessageId,
         request: Request,
     ) -> Result<ExchangeId, RequestError> {
@@ -239,7 +241,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// A timeout is the normal end of a group request, not a failure.
-    pub(super) fn group_over(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) -> Option<Event<P>> {
+    pub(super) fn group_over(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        reason: Failure,
+    ) -> Option<Event<P>> {
         let in_time = matches!(reason, Failure::TimedOut | Failure::NoResponse | Failure::Deadline);
         let exchange = layers.transport.exchanges.get(index);
         let group_request = self.group_requests.of(exchange.id(index), &exchange.token)?;

@@ -31,7 +31,9 @@ use crate::layers::Layers;
 use crate::observe::Subscriptions;
 use crate::q_block::lists_missing_blocks;
 use crate::store::OnDemand;
-use crate::transport::{ExchangeId, Failure, Opening, Purpose, Reliability, Request, Sender};
+use crate::transport::{
+    ExchangeId, ExchangeIndex, Failure, Opening, PeerIndex, Purpose, Reliability, Request, Sender, SubscriptionIndex,
+};
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 use group::GroupRequests;
@@ -92,13 +94,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         due.is_some()
     }
 
-    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         self.registration_cancelled(layers, index);
         layers.transport.abandon(layers.now, index, AbandonReason::Cancelled);
         self.close(layers, index);
     }
 
-    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) {
+    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, reason: Failure) {
         layers.transport.count_failure(index, reason);
         if let Purpose::State(subscription) = layers.transport.exchanges.get(index).purpose {
             return self.state_failed(layers, index, subscription);
@@ -118,7 +120,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     #[inline]
-    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         if let Some(requests) = self.group_requests.made() {
             let exchange = layers.transport.exchanges.get(index);
             requests.forget(exchange.id(index), &exchange.token);
@@ -129,7 +131,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn request(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         request: Request,
     ) -> Result<ExchangeId, RequestError> {
         let named = request.token.is_some();
@@ -233,7 +235,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     #[inline]
-    pub(crate) fn receive_piggybacked(&mut self, layers: &mut Layers<P, C>, index: u32, message: &Message<'_>) {
+    pub(crate) fn receive_piggybacked(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        message: &Message<'_>,
+    ) {
         #[cfg(feature = "oscore")]
         if !layers.transport.exchanges.get(index).security.is_plain() {
             return self.receive_protected_piggybacked(layers, index, message);
@@ -246,7 +253,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// The response comes later.
-    pub(crate) fn request_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn request_acknowledged(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         layers.transport.acknowledge(layers.now, index, AckKind::Empty);
         if layers.transport.exchanges.get(index).wants_no_response() {
             return self.fail(layers, index, Failure::NoResponse);
@@ -264,7 +271,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// The exchange is over, unless it continues with further blocks.
     #[inline]
-    pub(super) fn deliver(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, message: &Message<'_>) {
+    pub(super) fn deliver(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        kind: AckKind,
+        message: &Message<'_>,
+    ) {
         if layers.transport.exchanges.get(index).tries_token {
             let refused = message.code() == Code::BAD_REQUEST;
             if !self.token_tried(layers, index, if refused { Tried::Refused(kind) } else { Tried::Understood }) {
@@ -285,7 +298,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     #[inline]
-    fn registers(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<u32> {
+    fn registers(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> Option<SubscriptionIndex> {
         let subscriptions = self.subscriptions.made().filter(|subscriptions| !subscriptions.is_empty())?;
         let exchange = layers.transport.exchanges.get(index);
         if exchange.purpose != Purpose::Request {
@@ -297,7 +310,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns the message to deliver, or `None` if the exchange continues or has failed.
     #[inline]
-    fn follow(&mut self, layers: &mut Layers<P, C>, index: u32, response: &Message<'_>) -> Option<OwnedMessage> {
+    fn follow(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        response: &Message<'_>,
+    ) -> Option<OwnedMessage> {
         let exchange = layers.transport.exchanges.get(index);
         let begins = exchange.whole && begins_transfer(response);
         let (code, body) = exchange.said();
@@ -365,7 +383,12 @@ pub(crate) enum Tried {
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
     /// `may_try` permits to try an extended token.
-    fn choose_token(&mut self, layers: &mut Layers<P, C>, peer: u32, may_try: bool) -> Result<Chosen, RequestError> {
+    fn choose_token(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        peer: PeerIndex,
+        may_try: bool,
+    ) -> Result<Chosen, RequestError> {
         let known = match self.discovery_mut() {
             None => Some(true),
             Some(discovery) => {
@@ -382,7 +405,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Records the outcome of a trial. Returns `false` if the request is repeated with a short
     /// token.
-    pub(crate) fn token_tried(&mut self, layers: &mut Layers<P, C>, index: u32, tried: Tried) -> bool {
+    pub(crate) fn token_tried(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, tried: Tried) -> bool {
         let understands = tried == Tried::Understood;
         let exchange = layers.transport.exchanges.get_mut(index);
         exchange.tries_token = false;
@@ -406,7 +429,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn token(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         wanted: Option<Token>,
         may_try: bool,
     ) -> Result<Chosen, RequestError> {
@@ -418,7 +441,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     #[inline]
-    fn uses_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> bool {
+    fn uses_token(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex, token: &Token) -> bool {
         let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
         subscribed || layers.transport.exchanges.uses_token(peer, token)
     }

@@ -12,7 +12,10 @@ use crate::layers::Layers;
 use crate::observe::{DEREGISTER, Opened, Order, REGISTER, SubscriptionEnd, SubscriptionId};
 use crate::q_block::reports_blocks;
 use crate::security::Security;
-use crate::transport::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, Request, Source, State};
+use crate::transport::{
+    Content, ExchangeId, ExchangeIndex, Failure, Opening, PeerIndex, Purpose, Reliability, Request, Source, State,
+    SubscriptionIndex,
+};
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
@@ -52,7 +55,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn subscribe(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         request: Request,
     ) -> Result<(ExchangeId, SubscriptionId), RequestError> {
         let security = layers.security_of(&request);
@@ -119,15 +122,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Returns `false` for a repeated registration of the endpoint.
-    pub(super) fn is_reported(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
+    pub(super) fn is_reported(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> bool {
         self.registers(layers, index).is_none_or(|subscription| self.subscriptions.get(subscription).newest.is_none())
     }
 
     pub(super) fn deliver_registration(
         &mut self,
         layers: &mut Layers<P, C>,
-        index: u32,
-        subscription: u32,
+        index: ExchangeIndex,
+        subscription: SubscriptionIndex,
         kind: AckKind,
         message: OwnedMessage,
     ) {
@@ -159,7 +162,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Answers a 4.01 to a repeated registration with its Echo value (RFC 9175 §2.3).
-    fn prove_fresh(&mut self, layers: &mut Layers<P, C>, subscription: u32, message: &OwnedMessage) -> Option<()> {
+    fn prove_fresh(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        subscription: SubscriptionIndex,
+        message: &OwnedMessage,
+    ) -> Option<()> {
         let echo = message.option(OptionNumber::ECHO).filter(|_| message.code() == Code::UNAUTHORIZED)?;
         let found = self.subscriptions.get(subscription);
         let Content { code, body } = &found.request;
@@ -173,7 +181,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Some(())
     }
 
-    pub(super) fn registration_failed(&mut self, layers: &mut Layers<P, C>, subscription: u32, reason: Failure) {
+    pub(super) fn registration_failed(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        subscription: SubscriptionIndex,
+        reason: Failure,
+    ) {
         self.subscriptions.get_mut(subscription).exchange = None;
         self.subscription_over(layers, subscription, SubscriptionEnd::Failed(reason));
     }
@@ -183,10 +196,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn notified(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: Option<u32>,
+        peer: Option<PeerIndex>,
         message: &Message<'_>,
-        exchange: Option<u32>,
-    ) -> Option<u32> {
+        exchange: Option<ExchangeIndex>,
+    ) -> Option<SubscriptionIndex> {
         // A late report about the blocks of a registration is not a notification.
         if self.subscriptions.is_empty() || self.has_q_block() && reports_blocks(message) {
             return None;
@@ -203,7 +216,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// An Observe option shows that a response does not answer a deregistration (RFC 7641 §3.6,
     /// §4.1).
-    pub(super) fn is_late_notification(&self, layers: &Layers<P, C>, index: u32, message: &Message<'_>) -> bool {
+    pub(super) fn is_late_notification(
+        &self,
+        layers: &Layers<P, C>,
+        index: ExchangeIndex,
+        message: &Message<'_>,
+    ) -> bool {
         let deregisters = |body: &Body| body.option(OptionNumber::OBSERVE).and_then(decode_uint) == Some(DEREGISTER);
         message.option(OptionNumber::OBSERVE).is_some()
             && deregisters(&layers.transport.exchanges.get(index).content.body)
@@ -215,7 +233,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers: &mut Layers<P, C>,
         source: Source<P>,
         what: Fingerprint,
-        subscription: u32,
+        subscription: SubscriptionIndex,
         message: &Message<'_>,
     ) {
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
@@ -233,7 +251,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.report(layers, subscription, OwnedMessage::from(*message));
     }
 
-    pub(super) fn subscription_due(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(super) fn subscription_due(&mut self, layers: &mut Layers<P, C>, index: SubscriptionIndex) {
         let (subscription, peer) = (self.subscriptions.id(index), self.subscriptions.get(index).peer);
         let from = layers.transport.peers.get(peer).key;
         layers.announce(Event::Stale { subscription, from });
@@ -241,7 +259,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Ends the subscription of a cancelled registration. Of a repeated one the application knows
     /// only the exchange: an event names the subscription.
-    pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let told = self.is_reported(layers, index);
         let Some(subscription) = self.registers(layers, index) else { return };
         self.subscriptions.get_mut(subscription).exchange = None;
@@ -252,7 +270,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    pub(super) fn report(&mut self, layers: &mut Layers<P, C>, index: u32, message: OwnedMessage) {
+    pub(super) fn report(&mut self, layers: &mut Layers<P, C>, index: SubscriptionIndex, message: OwnedMessage) {
         let taken = self.take(layers, index, &message);
         if taken == Err(None) {
             return;
@@ -271,7 +289,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn take(
         &mut self,
         layers: &mut Layers<P, C>,
-        index: u32,
+        index: SubscriptionIndex,
         message: &OwnedMessage,
     ) -> Result<(), Option<SubscriptionEnd>> {
         if !message.code().is_success() {
@@ -291,7 +309,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    fn subscription_over(&mut self, layers: &mut Layers<P, C>, index: u32, reason: SubscriptionEnd) {
+    fn subscription_over(&mut self, layers: &mut Layers<P, C>, index: SubscriptionIndex, reason: SubscriptionEnd) {
         let found = self.subscriptions.get(index);
         let (subscription, registering) = (self.subscriptions.id(index), found.exchange);
         let from = layers.transport.peers.get(found.peer).key;
@@ -308,14 +326,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         });
     }
 
-    fn remove_subscription(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    fn remove_subscription(&mut self, layers: &mut Layers<P, C>, index: SubscriptionIndex) {
         self.discard_state(layers, index);
         let peer = self.subscriptions.get(index).peer;
         self.subscriptions.remove(index);
         layers.transport.peers.let_go(layers.now, peer);
     }
 
-    fn registration_again(&self, index: u32, content: Content) -> Opening {
+    fn registration_again(&self, index: SubscriptionIndex, content: Content) -> Opening {
         let found = self.subscriptions.get(index);
         registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())
     }

@@ -17,7 +17,7 @@ use crate::codec::{Code, Message, MessagePool, OptionNumber, OwnedMessage, Type}
 use crate::hash::Fingerprint;
 use crate::layers::{Layers, Protection};
 use crate::oscore::{Binding, Refused};
-use crate::transport::{Failure, NextMessage, Sender, Source};
+use crate::transport::{ExchangeIndex, Failure, NextMessage, Sender, Source, SubscriptionIndex};
 use conche_cc::Controller;
 use conche_cc::control::AckKind;
 
@@ -32,7 +32,7 @@ enum Response {
 impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Marks the keys of a request as lost by the server, if the response code reports it and they
     /// can be derived again; returns `true` then.
-    fn lost_keys(&mut self, layers: &mut Layers<P, C>, index: u32, code: Code) -> bool {
+    fn lost_keys(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, code: Code) -> bool {
         let binding = layers.transport.exchanges.get(index).security.binding();
         let protection = layers.protection.as_deref_mut();
         let known = binding.zip(protection).filter(|_| code == Code::UNAUTHORIZED);
@@ -41,13 +41,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns `true` if a request has not been executed, or is idempotent. An unprotected report
     /// of lost keys may be a lie: the server may have executed the request.
-    fn may_be_repeated(&self, layers: &Layers<P, C>, index: u32) -> bool {
+    fn may_be_repeated(&self, layers: &Layers<P, C>, index: ExchangeIndex) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);
         is_proposal || exchange.said().0.is_idempotent()
     }
 
-    fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind) {
+    fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, kind: AckKind) {
         layers.transport.acknowledge(layers.now, index, kind);
         if !layers.transport.exchanges.get_mut(index).security.goes_again() {
             return self.fail(layers, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
@@ -83,7 +83,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.admit_waiting(layers.now, peer);
     }
 
-    fn unprotected(&mut self, layers: &mut Layers<P, C>, index: u32, message: &Message<'_>) -> Response {
+    fn unprotected(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, message: &Message<'_>) -> Response {
         let binding = layers.transport.exchanges.get_mut(index).security.binding_mut();
         let inner = Self::open_with(layers.protection.as_deref_mut(), binding, message, &mut layers.pool);
         match inner {
@@ -121,7 +121,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn receive_protected_piggybacked(
         &mut self,
         layers: &mut Layers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         message: &Message<'_>,
     ) {
         match self.unprotected(layers, index, message) {
@@ -140,7 +140,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers: &mut Layers<P, C>,
         source: Source<P>,
         what: Fingerprint,
-        index: u32,
+        index: ExchangeIndex,
         message: &Message<'_>,
     ) {
         match self.unprotected(layers, index, message) {
@@ -161,7 +161,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    fn deliver_inner(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, inner: &OwnedMessage) {
+    fn deliver_inner(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, kind: AckKind, inner: &OwnedMessage) {
         let inner = inner.view();
         if inner.unacceptable_option(&layers.transport.config.known_options).is_some() {
             layers.transport.acknowledge(layers.now, index, kind);
@@ -176,7 +176,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers: &mut Layers<P, C>,
         sender: &Sender<P>,
         what: Fingerprint,
-        found: Option<u32>,
+        found: Option<ExchangeIndex>,
         message: &Message<'_>,
     ) -> bool {
         let &Sender { source, peer, .. } = sender;
@@ -204,7 +204,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers: &mut Layers<P, C>,
         source: Source<P>,
         what: Fingerprint,
-        subscription: u32,
+        subscription: SubscriptionIndex,
         message: &Message<'_>,
     ) {
         let found = self.subscriptions.get_mut(subscription);

@@ -21,8 +21,8 @@ use crate::observe::Order;
 use crate::q_block::{BurstRegistration, BurstRules, BurstStep, BurstTransfer, RequestTag, lists_missing_blocks};
 use crate::security::Security;
 use crate::transport::{
-    Answer, ExchangeId, Failure, Left, NextMessage, Opening, Payload, Purpose, Reliability, Source, State,
-    Transferring, Transmit, Work,
+    Answer, ExchangeId, ExchangeIndex, Failure, Left, NextMessage, Opening, Payload, PeerIndex, Purpose, Reliability,
+    Source, State, SubscriptionIndex, Transferring, Transmit, Work,
 };
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
@@ -101,7 +101,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn use_q_block(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         opening: &mut Opening,
         named: bool,
     ) -> bool {
@@ -117,7 +117,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn use_q_block_tagged(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         opening: &mut Opening,
         tag: RequestTag,
         named: bool,
@@ -166,7 +166,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns the request with this token, which may be the numbered token of a message in a
     /// burst.
-    pub(super) fn exchange_with_token(&mut self, layers: &mut Layers<P, C>, peer: u32, token: &Token) -> Option<u32> {
+    pub(super) fn exchange_with_token(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        peer: PeerIndex,
+        token: &Token,
+    ) -> Option<ExchangeIndex> {
         let found = layers.transport.exchanges.with_token(peer, token);
         if found.is_some() || !self.has_q_block() {
             return found;
@@ -180,7 +185,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// An Empty ACK acknowledged the first block.
-    pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let round_trip = layers.transport.exchanges.get(index).course(layers.now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
         let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
@@ -190,7 +195,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Sends the next set of a request body, or its next payload if each is acknowledged.
-    fn send_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    fn send_more(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let confirmable = self.burst_rules().is_some_and(|rules| rules.confirmable);
         let peer = layers.transport.exchanges.get(index).peer;
         if !confirmable {
@@ -216,7 +221,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn deliver_to_burst(
         &mut self,
         layers: &mut Layers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         kind: AckKind,
         message: &Message<'_>,
     ) {
@@ -316,7 +321,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    pub(super) fn delivered(&mut self, layers: &mut Layers<P, C>, index: u32, kind: AckKind, message: OwnedMessage) {
+    pub(super) fn delivered(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        kind: AckKind,
+        message: OwnedMessage,
+    ) {
         if let Some(subscription) = self.registers(layers, index) {
             return self.deliver_registration(layers, index, subscription, kind, message);
         }
@@ -329,19 +340,19 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Observations deliver their messages as they are.
-    fn is_observed(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
+    fn is_observed(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> bool {
         matches!(layers.transport.exchanges.get(index).purpose, Purpose::State(_))
             || self.registers(layers, index).is_some()
     }
 
-    fn await_more(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    fn await_more(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         if let Some(due) = layers.transport.exchanges.burst_mut(index).and_then(|bursts| bursts.due()) {
             layers.transport.exchanges.await_set(&mut layers.transport.peers, index, due);
         }
     }
 
     /// The message answers a received one, hence bypasses the controller.
-    fn say(&mut self, layers: &mut Layers<P, C>, index: u32, body: &Body) {
+    fn say(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, body: &Body) {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
         let base = exchange.token.clone();
@@ -353,7 +364,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    pub(crate) fn ask_for_missing_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn ask_for_missing_blocks(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let rules = self.transfer_rules(layers, &layers.transport.exchanges.get(index).token, &Security::PLAIN);
         let Some(burst_rules) = self.burst_rules() else { return };
         let Some(bursts) = layers.transport.exchanges.burst_mut(index) else { return };
@@ -368,7 +379,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Starts a request again with Block1 and Block2; for an observation, whole and with the same
     /// token.
-    fn fall_back(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    fn fall_back(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let observed = self.is_observed(layers, index);
         let exchange = layers.transport.exchanges.get(index);
         let (peer, own) = (exchange.peer, exchange.token.clone());
@@ -403,7 +414,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Requests the whole response by Q-Block2.
-    fn ask_for_whole(&mut self, layers: &mut Layers<P, C>, index: u32, mut bursts: BurstTransfer, first: Body) {
+    fn ask_for_whole(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        mut bursts: BurstTransfer,
+        first: Body,
+    ) {
         let peer = layers.transport.exchanges.get(index).peer;
         let token = self.choose_token(layers, peer, false).ok().map(|chosen| chosen.token);
         let base = token.as_ref().map(|token| token.clone().numbered(0));
@@ -422,7 +439,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Switches to Block2 for the response. Requests for further blocks are Confirmable.
-    fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
         if let Work::Bursts(bursts) = &transfer.work {
             transfer.work = Work::Blocks(Transfer::new(bursts.code, &bursts.whole));
@@ -436,7 +453,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn offer_q_block(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         opening: &mut Opening,
         named: bool,
     ) -> Option<BurstRegistration> {
@@ -449,7 +466,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn offer_q_block_again(
         &mut self,
         layers: &mut Layers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         opening: &mut Opening,
         in_bursts: Option<BurstRegistration>,
     ) {
@@ -462,7 +479,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn receive_state_payload(
         &mut self,
         layers: &mut Layers<P, C>,
-        subscription: u32,
+        subscription: SubscriptionIndex,
         message: &Message<'_>,
     ) -> bool {
         let block = message.block(OptionNumber::Q_BLOCK2).ok().flatten();
@@ -489,9 +506,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn begin_state(
         &mut self,
         layers: &mut Layers<P, C>,
-        subscription: u32,
+        subscription: SubscriptionIndex,
         registration: BurstRegistration,
-    ) -> Option<u32> {
+    ) -> Option<ExchangeIndex> {
         let found = self.subscriptions.get(subscription);
         let (peer, request) = (found.peer, found.request.clone());
         if layers.transport.exchanges.requests() >= layers.transport.config.limits.exchanges {
@@ -518,7 +535,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Some(exchange.index)
     }
 
-    fn deliver_state(&mut self, layers: &mut Layers<P, C>, index: u32, subscription: u32, message: OwnedMessage) {
+    fn deliver_state(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        subscription: SubscriptionIndex,
+        message: OwnedMessage,
+    ) {
         self.state_failed(layers, index, subscription);
         let is_state = message.code().is_success() && message.option(OptionNumber::OBSERVE).is_some();
         if is_state {
@@ -526,12 +549,17 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    pub(super) fn state_failed(&mut self, layers: &mut Layers<P, C>, index: u32, subscription: u32) {
+    pub(super) fn state_failed(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        subscription: SubscriptionIndex,
+    ) {
         self.subscriptions.get_mut(subscription).coming = None;
         self.close(layers, index);
     }
 
-    pub(super) fn discard_state(&mut self, layers: &mut Layers<P, C>, subscription: u32) {
+    pub(super) fn discard_state(&mut self, layers: &mut Layers<P, C>, subscription: SubscriptionIndex) {
         let coming = self.subscriptions.get_mut(subscription).coming.take();
         if let Some(exchange) = coming.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some()) {
             self.close(layers, exchange.index);

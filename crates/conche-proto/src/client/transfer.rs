@@ -12,7 +12,7 @@ use crate::error::RequestError;
 use crate::event::{Event, NotWanted};
 use crate::layers::Layers;
 use crate::security::Security;
-use crate::transport::{Exchange, ExchangeId, Failure, NextMessage, Opening, Rest, Transferring, Work};
+use crate::transport::{Exchange, ExchangeId, ExchangeIndex, Failure, NextMessage, Opening, Rest, Transferring, Work};
 use bytes::Bytes;
 use conche_cc::Controller;
 
@@ -100,7 +100,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Returns the transfer of an exchange, or a new one for an exchange that may need several
     /// messages. `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
-    pub(super) fn work_of(&mut self, layers: &mut Layers<P, C>, index: u32) -> Option<Box<Transferring>> {
+    pub(super) fn work_of(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> Option<Box<Transferring>> {
         let taken = layers.transport.exchanges.take_transfer(index);
         let exchange = layers.transport.exchanges.get(index);
         let (code, body) = exchange.said();
@@ -113,7 +113,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(super) fn follow_blocks(
         &mut self,
         layers: &mut Layers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         response: &Message<'_>,
     ) -> Option<OwnedMessage> {
         let taken = layers.transport.exchanges.take_transfer(index);
@@ -145,7 +145,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     /// Continues a transfer, pauses it for the application, or fails it.
-    pub(super) fn take_step(&mut self, layers: &mut Layers<P, C>, index: u32, transfer: Box<Transferring>, step: Step) {
+    pub(super) fn take_step(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        transfer: Box<Transferring>,
+        step: Step,
+    ) {
         let peer = layers.transport.exchanges.get(index).peer;
         let begins_anew = matches!(step, Step::Anew(_));
         let reason = match step {

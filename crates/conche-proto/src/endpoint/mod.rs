@@ -50,11 +50,12 @@ use crate::codec::Message;
 use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
-use crate::observe::{ObserverId, ObserverIndex, Observers, SubscriptionId};
+use crate::observe::{ObserverId, Observers, SubscriptionId};
 use crate::server::{Incoming, Server};
 use crate::transport::{
-    ChooseController, ChoosePath, ControllerId, Deduplication, Departure, ExchangeId, Failure, Flight, Next, Opening,
-    PathKey, PeerSnapshot, Peers, Purpose, Request, RequestId, Response, Rest, Source, State, Survey, Transport,
+    ChooseController, ChoosePath, ControllerId, Deduplication, Departure, ExchangeId, ExchangeIndex, Failure, Flight,
+    Next, Opening, PathKey, PeerIndex, PeerSnapshot, Peers, Purpose, Request, RequestId, Response, Rest, Source, State,
+    Survey, Transport,
 };
 use bytes::Bytes;
 use conche_cc::control::AbandonReason;
@@ -243,7 +244,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         next.into_iter().flatten().chain(self.layers.transport.exchanges.next_due()).min()
     }
 
-    fn exchange_due(&mut self, index: u32) {
+    fn exchange_due(&mut self, index: ExchangeIndex) {
         match self.layers.transport.exchange_due(self.layers.now, index) {
             Next::Wait | Next::Depart | Next::Admit => {}
             Next::Fail(reason) => self.fail(index, reason),
@@ -252,7 +253,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn fail(&mut self, index: u32, reason: Failure) {
+    fn fail(&mut self, index: ExchangeIndex, reason: Failure) {
         match self.layers.transport.exchanges.get(index).purpose {
             Purpose::Request | Purpose::State(_) => self.client.fail(&mut self.layers, index, reason),
             Purpose::Response(_) | Purpose::Notification(_) => self.server.fail(&mut self.layers, index, reason),
@@ -265,7 +266,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     #[inline]
-    fn open_peer(&mut self, key: P) -> Result<u32, RequestError> {
+    fn open_peer(&mut self, key: P) -> Result<PeerIndex, RequestError> {
         self.server.open_peer(&mut self.layers, key, crate::shares::Group::NOBODY)
     }
 
@@ -457,7 +458,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             && !pings
         {
             let exchange = transport.exchanges.get(id.index);
-            self.server.observers.left(self.layers.now, ObserverIndex::of(observer), exchange.id, exchange.confirmable);
+            self.server.observers.left(self.layers.now, observer, exchange.id, exchange.confirmable);
         }
         Some(Transmit { exchange: Some(id), attempt, ..transmit })
     }

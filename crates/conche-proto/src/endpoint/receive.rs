@@ -6,7 +6,7 @@ use crate::client::Tried;
 use crate::codec::{Code, Message, Type};
 use crate::event::Event;
 use crate::hash::Keyed;
-use crate::transport::{Datagram, ExchangeId, Failure, Purpose, Sender, Source};
+use crate::transport::{Datagram, ExchangeId, ExchangeIndex, Failure, PeerIndex, Purpose, Sender, Source};
 use conche_cc::Controller;
 use conche_cc::control::{AbandonReason, AckKind};
 
@@ -116,7 +116,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     #[inline]
-    fn receive_piggybacked_response(&mut self, peer: Option<u32>, message: &Message<'_>) {
+    fn receive_piggybacked_response(&mut self, peer: Option<PeerIndex>, message: &Message<'_>) {
         let transport = &mut self.layers.transport;
         let Some(index) = transport.exchange_with_id(self.layers.now, peer, message) else { return };
         let exchange = transport.exchanges.get(index);
@@ -138,7 +138,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn receive_empty_ack(&mut self, peer: Option<u32>, message: &Message<'_>) {
+    fn receive_empty_ack(&mut self, peer: Option<PeerIndex>, message: &Message<'_>) {
         let transport = &mut self.layers.transport;
         let Some(index) = transport.exchange_with_id(self.layers.now, peer, message) else { return };
         let exchange = transport.exchanges.get_mut(index);
@@ -156,7 +156,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// The sender then counts as validated, unless this was a ping: this releases messages that may
     /// end other exchanges, so it comes last.
-    fn acknowledged(&mut self, index: u32) {
+    fn acknowledged(&mut self, index: ExchangeIndex) {
         let transport = &mut self.layers.transport;
         let exchange = transport.exchanges.get(index);
         let (peer, is_ping) = (exchange.peer, exchange.purpose == Purpose::Ping);
@@ -167,7 +167,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    fn complete(&mut self, index: u32) {
+    fn complete(&mut self, index: ExchangeIndex) {
         if self.layers.transport.exchanges.get(index).purpose == Purpose::Ping {
             self.layers.announce_acknowledged(index);
             self.layers.transport.close(self.layers.now, index);

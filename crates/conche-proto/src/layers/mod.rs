@@ -22,7 +22,7 @@ use crate::event::{Event, Unfinished};
 #[cfg(feature = "oscore")]
 use crate::oscore::ProtectError;
 use crate::security::Security;
-use crate::transport::{ExchangeId, Failure, Opening, Request, Transport, reserve_first};
+use crate::transport::{ExchangeId, ExchangeIndex, Failure, Opening, PeerIndex, Request, Transport, reserve_first};
 use conche_cc::{Controller, Instant};
 
 /// The layers below the roles, and the events on their way to the application.
@@ -58,13 +58,13 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     }
 
     /// Reports to the application that a message of an exchange was acknowledged.
-    pub(crate) fn announce_acknowledged(&mut self, index: u32) {
+    pub(crate) fn announce_acknowledged(&mut self, index: ExchangeIndex) {
         let (exchange, from, course) = self.transport.exchanges.summary(self.now, &self.transport.peers, index);
         self.announce(Event::Acknowledged { exchange, from, course });
     }
 
     /// Reports a failed exchange to the application.
-    pub(crate) fn announce_failure(&mut self, index: u32, reason: Failure) {
+    pub(crate) fn announce_failure(&mut self, index: ExchangeIndex, reason: Failure) {
         let exchange = self.transport.exchanges.get(index);
         let as_asked = exchange.stays_unanswered_by(reason);
         #[cfg(feature = "oscore")]
@@ -85,7 +85,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
 
     /// Opens an exchange for the application, within its limits.
     #[inline]
-    pub(crate) fn submit(&mut self, peer: u32, opening: &mut Opening) -> Result<ExchangeId, RequestError> {
+    pub(crate) fn submit(&mut self, peer: PeerIndex, opening: &mut Opening) -> Result<ExchangeId, RequestError> {
         self.transport.check_room(peer, opening)?;
         self.protect_opening(opening)?;
         let limit = self.transport.config.limits.exchanges;
@@ -121,7 +121,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     /// Protects the next message of an exchange. Returns the body to send, or why the exchange
     /// fails.
     #[inline]
-    pub(crate) fn protect_next(&mut self, index: u32, body: Body) -> Result<Body, Failure> {
+    pub(crate) fn protect_next(&mut self, index: ExchangeIndex, body: Body) -> Result<Body, Failure> {
         match self.transport.exchanges.get(index).security.context() {
             None => Ok(body),
             #[cfg(feature = "oscore")]

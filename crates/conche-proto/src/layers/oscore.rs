@@ -30,7 +30,7 @@ use crate::oscore::{
     Binding, Context, ContextId, Contexts, EndId, InsertError, ProtectError, Protected, Reserve, kid_of,
 };
 use crate::security::Security;
-use crate::transport::{Failure, Opening};
+use crate::transport::{ExchangeIndex, Failure, Opening};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
@@ -161,7 +161,12 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         if bytes > limit { Err(RequestError::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    pub(crate) fn protect_next_with(&mut self, context: ContextId, index: u32, body: Body) -> Result<Body, Failure> {
+    pub(crate) fn protect_next_with(
+        &mut self,
+        context: ContextId,
+        index: ExchangeIndex,
+        body: Body,
+    ) -> Result<Body, Failure> {
         let exchange = self.transport.exchanges.get(index);
         let overhead = self.transport.config.longest_overhead(&exchange.token);
         let (inner_code, inner) = (exchange.said().0, body);

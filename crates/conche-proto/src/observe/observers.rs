@@ -18,17 +18,16 @@ use crate::config::{Limits, ObserverChecks, SharedConfig};
 use crate::hash::Keyed;
 use crate::security::Security;
 use crate::shares::{CANDIDATES, Group, Shares};
-use crate::store::{Arena, Index, Linked, Links, List, Seldom, Slot, Timers};
-use crate::transport::{Content, ExchangeId, Failure, Reliability, RequestId, Response};
+use crate::store::{Arena, Index, Linked, Links, List, Seldom, Timers, index_type};
+use crate::transport::{Content, ExchangeId, Failure, ObserverIndex, PeerIndex, Reliability, RequestId, Response};
 
-pub(crate) type ObserverIndex = Slot<Observer>;
-type WatcherIndex = Slot<ObservingPeer>;
-type TopicIndex = Slot<Topic>;
+index_type!(pub(super) WatcherIndex);
+index_type!(pub(super) TopicIndex);
 
 /// Identifies an observer of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObserverId {
-    index: u32,
+    index: ObserverIndex,
     generation: u32,
 }
 
@@ -64,7 +63,7 @@ impl fmt::Display for ObserverEnd {
 /// The identity of an observer (RFC 7641 §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) peer: u32,
+    pub(crate) peer: PeerIndex,
     pub(crate) token: Token,
     pub(crate) local: Option<IpAddr>,
 }
@@ -144,7 +143,7 @@ impl Seldom for Observers {
 
 impl Observers {
     /// Bytes per observer with its key, without the index.
-    pub(crate) const BYTES: usize = Arena::<Observer>::PLACE_BYTES;
+    pub(crate) const BYTES: usize = Arena::<Observer, ObserverIndex>::PLACE_BYTES;
 
     const fn new(hash: Keyed, checks: Option<ObserverChecks>, crowded: usize) -> Self {
         Self {
@@ -332,10 +331,10 @@ impl Observers {
         self.shares.take(group, places);
         self.hosts.take(host, 1);
         self.registering.insert(request, index);
-        Some(ObserverId { index: index.number(), generation: self.generation })
+        Some(ObserverId { index, generation: self.generation })
     }
 
-    pub(crate) fn remove(&mut self, index: ObserverIndex) -> u32 {
+    pub(crate) fn remove(&mut self, index: ObserverIndex) -> PeerIndex {
         self.end_registration(index);
         self.unlist(index);
         let &Observer { watcher, topic, ref token, .. } = &self.slots[index];
@@ -417,19 +416,19 @@ impl Observers {
         Some(index)
     }
 
-    pub(crate) fn of_peer(&mut self, peer: u32) -> Option<ObserverIndex> {
+    pub(crate) fn of_peer(&mut self, peer: PeerIndex) -> Option<ObserverIndex> {
         let watcher = self.watcher(peer)?;
         self.watchers[watcher].observers.first()
     }
 
     pub(crate) fn live(&self, id: ObserverId) -> Option<ObserverIndex> {
-        let index = ObserverIndex::of(id.index);
+        let index = id.index;
         self.slots.get(index).filter(|observer| observer.generation == id.generation).map(|_| index)
     }
 
-    pub(crate) fn named(&self, index: ObserverIndex) -> (ObserverId, u32, u64) {
+    pub(crate) fn named(&self, index: ObserverIndex) -> (ObserverId, PeerIndex, u64) {
         let &Observer { generation, watcher, topic, .. } = &self.slots[index];
-        (ObserverId { index: index.number(), generation }, self.watchers[watcher].peer, self.topics[topic].name)
+        (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
     }
 
     pub(crate) fn place(&self, index: ObserverIndex) -> Place {
@@ -455,7 +454,7 @@ impl Observers {
     pub(crate) fn with_id(
         &mut self,
         now: Instant,
-        peer: u32,
+        peer: PeerIndex,
         id: MessageId,
         lifetime: Duration,
     ) -> Option<ObserverIndex> {
@@ -469,16 +468,16 @@ impl Observers {
         self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
 
-    fn hash_of(&self, peer: u32, token: &Token) -> u64 {
+    fn hash_of(&self, peer: PeerIndex, token: &Token) -> u64 {
         self.hash.hash(&(peer, token))
     }
 
-    fn watcher(&mut self, peer: u32) -> Option<WatcherIndex> {
+    fn watcher(&mut self, peer: PeerIndex) -> Option<WatcherIndex> {
         self.by_peer
             .find(&self.watchers, self.hash.spread(peer.into(), 0), |watcher: &ObservingPeer| watcher.peer == peer)
     }
 
-    fn open_watcher(&mut self, peer: u32, group: Group, host: Group) -> Option<WatcherIndex> {
+    fn open_watcher(&mut self, peer: PeerIndex, group: Group, host: Group) -> Option<WatcherIndex> {
         if let Some(watcher) = self.watcher(peer) {
             return Some(watcher);
         }
@@ -794,7 +793,7 @@ pub(super) enum Presence {
 
 #[derive(Debug)]
 pub(super) struct ObservingPeer {
-    pub(super) peer: u32,
+    pub(super) peer: PeerIndex,
     pub(super) len: u32,
     pub(super) group: Group,
     pub(super) host: Group,

@@ -12,13 +12,13 @@ use crate::hash::Keyed;
 use crate::q_block::BurstRegistration;
 use crate::security::Security;
 use crate::store::{Arena, Index, Seldom, Timers};
-use crate::transport::{Content, ExchangeId, Failure, Reliability, token_hash};
+use crate::transport::{Content, ExchangeId, Failure, PeerIndex, Reliability, SubscriptionIndex, token_hash};
 use conche_cc::Instant;
 
 /// Identifies a subscription of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubscriptionId {
-    index: u32,
+    index: SubscriptionIndex,
     generation: u32,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for SubscriptionEnd {
 
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) peer: u32,
+    pub(crate) peer: PeerIndex,
     pub(crate) token: Token,
     /// For repetition.
     pub(crate) request: Content,
@@ -62,7 +62,7 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 pub(crate) struct Subscription {
     generation: u32,
-    pub(crate) peer: u32,
+    pub(crate) peer: PeerIndex,
     pub(crate) token: Token,
     pub(crate) request: Content,
     pub(crate) reliability: Reliability,
@@ -78,9 +78,9 @@ pub(crate) struct Subscription {
 
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
-    slots: Arena<Subscription>,
-    by_token: Index,
-    timers: Timers,
+    slots: Arena<Subscription, SubscriptionIndex>,
+    by_token: Index<SubscriptionIndex>,
+    timers: Timers<SubscriptionIndex>,
     hash: Keyed,
     generation: u32,
 }
@@ -133,39 +133,39 @@ impl Subscriptions {
         Some(SubscriptionId { index, generation })
     }
 
-    pub(crate) fn remove(&mut self, index: u32) {
+    pub(crate) fn remove(&mut self, index: SubscriptionIndex) {
         self.timers.cancel(index);
         self.by_token.remove(index);
         self.slots.remove(index);
     }
 
-    pub(crate) fn live(&self, id: SubscriptionId) -> Option<u32> {
+    pub(crate) fn live(&self, id: SubscriptionId) -> Option<SubscriptionIndex> {
         self.slots.get(id.index).filter(|subscription| subscription.generation == id.generation).map(|_| id.index)
     }
 
-    pub(crate) fn id(&self, index: u32) -> SubscriptionId {
+    pub(crate) fn id(&self, index: SubscriptionIndex) -> SubscriptionId {
         SubscriptionId { index, generation: self.slots[index].generation }
     }
 
-    pub(crate) fn get(&self, index: u32) -> &Subscription {
+    pub(crate) fn get(&self, index: SubscriptionIndex) -> &Subscription {
         &self.slots[index]
     }
 
-    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Subscription {
+    pub(crate) fn get_mut(&mut self, index: SubscriptionIndex) -> &mut Subscription {
         &mut self.slots[index]
     }
 
-    pub(crate) fn find(&mut self, peer: u32, token: &Token) -> Option<u32> {
+    pub(crate) fn find(&mut self, peer: PeerIndex, token: &Token) -> Option<SubscriptionIndex> {
         let is_it = |subscription: &Subscription| subscription.peer == peer && subscription.token == *token;
         self.by_token.find(&self.slots, self.hash_of(peer, token), is_it)
     }
 
-    pub(crate) fn fresh_until(&mut self, index: u32, at: Instant) {
+    pub(crate) fn fresh_until(&mut self, index: SubscriptionIndex, at: Instant) {
         self.timers.set(index, at);
     }
 
     /// Records a repeated registration and stops the timer.
-    pub(crate) fn registering(&mut self, index: u32, exchange: ExchangeId) {
+    pub(crate) fn registering(&mut self, index: SubscriptionIndex, exchange: ExchangeId) {
         self.timers.cancel(index);
         self.slots[index].exchange = Some(exchange);
     }
@@ -183,11 +183,11 @@ impl Subscriptions {
         self.timers.next()
     }
 
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<SubscriptionIndex> {
         self.timers.pop_due(now)
     }
 
-    fn hash_of(&self, peer: u32, token: &Token) -> u64 {
+    fn hash_of(&self, peer: PeerIndex, token: &Token) -> u64 {
         token_hash(&self.hash, peer, token)
     }
 }

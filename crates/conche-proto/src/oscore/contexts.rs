@@ -21,15 +21,17 @@ use super::{
 use crate::codec::{Body, Code, Message, MessagePool, OptionNumber, encode_uint};
 use crate::echo::Freshness;
 use crate::hash::Keyed;
-use crate::store::{Arena, Index};
+use crate::store::{Arena, Index, index_type};
 
 /// Lifetime of a challenge: MAX_TRANSMIT_WAIT of the client's request (RFC 7252 §4.8.2).
 pub(super) const CHALLENGE_LIFETIME: Duration = Duration::from_secs(93);
 
+index_type!(pub(super) ContextIndex);
+
 /// Identifies a context of an endpoint; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextId {
-    place: u32,
+    place: ContextIndex,
     generation: u32,
 }
 
@@ -74,12 +76,12 @@ pub struct ContextId {
 /// ```
 #[derive(Debug)]
 pub struct Contexts {
-    pub(super) arena: Arena<Entry>,
+    pub(super) arena: Arena<Entry, ContextIndex>,
     /// By ID and ID context of the other end.
-    by_names: Index,
+    by_names: Index<ContextIndex>,
     /// By the other end's ID, for requests without an ID context.
-    by_id: Index,
-    by_sender: Index,
+    by_id: Index<ContextIndex>,
+    by_sender: Index<ContextIndex>,
     hash: Keyed,
     pub(super) freshness: Freshness,
     /// Time of the last offer of renewed keys; increases even if the clock stands still.
@@ -112,7 +114,7 @@ pub(super) struct Entry {
 }
 
 impl ContextId {
-    pub(super) const fn place(self) -> u32 {
+    pub(super) const fn place(self) -> ContextIndex {
         self.place
     }
 }
@@ -218,7 +220,7 @@ impl Contexts {
         self.named(place?)
     }
 
-    fn named(&self, place: u32) -> Option<ContextId> {
+    fn named(&self, place: ContextIndex) -> Option<ContextId> {
         Some(ContextId { place, generation: self.arena.get(place)?.generation })
     }
 

@@ -10,7 +10,7 @@ use super::q_block::{BurstRecipient, StoredResponse, WantedBlocks};
 use super::receive::{Arrival, ReceivedRequest, RequestOptions};
 use crate::PeerKey;
 use crate::blockwise::{
-    Asked, Bounds, Claim, Contexts, Cut, Full, Key, Missing, NewContext, NoBlock, Part, Representation,
+    Asked, Bounds, Claim, ContextIndex, Contexts, Cut, Full, Key, Missing, NewContext, NoBlock, Part, Representation,
     Representations, RequestBlock,
 };
 use crate::codec::{
@@ -24,7 +24,7 @@ use crate::observe::Notification;
 use crate::q_block::{Receiver, Reply, Shape};
 use crate::security::Security;
 use crate::shares::Group;
-use crate::store::{Seldom, Slot, Timers};
+use crate::store::{Seldom, Timers};
 use crate::transport::{Answer, Content, Response, Source, allows};
 use conche_cc::{Controller, Instant};
 
@@ -44,7 +44,7 @@ struct Upload<P> {
 pub(crate) struct Uploads<P> {
     contexts: Contexts<Upload<P>>,
     /// By index. The timer of a removed or replaced body expires without effect.
-    timers: Timers<Slot<Upload<P>>>,
+    timers: Timers<ContextIndex>,
 }
 
 impl<P> Uploads<P> {
@@ -142,7 +142,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         key: Key,
         shape: Shape,
         block: Block,
-    ) -> Result<(Slot<Upload<P>>, Reply), Full> {
+    ) -> Result<(ContextIndex, Reply), Full> {
         let ReceivedRequest { arrival, message } = received;
         let q_block = self.q_block.as_mut().ok_or(Full)?;
         let (rules, uploads) = (q_block.rules, &mut q_block.uploads);
@@ -190,7 +190,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         true
     }
 
-    fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, index: Slot<Upload<P>>) {
+    fn ask_for_missing(&mut self, layers: &mut Layers<P, C>, index: ContextIndex) {
         let limit = layers.transport.config.limits.message_bytes;
         let Some(q_block) = &mut self.q_block else { return };
         let most = usize::from(q_block.rules.max_payloads);

@@ -32,10 +32,10 @@ use crate::config::SharedConfig;
 use crate::error::RequestError;
 use crate::hash::Keyed;
 use crate::layers::Layers;
-use crate::observe::{ObserverIndex, Observers, Place};
+use crate::observe::{Observers, Place};
 use crate::shares::Group;
 use crate::store::OnDemand;
-use crate::transport::{Exchange, ExchangeId, Failure, Left, PeersFull, Purpose, Transmit};
+use crate::transport::{Exchange, ExchangeId, ExchangeIndex, Failure, Left, PeerIndex, PeersFull, Purpose, Transmit};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 use group::Leisure;
@@ -103,7 +103,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
     #[inline]
-    pub(crate) fn open_peer(&mut self, layers: &mut Layers<P, C>, key: P, group: Group) -> Result<u32, RequestError> {
+    pub(crate) fn open_peer(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        key: P,
+        group: Group,
+    ) -> Result<PeerIndex, RequestError> {
         match layers.transport.peers.open(layers.now, key, group, &mut layers.transport.random) {
             Ok(peer) => Ok(peer),
             Err(PeersFull) => self.open_in_place_of_an_observer(layers, key, group),
@@ -143,7 +148,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles the acknowledgement of a response or notification: the exchange is over, unless it
     /// has more to send.
-    pub(crate) fn acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn acknowledged(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let exchange = layers.transport.exchanges.get(index);
         let purpose = exchange.purpose;
         if exchange.transfer.is_some() {
@@ -156,7 +161,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
         }
         if let Purpose::Notification(observer) = purpose {
-            let observer = ObserverIndex::of(observer);
             return self.notification_acknowledged(layers, index, observer);
         }
         if layers.transport.exchanges.yield_next(layers.now, &mut layers.transport.peers, index) {
@@ -172,12 +176,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.close(layers, index);
     }
 
-    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: u32, reason: Failure) {
+    pub(crate) fn fail(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, reason: Failure) {
         layers.transport.count_failure(index, reason);
         let exchange = layers.transport.exchanges.get(index);
         let Exchange { purpose, peer, local, .. } = *exchange;
         if let Purpose::Notification(observer) = purpose {
-            let observer = ObserverIndex::of(observer);
             return self.notification_failed(layers, index, observer, reason);
         }
         let (id, place) = (exchange.id(index), Place { peer, token: exchange.token.clone(), local });
@@ -193,7 +196,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Ends the exchange of a response or notification without an event.
-    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         layers.transport.abandon(layers.now, index, AbandonReason::Cancelled);
         self.bursts_over(layers, index);
     }
@@ -236,7 +239,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return None;
         };
         if let Purpose::Notification(observer) = layers.transport.exchanges.get(id.index).purpose {
-            let observer = ObserverIndex::of(observer);
             self.observers.payload_left(layers.now, observer, message_id, payload.begins);
         }
         let Some((transmit, left)) = layers.transport.write_payload(layers.now, id, message_id, &payload, buf) else {

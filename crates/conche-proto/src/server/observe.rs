@@ -10,11 +10,13 @@ use crate::error::{NotifyError, RequestError};
 use crate::event::Event;
 use crate::layers::Layers;
 use crate::observe::{
-    DEREGISTER, Notification, ObserverEnd, ObserverId, ObserverIndex, Place, Progress, REGISTER, Registration,
-    State as Told,
+    DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
 };
 use crate::shares::Group;
-use crate::transport::{Content, ExchangeId, Failure, Opening, Purpose, Reliability, RequestId, Response, State};
+use crate::transport::{
+    Content, ExchangeId, ExchangeIndex, Failure, ObserverIndex, Opening, PeerIndex, Purpose, Reliability, RequestId,
+    Response, State,
+};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
 
@@ -212,7 +214,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 let confirmable = transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable());
                 let reliability = if confirmable { Reliability::Confirmable } else { reliability };
                 let mut opening = Opening {
-                    purpose: Purpose::Notification(observer.number()),
+                    purpose: Purpose::Notification(observer),
                     code,
                     body,
                     token,
@@ -281,7 +283,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return;
         }
         let Place { peer, token, local } = self.observers.place(observer);
-        let mut opening = Opening { purpose: Purpose::Notification(observer.number()), token, local, ..Opening::EMPTY };
+        let mut opening = Opening { purpose: Purpose::Notification(observer), token, local, ..Opening::EMPTY };
         if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
         }
@@ -314,10 +316,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Handles the end of a Non-confirmable notification, or a cancellation. A superseding state is
     /// still sent.
-    pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn notification_over(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let exchange = layers.transport.exchanges.get(index);
         let Purpose::Notification(observer) = exchange.purpose else { return };
-        let observer = ObserverIndex::of(observer);
         let superseded = exchange.successor.is_some();
         self.close(layers, index);
         if superseded {
@@ -326,7 +327,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.catch_up(layers, observer);
     }
 
-    pub(super) fn notification_acknowledged(&mut self, layers: &mut Layers<P, C>, index: u32, observer: ObserverIndex) {
+    pub(super) fn notification_acknowledged(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+        observer: ObserverIndex,
+    ) {
         let exchange = layers.transport.exchanges.get(index);
         let (superseded, peer) = (exchange.successor.is_some(), exchange.peer);
         self.close(layers, index);
@@ -353,7 +359,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn notification_failed(
         &mut self,
         layers: &mut Layers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         observer: ObserverIndex,
         reason: Failure,
     ) {
@@ -390,7 +396,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// A Reset that matches no exchange may reject an earlier Non-confirmable notification.
-    pub(crate) fn reject_notification(&mut self, layers: &mut Layers<P, C>, peer: u32, id: MessageId) -> bool {
+    pub(crate) fn reject_notification(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex, id: MessageId) -> bool {
         let lifetime = layers.transport.config.times().exchange_lifetime;
         let observer = self.observers.made().and_then(|made| made.with_id(layers.now, peer, id, lifetime));
         if let Some(observer) = observer {
@@ -449,7 +455,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.peers.let_go(layers.now, peer);
     }
 
-    pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, peer: u32) {
+    pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex) {
         while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(layers, observer, ObserverEnd::Failed(Failure::Unreachable));
         }
@@ -462,7 +468,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         key: P,
         group: Group,
-    ) -> Result<u32, RequestError> {
+    ) -> Result<PeerIndex, RequestError> {
         let full = RequestError::PeersFull { limit: layers.transport.config.limits.peers };
         while layers.transport.peers.is_full() {
             // The group may hold many peers that are not observers.
@@ -479,13 +485,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     #[inline]
-    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let exchange = layers.transport.exchanges.get(index);
         if let Purpose::Response(group) = exchange.purpose {
             self.incoming.give_back(group, &exchange.token);
         }
         if let Purpose::Notification(observer) = layers.transport.close(layers.now, index) {
-            let observer = ObserverIndex::of(observer);
             self.observers.idle(observer);
         }
     }

@@ -19,8 +19,8 @@ use crate::codec::{MessageId, NoResponse, Token};
 use crate::config::SharedConfig;
 use crate::security::Security;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Linked, Links, List, Number, Seldom};
-use crate::transport::{Remembered, RequestId};
+use crate::store::{Arena, Compact, Linked, Links, List, Seldom};
+use crate::transport::{PeerIndex, Remembered, RequestId, RequestIndex};
 use conche_cc::Instant;
 
 pub(crate) const EMPTY_BYTES: u16 = 4;
@@ -37,7 +37,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) came: Came,
     /// Peer state for a separate or Non-confirmable response: held from the arrival of a
     /// Non-confirmable request, or from the Empty ACK.
-    pub(crate) peer: Option<Number>,
+    pub(crate) peer: Option<Compact<PeerIndex>>,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
     pub(crate) rules: ResponseRules,
@@ -146,17 +146,17 @@ impl<P> Linked<InOrder> for Slot<P> {
 
 #[derive(Debug)]
 pub(crate) struct Incoming<P> {
-    slots: Arena<Slot<P>>,
+    slots: Arena<Slot<P>, RequestIndex>,
     generation: u32,
     separate_after: Duration,
     /// Requests that need an Empty ACK in time, in order of arrival and of deadlines.
-    unacknowledged: List<InOrder>,
+    unacknowledged: List<InOrder, RequestIndex>,
     timers: usize,
     shares: Shares,
     reserved: Shares,
     /// Apart because most requests have no protection.
     #[cfg(feature = "oscore")]
-    protected: BTreeMap<u32, Security>,
+    protected: BTreeMap<RequestIndex, Security>,
 }
 
 impl<P> Seldom for Incoming<P> {
@@ -191,7 +191,7 @@ impl<P> Incoming<P> {
 }
 
 impl<P: Copy> Incoming<P> {
-    pub(crate) const BYTES: usize = Arena::<Slot<P>>::PLACE_BYTES;
+    pub(crate) const BYTES: usize = Arena::<Slot<P>, RequestIndex>::PLACE_BYTES;
 
     /// `places` are those of the request's token, `capacity` those of all groups.
     #[inline]
@@ -266,11 +266,11 @@ impl<P: Copy> Incoming<P> {
     }
 
     /// Records an Empty ACK; the separate response needs this peer.
-    pub(crate) fn acknowledged(&mut self, id: RequestId, peer: u32) {
+    pub(crate) fn acknowledged(&mut self, id: RequestId, peer: PeerIndex) {
         if self.get(id).is_some_and(Waiting::can_piggyback) {
             self.disarm(id.index);
             let request = &mut self.slots[id.index].request;
-            request.peer = Number::of(peer);
+            request.peer = Compact::of(peer);
             let rest = request.allowance.map(|allowance| allowance.get().saturating_sub(EMPTY_BYTES));
             request.allowance = rest.map(|rest| NonZeroU16::new(rest).unwrap_or(NonZeroU16::MIN));
         }
@@ -382,7 +382,7 @@ impl<P: Copy> Incoming<P> {
         self.timers
     }
 
-    fn disarm(&mut self, index: u32) {
+    fn disarm(&mut self, index: RequestIndex) {
         self.unacknowledged.remove(&mut self.slots, index);
         self.timers -= 1;
     }

@@ -24,11 +24,12 @@ use crate::blockwise::{Key, Mark};
 use crate::codec::{Block, Body, Code, OBSERVE_BYTES, OptionNumber, Overhead, Token};
 use crate::config::SharedConfig;
 use crate::layers::Layers;
-use crate::observe::{ObserverIndex, Place, Progress};
+use crate::observe::{Place, Progress};
 use crate::q_block::{BurstRules, Follows, Sender};
 use crate::shares::Group;
 use crate::transport::{
-    ExchangeId, Kept, NextMessage, Opening, Payload, Purpose, Reliability, Source, State, Transferring, Work,
+    ExchangeId, ExchangeIndex, Kept, NextMessage, ObserverIndex, Opening, Payload, Purpose, Reliability, Source, State,
+    Transferring, Work,
 };
 use conche_cc::Controller;
 use conche_cc::control::AbandonReason;
@@ -118,7 +119,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(Payload { code: whole.code, token, body, first, begins })
     }
 
-    pub(super) fn bursts_over(&mut self, layers: &mut Layers<P, C>, index: u32) {
+    pub(super) fn bursts_over(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         match layers.transport.exchanges.get(index).purpose {
             Purpose::Notification(_) => self.notification_over(layers, index),
             _ => self.close(layers, index),
@@ -249,7 +250,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Continues a response after the acknowledgement of a message: with the next payload if each
     /// is acknowledged, otherwise with the blocks after the first. Returns `false` if nothing
     /// follows.
-    pub(super) fn continue_bursts_after_ack(&mut self, layers: &mut Layers<P, C>, index: u32) -> bool {
+    pub(super) fn continue_bursts_after_ack(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, purpose, base) = (exchange.peer, exchange.purpose, exchange.token.clone());
         let round_trip = exchange
@@ -276,7 +277,6 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return false;
         }
         if let Purpose::Notification(observer) = purpose {
-            let observer = ObserverIndex::of(observer);
             self.observers.acknowledged(layers.now, observer, false);
         }
         match payload {
@@ -383,7 +383,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let mut sender = Sender::new(&rules, what.bytes, what.block.size, 1);
         sender.begin_burst();
         let transfer = Transferring::new(Work::Kept(sender, self.kept(what, None)));
-        let (place, purpose) = (self.observers.place(observer), Purpose::Notification(observer.number()));
+        let (place, purpose) = (self.observers.place(observer), Purpose::Notification(observer));
         let peer = place.peer;
         let Some(mut opening) = self.burst_opening(layers, purpose, place, transfer) else { return };
         if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {

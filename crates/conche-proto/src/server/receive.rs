@@ -18,8 +18,8 @@ use crate::layers::Layers;
 use crate::oscore::Refused;
 use crate::security::Security;
 use crate::shares::Group;
-use crate::store::Number;
-use crate::transport::{Received, Remembered, Reply, RequestId, Sender, Source};
+use crate::store::Compact;
+use crate::transport::{PeerIndex, Received, Remembered, Reply, RequestId, Sender, Source};
 use conche_cc::Controller;
 
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl<P> Clone for ReceivedRequest<'_, P> {
 impl<P> Copy for ReceivedRequest<'_, P> {}
 
 pub(crate) struct Resources {
-    peer: Option<Number>,
+    peer: Option<Compact<PeerIndex>>,
     remembered: Option<Remembered>,
 }
 
@@ -209,7 +209,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 layers.transport.peers.validated(peer);
             }
         }
-        Some(Resources { peer: peer.and_then(Number::of), remembered })
+        Some(Resources { peer: peer.and_then(Compact::of), remembered })
     }
 
     /// An invalid protection gets an unprotected error, which reveals nothing.

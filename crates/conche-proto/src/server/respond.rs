@@ -17,12 +17,11 @@ use crate::error::{RespondError, SupersedeError};
 use crate::event::StreamEnd;
 use crate::hash::Keyed;
 use crate::layers::Layers;
-use crate::observe::ObserverIndex;
 use crate::security::Security;
-use crate::store::Number;
+use crate::store::Compact;
 use crate::transport::{
-    Content, Departure, Exchange, ExchangeId, Opening, Purpose, Received, Reliability, Reply, RequestId, Response,
-    Source, allows, encode, encoded,
+    Content, Departure, Exchange, ExchangeId, ObserverIndex, Opening, PeerIndex, Purpose, Received, Reliability, Reply,
+    RequestId, Response, Source, allows, encode, encoded,
 };
 use conche_cc::Controller;
 
@@ -137,7 +136,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         response: Response,
     ) -> Option<ExchangeId> {
         let waiting = request.waiting;
-        match waiting.peer.map(Number::get) {
+        match waiting.peer.map(Compact::get) {
             Some(_) if waiting.is_to_group() => {
                 self.respond_at_leisure(layers, waiting.clone(), response);
                 None
@@ -281,7 +280,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         request: AnsweredRequest<'_, P>,
-        peer: u32,
+        peer: PeerIndex,
         observer: Option<ObserverIndex>,
         response: Response,
     ) -> Option<ExchangeId> {
@@ -349,7 +348,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.leisure.give_back(waiting.group);
         }
         self.incoming.give_back(waiting.group, &waiting.token);
-        if let Some(peer) = waiting.peer.map(Number::get) {
+        if let Some(peer) = waiting.peer.map(Compact::get) {
             layers.transport.peers.let_go(layers.now, peer);
         }
     }

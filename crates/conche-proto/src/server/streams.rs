@@ -21,7 +21,7 @@ use crate::config::SharedConfig;
 use crate::error::RespondError;
 use crate::event::{Event, NotWanted, StreamEnd, Unfinished};
 use crate::layers::Layers;
-use crate::store::{Number, Seldom};
+use crate::store::{Compact, Seldom};
 use crate::transport::{ExchangeId, Reply, RequestId, Response, Rest};
 use bytes::Bytes;
 use conche_cc::{Controller, Instant};
@@ -107,7 +107,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if waiting.came != Came::Between {
             self.incoming.give_back(waiting.group, &waiting.token);
         }
-        if let Some(peer) = waiting.peer.map(Number::get) {
+        if let Some(peer) = waiting.peer.map(Compact::get) {
             layers.transport.peers.let_go(layers.now, peer);
         }
         Some(waiting)

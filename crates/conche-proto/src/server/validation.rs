@@ -55,8 +55,8 @@ use crate::layers::Layers;
 use crate::observe::REGISTER;
 use crate::security::Security;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Index, Linked, Links, List};
-use crate::transport::{GROUP_IDS, Reliability, Response, Source, allows};
+use crate::store::{Arena, Index, Linked, Links, List, index_type};
+use crate::transport::{GROUP_IDS, PeerIndex, Reliability, Response, Source, allows};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 use smallvec::SmallVec;
@@ -348,7 +348,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Validates a peer that acknowledged a Confirmable response or notification.
-    pub(crate) fn acknowledged_by(&mut self, layers: &mut Layers<P, C>, peer: u32) {
+    pub(crate) fn acknowledged_by(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex) {
         if layers.transport.config.source_validation == SourceValidation::Off {
             return;
         }
@@ -648,12 +648,14 @@ pub(crate) struct Origin<P> {
     pub(crate) what: Fingerprint,
 }
 
+index_type!(PingedIndex);
+
 #[derive(Debug)]
 pub(crate) struct Pings<P> {
-    pinged: Arena<Pinged<P>>,
-    index: Index,
+    pinged: Arena<Pinged<P>, PingedIndex>,
+    index: Index<PingedIndex>,
     /// The interval is the same for all, so the first is due first.
-    order: List<ByDue>,
+    order: List<ByDue, PingedIndex>,
     interval: Duration,
     /// Bytes of the held messages, by source group.
     shares: Shares,
@@ -862,7 +864,7 @@ impl<P> Pings<P> {
         self.guesses.excess(host, PING_GUESSES) < PING_GUESSES
     }
 
-    fn remove(&mut self, index: u32) -> Option<Pinged<P>> {
+    fn remove(&mut self, index: PingedIndex) -> Option<Pinged<P>> {
         self.order.remove(&mut self.pinged, index);
         self.index.remove(index);
         let pinged = self.pinged.take(index)?;
@@ -873,7 +875,7 @@ impl<P> Pings<P> {
         Some(pinged)
     }
 
-    fn find(&mut self, hash: u64) -> Option<u32> {
+    fn find(&mut self, hash: u64) -> Option<PingedIndex> {
         self.index.find(&self.pinged, hash, |pinged: &Pinged<P>| pinged.hash == hash)
     }
 }
@@ -881,12 +883,14 @@ impl<P> Pings<P> {
 /// The maximum number of sources. Beyond it, the one validated longest ago is removed.
 const CAPACITY: usize = 65_536;
 
+index_type!(SourceIndex);
+
 /// Validated sources, by a keyed hash of their address. Forged addresses never enter.
 #[derive(Debug)]
 pub(crate) struct Validated {
-    sources: Arena<ValidSource>,
-    index: Index,
-    order: List<ByTime>,
+    sources: Arena<ValidSource, SourceIndex>,
+    index: Index<SourceIndex>,
+    order: List<ByTime, SourceIndex>,
 }
 
 #[derive(Debug)]
@@ -940,7 +944,7 @@ impl Validated {
     }
 
     #[inline]
-    fn find(&mut self, hash: u64) -> Option<u32> {
+    fn find(&mut self, hash: u64) -> Option<SourceIndex> {
         self.index.find(&self.sources, hash, |source: &ValidSource| source.hash == hash)
     }
 }

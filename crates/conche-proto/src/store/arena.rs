@@ -5,7 +5,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::size_of;
 use core::num::NonZeroU32;
@@ -14,91 +13,75 @@ use core::ops::{Index, IndexMut};
 /// The number of no place.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The number of a place, with a niche for `Option`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number(NonZeroU32);
-
-impl Number {
-    pub(crate) const fn of(index: u32) -> Option<Self> {
-        match NonZeroU32::new(!index) {
-            Some(inverse) => Some(Self(inverse)),
-            None => None,
-        }
-    }
-
-    pub(crate) const fn get(self) -> u32 {
-        !self.0.get()
-    }
-}
-
-/// An index into an arena, and into the containers of its values.
+/// An index into an arena, and into the containers of its values. [`index_type`] declares one.
 pub(crate) trait ArenaIndex: Copy {
+    /// The index of no place.
+    const NONE: Self;
+
     fn of(number: u32) -> Self;
 
     fn number(self) -> u32;
 }
 
-impl ArenaIndex for u32 {
+/// Declares the type of the indices of one arena.
+macro_rules! index_type {
+    ($(#[$attribute:meta])* $visibility:vis $name:ident) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        $visibility struct $name(u32);
+
+        impl $crate::store::ArenaIndex for $name {
+            const NONE: Self = Self($crate::store::NIL);
+
+            #[inline]
+            fn of(number: u32) -> Self {
+                Self(number)
+            }
+
+            #[inline]
+            fn number(self) -> u32 {
+                self.0
+            }
+        }
+
+        /// For hashes.
+        impl From<$name> for u64 {
+            #[inline]
+            fn from(index: $name) -> Self {
+                index.0.into()
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+pub(crate) use index_type;
+
+/// An index with a niche: its `Option` has the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compact<I> {
+    inverse: NonZeroU32,
+    index: PhantomData<I>,
+}
+
+impl<I: ArenaIndex> Compact<I> {
     #[inline]
-    fn of(number: u32) -> Self {
-        number
+    pub(crate) fn of(index: I) -> Option<Self> {
+        NonZeroU32::new(!index.number()).map(|inverse| Self { inverse, index: PhantomData })
     }
 
     #[inline]
-    fn number(self) -> u32 {
-        self
-    }
-}
-
-/// An index into arenas of `T` only.
-pub(crate) struct Slot<T>(u32, PhantomData<fn() -> T>);
-
-impl<T> Slot<T> {
-    pub(crate) const fn of(number: u32) -> Self {
-        Self(number, PhantomData)
-    }
-
-    pub(crate) const fn number(self) -> u32 {
-        self.0
-    }
-}
-
-impl<T> ArenaIndex for Slot<T> {
-    #[inline]
-    fn of(number: u32) -> Self {
-        Self::of(number)
-    }
-
-    #[inline]
-    fn number(self) -> u32 {
-        self.number()
-    }
-}
-
-impl<T> Clone for Slot<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Slot<T> {}
-
-impl<T> PartialEq for Slot<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T> Eq for Slot<T> {}
-
-impl<T> fmt::Debug for Slot<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+    pub(crate) fn get(self) -> I {
+        I::of(!self.inverse.get())
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Arena<T, I = u32> {
+pub(crate) struct Arena<T, I> {
     first: Vec<Place<T>>,
     /// Fixed-size, which saves bounds checks.
     further: Vec<Box<[Place<T>; CHUNK]>>,
@@ -280,9 +263,22 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    /// Tests of the containers use plain numbers.
+    impl ArenaIndex for u32 {
+        const NONE: Self = NIL;
+
+        fn of(number: u32) -> Self {
+            number
+        }
+
+        fn number(self) -> u32 {
+            self
+        }
+    }
+
     #[test]
     fn values_keep_their_places_and_free_places_are_used_first() {
-        let mut arena = Arena::new();
+        let mut arena = Arena::<u32, u32>::new();
         let mut model = BTreeMap::new();
         for n in 0..10_000_u32 {
             let growth = (arena.places(), arena.growth());

@@ -37,7 +37,7 @@ const fn byte_of(hash: u32) -> u8 {
 
 /// An index of one arena. A single entry is stored inline: most clients have one peer and one
 /// request.
-pub(crate) struct Index<I = u32> {
+pub(crate) struct Index<I> {
     entries: Entries,
     index: PhantomData<fn() -> I>,
 }
@@ -388,7 +388,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_in_is_found_and_what_is_not_is_not(keys in prop::collection::vec(0..64u64, 1..400)) {
-            let (mut arena, mut index) = (Arena::new(), <Index>::new());
+            let (mut arena, mut index) = (Arena::new(), Index::<u32>::new());
             let mut model = BTreeMap::new();
             for key in keys {
                 let found = index.find(&arena, hash(key), |&entry| entry == key);
@@ -408,7 +408,7 @@ mod tests {
         }
     }
 
-    fn buckets(index: &Index) -> usize {
+    fn buckets(index: &Index<u32>) -> usize {
         match &index.entries {
             Entries::Many(table) => table.contents.len(),
             Entries::None | Entries::One { .. } => 0,
@@ -419,7 +419,7 @@ mod tests {
     fn an_only_entry_needs_no_table_and_the_second_one_finds_it_in_there() {
         let mut arena = Arena::new();
         let places = [7, 8].map(|key: u64| arena.insert(key).expect("room"));
-        let mut index = <Index>::new();
+        let mut index = Index::<u32>::new();
         for _ in 0..3 {
             index.insert(hash(7), places[0]);
             assert_eq!(index.find(&arena, hash(7), |&entry| entry == 7), Some(places[0]));
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_comes_in_splits_two_buckets_at_most() {
-        let (mut arena, mut index) = (Arena::new(), <Index>::new());
+        let (mut arena, mut index) = (Arena::new(), Index::<u32>::new());
         for key in 0..100_000 {
             let place = arena.insert(key).expect("room");
             let before = buckets(&index);

@@ -25,7 +25,7 @@ pub(crate) trait Linked<L> {
 }
 
 /// A list of kind `L`. Its values must stay in their arena.
-pub(crate) struct List<L, I = u32> {
+pub(crate) struct List<L, I> {
     first: u32,
     last: u32,
     kind: PhantomData<(L, fn() -> I)>,
@@ -130,7 +130,7 @@ impl<L, I> fmt::Debug for List<L, I> {
 }
 
 /// An unordered [`List`], half as large.
-pub(crate) struct Chain<L, I = u32> {
+pub(crate) struct Chain<L, I> {
     first: u32,
     kind: PhantomData<(L, fn() -> I)>,
 }
@@ -198,7 +198,7 @@ mod tests {
             for _ in 0..16 {
                 arena.insert(Links::default()).expect("room");
             }
-            let (mut chain, mut model) = (Chain::<Numbers>::new(), std::collections::BTreeSet::new());
+            let (mut chain, mut model) = (Chain::<Numbers, u32>::new(), std::collections::BTreeSet::new());
             for index in operations {
                 if model.remove(&index) {
                     chain.remove(&mut arena, index);
@@ -219,7 +219,7 @@ mod tests {
             for _ in 0..16 {
                 arena.insert(Links::default()).expect("room");
             }
-            let (mut list, mut model) = (List::<Numbers>::new(), VecDeque::new());
+            let (mut list, mut model) = (List::<Numbers, u32>::new(), VecDeque::new());
             for (operation, index) in operations {
                 match (operation, model.iter().position(|&other| other == index)) {
                     (_, Some(position)) => {

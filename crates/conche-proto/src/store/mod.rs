@@ -1,8 +1,7 @@
 //! Containers that peers can fill: bounded by their owners, without pauses when they grow, and
 //! resistant to chosen keys.
 //!
-//! Values live in an [`Arena`]; a [`Slot`] is the number of a place, typed by its value. A value
-//! can be in several orders without allocation: a [`List`] links values in FIFO order, by a marker
+//! Values live in an [`Arena`], each at an index of the arena's own [type](index_type). A value can be in several orders without allocation: a [`List`] links values in FIFO order, by a marker
 //! type such as `Idle`; an [`Index`] finds them by hash; [`Timers`] wake them. Rare parts are
 //! created [on demand](OnDemand).
 
@@ -11,7 +10,7 @@ mod index;
 mod list;
 mod timers;
 
-pub(crate) use arena::{Arena, ArenaIndex, NIL, Number, Slot};
+pub(crate) use arena::{Arena, ArenaIndex, Compact, NIL, index_type};
 pub(crate) use index::Index;
 pub(crate) use list::{Chain, Linked, Links, List};
 pub(crate) use timers::Timers;

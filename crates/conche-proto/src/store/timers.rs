@@ -95,7 +95,7 @@ impl IndexMut<usize> for Nodes {
 }
 
 #[derive(Debug)]
-pub(crate) struct Timers<I = u32> {
+pub(crate) struct Timers<I> {
     heap: Nodes,
     /// Separate, since a move touches many.
     positions: Vec<u32>,

@@ -1,15 +1,15 @@
 //! Admission: decides which messages may leave, by NSTART, message IDs, PROBING_RATE and
 //! controller.
 
-use super::exchange::{ExchangeId, Purpose, State};
+use super::exchange::{ExchangeId, ExchangeIndex, Purpose, State};
 use super::exchange_table::Exchanges;
-use super::path::{Entry, Fate};
-use super::peer::Mark;
+use super::path::{Entry, Fate, PathIndex};
+use super::peer::{Mark, PeerIndex};
 use super::peer_table::Peers;
 use super::retransmission::BETWEEN_NOTIFICATIONS;
 use super::transfer::{SenderTurn, Transferring};
 use crate::PeerKey;
-use crate::store::Number;
+use crate::store::Compact;
 use conche_cc::control::{Admission, NonHistory, Submission};
 use conche_cc::{Controller, Instant};
 
@@ -19,7 +19,7 @@ enum Turn {
     Leave {
         confirmable: bool,
         /// The path that the message counts on.
-        path: Option<Number>,
+        path: Option<Compact<PathIndex>>,
     },
     Until(Instant),
     OnEvent,
@@ -34,7 +34,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
         if !state.work().queue.is_empty() {
@@ -48,7 +48,12 @@ impl<C: Controller> Exchanges<C> {
 
     /// Out of line, because queues are empty where peers keep up.
     #[inline(never)]
-    fn admit_queued<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, peer: u32) -> Option<ExchangeId> {
+    fn admit_queued<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        peer: PeerIndex,
+    ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
         while let Some(index) = state.work().queue.first() {
             let (alone, has_slot) =
@@ -79,8 +84,8 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        peer: u32,
-        index: u32,
+        peer: PeerIndex,
+        index: ExchangeIndex,
     ) -> Option<ExchangeId> {
         // A burst yields turns to others.
         if !peers.get(peer).work().queue.is_empty() || self.slots[index].transfer.is_some() {
@@ -96,14 +101,14 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    fn pass(&mut self, now: Instant, index: u32) {
+    fn pass(&mut self, now: Instant, index: ExchangeIndex) {
         let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
         (exchange.submitted, exchange.state_until, exchange.ask_again) = (now, now + patience, Instant::FAR_FUTURE);
         self.arm(index);
     }
 
-    fn owes(&self, index: u32) -> bool {
+    fn owes(&self, index: ExchangeIndex) -> bool {
         self.slots[index].transfer.as_deref().is_some_and(Transferring::owes)
     }
 
@@ -112,8 +117,8 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        peer: u32,
-        index: u32,
+        peer: PeerIndex,
+        index: ExchangeIndex,
     ) -> Option<ExchangeId> {
         let turn = self.turn(now, peers, peer, index);
         if let Turn::Leave { confirmable, path } = turn {
@@ -129,7 +134,7 @@ impl<C: Controller> Exchanges<C> {
     /// Reports an idle period to the controller. Only the next message shows whether an empty queue
     /// was a pause of the application: a closed loop sends at once.
     #[inline]
-    pub(crate) fn report_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32) {
+    pub(crate) fn report_starvation<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: PeerIndex) {
         let (state, controller) = peers.controlled(peer);
         if core::mem::replace(&mut state.starved_since, Instant::FAR_FUTURE) < now {
             let load = state.load(0);
@@ -138,7 +143,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     #[inline]
-    fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: u32, index: u32) -> Turn {
+    fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: PeerIndex, index: ExchangeIndex) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
         if state.work().outstanding >= self.config.transmission.nstart && exchange.is_controlled() {
@@ -183,7 +188,13 @@ impl<C: Controller> Exchanges<C> {
     /// Responses do not wait for the path, nor do messages to a peer that did not answer the last
     /// one: they would delay all others.
     #[inline]
-    fn on_path<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, index: u32, confirmable: bool) -> Turn {
+    fn on_path<P: PeerKey>(
+        &self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+        confirmable: bool,
+    ) -> Turn {
         let exchange = &self.slots[index];
         let answers = matches!(exchange.purpose, Purpose::Response(_));
         if answers || peers.get(exchange.peer).marks.has(Mark::Silent) {
@@ -194,7 +205,7 @@ impl<C: Controller> Exchanges<C> {
             // Only acknowledgements open the window, so notifications that waited request one.
             Entry::Through { path, waited } => {
                 let confirmable = confirmable || waited && exchange.notifies() && exchange.may_confirm;
-                Turn::Leave { confirmable, path: Number::of(path) }
+                Turn::Leave { confirmable, path: Compact::of(path) }
             }
             Entry::Wait => Turn::OnPath,
         }
@@ -205,9 +216,9 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         confirmable: bool,
-        path: Option<Number>,
+        path: Option<Compact<PathIndex>>,
     ) -> ExchangeId {
         let exchange = &mut self.slots[index];
         exchange.holds_slot = true;
@@ -232,7 +243,7 @@ impl<C: Controller> Exchanges<C> {
         name
     }
 
-    fn postpone(&mut self, index: u32, turn: &Turn) {
+    fn postpone(&mut self, index: ExchangeIndex, turn: &Turn) {
         let exchange = &mut self.slots[index];
         let longest = exchange.pause_ends(self.config.times());
         let at = match *turn {

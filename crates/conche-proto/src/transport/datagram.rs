@@ -6,7 +6,8 @@ use core::net::IpAddr;
 
 use super::Transport;
 use super::deduplication::{Deduplication, Remembered, Reply};
-use super::exchange::ExchangeId;
+use super::exchange::{ExchangeId, ExchangeIndex};
+use super::peer::PeerIndex;
 use super::transfer::{Left, SentPayload};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Encoder, Header, MessageId, Token, Type, encode_empty, encode_to_vec};
@@ -101,7 +102,7 @@ impl<P> Transmit<P> {
 pub(crate) struct Sender<P> {
     pub(crate) source: Source<P>,
     pub(crate) hash: u64,
-    pub(crate) peer: Option<u32>,
+    pub(crate) peer: Option<PeerIndex>,
     pub(crate) validated: bool,
 }
 
@@ -275,7 +276,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
 
     /// Reports a transmission to the controller. Returns its number.
     #[inline]
-    pub(crate) fn sent(&mut self, now: Instant, index: u32) -> u8 {
+    pub(crate) fn sent(&mut self, now: Instant, index: ExchangeIndex) -> u8 {
         let attempt = self.exchanges.sent(now, &mut self.peers, index, &mut self.random);
         self.stats.retransmissions += u64::from(attempt > 0);
         attempt
@@ -334,7 +335,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     }
 
     #[cold]
-    fn too_large(&mut self, now: Instant, index: u32) {
+    fn too_large(&mut self, now: Instant, index: ExchangeIndex) {
         self.stats.oversized += 1;
         self.abandon(now, index, AbandonReason::Cancelled);
     }

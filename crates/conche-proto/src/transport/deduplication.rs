@@ -20,16 +20,18 @@ use crate::codec::{Message, MessageId, Type};
 use crate::config::{ResponseLimit, SharedConfig};
 use crate::hash::Fingerprint;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Index, NIL, Number, Seldom};
+use crate::store::{Arena, ArenaIndex, Compact, Index, Seldom, index_type};
 use conche_cc::{Controller, Instant};
 
 /// Allocator overhead per reply in bytes.
 const REPLY_OVERHEAD: usize = 16;
 
+index_type!(EntryIndex);
+
 #[derive(Debug)]
 struct Entry {
     what: Fingerprint,
-    next: u32,
+    next: EntryIndex,
     expires: Tick,
     group: Group,
     reply: Reply,
@@ -76,7 +78,7 @@ pub(crate) struct Received {
 /// Valid while the entry exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Remembered {
-    index: Number,
+    index: Compact<EntryIndex>,
     /// Distinguishes the entry from a later one in the same place.
     message: [u32; 2],
 }
@@ -105,16 +107,16 @@ enum Room {
 
 #[derive(Clone, Copy, Debug)]
 struct Ends {
-    first: u32,
-    last: u32,
+    first: EntryIndex,
+    last: EntryIndex,
 }
 
-const EMPTY_QUEUES: [[Ends; 2]; 2] = [[Ends { first: NIL, last: NIL }; 2]; 2];
+const EMPTY_QUEUES: [[Ends; 2]; 2] = [[Ends { first: EntryIndex::NONE, last: EntryIndex::NONE }; 2]; 2];
 
 #[derive(Debug)]
 pub(crate) struct Deduplication {
-    index: Index,
-    entries: Arena<Entry>,
+    index: Index<EntryIndex>,
+    entries: Arena<Entry, EntryIndex>,
     lifetimes: [Duration; 2],
     /// Queues of Confirmable and Non-confirmable messages, by [`Queue`].
     queues: [[Ends; 2]; 2],
@@ -147,7 +149,7 @@ impl Seldom for Deduplication {
 
 impl Deduplication {
     /// Bytes of an entry with its place in the index and its inline reply.
-    pub(crate) const ENTRY_BYTES: usize = Arena::<Entry>::PLACE_BYTES + <Index>::BYTES;
+    pub(crate) const ENTRY_BYTES: usize = Arena::<Entry, EntryIndex>::PLACE_BYTES + Index::<EntryIndex>::BYTES;
 
     /// Bytes of an entry without its inline reply.
     pub(crate) const BYTES_BESIDE_REPLY: usize = Self::ENTRY_BYTES - size_of::<Reply>();
@@ -182,7 +184,7 @@ impl Deduplication {
         self.purge(now);
         let is_it = |entry: &Entry| entry.what == what && !entry.expires.is_over(now);
         let index = self.index.find(&self.entries, what.short(), is_it)?;
-        Number::of(index).map(|index| Remembered { index, message: what.message })
+        Compact::of(index).map(|index| Remembered { index, message: what.message })
     }
 
     /// Prefetches the memory for finding and inserting these messages.
@@ -232,7 +234,7 @@ impl Deduplication {
         let expires = Tick::after(now + self.lifetimes[lifetime]);
         self.first_expiry = self.first_expiry.min(expires.from(now));
         let group = idempotent.err().unwrap_or(Group::NOBODY);
-        let entry = || Entry { what, next: NIL, expires, group, reply };
+        let entry = || Entry { what, next: EntryIndex::NONE, expires, group, reply };
         let index = self.entries.insert_with(entry).ok_or(TableFull)?;
         self.index.insert(what.short(), index);
         self.reply_bytes += reply_bytes;
@@ -242,7 +244,7 @@ impl Deduplication {
             Queue::NotIdempotent => self.shares.take(group, Self::ENTRY_BYTES + reply_bytes),
         }
         self.push(lifetime, queue, index);
-        Number::of(index).map(|index| Remembered { index, message: what.message }).ok_or(TableFull)
+        Compact::of(index).map(|index| Remembered { index, message: what.message }).ok_or(TableFull)
     }
 
     #[inline]
@@ -388,7 +390,7 @@ impl Deduplication {
     }
 
     #[inline]
-    fn push(&mut self, lifetime: usize, queue: Queue, index: u32) {
+    fn push(&mut self, lifetime: usize, queue: Queue, index: EntryIndex) {
         let ends = &mut self.queues[lifetime][queue as usize];
         let before = core::mem::replace(&mut ends.last, index);
         match self.entries.get_mut(before) {
@@ -402,8 +404,8 @@ impl Deduplication {
         let index = ends.first;
         let Some(entry) = self.entries.get(index) else { return };
         ends.first = entry.next;
-        if entry.next == NIL {
-            ends.last = NIL;
+        if entry.next == EntryIndex::NONE {
+            ends.last = EntryIndex::NONE;
         }
         let bytes = self.bytes_of(&entry.reply);
         match queue {

@@ -21,8 +21,8 @@ use core::net::IpAddr;
 use core::num::NonZeroU8;
 use core::time::Duration;
 
-use super::path::Fate;
-use super::peer::Queue;
+use super::path::{Fate, PathIndex};
+use super::peer::{PeerIndex, Queue};
 use super::peer_table::Peers;
 use super::transfer::Transferring;
 use crate::PeerKey;
@@ -32,10 +32,14 @@ use crate::config::Times;
 use crate::oscore::ProtectError;
 use crate::security::Security;
 use crate::shares::Group;
-use crate::store::{Linked, Links, Number};
+use crate::store::{Compact, Linked, Links, index_type};
 use conche_cc::control::AckedCopy;
 use conche_cc::{Controller, Instant};
 use smallvec::SmallVec;
+
+index_type!(pub(crate) ExchangeIndex);
+index_type!(pub(crate) ObserverIndex);
+index_type!(pub(crate) SubscriptionIndex);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -45,9 +49,9 @@ pub(crate) enum Purpose {
     /// if it must wait.
     Response(Group),
     /// A notification for this observer (RFC 7641 §4.2).
-    Notification(u32),
+    Notification(ObserverIndex),
     /// Reception of a Q-Block notification for this subscription (RFC 9177 §4.5).
-    State(u32),
+    State(SubscriptionIndex),
     /// A handshake of the layer below: its flights are created elsewhere.
     Handshake,
 }
@@ -74,7 +78,7 @@ pub(crate) struct Content {
 #[derive(Debug)]
 pub(crate) struct Exchange<C: Controller> {
     pub(crate) generation: u32,
-    pub(crate) peer: u32,
+    pub(crate) peer: PeerIndex,
     pub(crate) purpose: Purpose,
     pub(crate) state: State,
     pub(crate) state_until: Instant,
@@ -103,7 +107,7 @@ pub(crate) struct Exchange<C: Controller> {
     /// UDP payload and counted overhead, in bytes.
     pub(crate) bytes: u32,
     pub(crate) holds_slot: bool,
-    pub(crate) path: Option<Number>,
+    pub(crate) path: Option<Compact<PathIndex>>,
     /// An Empty ACK arrived that was not trusted.
     pub(crate) doubtful_ack: bool,
     pub(crate) submitted: Instant,
@@ -125,7 +129,7 @@ impl<C: Controller> Linked<Queue> for Exchange<C> {
 }
 
 impl<C: Controller> Exchange<C> {
-    pub(crate) fn id(&self, index: u32) -> ExchangeId {
+    pub(crate) fn id(&self, index: ExchangeIndex) -> ExchangeId {
         ExchangeId { index, generation: self.generation }
     }
 
@@ -364,7 +368,7 @@ impl core::error::Error for Failure {}
 /// notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExchangeId {
-    pub(crate) index: u32,
+    pub(crate) index: ExchangeIndex,
     pub(crate) generation: u32,
 }
 
@@ -372,7 +376,7 @@ impl ExchangeId {
     /// Returns a number unique among the exchanges of this endpoint, for logs and traces.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
-        (self.generation as u64) << 32 | self.index as u64
+        (self.generation as u64) << 32 | self.index.0 as u64
     }
 
     /// Returns the exchange's place, for drivers that store data per exchange: below
@@ -380,6 +384,6 @@ impl ExchangeId {
     /// reused after the end, possibly before the final event is polled.
     #[must_use]
     pub const fn place(self) -> u32 {
-        self.index
+        self.index.0
     }
 }

@@ -6,7 +6,8 @@ use core::hint::black_box;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::exchange::{Content, Course, Exchange, ExchangeId, Purpose, State};
+use super::exchange::{Content, Course, Exchange, ExchangeId, ExchangeIndex, Purpose, State};
+use super::peer::PeerIndex;
 use super::peer_table::Peers;
 use super::request::Reliability;
 use super::transfer::Transferring;
@@ -15,7 +16,7 @@ use crate::codec::{BlockSize, Body, Code, MessageId, Overhead, Token};
 use crate::config::{EndpointConfig, SharedConfig};
 use crate::hash::Keyed;
 use crate::security::Security;
-use crate::store::{Arena, Index, Links, Timers};
+use crate::store::{Arena, ArenaIndex, Index, Links, Timers};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
@@ -63,11 +64,11 @@ impl Opening {
 
 #[derive(Debug)]
 pub(crate) struct Exchanges<C: Controller> {
-    pub(super) slots: Arena<Exchange<C>>,
-    pub(super) timers: Timers,
+    pub(super) slots: Arena<Exchange<C>, ExchangeIndex>,
+    pub(super) timers: Timers<ExchangeIndex>,
     pub(super) config: SharedConfig,
-    by_id: Index,
-    by_token: Index,
+    by_id: Index<ExchangeIndex>,
+    by_token: Index<ExchangeIndex>,
     hash: Keyed,
     /// Distinguishes successive exchanges in the same place.
     generation: u32,
@@ -107,7 +108,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         opening: &mut Opening,
     ) -> Option<ExchangeId> {
         self.generation = self.generation.wrapping_add(1);
@@ -188,13 +189,18 @@ impl<C: Controller> Exchanges<C> {
     }
 
     #[inline]
-    pub(crate) fn arm(&mut self, index: u32) {
+    pub(crate) fn arm(&mut self, index: ExchangeIndex) {
         self.timers.set(index, self.slots[index].wake());
     }
 
     /// Frees slot, timer, queue place and index entries. Returns purpose and peer.
     #[inline]
-    pub(crate) fn close<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> (Purpose, u32) {
+    pub(crate) fn close<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> (Purpose, PeerIndex) {
         let exchange = &mut self.slots[index];
         exchange.free_slot(peers);
         let &mut Exchange { state, purpose, peer, identified, .. } = exchange;
@@ -230,27 +236,27 @@ impl<C: Controller> Exchanges<C> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> &Exchange<C> {
+    pub(crate) fn get(&self, index: ExchangeIndex) -> &Exchange<C> {
         &self.slots[index]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Exchange<C> {
+    pub(crate) fn get_mut(&mut self, index: ExchangeIndex) -> &mut Exchange<C> {
         &mut self.slots[index]
     }
 
     #[inline]
-    pub(crate) fn with_id(&mut self, peer: u32, id: MessageId) -> Option<u32> {
+    pub(crate) fn with_id(&mut self, peer: PeerIndex, id: MessageId) -> Option<ExchangeIndex> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.id == id && !exchange.sent.is_empty();
         self.by_id.find(&self.slots, self.id_hash(peer, id), is_it)
     }
 
-    pub(crate) fn uses_token(&mut self, peer: u32, token: &Token) -> bool {
+    pub(crate) fn uses_token(&mut self, peer: PeerIndex, token: &Token) -> bool {
         self.find_token(peer, token).is_some()
     }
 
     /// An unsent request cannot have a response.
-    pub(crate) fn with_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
+    pub(crate) fn with_token(&mut self, peer: PeerIndex, token: &Token) -> Option<ExchangeIndex> {
         let may_be_answered = |exchange: &Exchange<C>| !exchange.sent.is_empty() || exchange.has_begun_in_bursts();
         self.find_token(peer, token).filter(|&index| may_be_answered(&self.slots[index]))
     }
@@ -259,7 +265,7 @@ impl<C: Controller> Exchanges<C> {
     #[inline]
     pub(crate) fn unused_token(
         &mut self,
-        peer: u32,
+        peer: PeerIndex,
         length: usize,
         random: &mut impl RngCore,
         mut used_elsewhere: impl FnMut(&Token) -> bool,
@@ -274,20 +280,24 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn outstanding<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
     ) -> smallvec::SmallVec<[ExchangeId; 2]> {
         self.of_peer(peers, peer, |exchange| exchange.state == State::AwaitingAck)
     }
 
     /// Leaves out handshakes, which establish a new session.
-    pub(crate) fn with<P: PeerKey>(&mut self, peers: &Peers<P, C>, peer: u32) -> smallvec::SmallVec<[ExchangeId; 2]> {
+    pub(crate) fn with<P: PeerKey>(
+        &mut self,
+        peers: &Peers<P, C>,
+        peer: PeerIndex,
+    ) -> smallvec::SmallVec<[ExchangeId; 2]> {
         self.of_peer(peers, peer, |exchange| exchange.purpose != Purpose::Handshake)
     }
 
     fn of_peer<P: PeerKey>(
         &mut self,
         peers: &Peers<P, C>,
-        peer: u32,
+        peer: PeerIndex,
         is_it: impl Fn(&Exchange<C>) -> bool,
     ) -> smallvec::SmallVec<[ExchangeId; 2]> {
         let peer = peers.get(peer);
@@ -305,7 +315,12 @@ impl<C: Controller> Exchanges<C> {
 
     /// Inlined, so that the results are written directly into the event.
     #[inline(always)]
-    pub(crate) fn summary<P: PeerKey>(&self, now: Instant, peers: &Peers<P, C>, index: u32) -> (ExchangeId, P, Course) {
+    pub(crate) fn summary<P: PeerKey>(
+        &self,
+        now: Instant,
+        peers: &Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> (ExchangeId, P, Course) {
         let exchange = &self.slots[index];
         (exchange.id(index), peers.get(exchange.peer).key, exchange.course(now))
     }
@@ -323,7 +338,7 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn glance(&self) {
         self.timers.glance();
         black_box((self.by_id.steps(), self.requests));
-        if let Some(exchange) = self.slots.get(0) {
+        if let Some(exchange) = self.slots.get(ExchangeIndex::of(0)) {
             // One field from each cache line.
             let Exchange { sent, token, content, submitted, successor, id, peer, .. } = exchange;
             black_box((sent.len(), token.len(), content.code, successor.is_some(), *submitted, *id, *peer));
@@ -354,7 +369,7 @@ impl<C: Controller> Exchanges<C> {
         self.timers.next()
     }
 
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ExchangeIndex> {
         self.timers.pop_due(now)
     }
 
@@ -365,7 +380,7 @@ impl<C: Controller> Exchanges<C> {
 
     /// Queues a sender at the end of the peer's queue, or at its head if it continues.
     #[inline]
-    pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, last: bool) {
+    pub(super) fn enqueue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex, last: bool) {
         let exchange = &self.slots[index];
         self.queued += 1;
         self.queued_requests += usize::from(exchange.is_asked_for());
@@ -381,7 +396,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     #[inline]
-    pub(super) fn dequeue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+    pub(super) fn dequeue<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         let exchange = &self.slots[index];
         self.queued -= 1;
         self.queued_requests -= usize::from(exchange.is_asked_for());
@@ -392,14 +407,14 @@ impl<C: Controller> Exchanges<C> {
         peer.exchanges.push(&mut self.slots, index);
     }
 
-    pub(crate) fn identify_as(&mut self, index: u32, id: MessageId) {
+    pub(crate) fn identify_as(&mut self, index: ExchangeIndex, id: MessageId) {
         self.unidentify(index);
         self.identify(index, id);
     }
 
     /// An older exchange with the same ID is then found only by its token.
     #[inline]
-    pub(super) fn identify(&mut self, index: u32, id: MessageId) {
+    pub(super) fn identify(&mut self, index: ExchangeIndex, id: MessageId) {
         let exchange = &mut self.slots[index];
         (exchange.id, exchange.identified) = (id, true);
         let peer = exchange.peer;
@@ -411,13 +426,13 @@ impl<C: Controller> Exchanges<C> {
         self.by_id.insert(hash, index);
     }
 
-    pub(super) fn unidentify(&mut self, index: u32) {
+    pub(super) fn unidentify(&mut self, index: ExchangeIndex) {
         if core::mem::take(&mut self.slots[index].identified) {
             self.by_id.remove(index);
         }
     }
 
-    pub(super) fn take_token(&mut self, index: u32, token: Token) {
+    pub(super) fn take_token(&mut self, index: ExchangeIndex, token: Token) {
         self.by_token.remove(index);
         let hash = self.token_hash(self.slots[index].peer, &token);
         self.slots[index].token = token;
@@ -425,29 +440,29 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// In bytes, with the counted overhead.
-    pub(super) fn message_bytes(&self, index: u32, body: &Body) -> u32 {
+    pub(super) fn message_bytes(&self, index: ExchangeIndex, body: &Body) -> u32 {
         let payload = Overhead::of(&self.slots[index].token).message(body);
         u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
     }
 
     #[inline]
-    fn find_token(&mut self, peer: u32, token: &Token) -> Option<u32> {
+    fn find_token(&mut self, peer: PeerIndex, token: &Token) -> Option<ExchangeIndex> {
         let is_it = |exchange: &Exchange<C>| exchange.peer == peer && exchange.token == *token;
         self.by_token.find(&self.slots, self.token_hash(peer, token), is_it)
     }
 
-    fn id_hash(&self, peer: u32, id: MessageId) -> u64 {
+    fn id_hash(&self, peer: PeerIndex, id: MessageId) -> u64 {
         self.hash.spread(peer.into(), id.0.into())
     }
 
-    fn token_hash(&self, peer: u32, token: &Token) -> u64 {
+    fn token_hash(&self, peer: PeerIndex, token: &Token) -> u64 {
         token_hash(&self.hash, peer, token)
     }
 }
 
 /// All bytes of long tokens are hashed: an application's tokens may share a prefix.
 #[inline]
-pub(crate) fn token_hash(hash: &Keyed, peer: u32, token: &Token) -> u64 {
+pub(crate) fn token_hash(hash: &Keyed, peer: PeerIndex, token: &Token) -> u64 {
     let bytes = if token.is_extended() { hash.digest(0, token.as_slice()) } else { token.as_u64() };
     hash.spread(u64::from(peer) << 32 | token.len() as u64, bytes)
 }

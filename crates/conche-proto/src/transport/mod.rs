@@ -38,13 +38,14 @@ pub use retransmission::Flight;
 
 pub(crate) use datagram::{Departure, Outbox, Payload, Sender, Source, encode, encoded, reserve_first};
 pub(crate) use deduplication::{Deduplication, Received, Remembered, Reply, allows};
-pub(crate) use exchange::{Content, Exchange, Purpose, State};
+pub(crate) use exchange::{Content, Exchange, ExchangeIndex, ObserverIndex, Purpose, State, SubscriptionIndex};
 pub(crate) use exchange_table::{Exchanges, Opening, token_hash};
 pub(crate) use message_id::GROUP_IDS;
 pub(crate) use path::ChoosePath;
-pub(crate) use peer::ChooseController;
+pub(crate) use peer::{ChooseController, PeerIndex};
 pub(crate) use peer_table::{Peers, PeersFull};
 pub(crate) use rate_limit::{Limiters, Sources};
+pub(crate) use request::RequestIndex;
 pub(crate) use retransmission::Next;
 pub(crate) use transfer::{Kept, Left, NextMessage, Transferring, Work};
 
@@ -66,7 +67,7 @@ use message_id::Rejectable;
 
 pub(crate) struct Answer<'a, P> {
     pub(crate) to: Source<P>,
-    pub(crate) peer: u32,
+    pub(crate) peer: PeerIndex,
     pub(crate) token: &'a Token,
     pub(crate) code: Code,
     pub(crate) body: &'a Body,
@@ -108,17 +109,17 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     }
 
     #[inline]
-    pub(crate) fn acknowledge(&mut self, now: Instant, index: u32, kind: AckKind) {
+    pub(crate) fn acknowledge(&mut self, now: Instant, index: ExchangeIndex, kind: AckKind) {
         self.exchanges.acknowledge(now, &mut self.peers, index, kind);
     }
 
     /// Stops the transmission of a message without an answer.
-    pub(crate) fn abandon(&mut self, now: Instant, index: u32, reason: AbandonReason) {
+    pub(crate) fn abandon(&mut self, now: Instant, index: ExchangeIndex, reason: AbandonReason) {
         self.exchanges.abandon(now, &mut self.peers, index, reason);
     }
 
     /// Returns why the application cannot open this exchange now.
-    pub(crate) fn check_room(&self, peer: u32, opening: &Opening) -> Result<(), RequestError> {
+    pub(crate) fn check_room(&self, peer: PeerIndex, opening: &Opening) -> Result<(), RequestError> {
         let limits = &self.config.limits;
         let (bytes, limit) = (opening.bytes(), limits.message_bytes);
         if bytes > limit {
@@ -138,7 +139,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
 
     /// Puts the message into the outbox if it may leave.
     #[inline]
-    pub(crate) fn open(&mut self, now: Instant, peer: u32, opening: &mut Opening) -> Option<ExchangeId> {
+    pub(crate) fn open(&mut self, now: Instant, peer: PeerIndex, opening: &mut Opening) -> Option<ExchangeId> {
         let exchange = self.exchanges.open(now, &mut self.peers, peer, opening)?;
         self.stats.exchanges += 1;
         self.exchanges.report_starvation(now, &mut self.peers, peer);
@@ -152,21 +153,21 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
 
     /// Admits queued messages of the peer. Returns the exchange's purpose.
     #[inline]
-    pub(crate) fn close(&mut self, now: Instant, index: u32) -> Purpose {
+    pub(crate) fn close(&mut self, now: Instant, index: ExchangeIndex) -> Purpose {
         let (purpose, peer) = self.exchanges.close(now, &mut self.peers, index);
         self.admit_waiting(now, peer);
         purpose
     }
 
     /// Returns the next step for the owner of the exchange.
-    pub(crate) fn exchange_due(&mut self, now: Instant, index: u32) -> Next {
+    pub(crate) fn exchange_due(&mut self, now: Instant, index: ExchangeIndex) -> Next {
         let next = self.exchanges.expired(now, &mut self.peers, index);
         self.follow(now, index, &next);
         next
     }
 
     /// Does the message layer's part of a next step.
-    pub(crate) fn follow(&mut self, now: Instant, index: u32, next: &Next) {
+    pub(crate) fn follow(&mut self, now: Instant, index: ExchangeIndex, next: &Next) {
         match next {
             Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
             Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
@@ -174,14 +175,14 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    pub(crate) fn count_failure(&mut self, index: u32, reason: Failure) {
+    pub(crate) fn count_failure(&mut self, index: ExchangeIndex, reason: Failure) {
         let timed_out = reason == Failure::TimedOut && self.exchanges.get(index).confirmable;
         self.stats.timeouts += u64::from(timed_out);
     }
 
     /// Call after every event that may permit a message.
     #[inline]
-    pub(crate) fn admit_waiting(&mut self, now: Instant, peer: u32) {
+    pub(crate) fn admit_waiting(&mut self, now: Instant, peer: PeerIndex) {
         while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
             self.outbox.push_back(Departure::Exchange(exchange));
         }
@@ -189,20 +190,20 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
 
     /// `Err`: when the next message ID is free.
     #[inline]
-    pub(crate) fn message_id(&mut self, now: Instant, peer: u32) -> Result<MessageId, Instant> {
+    pub(crate) fn message_id(&mut self, now: Instant, peer: PeerIndex) -> Result<MessageId, Instant> {
         self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
     }
 
     /// Asks the controller again, as after every event of the peer.
     #[inline]
-    pub(crate) fn ask_again(&mut self, now: Instant, peer: Option<u32>) {
+    pub(crate) fn ask_again(&mut self, now: Instant, peer: Option<PeerIndex>) {
         if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
             self.admit_waiting(now, peer);
         }
     }
 
     /// Matches type, code, message ID and token.
-    pub(crate) fn quoted_exchange(&mut self, peer: u32, quoted: &[u8]) -> Option<ExchangeId> {
+    pub(crate) fn quoted_exchange(&mut self, peer: PeerIndex, quoted: &[u8]) -> Option<ExchangeId> {
         let header = quoted.first_chunk::<4>()?;
         let id = MessageId(u16::from_be_bytes([header[2], header[3]]));
         let index = self.exchanges.with_id(peer, id)?;
@@ -214,7 +215,12 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
 
     /// The exchange's message was sent. An unmatched ID may be a guess.
     #[inline]
-    pub(crate) fn exchange_with_id(&mut self, now: Instant, peer: Option<u32>, message: &Message<'_>) -> Option<u32> {
+    pub(crate) fn exchange_with_id(
+        &mut self,
+        now: Instant,
+        peer: Option<PeerIndex>,
+        message: &Message<'_>,
+    ) -> Option<ExchangeIndex> {
         let found = peer.and_then(|peer| self.exchanges.with_id(peer, message.id()));
         if found.is_none() {
             self.stats.unmatched += 1;
@@ -243,7 +249,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// Such a request is dropped on arrival: its response could wait for a message ID for
     /// EXCHANGE_LIFETIME, and hold the share of its group. The last 1024 IDs are left for separate
     /// responses, notifications and pings.
-    pub(crate) fn lacks_ids(&self, now: Instant, peer: u32, message: &Message<'_>) -> bool {
+    pub(crate) fn lacks_ids(&self, now: Instant, peer: PeerIndex, message: &Message<'_>) -> bool {
         let scarce = self.peers.get(peer).ids_scarce_until(now, self.config.times().exchange_lifetime).is_some();
         scarce && !NoResponse::of(message).suppresses(Code::CONTENT)
     }

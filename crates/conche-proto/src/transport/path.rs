@@ -36,9 +36,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use super::peer::{Mark, Marks};
+use super::peer::{Mark, Marks, PeerIndex};
 use crate::hash::Keyed;
-use crate::store::{Arena, Index, Linked, Links, List, NIL};
+use crate::store::{Arena, ArenaIndex, Index, Linked, Links, List, index_type};
 use conche_cc::Instant;
 use conche_cc::path_history::PathHistory;
 
@@ -72,6 +72,8 @@ impl PathKey {
     }
 }
 
+index_type!(pub(crate) PathIndex);
+
 /// Returns the path to a peer; `None` if the peer shares none.
 pub(crate) type ChoosePath<P> = Box<dyn Fn(&P) -> Option<PathKey> + Send + Sync>;
 
@@ -82,15 +84,15 @@ pub(crate) const LEAST_UNMEASURED: Duration = Duration::from_secs(1);
 /// none with exchanges in progress.
 pub(crate) struct Paths<P> {
     pub(super) choose: ChoosePath<P>,
-    slots: Arena<Path>,
-    index: Index,
-    oldest: List<Oldest>,
+    slots: Arena<Path, PathIndex>,
+    index: Index<PathIndex>,
+    oldest: List<Oldest, PathIndex>,
     /// Paths whose gate may be open for a waiting peer.
-    opened: Vec<u32>,
+    opened: Vec<PathIndex>,
     /// The peer that has the turn and need not queue again.
-    turn: Option<u32>,
+    turn: Option<PeerIndex>,
     /// The path found last: an exchange asks twice, and many peers may share it.
-    recent: u32,
+    recent: PathIndex,
     hash: Keyed,
     capacity: usize,
 }
@@ -101,7 +103,7 @@ pub(crate) enum Entry {
     Free,
     /// Admitted; `waited` if the peer had to wait.
     Through {
-        path: u32,
+        path: PathIndex,
         waited: bool,
     },
     Wait,
@@ -111,7 +113,7 @@ pub(crate) enum Entry {
 pub(crate) enum Fate {
     /// This peer answered it; with the RTT, if it is a valid sample.
     Answered {
-        peer: u32,
+        peer: PeerIndex,
         round_trip: Option<Duration>,
     },
     Lost,
@@ -143,14 +145,14 @@ impl<P> Paths<P> {
             oldest: List::new(),
             opened: Vec::new(),
             turn: None,
-            recent: NIL,
+            recent: PathIndex::NONE,
             hash,
             capacity,
         }
     }
 
     #[inline]
-    fn find(&mut self, key: PathKey) -> Option<u32> {
+    fn find(&mut self, key: PathKey) -> Option<PathIndex> {
         if self.slots.get(self.recent).is_some_and(|path| path.key == key) {
             return Some(self.recent);
         }
@@ -190,7 +192,7 @@ impl<P> Paths<P> {
         }
     }
 
-    fn renew(&mut self, key: PathKey, new: impl FnOnce() -> PathHistory) -> Option<u32> {
+    fn renew(&mut self, key: PathKey, new: impl FnOnce() -> PathHistory) -> Option<PathIndex> {
         let index = match self.find(key) {
             Some(index) if self.slots[index].gate.is_idle() => {
                 self.oldest.remove(&mut self.slots, index);
@@ -213,7 +215,7 @@ impl<P> Paths<P> {
     }
 
     /// Asks whether an exchange with a peer may start. If not, the peer [waits](Self::next).
-    pub(crate) fn ask(&mut self, now: Instant, peer: u32, key: &P, marks: &mut Marks) -> Entry {
+    pub(crate) fn ask(&mut self, now: Instant, peer: PeerIndex, key: &P, marks: &mut Marks) -> Entry {
         let Some(path) = (self.choose)(key) else { return Entry::Free };
         let Some(index) = self.renew(path, || PathHistory::new(now)) else { return Entry::Free };
         let Path { gate, group, .. } = &mut self.slots[index];
@@ -234,12 +236,12 @@ impl<P> Paths<P> {
         Entry::Wait
     }
 
-    pub(crate) fn enter(&mut self, index: u32, peer: u32) {
+    pub(crate) fn enter(&mut self, index: PathIndex, peer: PeerIndex) {
         self.change(index, |gate| gate.enter(peer));
     }
 
     /// Records the end of an exchange, with the fate of its first transmission.
-    pub(crate) fn leave(&mut self, index: u32, fate: Fate) {
+    pub(crate) fn leave(&mut self, index: PathIndex, fate: Fate) {
         self.change(index, |gate| {
             gate.leave();
             match fate {
@@ -251,7 +253,7 @@ impl<P> Paths<P> {
     }
 
     /// Returns the next peer that has waited for its turn and may ask again.
-    pub(crate) fn next(&mut self) -> Option<u32> {
+    pub(crate) fn next(&mut self) -> Option<PeerIndex> {
         self.turn = None;
         while let Some(&index) = self.opened.last() {
             // The path may have been evicted after its last waiting peer left.
@@ -270,7 +272,7 @@ impl<P> Paths<P> {
     }
 
     /// Changes a gate, then updates its path's place in the lists.
-    fn change<T>(&mut self, index: u32, what: impl FnOnce(&mut Gate) -> T) -> T {
+    fn change<T>(&mut self, index: PathIndex, what: impl FnOnce(&mut Gate) -> T) -> T {
         let gate = &mut self.slots[index].gate;
         let was_idle = gate.is_idle();
         let changed = what(gate);
@@ -304,7 +306,7 @@ impl<P> Paths<P> {
         }
     }
 
-    fn remove(&mut self, index: u32) {
+    fn remove(&mut self, index: PathIndex) {
         self.oldest.remove(&mut self.slots, index);
         self.index.remove(index);
         self.slots.remove(index);
@@ -338,10 +340,10 @@ pub(super) struct Gate {
     /// Exchanges with a first transmission that is neither acknowledged nor timed out.
     outstanding: u32,
     /// The peer of all these exchanges, if there is only one.
-    only: Option<u32>,
+    only: Option<PeerIndex>,
     /// Peers with a message to send, in order of arrival: those that have answered before, and the
     /// others.
-    waiting: [VecDeque<u32>; 2],
+    waiting: [VecDeque<PeerIndex>; 2],
     next: usize,
     /// The minimum RTT over rounds, in microseconds; 0 before the first.
     base: u32,
@@ -357,7 +359,7 @@ struct Round {
     full: bool,
     rtts: [u32; SAMPLES],
     sampled: usize,
-    last_peer: Option<u32>,
+    last_peer: Option<PeerIndex>,
     /// Exchanges admitted under a larger window, to be ignored for this one.
     stale: u32,
 }
@@ -368,7 +370,7 @@ impl Gate {
         Self { window: LEAST, outstanding: 0, only: None, waiting, next: 0, base: 0, round: Round::default() }
     }
 
-    pub(super) fn is_open_for(&self, peer: u32) -> bool {
+    pub(super) fn is_open_for(&self, peer: PeerIndex) -> bool {
         self.is_open() || self.only == Some(peer)
     }
 
@@ -389,12 +391,12 @@ impl Gate {
     }
 
     /// Queues a peer; `proven` if it has answered before.
-    pub(super) fn wait(&mut self, peer: u32, proven: bool) {
+    pub(super) fn wait(&mut self, peer: PeerIndex, proven: bool) {
         self.round.full = true;
         self.waiting[usize::from(!proven)].push_back(peer);
     }
 
-    pub(super) fn next(&mut self) -> Option<u32> {
+    pub(super) fn next(&mut self) -> Option<PeerIndex> {
         if !self.is_open() {
             return None;
         }
@@ -403,7 +405,7 @@ impl Gate {
         self.waiting[queue].pop_front()
     }
 
-    pub(super) fn enter(&mut self, peer: u32) {
+    pub(super) fn enter(&mut self, peer: PeerIndex) {
         self.only = if self.outstanding == 0 || self.only == Some(peer) { Some(peer) } else { None };
         self.outstanding = self.outstanding.saturating_add(1);
     }
@@ -414,7 +416,7 @@ impl Gate {
     }
 
     /// Records the answer to a first transmission.
-    pub(super) fn answered(&mut self, peer: u32, round_trip: Option<Duration>) {
+    pub(super) fn answered(&mut self, peer: PeerIndex, round_trip: Option<Duration>) {
         if self.is_stale() {
             return;
         }

@@ -8,15 +8,18 @@ use core::fmt;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
+use super::exchange::ExchangeIndex;
 use super::message_id::{NextId, UsedIds};
 use super::peer_table::Peers;
 use crate::PeerKey;
 use crate::codec::MessageId;
 use crate::shares::Group;
-use crate::store::{Chain, Linked, Links, List};
+use crate::store::{Chain, Linked, Links, List, index_type};
 use conche_cc::control::{Load, NonHistory, Snapshot};
 use conche_cc::units::Stamp;
 use conche_cc::{Controller, Instant};
+
+index_type!(pub(crate) PeerIndex);
 
 #[derive(Debug)]
 pub(crate) struct Peer<P, C: Controller> {
@@ -30,7 +33,7 @@ pub(crate) struct Peer<P, C: Controller> {
     /// Since when a slot has been free with an empty queue; otherwise the far future.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,
-    pub(crate) exchanges: Chain<Queue>,
+    pub(crate) exchanges: Chain<Queue, ExchangeIndex>,
     /// Group charged for the peer.
     pub(super) group: Group,
     pub(super) usage: Usage,
@@ -249,7 +252,7 @@ pub(super) enum Usage {
 
 #[derive(Debug)]
 pub(crate) struct Work {
-    pub(crate) queue: List<Queue>,
+    pub(crate) queue: List<Queue, ExchangeIndex>,
     pub(crate) queued: u32,
     /// Exchanges with an NSTART slot (RFC 7252 §4.7), and their bytes.
     pub(crate) outstanding: u16,
@@ -387,7 +390,7 @@ pub struct Survey {
     most: usize,
     next: usize,
     /// The least busy first.
-    busiest: BinaryHeap<(Reverse<u64>, u32)>,
+    busiest: BinaryHeap<(Reverse<u64>, PeerIndex)>,
 }
 
 impl Survey {
@@ -397,7 +400,7 @@ impl Survey {
         Self { most, next: 0, busiest: BinaryHeap::new() }
     }
 
-    fn meet(&mut self, load: u64, index: u32) {
+    fn meet(&mut self, load: u64, index: PeerIndex) {
         let met = (Reverse(load), index);
         if self.busiest.len() < self.most {
             self.busiest.push(met);
@@ -411,11 +414,12 @@ impl Survey {
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Visits `places` more places. After the last, returns the busiest peers that still exist.
-    pub(crate) fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<u32>> {
+    pub(crate) fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<PeerIndex>> {
         let end = if survey.most == 0 { 0 } else { self.slots.places() };
         let until = survey.next.saturating_add(places.max(1)).min(end);
         for place in survey.next..until {
             let Ok(index) = u32::try_from(place) else { break };
+            let index = PeerIndex(index);
             if let Some(peer) = self.slots.get(index) {
                 survey.meet(load(peer), index);
             }

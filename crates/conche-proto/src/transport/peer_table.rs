@@ -13,12 +13,12 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::message_id::{NextId, UsedIds};
-use super::path::{ChoosePath, Entry, Fate, PathKey, Paths};
-use super::peer::{ControllerId, Controllers, Idle, Mark, Marks, NonSent, Peer, PeerSnapshot, Trust, Usage};
+use super::path::{ChoosePath, Entry, Fate, PathIndex, PathKey, Paths};
+use super::peer::{ControllerId, Controllers, Idle, Mark, Marks, NonSent, Peer, PeerIndex, PeerSnapshot, Trust, Usage};
 use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::shares::{CANDIDATES, Group, Shares};
-use crate::store::{Arena, Chain, Index, Links, List, NIL};
+use crate::store::{Arena, ArenaIndex, Chain, Index, Links, List};
 use conche_cc::control::{Abandoned, AckKind, AckedCopy, Acknowledged};
 use conche_cc::path_history::PathHistory;
 use conche_cc::{Controller, Instant};
@@ -32,19 +32,19 @@ pub(crate) struct PeersFull;
 pub(crate) struct Peers<P, C: Controller> {
     pub(crate) controllers: Controllers<P, C>,
     paths: Option<Box<Paths<P>>>,
-    pub(super) slots: Arena<Peer<P, C>>,
-    index: Index,
+    pub(super) slots: Arena<Peer<P, C>, PeerIndex>,
+    index: Index<PeerIndex>,
     hash: Keyed,
     /// Unheld peers: first the lost ones, then the others, idle longest first.
-    idle: List<Idle>,
+    idle: List<Idle, PeerIndex>,
     /// Idle unproven peers, in the same order, and their shares.
-    unproven: List<Idle>,
+    unproven: List<Idle, PeerIndex>,
     unproven_shares: Shares,
     shares: Shares,
     /// Some unheld peers may be lost.
     may_forget: bool,
     /// The peer found last, if it still exists.
-    recent: u32,
+    recent: PeerIndex,
     capacity: usize,
     idle_lifetime: Duration,
     /// Minimum retention of a peer: its message IDs must not be drawn again within
@@ -54,7 +54,7 @@ pub(crate) struct Peers<P, C: Controller> {
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Bytes of an idle peer with its index entry, without the controller's allocations.
-    pub(crate) const BYTES: usize = Arena::<Peer<P, C>>::PLACE_BYTES + <Index>::BYTES;
+    pub(crate) const BYTES: usize = Arena::<Peer<P, C>, PeerIndex>::PLACE_BYTES + Index::<PeerIndex>::BYTES;
 
     pub(crate) fn new(
         controller: C,
@@ -74,7 +74,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             unproven_shares: Shares::default(),
             shares: Shares::default(),
             may_forget: false,
-            recent: NIL,
+            recent: PeerIndex::NONE,
             capacity,
             idle_lifetime,
             retention: idle_lifetime.max(exchange_lifetime),
@@ -82,7 +82,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     #[inline]
-    pub(crate) fn find(&mut self, key: &P, hash: u64) -> Option<u32> {
+    pub(crate) fn find(&mut self, key: &P, hash: u64) -> Option<PeerIndex> {
         let found =
             self.recent(key).or_else(|| self.index.find(&self.slots, hash, |peer: &Peer<P, C>| peer.key == *key));
         self.recent = found.unwrap_or(self.recent);
@@ -91,12 +91,12 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Needs no hash if the peer was found last.
     #[inline]
-    pub(crate) fn find_unhashed(&mut self, key: &P) -> Option<u32> {
+    pub(crate) fn find_unhashed(&mut self, key: &P) -> Option<PeerIndex> {
         self.recent(key).or_else(|| self.find(key, self.hash(key)))
     }
 
     #[inline]
-    fn recent(&self, key: &P) -> Option<u32> {
+    fn recent(&self, key: &P) -> Option<PeerIndex> {
         self.slots.get(self.recent).filter(|peer| peer.key == *key).map(|_| self.recent)
     }
 
@@ -105,22 +105,22 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.hash.hash(key)
     }
 
-    pub(crate) fn peek(&self, key: &P) -> Option<u32> {
+    pub(crate) fn peek(&self, key: &P) -> Option<PeerIndex> {
         self.recent(key).or_else(|| self.index.peek(&self.slots, self.hash(key), |peer: &Peer<P, C>| peer.key == *key))
     }
 
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> &Peer<P, C> {
+    pub(crate) fn get(&self, index: PeerIndex) -> &Peer<P, C> {
         &self.slots[index]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Peer<P, C> {
+    pub(crate) fn get_mut(&mut self, index: PeerIndex) -> &mut Peer<P, C> {
         &mut self.slots[index]
     }
 
     #[inline]
-    pub(crate) fn controlled(&mut self, index: u32) -> (&mut Peer<P, C>, &C) {
+    pub(crate) fn controlled(&mut self, index: PeerIndex) -> (&mut Peer<P, C>, &C) {
         let peer = &mut self.slots[index];
         let controller = self.controllers.get(peer.controller);
         (peer, controller)
@@ -155,7 +155,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         key: P,
         group: Group,
         random: &mut impl RngCore,
-    ) -> Result<u32, PeersFull> {
+    ) -> Result<PeerIndex, PeersFull> {
         if let Some(index) = self.find_unhashed(&key) {
             if let Usage::Idle { last_used, .. } = self.get(index).usage
                 && now - last_used > self.idle_lifetime
@@ -218,19 +218,19 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     #[inline]
-    pub(crate) fn ask_path(&mut self, now: Instant, index: u32) -> Entry {
+    pub(crate) fn ask_path(&mut self, now: Instant, index: PeerIndex) -> Entry {
         let Some(paths) = &mut self.paths else { return Entry::Free };
         let peer = &mut self.slots[index];
         paths.ask(now, index, &peer.key, &mut peer.marks)
     }
 
-    pub(crate) fn enter_path(&mut self, path: u32, peer: u32) {
+    pub(crate) fn enter_path(&mut self, path: PathIndex, peer: PeerIndex) {
         if let Some(paths) = &mut self.paths {
             paths.enter(path, peer);
         }
     }
 
-    pub(crate) fn leave_path(&mut self, path: u32, fate: Fate) {
+    pub(crate) fn leave_path(&mut self, path: PathIndex, fate: Fate) {
         if let Some(paths) = &mut self.paths {
             paths.leave(path, fate);
         }
@@ -238,7 +238,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Returns a peer whose turn on its path has come.
     #[inline]
-    pub(crate) fn next_on_path(&mut self) -> Option<u32> {
+    pub(crate) fn next_on_path(&mut self) -> Option<PeerIndex> {
         loop {
             let index = self.paths.as_mut()?.next()?;
             // Since then its message may have been cancelled, or the peer evicted.
@@ -274,7 +274,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    pub(crate) fn reset(&mut self, now: Instant, index: u32) {
+    pub(crate) fn reset(&mut self, now: Instant, index: PeerIndex) {
         let key = self.get(index).key;
         let (controller, control, seeded) = self.begin(now, &key);
         let peer = self.get_mut(index);
@@ -286,7 +286,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Reports the first acknowledgement of an exchange to its controller and its path.
     #[inline]
-    pub(crate) fn acknowledged(&mut self, index: u32, flight: &C::Flight, event: &Acknowledged<'_>) {
+    pub(crate) fn acknowledged(&mut self, index: PeerIndex, flight: &C::Flight, event: &Acknowledged<'_>) {
         let (peer, controller) = self.controlled(index);
         controller.acknowledged(&mut peer.control, flight, event);
         if event.kind != AckKind::Separate && matches!(event.copy, AckedCopy::Exact(_)) {
@@ -299,7 +299,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    pub(crate) fn abandoned(&mut self, index: u32, flight: &C::Flight, event: &Abandoned<'_>) {
+    pub(crate) fn abandoned(&mut self, index: PeerIndex, flight: &C::Flight, event: &Abandoned<'_>) {
         let (peer, controller) = self.controlled(index);
         controller.abandoned(&mut peer.control, flight, event);
         let key = peer.key;
@@ -311,7 +311,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Holds a peer for an exchange or a request with a response to come, until
     /// [`let_go`](Self::let_go).
     #[inline]
-    pub(crate) fn hold(&mut self, index: u32) {
+    pub(crate) fn hold(&mut self, index: PeerIndex) {
         let usage = &mut self.get_mut(index).usage;
         match usage {
             Usage::Busy { holds, .. } => *holds = holds.saturating_add(1),
@@ -322,7 +322,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    pub(crate) fn touch(&mut self, now: Instant, index: u32) {
+    pub(crate) fn touch(&mut self, now: Instant, index: PeerIndex) {
         if let Usage::Idle { links, .. } = self.get(index).usage {
             self.unlink(index, links);
             self.make_idle(now, index);
@@ -330,7 +330,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     #[inline]
-    pub(crate) fn let_go(&mut self, now: Instant, index: u32) {
+    pub(crate) fn let_go(&mut self, now: Instant, index: PeerIndex) {
         match &mut self.get_mut(index).usage {
             Usage::Busy { holds, .. } => match NonZeroU32::new(holds.get() - 1) {
                 Some(left) => *holds = left,
@@ -341,7 +341,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     #[inline]
-    fn make_idle(&mut self, now: Instant, index: u32) {
+    fn make_idle(&mut self, now: Instant, index: PeerIndex) {
         if self.get(index).marks.has(Mark::Lost) {
             self.get_mut(index).usage = Usage::idle(now);
             self.idle.push_front(&mut self.slots, index);
@@ -361,7 +361,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     #[inline]
-    fn unlink(&mut self, index: u32, links: Links) {
+    fn unlink(&mut self, index: PeerIndex, links: Links) {
         if self.get_mut(index).marks.set(Mark::Listed, false) {
             self.unproven_shares.give_back(self.get(index).group, 1);
             self.unproven.unlink(&mut self.slots, links);
@@ -371,7 +371,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// Moves an unheld peer to its place after a flag changed.
-    fn put_in_order(&mut self, index: u32) {
+    fn put_in_order(&mut self, index: PeerIndex) {
         if let Usage::Idle { last_used, links } = self.get(index).usage {
             self.unlink(index, links);
             self.make_idle(last_used, index);
@@ -379,7 +379,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     /// Marks a peer as unreachable for ever: it is forgotten once unheld.
-    pub(crate) fn lose(&mut self, index: u32) {
+    pub(crate) fn lose(&mut self, index: PeerIndex) {
         if !self.get_mut(index).marks.set(Mark::Lost, true) {
             self.put_in_order(index);
         }
@@ -395,7 +395,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    pub(crate) fn snapshot(&self, index: u32) -> PeerSnapshot {
+    pub(crate) fn snapshot(&self, index: PeerIndex) -> PeerSnapshot {
         let peer = self.get(index);
         PeerSnapshot {
             controller: peer.controller,
@@ -405,7 +405,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    fn begin_anew(&mut self, now: Instant, index: u32) {
+    fn begin_anew(&mut self, now: Instant, index: PeerIndex) {
         self.reset(now, index);
         let peer = self.get_mut(index);
         peer.non = NonSent::default();
@@ -415,7 +415,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Evicts a lost peer, one past its retention, or the oldest unproven one of the group that
     /// holds most.
     fn evict(&mut self, now: Instant, group: Group) -> Result<(), PeersFull> {
-        let may_go = |&index: &u32| {
+        let may_go = |&index: &PeerIndex| {
             let peer = self.get(index);
             let is_old = matches!(peer.usage, Usage::Idle { last_used, .. } if now - last_used >= self.retention);
             is_old || peer.marks.has(Mark::Lost)
@@ -429,7 +429,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         Ok(())
     }
 
-    fn displaceable(&mut self, group: Group) -> Option<u32> {
+    fn displaceable(&mut self, group: Group) -> Option<PeerIndex> {
         if group != Group::NOBODY && !self.shares.could_admit(group, 1, self.capacity, &self.unproven_shares) {
             return None;
         }
@@ -448,21 +448,21 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         self.slots.len() >= self.capacity
     }
 
-    pub(crate) fn has_answered(&self, index: u32) -> bool {
+    pub(crate) fn has_answered(&self, index: PeerIndex) -> bool {
         self.get(index).marks.has(Mark::Answered)
     }
 
-    pub(crate) fn validated(&mut self, index: u32) {
+    pub(crate) fn validated(&mut self, index: PeerIndex) {
         self.get_mut(index).marks.set(Mark::Validated, true);
     }
 
-    pub(crate) fn is_measured(&self, index: u32) -> bool {
+    pub(crate) fn is_measured(&self, index: PeerIndex) -> bool {
         let peer = self.get(index);
         let controller = self.controllers.get(peer.controller);
         !peer.marks.has(Mark::Seeded) && controller.snapshot(&peer.control).srtt.is_some()
     }
 
-    fn forget(&mut self, index: u32) {
+    fn forget(&mut self, index: PeerIndex) {
         let peer = self.get(index);
         let group = peer.group;
         if let Usage::Idle { links, .. } = peer.usage {

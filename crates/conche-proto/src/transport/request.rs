@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::codec::{Body, Code, Token};
 use crate::security::ContextId;
+use crate::store::index_type;
 
 /// A request to send.
 #[derive(Clone, Debug)]
@@ -128,10 +129,12 @@ pub enum Reliability {
     NeverConfirmable,
 }
 
+index_type!(pub(crate) RequestIndex);
+
 /// Identifies a received request that awaits its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
-    pub(crate) index: u32,
+    pub(crate) index: RequestIndex,
     pub(crate) generation: u32,
 }
 

@@ -8,10 +8,10 @@ use core::num::NonZeroU8;
 use core::time::Duration;
 
 use super::Transport;
-use super::exchange::{Content, ExchangeId, Failure, Purpose, State};
+use super::exchange::{Content, ExchangeId, ExchangeIndex, Failure, Purpose, State};
 use super::exchange_table::Exchanges;
 use super::path::{Fate, LEAST_UNMEASURED};
-use super::peer::Mark;
+use super::peer::{Mark, PeerIndex};
 use super::peer_table::Peers;
 use crate::PeerKey;
 use conche_cc::control::{AbandonReason, Abandoned, AckKind, Acknowledged, Expired, Sent};
@@ -46,7 +46,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         random: &mut impl RngCore,
     ) -> u8 {
         let exchange = &mut self.slots[index];
@@ -92,7 +92,7 @@ impl<C: Controller> Exchanges<C> {
         attempt
     }
 
-    pub(crate) fn expired<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    pub(crate) fn expired<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
         let exchange = &mut self.slots[index];
         if now >= exchange.deadline {
             self.abandon(now, peers, index, AbandonReason::Cancelled);
@@ -137,7 +137,13 @@ impl<C: Controller> Exchanges<C> {
     /// request is acknowledged by its response (RFC 7252 §4.7), without an RTT sample, as the peer
     /// may answer late.
     #[inline]
-    pub(super) fn acknowledge<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, kind: AckKind) {
+    pub(super) fn acknowledge<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+        kind: AckKind,
+    ) {
         let exchange = &mut self.slots[index];
         let peer = peers.get(exchange.peer);
         if exchange.acknowledged.is_none() && exchange.is_answered() && !exchange.sent.is_empty() {
@@ -156,7 +162,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.free_slot(peers);
     }
 
-    pub(crate) fn await_response(&mut self, now: Instant, index: u32) {
+    pub(crate) fn await_response(&mut self, now: Instant, index: ExchangeIndex) {
         let exchange = &mut self.slots[index];
         exchange.state = State::AwaitingResponse;
         exchange.state_until = now + self.config.times().response_timeout;
@@ -168,7 +174,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         reason: AbandonReason,
     ) {
         let exchange = &mut self.slots[index];
@@ -187,7 +193,7 @@ impl<C: Controller> Exchanges<C> {
 
     /// The next transmission has a new message ID, while timeout and number of attempts continue
     /// (RFC 7641 §4.5.2).
-    pub(crate) fn supersede<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, content: Content) {
+    pub(crate) fn supersede<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex, content: Content) {
         self.slots[index].successor = Some(content);
         if self.slots[index].sent.is_empty() {
             self.replace(peers, index);
@@ -195,7 +201,12 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Continues a sender with its next message, if it has one, at the head of the peer's queue.
-    pub(crate) fn yield_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> bool {
+    pub(crate) fn yield_next<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> bool {
         if self.slots[index].successor.is_none() {
             return false;
         }
@@ -218,7 +229,12 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Retransmits if attempts are left and MAX_TRANSMIT_SPAN permits, otherwise gives up.
-    fn acknowledgement_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    fn acknowledgement_overdue<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> Next {
         let exchange = &mut self.slots[index];
         let attempt = exchange.attempt();
         exchange.leave_path(peers, Fate::Lost);
@@ -240,7 +256,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Gives a superseded message a new ID; retransmits the old one if no ID is free.
-    fn take_new_id<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+    fn take_new_id<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         let exchange = &self.slots[index];
         if exchange.successor.is_some()
             && let Ok(id) = peers.get_mut(exchange.peer).allocate_id(now, self.config.times().exchange_lifetime)
@@ -251,7 +267,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    fn replace<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+    fn replace<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         let Some(content) = self.slots[index].successor.take() else { return };
         let bytes = self.message_bytes(index, &content.body);
         let exchange = &mut self.slots[index];
@@ -263,7 +279,7 @@ impl<C: Controller> Exchanges<C> {
         (exchange.content, exchange.bytes) = (content, bytes);
     }
 
-    pub(super) fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    pub(super) fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
         self.abandon(now, peers, index, AbandonReason::GaveUp);
         let exchange = &mut self.slots[index];
         // The peer may have sent the untrusted ACK after all: the response is still to come.
@@ -276,7 +292,12 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Frees the slot of a Non-confirmable request without a prompt response.
-    fn response_to_non_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    fn response_to_non_overdue<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> Next {
         let exchange = &mut self.slots[index];
         if exchange.wants_no_response() {
             return Next::Fail(Failure::NoResponse);
@@ -294,7 +315,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         flight: &Flight,
         random: &mut impl RngCore,
     ) {
@@ -338,7 +359,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         copy: Option<u8>,
     ) {
         let exchange = &mut self.slots[index];
@@ -372,7 +393,12 @@ impl<C: Controller> Exchanges<C> {
         timeout.saturating_add(Duration::from_nanos(u64::try_from(more).unwrap_or(u64::MAX)))
     }
 
-    pub(super) fn flight_overdue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    pub(super) fn flight_overdue<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> Next {
         let exchange = &mut self.slots[index];
         exchange.leave_path(peers, Fate::Lost);
         let mut at = now;
@@ -401,7 +427,7 @@ pub struct Flight {
 }
 
 /// Returns `true` for an RTT measured or from the path.
-fn knows_path<P: PeerKey, C: Controller>(peers: &mut Peers<P, C>, peer: u32) -> bool {
+fn knows_path<P: PeerKey, C: Controller>(peers: &mut Peers<P, C>, peer: PeerIndex) -> bool {
     let (peer, controller) = peers.controlled(peer);
     peer.marks.has(Mark::Seeded) || controller.snapshot(&peer.control).srtt.is_some()
 }

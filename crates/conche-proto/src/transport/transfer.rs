@@ -9,7 +9,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::exchange::{Course, Exchange, ExchangeId, Failure, State};
+use super::exchange::{Course, Exchange, ExchangeId, ExchangeIndex, Failure, State};
 use super::exchange_table::Exchanges;
 use super::peer_table::Peers;
 use super::retransmission::{LONGEST_ON_PATH, Next};
@@ -280,7 +280,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         NextMessage { transfer, body, token }: NextMessage,
     ) {
         self.settle(now, peers, index, transfer);
@@ -290,14 +290,20 @@ impl<C: Controller> Exchanges<C> {
         self.send_next(now, peers, index, body);
     }
 
-    pub(crate) fn send_anew<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, token: Token) {
+    pub(crate) fn send_anew<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+        token: Token,
+    ) {
         self.release(peers, index);
         self.take_token(index, token);
         let body = self.slots[index].content.body.clone();
         self.send_next(now, peers, index, body);
     }
 
-    fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32, body: Body) {
+    fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex, body: Body) {
         let bytes = self.message_bytes(index, &body);
         let patience = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
@@ -316,7 +322,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         transfer: Box<Transferring>,
     ) {
         self.settle(now, peers, index, transfer);
@@ -334,7 +340,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         mut transfer: Box<Transferring>,
     ) {
         let exchange = &self.slots[index];
@@ -348,7 +354,7 @@ impl<C: Controller> Exchanges<C> {
         self.release(peers, index);
     }
 
-    fn release<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32) {
+    fn release<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         let exchange = &mut self.slots[index];
         exchange.free_slot(peers);
         self.unidentify(index);
@@ -365,7 +371,7 @@ impl<C: Controller> Exchanges<C> {
         transfer.bytes = bytes;
     }
 
-    pub(crate) fn burst_mut(&mut self, index: u32) -> Option<&mut BurstTransfer> {
+    pub(crate) fn burst_mut(&mut self, index: ExchangeIndex) -> Option<&mut BurstTransfer> {
         match &mut self.slots[index].transfer.as_mut()?.work {
             Work::Bursts(bursts) => Some(bursts),
             Work::Blocks(_) | Work::Kept(..) => None,
@@ -382,12 +388,12 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Takes the transfer out of its exchange.
-    pub(crate) fn take_transfer(&mut self, index: u32) -> Option<Box<Transferring>> {
+    pub(crate) fn take_transfer(&mut self, index: ExchangeIndex) -> Option<Box<Transferring>> {
         self.slots[index].transfer.take()
     }
 
     /// Puts a transfer back. A completed one still contributes to the statistics.
-    pub(crate) fn put_back(&mut self, index: u32, transfer: Box<Transferring>) {
+    pub(crate) fn put_back(&mut self, index: ExchangeIndex, transfer: Box<Transferring>) {
         self.slots[index].transfer = Some(transfer);
     }
 
@@ -399,14 +405,14 @@ impl<C: Controller> Exchanges<C> {
         self.transfer_bytes
     }
 
-    pub(super) fn free_transfer(&mut self, index: u32) {
+    pub(super) fn free_transfer(&mut self, index: ExchangeIndex) {
         if let Some(transfer) = self.slots[index].transfer.take() {
             self.transfer_bytes -= transfer.bytes;
             self.transfers -= usize::from(transfer.before.is_some());
         }
     }
 
-    pub(crate) fn go_on_with_set<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+    pub(crate) fn go_on_with_set<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         let Some(transfer) = self.take_transfer(index) else { return };
         let body = self.slots[index].content.body.clone();
         self.slots[index].confirmable = false;
@@ -416,14 +422,14 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Removes a burst from the queue because its response arrived.
-    pub(crate) fn leave_queue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+    pub(crate) fn leave_queue<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         self.dequeue(peers, index);
         self.slots[index].ask_again = Instant::FAR_FUTURE;
         self.await_response(now, index);
     }
 
     /// Replaces a transfer of which nothing was sent.
-    pub(crate) fn renew_set(&mut self, index: u32, transfer: Option<Box<Transferring>>) {
+    pub(crate) fn renew_set(&mut self, index: ExchangeIndex, transfer: Option<Box<Transferring>>) {
         self.free_transfer(index);
         self.slots[index].transfer = transfer;
         if self.slots[index].state == State::Queued {
@@ -432,7 +438,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Counts the bytes of a queued burst.
-    fn count_set(&mut self, index: u32) {
+    fn count_set(&mut self, index: ExchangeIndex) {
         let exchange = &self.slots[index];
         let overhead = u32::try_from(Overhead::of(&exchange.token).and(OPTIONS)).unwrap_or(u32::MAX);
         let others = overhead.saturating_add(self.config.datagram_overhead);
@@ -445,7 +451,7 @@ impl<C: Controller> Exchanges<C> {
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
-        index: u32,
+        index: ExchangeIndex,
         SentPayload { first, bytes }: SentPayload,
         random: &mut impl RngCore,
     ) -> Left {
@@ -510,17 +516,22 @@ impl<C: Controller> Exchanges<C> {
         Left::Waits
     }
 
-    pub(crate) fn depart_later(&mut self, index: u32, at: Instant) {
+    pub(crate) fn depart_later(&mut self, index: ExchangeIndex, at: Instant) {
         self.slots[index].state_until = at;
         self.arm(index);
     }
 
-    pub(crate) fn set_answered<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) {
+    pub(crate) fn set_answered<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         self.acknowledge(now, peers, index, AckKind::Piggybacked);
     }
 
     /// Handles a report of missing payloads.
-    pub(crate) fn set_missing<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    pub(crate) fn set_missing<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> Next {
         match self.slots[index].state {
             // They leave with the rest.
             State::Queued => {
@@ -532,7 +543,7 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    fn send_set_again<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    fn send_set_again<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
         let exchange = &mut self.slots[index];
         if exchange.holds_slot {
             let attempt = exchange.attempt();
@@ -550,7 +561,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Handles the timer of a burst: the next payload is due, or the answer is overdue.
-    pub(super) fn set_due<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: u32) -> Next {
+    pub(super) fn set_due<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
         if self.slots[index].state == State::Departing {
             return Next::Depart;
         }
@@ -585,14 +596,14 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Receives a response in bursts without a request, as if it had been requested.
-    pub(crate) fn listen(&mut self, now: Instant, index: u32) {
+    pub(crate) fn listen(&mut self, now: Instant, index: ExchangeIndex) {
         let exchange = &mut self.slots[index];
         exchange.sent.push(now);
         exchange.state = State::AwaitingResponse;
     }
 
     /// Records a request for missing blocks, which ends the exchange's own message.
-    pub(crate) fn said(&mut self, index: u32) {
+    pub(crate) fn said(&mut self, index: ExchangeIndex) {
         let exchange = &mut self.slots[index];
         exchange.confirmable = false;
         let Some(mut transfer) = exchange.transfer.take() else { return };
@@ -602,7 +613,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Waits for more of a response that arrives in bursts.
-    pub(crate) fn await_set<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: u32, due: Instant) {
+    pub(crate) fn await_set<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex, due: Instant) {
         let Some(mut transfer) = self.take_transfer(index) else { return };
         self.transfers += usize::from(transfer.begin(&self.slots[index]));
         self.count_transfer(&mut transfer);

@@ -8,12 +8,16 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
+fn at(number: u32) -> PeerIndex {
+    PeerIndex::of(number)
+}
+
 /// Runs a round with a fully used window; `outcome` is the RTT for each peer, `None` for a loss.
 fn round(gate: &mut Gate, outcome: impl Fn(u32) -> Option<Duration>) {
-    gate.wait(0, true);
+    gate.wait(at(0), true);
     for peer in 0..gate.window {
         match outcome(peer) {
-            Some(round_trip) => gate.answered(peer, Some(round_trip)),
+            Some(round_trip) => gate.answered(at(peer), Some(round_trip)),
             None => gate.lost(),
         }
     }
@@ -42,7 +46,7 @@ fn the_window_doubles_on_an_empty_path_and_settles_at_twice_what_fits() {
 fn a_window_that_nobody_needs_does_not_grow() {
     let mut gate = Gate::new();
     for exchange in 0..100 {
-        gate.answered(exchange, Some(ms(500)));
+        gate.answered(at(exchange), Some(ms(500)));
     }
     assert_eq!(gate.window, LEAST);
 }
@@ -56,7 +60,7 @@ fn a_minority_that_delays_its_answers_slows_nobody() {
     assert!(gate.window >= before, "{} after {before}", gate.window);
     // A single peer changes the window once, regardless of its number of consecutive samples.
     for _ in 0..1_000 {
-        gate.answered(7, Some(ms(100_000)));
+        gate.answered(at(7), Some(ms(100_000)));
     }
     assert!(gate.window >= before, "{} after {before}", gate.window);
 }
@@ -88,8 +92,8 @@ fn one_flight_halves_the_window_once() {
     let mut gate = Gate::new();
     (0..6).for_each(|_| over_a_link(&mut gate));
     // Another forty leave before the first forty are detected as lost.
-    (0..80).for_each(|peer| gate.enter(peer));
-    gate.wait(0, true);
+    (0..80).for_each(|peer| gate.enter(at(peer)));
+    gate.wait(at(0), true);
     for _ in 0..80 {
         gate.leave();
         gate.lost();
@@ -102,8 +106,8 @@ fn what_is_answered_without_a_round_trip_is_no_loss() {
     let mut gate = Gate::new();
     (0..6).for_each(|_| over_a_link(&mut gate));
     for _ in 0..10 {
-        gate.wait(0, true);
-        (0..38).for_each(|peer| gate.answered(peer, None));
+        gate.wait(at(0), true);
+        (0..38).for_each(|peer| gate.answered(at(peer), None));
         (0..2).for_each(|_| gate.lost());
     }
     assert_eq!(gate.window, 40);
@@ -134,44 +138,44 @@ fn a_longer_route_is_found_out_at_the_least_window() {
 #[test]
 fn whoever_asked_first_is_first() {
     let mut gate = Gate::new();
-    (0..LEAST).for_each(|peer| gate.enter(peer));
-    [3, 1, 2].into_iter().for_each(|peer| gate.wait(peer, true));
+    (0..LEAST).for_each(|peer| gate.enter(at(peer)));
+    [3, 1, 2].into_iter().for_each(|peer| gate.wait(at(peer), true));
     assert_eq!(gate.next(), None, "no room");
     gate.leave();
-    assert_eq!(gate.next(), Some(3));
+    assert_eq!(gate.next(), Some(at(3)));
 }
 
 #[test]
 fn peers_that_never_answered_take_every_other_turn_from_those_that_did() {
     let mut gate = Gate::new();
-    (0..LEAST).for_each(|peer| gate.enter(peer));
-    (10..20).for_each(|peer| gate.wait(peer, false));
-    (20..23).for_each(|peer| gate.wait(peer, true));
+    (0..LEAST).for_each(|peer| gate.enter(at(peer)));
+    (10..20).for_each(|peer| gate.wait(at(peer), false));
+    (20..23).for_each(|peer| gate.wait(at(peer), true));
     let turns: Vec<_> = (0..8)
         .map(|_| {
             gate.leave();
             gate.next().expect("somebody waits")
         })
         .collect();
-    assert_eq!(turns, [20, 10, 21, 11, 22, 12, 13, 14]);
+    assert_eq!(turns, [20, 10, 21, 11, 22, 12, 13, 14].map(at));
 }
 
 #[test]
 fn the_only_peer_of_a_path_is_held_by_its_own_nstart_alone() {
     let mut gate = Gate::new();
-    (0..2 * LEAST).for_each(|_| gate.enter(7));
-    assert!(gate.is_open_for(7) && !gate.is_open_for(8));
+    (0..2 * LEAST).for_each(|_| gate.enter(at(7)));
+    assert!(gate.is_open_for(at(7)) && !gate.is_open_for(at(8)));
     (0..LEAST + 1).for_each(|_| gate.leave());
-    gate.enter(8);
-    assert!(!gate.is_open_for(7), "now there are two");
+    gate.enter(at(8));
+    assert!(!gate.is_open_for(at(7)), "now there are two");
 }
 
 #[test]
 fn two_peers_that_take_turns_in_bursts_open_the_gate() {
     let mut gate = Gate::new();
     for burst in 0..40 {
-        gate.wait(0, true);
-        (0..LEAST).for_each(|_| gate.answered(burst % 2, Some(ms(500))));
+        gate.wait(at(0), true);
+        (0..LEAST).for_each(|_| gate.answered(at(burst % 2), Some(ms(500))));
     }
     assert!(gate.window > LEAST, "{}", gate.window);
 }
