@@ -2,8 +2,7 @@
 //!
 //! A test covers a requirement of `docs/compliance/requirements.json` by citing it in a comment on
 //! or in the test function: `// RFC 7252 §4.2 (Q08)`. `docs/compliance/deferred.toml` lists
-//! requirements without a test, with reasons. The matrix shows coverage only; `cargo test` shows
-//! whether the tests pass.
+//! requirements without a test, with reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,7 +29,7 @@ pub struct Options {
     markdown: bool,
 }
 
-/// Prints the matrix, and fails if it has inconsistencies.
+/// Fails if the matrix has inconsistencies.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     let requirements = serde_json::from_str(&project.read("docs/compliance/requirements.json")?)
         .context("docs/compliance/requirements.json")?;
@@ -50,18 +49,13 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Citation {
-    /// ID of the requirement, as in `Q08`.
     id: String,
-    /// RFC and section in the comment, as in `RFC 7252 §4.2`.
     source: String,
     path: String,
-    /// Line of the comment.
     line: usize,
-    /// Name of the test function.
     test: String,
 }
 
-/// Collects all citations in the crates' tests, and findings about malformed ones.
 fn citations(files: &[TextFile]) -> (Vec<Citation>, Vec<Finding>) {
     let (mut citations, mut findings) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| file.path.starts_with("crates/") && file.extension() == "rs") {
@@ -80,7 +74,6 @@ fn citations_of_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &
         for number in first..=function.last_line {
             let Some(comment) = lines.get(number - 1).and_then(|line| comment(line)) else { continue };
             let before = citations.len();
-            // Several sections of one RFC name it once.
             let mut rfc = "7252";
             for found in cited.captures_iter(comment) {
                 rfc = found.get(1).map_or(rfc, |number| number.as_str());
@@ -100,7 +93,7 @@ fn citations_of_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &
     }
 }
 
-/// Returns the first line of the comments directly above line `first`.
+/// Returns the first line of the comments above line `first`.
 fn first_line_with_comments(lines: &[&str], first: usize) -> usize {
     let above = lines[..first - 1].iter().rev();
     first - above.take_while(|line| line.trim_start().starts_with("//")).count()
@@ -110,7 +103,6 @@ fn comment(line: &str) -> Option<&str> {
     line.find("//").map(|start| &line[start..])
 }
 
-/// `requirements.json`.
 #[derive(Debug, Deserialize)]
 struct Requirements {
     items: Vec<Requirement>,
@@ -118,7 +110,6 @@ struct Requirements {
 
 #[derive(Debug, Deserialize)]
 struct Requirement {
-    /// As in `Q08`.
     id: String,
     /// Section of RFC 7252; of another RFC with its number first, as in `7641-4.5`.
     section: String,
@@ -128,7 +119,6 @@ struct Requirement {
 }
 
 impl Requirement {
-    /// Returns RFC and section.
     fn source(&self) -> String {
         match self.section.split_once('-') {
             Some((rfc, section)) => format!("RFC {rfc} §{section}"),
@@ -142,10 +132,8 @@ impl Requirement {
     }
 }
 
-/// `deferred.toml`: by ID.
 type Deferred = BTreeMap<String, Deferral>;
 
-/// Why a requirement has no test.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Deferral {
@@ -157,17 +145,13 @@ struct Deferral {
 #[serde(rename_all = "kebab-case")]
 enum DeferralKind {
     NotYet,
-    /// conche deviates on purpose.
     Deviation,
 }
 
-/// A requirement and its coverage.
 #[derive(Debug)]
 struct Row {
     requirement: Requirement,
-    /// As `file::function`.
     tests: Vec<String>,
-    /// Why it has none.
     deferral: Option<Deferral>,
 }
 
@@ -184,12 +168,11 @@ impl Row {
 
 #[derive(Debug)]
 struct Matrix {
-    /// In the order of `requirements.json`.
     rows: Vec<Row>,
 }
 
 impl Matrix {
-    /// Builds the matrix, and adds inconsistencies to `findings`.
+    /// Adds inconsistencies to `findings`.
     fn new(
         requirements: Requirements,
         mut deferred: Deferred,
@@ -222,7 +205,6 @@ impl Matrix {
         Self { rows }
     }
 
-    /// Counts the rows with this status.
     fn count(&self, status: &str) -> usize {
         self.rows.iter().filter(|row| row.status() == status).count()
     }
@@ -252,7 +234,6 @@ fn problem(row: &Row) -> Option<Finding> {
     Some(Finding::new(DEFERRED, 0, message))
 }
 
-/// Renders a block per requirement, and a summary.
 fn text(matrix: &Matrix) -> String {
     let mut out = String::new();
     for row in &matrix.rows {
@@ -274,7 +255,6 @@ fn text(matrix: &Matrix) -> String {
     out
 }
 
-/// Renders one table, and a summary.
 fn markdown(matrix: &Matrix) -> String {
     let mut out =
         String::from("| id | source | level | requirement | status | test, or reason |\n|---|---|---|---|---|---|\n");

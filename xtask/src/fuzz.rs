@@ -1,8 +1,5 @@
-//! Fuzzing: runs the targets of `fuzz/`, prints a line for each, and shows how to reproduce
-//! failures.
-//!
-//! Runs start from a target's checked-in seeds and the corpus of earlier runs. libFuzzer's output
-//! goes to a file, and is shown only after a failure.
+//! Runs the targets of `fuzz/` from their seeds and the corpus of earlier runs, and shows how to
+//! reproduce failures. libFuzzer's output goes to a file.
 
 use std::path::Path;
 use std::process::{self, Stdio};
@@ -20,10 +17,6 @@ pub struct Options {
     targets: Vec<String>,
 }
 
-/// Runs the targets one after the other.
-///
-/// # Errors
-/// If a tool is missing, a target does not exist or build, or a failure was found.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     let all = targets(&fs::read_to_string(project.root.join("fuzz/Cargo.toml"))?)?;
     let chosen = if options.targets.is_empty() { all.clone() } else { options.targets.clone() };
@@ -50,8 +43,7 @@ fn targets(manifest: &str) -> Result<Vec<String>> {
     Ok(bins.iter().filter_map(|bin| bin.get("name")?.as_str().map(str::to_owned)).collect())
 }
 
-/// Returns a target's seed directory: its own or, if it runs scripts under a focus, the one of all
-/// scripts.
+/// A target that runs scripts under a focus uses the seeds of all scripts.
 fn seeds(project: &Project, target: &str) -> String {
     let own = format!("fuzz/seeds/{target}");
     let runs_scripts =
@@ -70,7 +62,7 @@ fn check_tools() -> Result<()> {
     Ok(())
 }
 
-/// Runs one target. Returns a summary line, and the input that made it fail.
+/// Returns a summary line, and the input that made it fail.
 fn fuzz(project: &Project, target: &str, seconds: u32) -> Result<(String, Option<String>)> {
     let (corpus, seeds) = (format!("fuzz/corpus/{target}"), seeds(project, target));
     let log = format!("fuzz/artifacts/{target}.log");

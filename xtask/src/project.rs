@@ -12,7 +12,6 @@ use crate::source;
 
 const GENERATED: [&str; 6] = ["target", ".git", "results", "artifacts", "coverage", "node_modules"];
 
-/// Returns every text file of the checkout, sorted by path.
 pub fn files(project: &Project) -> Result<Vec<TextFile>> {
     let mut files = Vec::new();
     collect(&project.root, &project.root, &mut files)?;
@@ -33,7 +32,7 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
         if entry.file_type()?.is_dir() {
             collect(root, &path, files)?;
         } else if let Ok(text) = fs::read_to_string(&path) {
-            // Files that are not UTF-8 are skipped; a README beside them states their origin.
+            // Skips files that are not UTF-8.
             let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             files.push(TextFile { path, text, in_test_module: false });
         }
@@ -43,14 +42,11 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
 
 #[derive(Debug)]
 pub struct TextFile {
-    /// Path from the root, with `/`.
     pub path: String,
     pub text: String,
-    /// Whether its parent declares it as `#[cfg(test)] mod …;`.
     in_test_module: bool,
 }
 
-/// Marks the files of modules that are compiled for tests only.
 fn mark_test_modules(files: &mut [TextFile]) {
     let mut modules = Vec::new();
     for file in files.iter().filter(|file| file.extension() == "rs" && file.text.contains("#[cfg(test)]")) {
@@ -79,12 +75,10 @@ impl TextFile {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Empty for the root.
     pub fn directory(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
 
-    /// Whether it contains only tests, benches, examples or fuzz targets.
     pub fn is_test_code(&self) -> bool {
         let mut parts = self.path.split('/');
         self.in_test_module
@@ -93,13 +87,11 @@ impl TextFile {
     }
 }
 
-/// A problem at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     pub path: String,
-    /// From 1; 0 for the whole file.
+    /// 0 for the whole file.
     pub line: usize,
-    /// Problem and remedy.
     pub message: String,
 }
 
@@ -118,7 +110,6 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Prints findings on standard error, and fails if there are any.
 pub fn report(findings: &[Finding]) -> Result<()> {
     for finding in findings {
         eprintln!("{finding}");
@@ -130,7 +121,6 @@ pub fn report(findings: &[Finding]) -> Result<()> {
     }
 }
 
-/// A file for a test of a check.
 #[cfg(test)]
 pub fn fixture(path: &str, text: &str) -> TextFile {
     TextFile { path: path.to_owned(), text: text.to_owned(), in_test_module: false }

@@ -64,7 +64,6 @@ pub fn run(project: &Project) -> Result<()> {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
-    /// File and line of the opening fence.
     place: String,
     rule: Rule,
     text: String,
@@ -79,7 +78,6 @@ enum Rule {
     Quote,
 }
 
-/// Whether shown numbers must be the printed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbers {
     Exact,
@@ -139,13 +137,13 @@ fn rule(comment: &str) -> Result<Rule> {
 /// Ends background processes, and waits until their ports are free.
 const TIDY_UP: &str = "trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT\n";
 
-/// Builds a script that stops at the first failure, and redirects all output to standard output.
+/// Stops at the first failure; all output goes to standard output.
 fn script(commands: &[&str]) -> String {
     let lines = commands.iter().map(|command| format!("{command}\n{}", pause_after(command)));
     format!("set -euo pipefail\nexec 2>&1\n{TIDY_UP}{}", lines.collect::<String>())
 }
 
-/// Builds a script that stops at the first success, and redirects all output to standard output.
+/// Stops at the first success; all output goes to standard output.
 fn failing(commands: &[&str]) -> String {
     let lines = commands.iter().map(|command| {
         if command.ends_with('&') {
@@ -157,20 +155,19 @@ fn failing(commands: &[&str]) -> String {
     format!("set -uo pipefail\nexec 2>&1\n{TIDY_UP}{}true\n", lines.collect::<String>())
 }
 
-/// Pauses after starting a background process, as a reader would; ends the last line of others.
+/// Pauses after starting a background process; ends the last line of others.
 fn pause_after(command: &str) -> &'static str {
     if command.ends_with('&') { "sleep 1\n" } else { "echo\n" }
 }
 
-/// Returns the first shown line that was not printed.
 fn unprinted<'a>(shown: &'a str, printed: &str, numbers: Numbers) -> Option<&'a str> {
     let printed: Vec<_> = printed.lines().map(|line| comparable(line, numbers)).collect();
     let was_printed = |shown: &str| printed.iter().any(|line| matches(&comparable(shown, numbers), line));
     shown.lines().filter(|line| !line.starts_with("$ ") && !line.is_empty()).find(|line| !was_printed(line))
 }
 
-/// Returns a line with single spaces, short rules of tables and, if numbers vary, `#` for words with
-/// digits: what remains does not depend on the width of a terminal.
+/// Independent of the terminal's width: single spaces, short rules of tables and, if numbers vary,
+/// `#` for words with digits.
 fn comparable(line: &str, numbers: Numbers) -> String {
     let word = |word: &str| match word {
         _ if numbers == Numbers::Vary && word.contains(|c: char| c.is_ascii_digit()) => "#".to_owned(),
@@ -180,7 +177,7 @@ fn comparable(line: &str, numbers: Numbers) -> String {
     line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a line has these parts, separated by `…`, in this order.
+/// Parts are separated by `…`.
 fn matches(shown: &str, printed: &str) -> bool {
     let mut parts = shown.split('…').map(str::trim);
     let (first, last) = (parts.next().unwrap_or_default(), parts.next_back());

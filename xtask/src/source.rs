@@ -2,35 +2,30 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// An identifier, a literal, one punctuation character or one bracket.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
-    /// First line, from 1.
     pub line: usize,
     pub kind: Kind,
 }
 
-/// The attribute of items that are compiled for tests only.
 const GATE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Or keyword.
     Identifier,
-    /// A number, string or character.
     Literal,
     Punctuation,
 }
 
-/// Returns all tokens of `text`; `None` if it is not Rust.
+/// `None` if it is not Rust.
 pub fn tokens(text: &str) -> Option<Vec<Token>> {
     let mut all = Vec::new();
     flatten(text.parse().ok()?, &mut all);
     Some(all)
 }
 
-/// Returns the tokens without items under `#[cfg(test)]`; `None` if `text` is not Rust.
+/// Without items under `#[cfg(test)]`.
 pub fn tokens_outside_tests(text: &str) -> Option<Vec<Token>> {
     let all = tokens(text)?;
     if starts_with(&all, &["#", "!", "[", "cfg", "(", "test", ")", "]"]) {
@@ -48,7 +43,7 @@ pub fn tokens_outside_tests(text: &str) -> Option<Vec<Token>> {
     Some(kept)
 }
 
-/// Returns the names of the modules declared by `#[cfg(test)] mod …;`.
+/// Declared by `#[cfg(test)] mod …;`.
 pub fn test_modules(tokens: &[Token]) -> Vec<&str> {
     let declarations = tokens.windows(GATE.len() + 3).filter(|window| {
         let (gate, item) = window.split_at(GATE.len());
@@ -61,13 +56,11 @@ pub fn matches(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.len() == pattern.len() && tokens.iter().zip(pattern).all(|(token, text)| token.text == *text)
 }
 
-/// A test function of a Rust file, in a module or in a `proptest!` block.
+/// In a module or in a `proptest!` block.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TestFunction {
     pub name: String,
-    /// Line of its `#[test]`.
     pub first_line: usize,
-    /// Line of its closing brace.
     pub last_line: usize,
 }
 
@@ -75,7 +68,7 @@ pub fn starts_with(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.get(..pattern.len()).is_some_and(|start| matches(start, pattern))
 }
 
-/// Returns the functions marked `#[test]`, `#[tokio::test]` or similar.
+/// Marked `#[test]`, `#[tokio::test]` or similar.
 pub fn test_functions(tokens: &[Token]) -> Vec<TestFunction> {
     let mut functions = Vec::new();
     let mut at = 0;
@@ -90,7 +83,6 @@ pub fn test_functions(tokens: &[Token]) -> Vec<TestFunction> {
     functions
 }
 
-/// Returns the length of the `#[…test…]` attribute at the start of `tokens`.
 fn test_attribute(tokens: &[Token]) -> Option<usize> {
     if !starts_with(tokens, &["#", "["]) {
         return None;
@@ -102,7 +94,6 @@ fn test_attribute(tokens: &[Token]) -> Option<usize> {
 
 fn function_after(tokens: &[Token], after: usize) -> Option<TestFunction> {
     let keyword = after + tokens[after..].iter().position(|token| token.text == "fn")?;
-    // Only attributes and qualifiers may come between.
     if tokens[after..keyword].iter().any(|token| token.text == "{" || token.text == ";") {
         return None;
     }
@@ -153,7 +144,7 @@ fn ends_with(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.len() >= pattern.len() && matches(&tokens[tokens.len() - pattern.len()..], pattern)
 }
 
-/// Consumes an item: up to its `;`, or to the end of its first braces.
+/// Consumes up to the item's `;` or first closing brace.
 fn skip_item(rest: &mut impl Iterator<Item = Token>) {
     let mut depth = 0_usize;
     for token in rest {

@@ -35,11 +35,8 @@ pub struct Live {
 #[derive(Debug)]
 pub(crate) struct Collector {
     span: Duration,
-    /// Each thread's current interval.
     next: Vec<u64>,
-    /// Intervals still open for samples.
     open: BTreeMap<u64, Interval>,
-    /// Complete intervals, unless empty.
     closed: BTreeMap<u64, report::Interval>,
     answered: u64,
     lost: u64,
@@ -98,7 +95,6 @@ impl Collector {
         }
     }
 
-    /// The first open interval.
     fn reached(&self) -> u64 {
         self.next.iter().copied().min().unwrap_or_default()
     }
@@ -116,7 +112,7 @@ impl Collector {
         }
     }
 
-    /// Returns the intervals in which all threads were measuring, also empty ones.
+    /// Returns the intervals in which all threads were measuring.
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);
@@ -127,13 +123,10 @@ impl Collector {
     }
 }
 
-/// A thread sends one at the end of each interval.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) thread: u32,
-    /// Number and counts; `None` if nothing happened.
     pub(crate) interval: Option<(u64, Interval)>,
-    /// First interval with further samples.
     pub(crate) next: u64,
 }
 
@@ -145,13 +138,12 @@ pub(crate) struct Done {
     pub(crate) traffic: Stats,
     pub(crate) usage: Usage,
     pub(crate) used_in: Duration,
-    /// For lack of message IDs.
     pub(crate) renewed: u64,
     pub(crate) dropped: u64,
     pub(crate) handshakes: Option<Counts>,
 }
 
-/// CPU use of a thread, to show whether a test measures the server or itself.
+/// Shows whether a test measures the server or itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
@@ -170,7 +162,7 @@ impl Usage {
     }
 }
 
-/// Linux reports nanoseconds in this file's second field.
+/// In this file's second field, in nanoseconds.
 fn waiting() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok());
@@ -194,7 +186,6 @@ mod tests {
         for number in 0..1_000 {
             collector.add(sample(0, number, 3));
             assert_eq!(collector.open.len(), 1, "the other thread has sent nothing");
-            // The other thread is silent in every second interval, and reports that.
             let silent = Sample { thread: 1, interval: None, next: number + 1 };
             collector.add(if number % 2 == 0 { silent } else { sample(1, number, 4) });
             assert_eq!(collector.open.len(), 0);

@@ -4,9 +4,8 @@
 //! interval from Welch's t test of the logarithms. A slowly changing machine correlates
 //! neighbouring intervals, so the interval covers at best two tests under the same conditions.
 //!
-//! An interval without a response has no latency, nor a logarithm of its rate. With one, the rates'
-//! ratio is the whole tests', without confidence interval, and [`caveats`] counts the intervals
-//! that percentiles omit.
+//! An interval without a response has no logarithm. With one, the rates' ratio is the whole tests',
+//! without confidence interval, and [`caveats`] counts the intervals that percentiles omit.
 
 use conche_stats::{Interval as Bounds, ratio_of_means};
 use serde::Serialize;

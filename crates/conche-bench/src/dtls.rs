@@ -1,8 +1,7 @@
-//! [`DtlsLanes`]: DTLS between a thread's lanes and the server (RFC 7252 §9), with a session per
-//! lane.
+//! [`DtlsLanes`]: DTLS (RFC 7252 §9), with a session per lane of a thread.
 //!
-//! Messages wait for their lane's session. A replacement lane, for lack of message IDs, opens its
-//! session with its first request, whose latency includes the handshake.
+//! Messages wait for their lane's session. A replacement lane opens its session with its first
+//! request, whose latency includes the handshake.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ const MTU: usize = 1280;
 /// Shorter than a normal client's.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// Per lane; further messages, probably retransmissions, are dropped.
+/// Further messages, probably retransmissions, are dropped.
 const HELD: usize = 64;
 
 /// Sockets are the effective limit.
@@ -31,11 +30,9 @@ pub(crate) struct DtlsLanes {
     lanes: Vec<Lane>,
     buffer: Box<[u8]>,
     due: Option<Instant>,
-    /// Traffic in records, with their content.
     wire: Wire,
     pub(crate) counts: Counts,
     pub(crate) is_counting: bool,
-    /// Of the last failed handshake.
     pub(crate) failure: Option<Ended>,
     opening: usize,
 }
@@ -43,7 +40,6 @@ pub(crate) struct DtlsLanes {
 #[derive(Debug, Default)]
 struct Lane {
     state: State,
-    /// To send once the session is open.
     held: Vec<Vec<u8>>,
 }
 
@@ -72,7 +68,6 @@ pub(crate) struct Counts {
     pub(crate) opened: u64,
     pub(crate) failed: u64,
     pub(crate) lost: u64,
-    /// Of completed handshakes, both directions.
     pub(crate) bytes: u64,
     pub(crate) times: Times,
 }
@@ -153,17 +148,14 @@ impl DtlsLanes {
                 self.lane(lane).state = State::Opening { session, since: now, bytes: 0 };
                 self.opening += 1;
             }
-            // The credentials worked before; sockets are fewer.
             Err(_) => self.counts.failed += 1,
         }
         self.due = Some(Instant::ZERO);
     }
 
-    /// Sends a message, or holds it until the session is open.
     pub(crate) fn send(&mut self, now: Instant, lane: u32, message: &[u8]) {
         self.due = Some(Instant::ZERO);
         if let State::Open(session) = self.lane(lane).state {
-            // A failure ends the session, which `poll` reports.
             let _ = self.sessions.send(session, message);
             return;
         }
@@ -196,7 +188,6 @@ impl DtlsLanes {
         self.due = Some(Instant::ZERO);
     }
 
-    /// `None` before the due time.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Next<'_>> {
         if self.due.is_none_or(|due| due > now) {
             return None;
@@ -219,7 +210,6 @@ impl DtlsLanes {
                         return Some(Next::Lost { lane: peer });
                     }
                 }
-                // DTLS has its own timers.
                 Output::Flight { .. } => {}
                 Output::Wait(due) => {
                     self.due = due;
@@ -251,7 +241,6 @@ impl DtlsLanes {
         }
     }
 
-    /// Returns whether server or network ended the session.
     fn over(&mut self, lane: u32, session: SessionId, why: Ended) -> bool {
         let (is_counting, at) = (self.is_counting, self.lane(lane));
         match at.state {
@@ -260,7 +249,6 @@ impl DtlsLanes {
                 self.counts.failed += u64::from(is_counting);
             }
             State::Open(open) if open == session => self.counts.lost += u64::from(is_counting),
-            // Closed by us.
             _ => return false,
         }
         let at = self.lane(lane);
@@ -270,7 +258,6 @@ impl DtlsLanes {
         true
     }
 
-    /// Replaces traffic counts by those of records.
     pub(crate) fn on_the_wire(&self, stats: Stats) -> Stats {
         let mut stats = stats;
         stats.datagrams_sent = self.wire.sent;
@@ -281,7 +268,6 @@ impl DtlsLanes {
     }
 }
 
-/// Whether the server was silent, rather than rejecting the credentials.
 pub(crate) fn is_silence(why: &Ended) -> bool {
     matches!(why, Ended::Failed(Failure::Silence))
 }

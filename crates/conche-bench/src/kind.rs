@@ -57,7 +57,6 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// At least one kind must have a weight.
     pub(crate) fn new(kinds: &[Kind], random: Pcg64Mcg) -> Self {
         let mut sum = 0;
         let sums = kinds.iter().map(|kind| {

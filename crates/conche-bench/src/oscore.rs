@@ -1,7 +1,7 @@
 //! [`OscoreContexts`]: OSCORE (RFC 8613) with credentials from files.
 //!
-//! Each endpoint has its own context: with a shared one, higher sequence numbers would move the
-//! server's replay window of 32 (§3.2.2) past a waiting request.
+//! With a shared context, higher sequence numbers would move the server's replay window of 32
+//! (§3.2.2) past a waiting request.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,6 @@ pub(crate) struct OscoreContexts(Vec<ReservedContext>);
 struct ReservedContext {
     keeper: Keeper,
     context: ContextId,
-    /// Lower numbers are stored as used.
     kept: u64,
 }
 
@@ -56,7 +55,6 @@ impl OscoreContexts {
         self.0.get(seat as usize).map(|reserved| reserved.context)
     }
 
-    /// Stores numbers before their use.
     pub(crate) fn keep(&mut self, endpoint: &mut Endpoint<u32, AnyController>, reserve: Reserve) -> Result<(), Error> {
         match self.0.iter_mut().find(|reserved| reserved.context == reserve.context) {
             Some(reserved) => reserved.keep(endpoint, reserve.up_to),
@@ -67,7 +65,6 @@ impl OscoreContexts {
     pub(crate) fn close(self, endpoint: &mut Endpoint<u32, AnyController>) {
         for ReservedContext { keeper, context, .. } in self.0 {
             if let Some(context) = endpoint.remove_context(context) {
-                // On failure, the next start continues after the stored numbers.
                 let _ = keeper.close(&context);
             }
         }
@@ -81,7 +78,6 @@ impl ReservedContext {
             self.keeper.reserve(kept).map_err(Error::Numbers)?;
             self.kept = kept;
         }
-        // More than asked for.
         endpoint.reserved(Reserve { context: self.context, up_to: self.kept });
         Ok(())
     }

@@ -12,13 +12,12 @@ use thiserror::Error;
 
 use crate::Kind;
 
-/// Of all endpoints: a few GiB of memory.
+/// A few GiB of memory.
 const MOST_IN_FLIGHT: u64 = 4_000_000;
 
-/// More than any machine's cores.
 const MOST_THREADS: u32 = 256;
 
-/// In requests per second: one in 11 days.
+/// One request in 11 days.
 const LOWEST_RATE: f64 = 1e-6;
 
 const HIGHEST_RATE: f64 = 1e8;
@@ -54,11 +53,11 @@ pub struct Plan {
     pub local: Option<IpAddr>,
     /// Whether each request registers as an observer (RFC 7641), to count notifications.
     pub observe: bool,
-    /// DTLS (`coaps`) credentials and trust; a session per endpoint is opened before the test.
-    /// `None` for `coap`.
+    /// DTLS (`coaps`) credentials and trust, for a session per endpoint before the test; `None` for
+    /// `coap`.
     pub credentials: Option<ClientCredentials>,
-    /// Files of OSCORE credentials (RFC 8613), one per endpoint, for
-    /// [`Keeper::open`](conche::oscore::Keeper::open).
+    /// Files of OSCORE credentials (RFC 8613) for [`Keeper::open`](conche::oscore::Keeper::open),
+    /// one per endpoint.
     pub oscore: Vec<PathBuf>,
     /// Whether each request has its own handshake and session.
     pub handshakes: bool,
@@ -177,7 +176,6 @@ impl Plan {
         Ok(self.config().validate_with(&self.controller).map(drop)?)
     }
 
-    /// The plan's endpoints are its peers.
     pub(crate) fn config(&self) -> EndpointConfig {
         let mut config = EndpointConfig { block_size: self.block_size, ..EndpointConfig::default() };
         config.transmission.nstart = self.in_flight;
@@ -246,8 +244,7 @@ pub enum PlanError {
         /// Kind of request.
         name: String,
     },
-    /// Endpoints share an OSCORE context: the slower one's sequence numbers would be rejected as
-    /// replays.
+    /// Endpoints share an OSCORE context: the slower one's requests would be rejected as replays.
     #[error(
         "{endpoints} endpoints for {contexts} files of OSCORE: each needs one of its own, since a server refuses numbers that come later \
          than some others of the same client"

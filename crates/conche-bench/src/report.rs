@@ -229,7 +229,6 @@ impl Handshakes {
         done.iter().filter_map(|done| done.handshakes.as_ref()).for_each(|of| counts.add(of));
         plan.credentials.as_ref()?;
         let time = if plan.handshakes { measured_s } else { opened_in.as_secs_f64() };
-        // Replacement ports' handshakes came later.
         let renewed: u64 = done.iter().map(|done| done.renewed).sum();
         let timed = if plan.handshakes { counts.opened } else { counts.opened.saturating_sub(renewed) };
         Some(Self {
@@ -310,7 +309,7 @@ impl Setup {
 
 impl Latency {
     fn of(times: &Times) -> Option<Self> {
-        // The bucket's middle, like its mean: a single sample's values are equal.
+        // The bucket's middle: a single sample's values are equal.
         let middle = |nanos| milliseconds(times.median_equivalent(nanos));
         let at = |share| middle(times.value_at_quantile(share));
         (!times.is_empty()).then(|| Self {
@@ -374,7 +373,7 @@ fn kinds(plan: &Plan, measured: &[OfKind]) -> Vec<KindReport> {
     .collect()
 }
 
-/// Returns bars that grow by a constant factor: at most about twenty.
+/// Bars grow by a constant factor.
 fn bars(times: &Times) -> Vec<Bar> {
     /// Unless that exceeds `MOST`.
     const PER_DOUBLING: f64 = 4.0;
@@ -389,7 +388,6 @@ fn bars(times: &Times) -> Vec<Bar> {
     let (mut end, mut counted) = (low, 0);
     while counted < times.len() {
         end *= factor;
-        // Above 0; a longer one saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let below = times.count_between(0, end.min(high) as u64).min(times.len());
         let below = if end >= high { times.len() } else { below };
@@ -409,7 +407,7 @@ const BUSY: f64 = 0.9;
 /// Minimum delay blamed on the generator.
 const LATE_MS: f64 = 1.0;
 
-/// Latency over service time that indicates queueing in a closed loop.
+/// Latency over service time that indicates queueing.
 const HELD_BACK: f64 = 2.0;
 
 /// Fewer are not significant.
@@ -467,7 +465,7 @@ fn warnings(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// Warns that congestion control held back a closed loop; means in ms since due and since sent.
+/// Means in ms since due and since sent.
 fn held_back(latency: f64, service: f64) -> Option<String> {
     (latency > HELD_BACK * service).then(|| {
         format!(

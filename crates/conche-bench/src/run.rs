@@ -30,7 +30,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
     let interval = interval(plan.until);
     let common = Common { plan, start: Instant::now(), interval, stop };
     let (samples, received) = mpsc::channel();
-    // Common start: prepared threads drop their sender, and wait for the start time.
+    // Prepared threads drop their sender, and wait for the start time.
     let (preparing, prepared) = mpsc::channel::<()>();
     let start = RwLock::new(common.start);
     std::thread::scope(|scope| {
@@ -41,7 +41,6 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
                 let (preparing, start) = (preparing.clone(), &start);
                 scope.spawn(move || {
                     let worker = Worker::new(common, share, samples).and_then(Worker::prepared);
-                    // The others could not complete the test.
                     let stop_all = || stop.store(true, Ordering::Relaxed);
                     let worker = worker.inspect_err(|_| stop_all());
                     drop(preparing);
@@ -51,7 +50,6 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
             })
             .collect();
         drop((samples, preparing));
-        // Returns when all senders are dropped.
         let _ = prepared.recv();
         *starts = Instant::now();
         let start = *starts;
@@ -72,12 +70,11 @@ fn interval(until: Until) -> Duration {
     }
 }
 
-/// One socket per endpoint. The usual limit of 1024 exists for programs that use `select`.
+/// One socket per endpoint.
 fn allow_many_files() {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::resource::{Resource, getrlimit, setrlimit};
-        // Otherwise opening too many sockets fails.
         if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
             && soft < hard
         {

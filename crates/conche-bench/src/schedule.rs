@@ -1,6 +1,6 @@
 //! Due times of requests.
 //!
-//! An open loop's times do not depend on outcomes: delayed requests keep their due time.
+//! An open loop's delayed requests keep their due time.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::plan::{Arrivals, Load};
 
-/// Further unsent requests are estimated from the mean rate.
+/// Further requests are estimated from the mean rate.
 const ONE_BY_ONE: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,18 +27,15 @@ impl Share {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// Requests due earlier do not count.
     pub(crate) counts_from: Instant,
     pub(crate) until: Instant,
-    /// Maximum number of counted requests.
     pub(crate) count: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// `None` in a closed loop: due as soon as it can be sent.
+    /// `None` in a closed loop.
     arrivals: Option<Due>,
-    /// Requests left, and the schedule's end.
     pub(crate) left: u64,
     until: Instant,
     counts_from: Instant,
@@ -47,9 +44,8 @@ pub(crate) struct Schedule {
 #[derive(Debug)]
 struct Due {
     next: Instant,
-    /// Mean time between arrivals in nanoseconds.
+    /// In nanoseconds.
     mean: f64,
-    /// Carried fraction of a nanosecond.
     rest: f64,
     arrivals: Arrivals,
     random: Pcg64Mcg,
@@ -63,7 +59,6 @@ impl Schedule {
                 let mean = 1e9 * f64::from(share.of) / rate;
                 let mut due = Due { next: Instant::ZERO, mean, rest: 0.0, arrivals, random };
                 match arrivals {
-                    // Threads take turns.
                     Arrivals::Constant => due.advance(1e9 * f64::from(share.index) / rate),
                     Arrivals::Poisson => due.advance_arrival(),
                 }
@@ -97,7 +92,6 @@ impl Schedule {
         }
     }
 
-    /// Returns the counted requests due and never sent.
     pub(crate) fn stop(&mut self, now: Instant) -> u64 {
         self.until = self.until.min(now);
         let mut given_up: u64 = 0;
@@ -116,7 +110,6 @@ impl Schedule {
         let Some(due) = &self.arrivals else { return 0 };
         let from = due.next.max(self.counts_from);
         let nanos = (self.until - from).as_nanos() as f64;
-        // Not negative; saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let count = (nanos / due.mean).ceil() as u64;
         count.min(self.left)
@@ -129,7 +122,7 @@ impl Due {
         match self.arrivals {
             Arrivals::Constant => self.advance(self.mean),
             Arrivals::Poisson => {
-                // Uniform in (0, 1]: a finite logarithm.
+                // In (0, 1], for a finite logarithm.
                 let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 self.advance(-uniform.ln() * self.mean);
             }
@@ -138,7 +131,6 @@ impl Due {
 
     fn advance(&mut self, nanos: f64) {
         let span = nanos + self.rest;
-        // Not negative; saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let whole = span as u64;
         self.rest = span - whole as f64;
@@ -203,7 +195,6 @@ mod tests {
 
     #[test]
     fn a_large_backlog_is_computed_without_counting() {
-        // Three centuries.
         const ALL: u64 = 10_000_000_000_000_000_000;
         let load = Load::Open { rate: 1e9, arrivals: Arrivals::Constant };
         let (share, until) = (Share { index: 0, of: 1 }, Instant::from_nanos(ALL));

@@ -1,6 +1,4 @@
-//! A thread's sockets: batched datagrams, one wait for all, exact timers.
-//!
-//! Connected sockets let the kernel demultiplex and report unreachable peers. Readiness is
+//! A thread's connected sockets: batched datagrams, one wait for all, exact timers. Readiness is
 //! edge-triggered: read until empty.
 
 #[cfg_attr(target_os = "linux", path = "sockets/linux.rs")]
@@ -26,7 +24,6 @@ const BUFFER: usize = 1 << 20;
 
 const TRIES: usize = 100;
 
-/// Not a lane's number.
 const ALARM: Token = Token(usize::MAX);
 
 #[derive(Debug)]
@@ -40,20 +37,18 @@ pub(crate) struct Sockets {
     batch: Batch,
     incoming: Vec<Box<[u8]>>,
     lengths: [usize; AT_ONCE],
-    /// For `lane`; the first `waiting` are filled.
+    /// The first `waiting` are filled.
     outgoing: Vec<Box<[u8]>>,
     leaving: [usize; AT_ONCE],
     waiting: usize,
     lane: u32,
     pub(crate) refused: Vec<u32>,
-    /// Not accepted by the operating system; counted as lost.
     pub(crate) dropped: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadResult {
     pub(crate) datagrams: usize,
-    /// The socket may have more.
     pub(crate) more: bool,
 }
 
@@ -62,7 +57,6 @@ impl Sockets {
         let poll = Poll::new()?;
         let alarm = Alarm::new(poll.registry(), ALARM)?;
         let buffers = || (0..AT_ONCE).map(|_| vec![0; message_bytes].into_boxed_slice()).collect();
-        // One byte more reveals oversized datagrams.
         let incoming = (0..AT_ONCE).map(|_| vec![0; message_bytes + 1].into_boxed_slice()).collect();
         Ok(Self {
             target,
@@ -86,7 +80,6 @@ impl Sockets {
     pub(crate) fn open(&mut self) -> io::Result<u32> {
         let lane = u32::try_from(self.sockets.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let socket = Socket::new(Domain::for_address(self.target), Type::DGRAM, Some(Protocol::UDP))?;
-        // Smaller buffers are no error.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         socket.set_nonblocking(true)?;
@@ -112,7 +105,6 @@ impl Sockets {
         Ok(())
     }
 
-    /// About `expected` datagrams are likely.
     #[inline]
     pub(crate) fn receive(&mut self, lane: u32, expected: usize) -> ReadResult {
         let socket = &self.sockets[lane as usize];
@@ -124,7 +116,6 @@ impl Sockets {
                 if is_of_the_peer(&error) {
                     self.refused.push(lane);
                 }
-                // An earlier datagram's error; received ones follow.
                 ReadResult { datagrams: 0, more: true }
             }
         }
@@ -140,8 +131,7 @@ impl Sockets {
         &mut self.outgoing[self.waiting]
     }
 
-    /// Batches datagrams per lane; returns whether another lane's were sent first, which takes
-    /// time.
+    /// Returns whether another lane's datagrams were sent first, which takes time.
     #[inline]
     pub(crate) fn send(&mut self, lane: u32, length: usize) -> bool {
         let mut flushed = false;

@@ -13,12 +13,10 @@ const IDS: u64 = 62 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct SourcePorts {
-    /// Messages since each lane had all its IDs.
     used: Vec<u64>,
-    /// Resting lanes and when their IDs are free, earliest first.
+    /// Earliest first.
     resting: VecDeque<(Instant, u32)>,
     lifetime: Duration,
-    /// Maximum messages of one request so far.
     most_messages: u64,
     in_flight: u64,
 }
@@ -37,7 +35,6 @@ impl SourcePorts {
         self.used.len()
     }
 
-    /// Whether IDs suffice for the requests in flight and one more.
     #[inline]
     pub(crate) fn has_ids(&self, lane: u32) -> bool {
         let reserve = (self.most_messages - 1).saturating_mul(self.in_flight).min(IDS / 2);
@@ -49,7 +46,6 @@ impl SourcePorts {
         self.used[lane as usize] += 1;
     }
 
-    /// Counts a completed request's remaining messages.
     #[inline]
     pub(crate) fn ends(&mut self, lane: u32, messages: u32) {
         if messages > 1 {

@@ -16,7 +16,6 @@ const LONGEST_NANOS: u64 = 1_000_000_000_000;
 pub(crate) type Times = Histogram<u64>;
 
 pub(crate) fn times() -> Times {
-    // Constants are valid: above 0, the highest more than twice the lowest, and 3 digits.
     Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
@@ -44,28 +43,20 @@ impl From<Failure> for Loss {
     }
 }
 
-/// Of requests due during the measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    /// Whatever their outcome.
     pub(crate) requests: u64,
     pub(crate) codes: Box<[u64; 256]>,
     pub(crate) lost: [u64; 4],
     pub(crate) unsent: u64,
     pub(crate) unfinished: u64,
     pub(crate) retransmissions: u64,
-    /// From due to response.
     pub(crate) latency: Times,
-    /// From first transmission to response.
     pub(crate) service: Times,
-    /// Delayed in an open loop for lack of slots.
     pub(crate) held: u64,
-    /// Delayed by this program only.
     pub(crate) late: Times,
-    /// Without first responses.
     pub(crate) notifications: u64,
     pub(crate) gaps: Times,
-    /// Refused or ended by the server.
     pub(crate) not_observed: u64,
     pub(crate) kinds: Vec<OfKind>,
 }
@@ -125,7 +116,6 @@ impl Tally {
         }
     }
 
-    /// A single kind needs only totals.
     #[inline]
     fn has_kinds(&self) -> bool {
         self.kinds.len() > 1
@@ -184,7 +174,6 @@ impl Interval {
     }
 }
 
-/// Equal bounds: cannot fail.
 pub(crate) fn add(sum: &mut Times, more: &Times) {
     let _ = sum.add(more);
 }

@@ -52,7 +52,6 @@ const GRACE: Duration = Duration::from_secs(5);
 /// After an undeliverable request.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// An exchange without slot.
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +68,6 @@ struct Slot {
     lane: u32,
     kind: u32,
     open: bool,
-    /// The request was due during the measurement.
     counts: bool,
     due: Instant,
     submitted: Instant,
@@ -79,7 +77,6 @@ struct Slot {
 enum Phase {
     WarmingUp,
     Measuring,
-    /// Waits until this time for requests in flight.
     Ending(Instant),
 }
 
@@ -89,7 +86,6 @@ pub(crate) struct Worker<'a> {
     samples: Sender<Sample>,
     endpoint: Endpoint<u32, AnyController>,
     sockets: Sockets,
-    /// DTLS, between endpoint and sockets.
     dtls: Option<DtlsLanes>,
     oscore: OscoreContexts,
     source_ports: SourcePorts,
@@ -98,24 +94,19 @@ pub(crate) struct Worker<'a> {
     seats: Vec<u32>,
     slots: Vec<Slot>,
     free: VecDeque<u32>,
-    /// Pausing slots and their ends.
     pausing: VecDeque<(Instant, u32)>,
-    /// Slot by the exchange's place.
     places: Vec<u32>,
     in_flight: usize,
-    /// Last notification of each.
     subscriptions: BTreeMap<SubscriptionId, Instant>,
-    /// Lanes with possible datagrams.
     ready: Vec<u32>,
     now: Instant,
     phase: Phase,
     counts_from: Instant,
     until: Instant,
     interval_end: Instant,
-    /// Current interval, from the test's start.
     number: u64,
     interval: Interval,
-    /// Since when all slots are in use with due requests waiting.
+    /// Since when due requests wait for slots.
     behind: Option<Instant>,
     has_answer: bool,
     last_end: Instant,
@@ -152,7 +143,6 @@ impl<'a> Worker<'a> {
             Until::Count(count) => (Instant::FAR_FUTURE, share.of(count)),
         };
         let schedule = Schedule::new(plan.load, share, Span { counts_from, until, count }, stream());
-        // Measuring begins at an interval's end.
         let before = plan.warm_up.as_nanos() % common.interval.as_nanos().max(1);
         let interval_end = Instant::from_nanos(u64::try_from(before).unwrap_or_default());
         let controller = plan.controller.clone();
@@ -194,7 +184,6 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// The preparation used the same clock as `start`.
     pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
         let preparing = start - self.common.start;
         self.schedule.shift(preparing);
@@ -217,9 +206,8 @@ impl<'a> Worker<'a> {
         Instant::ZERO + self.common.start.elapsed()
     }
 
-    /// Submits requests up to a limit per call; returns whether any was.
-    ///
-    /// Only without events of the endpoint: a completed exchange's place is reused.
+    /// Submits requests up to a limit per call; returns whether any was. Needs an endpoint without
+    /// events: a completed exchange's place is reused.
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
             let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
@@ -255,7 +243,6 @@ impl<'a> Worker<'a> {
             self.tally.begins(kind);
             if matches!(self.common.plan.load, Load::Open { .. }) {
                 match self.behind {
-                    // With free slots, this program caused the delay.
                     Some(since) if due >= since => self.tally.held += 1,
                     _ => self.tally.late.saturating_record(nanos(self.now - due)),
                 }
@@ -290,7 +277,6 @@ impl<'a> Worker<'a> {
         self.places[place] = slot;
     }
 
-    /// Moves a seat to another lane for lack of message IDs.
     #[cold]
     fn renew(&mut self, slot: u32) -> Result<(), Error> {
         let Slot { seat, lane, .. } = self.slots[slot as usize];
@@ -304,7 +290,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Polls until idle, submitting requests; returns when to poll again.
+    /// Polls until idle; returns when to poll again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
         self.handle_session_output();
@@ -325,7 +311,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// `false` without any.
     fn report_refusals(&mut self) -> Result<bool, Error> {
         if self.sockets.refused.is_empty() {
             return Ok(false);
@@ -334,7 +319,7 @@ impl<'a> Worker<'a> {
             return Err(Error::Refused { target: self.common.plan.target });
         }
         for lane in std::mem::take(&mut self.sockets.refused) {
-            // Cannot fail: the endpoint has been polled completely.
+            // The endpoint has been polled completely.
             let _ = self.endpoint.handle(self.now, Input::Unreachable { peer: lane, quoted: None });
         }
         Ok(true)
@@ -368,7 +353,6 @@ impl<'a> Worker<'a> {
             loop {
                 let read = self.sockets.receive(lane, 1);
                 for number in 0..read.datagrams {
-                    // The event queue is nearly empty.
                     let _ = self.take(lane, number);
                 }
                 if !read.more {
@@ -380,7 +364,6 @@ impl<'a> Worker<'a> {
     }
 
     fn receive(&mut self) -> Result<(), Error> {
-        // New lanes become ready in the next wait.
         let mut ready = std::mem::take(&mut self.ready);
         let expected = if self.common.plan.observe { AT_ONCE } else { self.common.plan.in_flight.into() };
         let mut taken = 0;
@@ -428,7 +411,6 @@ impl<'a> Worker<'a> {
         match event {
             Event::Response { exchange, message, course, .. } => self.answered(exchange, &message, course),
             Event::Failed { exchange, reason, course, .. } => self.failed(exchange, reason, course),
-            // Expected with a No-Response option.
             Event::Unanswered { exchange, course, .. } => self.failed(exchange, Failure::NoResponse, course),
             event => self.handle_observation_event(event),
         }
@@ -449,7 +431,6 @@ impl<'a> Worker<'a> {
         if slot.counts {
             self.tally.answer(slot.kind as usize, message.code(), &course, latency);
         }
-        // A registration keeps its slot.
         if !self.common.plan.observe {
             self.free.push_back(number);
         }
@@ -500,14 +481,12 @@ impl<'a> Worker<'a> {
         match event {
             Event::Notification { subscription, .. } => self.notified(subscription),
             Event::Stale { subscription, .. } => {
-                // Otherwise the observation ends with an event.
                 let _ = self.endpoint.reregister(self.now, subscription);
             }
             Event::SubscriptionOver { subscription, .. } => {
                 self.subscriptions.remove(&subscription);
                 self.tally.not_observed += 1;
             }
-            // No other event matters.
             _ => {}
         }
     }
@@ -544,7 +523,6 @@ impl<'a> Worker<'a> {
         if self.phase == Phase::WarmingUp && self.now >= self.counts_from {
             self.phase = Phase::Measuring;
             self.at_start = self.mark();
-            // With `handshakes`, earlier ones do not count.
             if let Some(dtls) = self.dtls.as_mut().filter(|_| self.common.plan.handshakes) {
                 dtls.counts = Counts::new();
             }
@@ -552,7 +530,6 @@ impl<'a> Worker<'a> {
         let interrupted = self.common.stop.load(Ordering::Relaxed);
         let counted = self.schedule.left == 0;
         if !matches!(self.phase, Phase::Ending(_)) && (interrupted || counted || self.now >= self.until) {
-            // Requests due in time, if only this thread is late.
             while !interrupted && self.issue()? {}
             self.end();
         }
@@ -562,7 +539,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Closes the current interval, and missed ones.
     fn close_interval(&mut self) {
         let number = self.number;
         while self.now >= self.interval_end {
@@ -572,19 +548,15 @@ impl<'a> Worker<'a> {
         self.send_sample(number, self.number);
     }
 
-    /// Nothing before `next` follows.
     fn send_sample(&mut self, number: u64, next: u64) {
-        // Events after the end belong to no interval.
         let has_counts = !self.interval.is_empty() && self.at_end.is_none();
         let interval = has_counts.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
-        // Without a receiver the test is over.
         let _ = self.samples.send(Sample { thread: self.thread, interval, next });
     }
 
     fn end(&mut self) {
         self.tally.unsent = self.schedule.stop(self.now);
         let deadline = match self.common.plan.until {
-            // As long as the protocol waits.
             Until::Count(_) => Instant::FAR_FUTURE,
             Until::Elapsed(_) => {
                 self.at_end = Some(self.mark());

@@ -23,8 +23,7 @@ pub enum Check {
     /// At round-trip times of 2 ms, 200 ms, 2 s and 8 s, the RTO is at least the round-trip time,
     /// and at most 2 s or five round trips.
     RtoFollowsRtt,
-    /// Total loss raises the RTO by at most a quarter after 200 answered exchanges, at the same
-    /// round-trip times.
+    /// Total loss raises the RTO by at most a quarter after 200 answered exchanges.
     BackoffDecays,
     /// Acknowledgements shortly after a retransmission, which may answer the original, do not take
     /// the RTO below the round-trip time (Karn's algorithm).
@@ -77,7 +76,7 @@ impl Check {
         }
     }
 
-    /// Returns the reason why an algorithm with these declared features is exempt, if it is.
+    /// Returns why an algorithm with these features is exempt, if it is.
     #[must_use]
     pub fn exemption(self, features: &Features) -> Option<&'static str> {
         let is_frozen = features.dithering.starts_with("until measured");
@@ -131,7 +130,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Runs all checks that apply to an algorithm with these features, and returns the violated ones.
+/// Runs all checks that apply, and returns the violated ones.
 pub fn violations<C: Controller>(controller: &C, features: &Features, bounds: Bounds) -> Vec<Violation> {
     let run = |check: Check| {
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| check.run(controller, bounds)));
@@ -144,7 +143,6 @@ pub fn violations<C: Controller>(controller: &C, features: &Features, bounds: Bo
     Check::ALL.into_iter().filter(|check| check.exemption(features).is_none()).filter_map(run).collect()
 }
 
-/// One peer of an endpoint with sequential exchanges.
 struct Peer<'a, C: Controller> {
     controller: &'a C,
     state: C::Peer,
@@ -158,8 +156,7 @@ impl<'a, C: Controller> Peer<'a, C> {
         Self { controller, state: controller.peer(now), now, draws: 0 }
     }
 
-    /// Returns a peer after 200 exchanges without retransmission, a round-trip time apart: too short
-    /// for ageing.
+    /// Returns a peer after 200 exchanges without retransmission, too short for ageing.
     fn settled(controller: &'a C, rtt: Duration) -> Self {
         let mut peer = Self::new(controller);
         peer.answered(200, rtt);
@@ -176,13 +173,11 @@ impl<'a, C: Controller> Peer<'a, C> {
         self.controller.sent(&mut self.state, flight, &event)
     }
 
-    /// Returns the first timeout of an exchange that never ends.
     fn first_timeout(&mut self, random: u32) -> Duration {
         self.transmit(&mut C::Flight::default(), 0, random)
     }
 
-    /// Runs an exchange whose transmission number `lost` is answered after `rtt`, `None` for no
-    /// answer to five transmissions.
+    /// Answers transmission number `lost` after `rtt`; `None` for five unanswered ones.
     fn exchange(&mut self, answered: Option<(u8, Duration)>) {
         let (mut flight, mut sent) = (C::Flight::default(), Vec::new());
         let (last, rtt) = answered.map_or((4, None), |(last, rtt)| (last, Some(rtt)));
@@ -273,7 +268,6 @@ fn retransmissions_give_no_sample<C: Controller>(controller: &C) {
     for _ in 0..20 {
         peer.exchange(Some((1, rtt)));
     }
-    // A carried backoff ends.
     peer.answered(1, rtt);
     let (rto, most) = (peer.rto(), expected + expected / 4);
     assert!(

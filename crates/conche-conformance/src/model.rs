@@ -1,8 +1,6 @@
-//! A model endpoint that drives any controller with arbitrary legal events and checks the results.
-//!
-//! Like a real endpoint, it has at most NSTART exchanges and `MAX_RETRANSMIT` retransmissions, a
-//! monotonic clock, and acknowledgements of open exchanges only. The [`Plan`] determines network,
-//! application and clock.
+//! A model endpoint that drives any controller with arbitrary legal events and checks the results:
+//! at most NSTART exchanges and `MAX_RETRANSMIT` retransmissions, a monotonic clock, and
+//! acknowledgements of open exchanges only. The [`Plan`] determines network, application and clock.
 
 use core::fmt::Write;
 use core::time::Duration;
@@ -15,17 +13,15 @@ use conche_cc::non::PROBING_RATE;
 use conche_cc::{Controller, Instant};
 use proptest::prelude::*;
 
-/// The events of one peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Start of the endpoint, in nanoseconds.
     pub(crate) start: u64,
     pub(crate) nstart: usize,
     pub(crate) max_retransmit: usize,
     pub(crate) steps: Vec<Step>,
 }
 
-/// An event. `pick` chooses among the open exchanges.
+/// `pick` chooses among the open exchanges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// The application submits a message.
@@ -53,7 +49,7 @@ pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     let starts = prop_oneof![
         Just(0),
         any::<u64>(),
-        // Near the wrap of a 32-bit millisecond clock, and near the end of time.
+        // Near the wrap of a 32-bit millisecond clock, and the end of time.
         (0..200_u64).prop_map(|s| (u64::from(u32::MAX) - 100_000 + s * 1_000) * 1_000_000),
         (0..200_u64).prop_map(|s| u64::MAX - s * 1_000_000_000),
     ];
@@ -114,7 +110,6 @@ pub(crate) struct Endpoint<'a, C: Controller> {
     queue: VecDeque<Submission>,
     non: NonHistory,
     draws: u32,
-    /// All results, for comparison.
     pub(crate) trace: String,
 }
 
@@ -184,8 +179,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         }
     }
 
-    /// Ends all exchanges, empties the queue, and completes `count` exchanges with this round-trip
-    /// time, 2 s apart.
+    /// Ends all exchanges, empties the queue, and completes `count` exchanges, 2 s apart.
     pub(crate) fn heal(&mut self, count: usize, rtt: Duration) -> Duration {
         self.queue.clear();
         while let Some(exchange) = self.take(0) {
@@ -211,7 +205,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     }
 
     fn wait_until(&mut self, end: Instant) {
-        // Upper bound on the number of events; more means that time does not advance.
+        // More events mean that time does not advance.
         for _ in 0..(self.max_retransmit + 2) * 3 * (self.open.len() + 1) {
             match self.next_due() {
                 Some(due) if due <= end => {
@@ -291,7 +285,7 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     /// first returned.
     fn departure_when_idle(&mut self, message: &Submission) -> Instant {
         let (mut peer, mut at) = (self.peer.clone(), self.now);
-        // An RTO that ages while a message waits moves its departure, but not often.
+        // An RTO that ages moves the departure, but not often.
         let most_questions = if message.confirmable { 2 } else { 40 };
         for _ in 0..most_questions {
             match self.controller.admit(&mut peer, at, message, &self.load()) {
@@ -324,7 +318,6 @@ impl<'a, C: Controller> Endpoint<'a, C> {
     }
 
     fn transmit(&mut self, mut exchange: Exchange<C::Flight>) {
-        // Weyl's sequence covers the range evenly.
         self.draws = self.draws.wrapping_add(0x9E37_79B9);
         let sent = Sent {
             now: self.now,

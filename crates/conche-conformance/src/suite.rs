@@ -1,5 +1,4 @@
-//! Properties of every controller. On a violation, functions panic with the shortest plan of
-//! events.
+//! Properties of every controller. Violations panic with the shortest plan of events.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -35,8 +34,7 @@ pub fn keeps_its_promises<C: Controller>(controller: &C, bounds: Bounds) {
     });
 }
 
-/// Checks that after any plan 200 clean exchanges bring the RTO back to at most its initial value
-/// without samples.
+/// Checks that after any plan 200 clean exchanges bring the RTO back to at most its initial value.
 ///
 /// # Panics
 /// If a plan violates this.
@@ -51,8 +49,7 @@ pub fn recovers<C: Controller>(controller: &C, bounds: Bounds) {
     });
 }
 
-/// Checks that within four timers the rate falls at least by half, and that later exchanges do not
-/// compensate for it.
+/// Checks that within four timers the rate falls at least by half, and stays there.
 ///
 /// # Panics
 /// If it does not.
@@ -68,8 +65,7 @@ pub fn slows_down_under_total_loss<C: Controller>(controller: &C) {
     assert!(last >= first, "five copies in {first:?} at first, in {last:?} later");
 }
 
-/// Returns the gaps between the five transmissions of each of several consecutive, unacknowledged
-/// exchanges.
+/// Returns the gaps between the five transmissions of each of several unacknowledged exchanges.
 pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) -> Vec<Vec<Duration>> {
     let mut now = Instant::from_millis(1_000);
     let mut peer = controller.peer(now);
@@ -94,7 +90,7 @@ pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) ->
     all
 }
 
-/// Checks that two controllers, such as one and its wrapper, give equal results under all plans.
+/// Checks that two controllers give equal results under all plans.
 ///
 /// # Panics
 /// If a plan violates this.

@@ -38,7 +38,6 @@ struct Model {
 #[derive(Clone, Copy, Debug, Default)]
 struct Peer {
     estimator: Estimator,
-    /// Doublings that carry over to the next exchange.
     exponent: u8,
     last: Instant,
     is_stuck: bool,

@@ -25,8 +25,8 @@ pub struct UdpDatagram<'a> {
 }
 
 impl UdpDatagram<'_> {
-    /// Replaces the contents of `frame` by the datagram with its headers. Truncates a payload
-    /// beyond the length that the headers can express.
+    /// Replaces `frame`'s contents. Truncates a payload beyond the length that the headers can
+    /// express.
     pub(crate) fn encapsulate(&self, frame: &mut Vec<u8>) {
         let most = usize::from(u16::MAX - IPV4_HEADER_BYTES - UDP_HEADER_BYTES);
         let payload = self.payload.get(..most).unwrap_or(self.payload);
@@ -37,7 +37,7 @@ impl UdpDatagram<'_> {
                 frame.extend([0x45, self.ecn & 0b11]);
                 frame.extend(udp_length.saturating_add(IPV4_HEADER_BYTES).to_be_bytes());
                 frame.extend(self.identification.to_be_bytes());
-                // Don't Fragment; the header's checksum follows.
+                // Don't Fragment.
                 frame.extend([0x40, 0, HOPS, UDP, 0, 0]);
                 frame.extend([from.octets(), to.octets()].concat());
                 let checksum = checksum([frame.as_slice()]);
@@ -56,7 +56,6 @@ impl UdpDatagram<'_> {
         frame.extend([self.from.port().to_be_bytes(), self.to.port().to_be_bytes(), udp_length.to_be_bytes()].concat());
         frame.extend([0, 0]);
         frame.extend(payload);
-        // The pseudo header consists of addresses, protocol and length.
         let pseudo = [[0, UDP], udp_length.to_be_bytes()].concat();
         let sum = match checksum([&pseudo, &frame[addresses_start..]]) {
             // Zero would mean that no checksum was computed.
@@ -74,10 +73,9 @@ fn v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The Internet checksum (RFC 1071) over several parts; all but the last must have an even length.
+/// The Internet checksum (RFC 1071); all parts but the last must have an even length.
 fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u16 {
     let words = parts.into_iter().flat_map(|part| part.chunks(2));
-    // 32 bits hold the sum of all words of a frame.
     let mut sum: u32 = words.map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low))).sum();
     while let Ok(carry) = u16::try_from(sum >> 16)
         && carry > 0
@@ -98,8 +96,7 @@ mod tests {
         frame
     }
 
-    /// Computes a receiver's check over addresses, protocol, length, header and payload: zero if
-    /// the checksum is right.
+    /// Returns zero if the checksum is right.
     fn verified(frame: &[u8], addresses_start: usize) -> u16 {
         let header = if addresses_start == 12 { 20 } else { 40 };
         let length = u16::try_from(frame.len() - header).expect("a short datagram");
@@ -108,7 +105,6 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_a_known_header() {
-        // RFC 1071 §3 sums these bytes to 0xddf2.
         assert_eq!(checksum([&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7][..]]), !0xddf2);
         assert_eq!(checksum([&[0x00, 0x01][..], &[0xf2]]), checksum([&[0x00, 0x01, 0xf2, 0x00][..]]));
     }

@@ -1,6 +1,5 @@
-//! Capture files (pcapng) of UDP datagrams from a simulator or from a program's own sockets. IP and
-//! UDP headers are generated from the addresses, so that Wireshark and tshark can dissect the
-//! payload.
+//! Capture files (pcapng) of UDP datagrams from a simulator or a program's own sockets. IP and UDP
+//! headers are generated from the addresses, so that Wireshark can dissect the payload.
 //!
 //! ```
 //! use std::time::Duration;
@@ -53,7 +52,7 @@ pub struct CaptureFile<W: Write> {
     blocks: Blocks,
 }
 
-/// Builds the blocks of a file in memory. Not generic, so that it is compiled once for all writers.
+/// Not generic, so that it is compiled once.
 struct Blocks {
     encoder: PcapNgWriter<Vec<u8>>,
     frame: Vec<u8>,
@@ -148,15 +147,13 @@ impl<W: Write> CaptureFile<W> {
 }
 
 impl Blocks {
-    /// Encodes the beginning of a file.
     fn begin<'a>(interfaces: Vec<Interface<'a>>, names: Vec<(Ipv4Addr, &'a str)>) -> io::Result<Self> {
-        // Little endian on all machines, so that the same packets give the same file.
+        // Little endian on all machines: the same packets give the same file.
         let mut encoder = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).map_err(into_io)?;
         for Interface { name, description } in interfaces {
             let options = vec![
                 InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
                 InterfaceDescriptionOption::IfDescription(Cow::Borrowed(description)),
-                // 10^-9 s
                 InterfaceDescriptionOption::IfTsResol(9),
             ];
             let block = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
@@ -191,7 +188,6 @@ impl Blocks {
 }
 
 impl Direction {
-    /// Returns the two lowest bits of `epb_flags`.
     fn flags(self) -> u32 {
         match self {
             Self::Unknown => 0,

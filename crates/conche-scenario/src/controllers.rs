@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use conche_proto::cc::any::{Controllers, Named};
 
-/// A static, because parsers take no context.
+/// Parsers take no context.
 static KNOWN: OnceLock<Controllers> = OnceLock::new();
 
 /// Adds the program's controllers. Only the first call, before any name is read, has an effect.

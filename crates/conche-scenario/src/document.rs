@@ -22,7 +22,6 @@ pub struct Document {
     sections: Vec<Scenario>,
     cells: Vec<Cell>,
     effort: Effort,
-    /// Labels of all cells on the axes in [`Effort::only`].
     offered: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -32,7 +31,7 @@ impl Document {
     /// # Errors
     /// The problem, its place, and a valid alternative.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
-        // Errors in a table have no span, so the text is parsed first.
+        // Errors in a table have no span.
         let parsed = DeTable::parse(text)?;
         if let Some(span) = parsed.get_ref().values().find_map(first_date) {
             return Err(ScenarioError::in_text(span, "a scenario has no dates; write a text in quotation marks"));
@@ -108,7 +107,7 @@ impl Document {
         &self.cells
     }
 
-    /// Checks that each label of [`Effort::only`] occurs in a cell of these documents.
+    /// Checks that each label of [`Effort::only`] occurs in a cell.
     ///
     /// # Errors
     /// The first unknown label, and the known ones.
@@ -146,12 +145,11 @@ impl Document {
         self.offered = self.effort.only.iter().map(|(axis, _)| (axis.clone(), of_all(axis))).collect();
         self.cells = self.chosen(cells, &sections)?;
         self.sections = sections;
-        // Plots are checked last: an error of an axis precedes those of plots over it.
+        // An error of an axis precedes those of plots over it.
         let (plots, items) = (&self.scenario.plots, &self.scenario.items);
         plots.iter().try_for_each(|plot| plot.validate(items, &self.sections))
     }
 
-    /// Returns a part's cells, each with the index of its scheme or mix.
     fn cells_of(
         &self,
         part: Option<&str>,
@@ -229,7 +227,7 @@ impl Document {
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
         if self.effort.compares {
-            // Claims are about the scenario's schemes, not controllers with the same names.
+            // Claims are about the scenario's schemes.
             scenario.mixes.clear();
             scenario.claims.clear();
         }
@@ -342,10 +340,6 @@ pub struct Part {
 
 const PARTS: &str = "parts";
 
-/// Returns names and complete tables of a document's parts; without parts, the document.
-///
-/// # Errors
-/// If two parts have the same name.
 fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioError> {
     let mut shared = whole.clone();
     let Some(Toml::Array(parts)) = shared.remove(PARTS) else { return Ok(vec![(None, shared)]) };
@@ -354,7 +348,6 @@ fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioEr
         let Toml::Table(mut part) = part else { continue };
         let name = part.remove("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         let mut section = shared.clone();
-        // A run's length has two alternative keys.
         if part.contains_key("duration") || part.contains_key("time_limit") {
             section.remove("duration");
             section.remove("time_limit");

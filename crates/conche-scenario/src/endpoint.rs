@@ -74,8 +74,7 @@ pub enum Security {
     /// None.
     #[default]
     Plain,
-    /// DTLS 1.2 with a pre-shared key (RFC 7252 §9.1.3.1); a client's first request opens a
-    /// session.
+    /// DTLS 1.2 with a pre-shared key (RFC 7252 §9.1.3.1), opened by a client's first request.
     DtlsPsk,
 }
 

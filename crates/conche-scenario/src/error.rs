@@ -16,7 +16,6 @@ pub struct ScenarioError {
     place: Option<String>,
     problem: String,
     span: Option<ErrorSpan>,
-    /// Key path in the file, if `place` is none.
     path: Option<String>,
 }
 
@@ -71,8 +70,8 @@ impl ScenarioError {
     }
 }
 
-/// Returns the span of the last step of a path that exists. A step through an array is the `name` of
-/// a table, or a number from 0.
+/// Returns the span of the last existing step of a path. A step through an array is the `name` of a
+/// table, or a number from 0.
 fn span_of(table: &DeTable<'_>, path: &str) -> Option<ErrorSpan> {
     let mut steps = path.split('.');
     let mut at = table.get(steps.next()?)?;
@@ -110,7 +109,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl From<toml::de::Error> for ScenarioError {
-    /// An error in a [`toml::Table`] has no span; its text names the keys.
+    /// An error in a [`toml::Table`] has no span.
     fn from(error: toml::de::Error) -> Self {
         let span = error.span();
         let problem = match span {
@@ -121,7 +120,6 @@ impl From<toml::de::Error> for ScenarioError {
     }
 }
 
-/// Replaces messages of `toml` about enums.
 fn reworded(message: &str) -> &str {
     if message.starts_with("expected table, found ") || message == "expected empty table" {
         "it takes no parameters: write its name alone, as a string"

@@ -78,7 +78,6 @@ fn rows(text: &str) -> Result<Value, FileError> {
             .or_else(|_| text.trim().parse().map(Value::Float))
             .map_err(|_| FileError::Number { line, text: text.to_owned() })
     };
-    // The first line is the header.
     let row = |(line, text): (usize, &str)| text.split(',').map(|text| number(line, text)).collect();
     let rows: Result<Vec<Vec<Value>>, FileError> = lines.skip(1).map(row).collect();
     Ok(Value::Array(rows?.into_iter().map(Value::Array).collect()))
@@ -111,7 +110,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OfRows<T> {
         Vec::deserialize(SeqAccessDeserializer::new(sequence)).map(Rows)
     }
 
-    /// A file name that is not replaced yet.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Rows<T>, A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             if key != CSV {

@@ -35,7 +35,7 @@ pub struct Table {
     #[serde(default = "anything")]
     pub columns: Vec<String>,
     /// Columns of names: a heading and a template of row labels, `{column}`, and `{label}` (the
-    /// text for `{}` in a column).
+    /// text for `{}`).
     pub names: Vec<Head>,
     /// Templates that parse row labels, instead of the scenario's.
     #[serde(default)]

@@ -64,7 +64,6 @@ use crate::units::Span;
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
 
-/// More nodes would exceed memory.
 const MOST_NODES: u64 = 10_000_000;
 
 /// An experiment, or one cell of it.
@@ -145,8 +144,7 @@ pub struct Scenario {
     /// Claims about the results.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// Names in `each` whose labels sort claims, by first occurrence; claims without the label are
-    /// last.
+    /// Names in `each` whose labels sort claims, by first occurrence.
     #[serde(default)]
     pub claim_order: Vec<String>,
     /// CSV file of published values: row, column, value.
@@ -188,7 +186,6 @@ impl Default for Quick {
     }
 }
 
-/// Returns the group of a reference such as `client[0..10]`.
 fn group_of(reference: &str) -> &str {
     reference.split('[').next().unwrap_or_default()
 }
@@ -211,7 +208,6 @@ impl Scenario {
         self.nodes.iter().find(|nodes| nodes.name == group_of(reference)).map_or(0, Nodes::size)
     }
 
-    /// Checks that the nodes of a reference exist.
     fn validate_nodes(&self, place: impl fmt::Display, reference: &str) -> Result<(), ScenarioError> {
         let Some(Selected { group, members }) = Selected::parse(reference) else {
             let problem = format_args!(
@@ -231,7 +227,6 @@ impl Scenario {
         ensure(members.iter().flatten().all(exists), place, problem)
     }
 
-    /// Checks that the links and nodes of changes exist.
     fn validate_changes(&self) -> Result<(), ScenarioError> {
         self.changes.iter().enumerate().try_for_each(|(number, change)| {
             let place = |key: &str| format!("changes.{number}.event.{key}");
@@ -338,7 +333,6 @@ impl Scenario {
         watched.collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// Checks that a share of the planned exchanges has a plan.
     fn validate_planned(&self, value: &Value) -> Result<(), ScenarioError> {
         let metric = match value.metric.measured() {
             Metric::Completed => "completed",
@@ -396,12 +390,10 @@ pub fn templates(sections: &[Scenario]) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// Checks that names are unique and unambiguous in rows and paths.
 fn distinct<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['/', '@', ' ', '\t', '\n'], "/, @ or white space")
 }
 
-/// The same for names in rows only, such as `static/60`.
 fn labels<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ScenarioError> {
     different(place, names, &['@', ' ', '\t', '\n'], "@ or white space")
 }

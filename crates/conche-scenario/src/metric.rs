@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Statistic;
 use crate::units::Span;
 
-/// A measurement of the flows of one run. An exchange, begun by a request, succeeds if answered.
+/// A measurement of the flows of one run. An exchange succeeds if answered.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Metric {
@@ -30,7 +30,7 @@ pub enum Metric {
     /// Time of each successful exchange, from first transmission to response.
     ExchangeTime,
     /// Time of each successful exchange from when it was due, by the pace, to its response. In a
-    /// closed loop, it is due when it is opened.
+    /// closed loop, it is due when opened.
     DueTime,
     /// Requests that became due, per second of the run.
     Offered,
@@ -73,8 +73,7 @@ pub enum Metric {
     TimePerSuccess,
     /// Successful exchanges per second of client time.
     ClientThroughput,
-    /// Share of client time spent on successful exchanges. A flow has its time once per allowed
-    /// outstanding exchange.
+    /// Share of client time spent on successful exchanges, once per allowed outstanding exchange.
     UsefulTime,
     /// Successful exchanges as a share of those planned, of traffic with a number of exchanges.
     Completed,
@@ -178,7 +177,7 @@ impl Metric {
         )
     }
 
-    /// Returns whether several runs can be pooled.
+    /// Whether several runs can be pooled.
     pub const fn can_be_pooled(&self) -> bool {
         let is_ratio = matches!(
             self,
@@ -193,7 +192,7 @@ impl Metric {
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
-    /// Returns whether it applies only to whole runs, not phases.
+    /// Whether it applies only to whole runs.
     #[must_use]
     pub const fn needs_the_whole(&self) -> bool {
         matches!(
@@ -359,16 +358,12 @@ impl Unit {
     #[must_use]
     pub const fn floor(self) -> f64 {
         match self {
-            // Time for a few bytes on the papers' slowest link.
             Self::Seconds => 1e-3,
             // A loss below 1 % is irrelevant to applications.
             Self::Percent => 1.0,
-            // One exchange per 15 min, or 1 bit/s, is negligible.
             Self::PerSecond => 1e-3,
             Self::BitsPerSecond => 1.0,
-            // Counts are integers.
             Self::Exchanges | Self::Copies | Self::Bytes | Self::Count => 1.0,
-            // A share of 1 %.
             Self::Ratio | Self::Verdict => 0.01,
         }
     }

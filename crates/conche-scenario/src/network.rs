@@ -63,7 +63,7 @@ pub enum Placement {
 }
 
 /// A link between two nodes, or one per node of a group. Between groups, each node of the larger
-/// one has a link, and the smaller one's nodes get equal shares in order.
+/// one has a link, in equal shares of the smaller one's nodes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -264,8 +264,8 @@ pub enum Routing {
         tree: RplConfig,
         /// Size of the frame for link quality.
         psdu_octets: u8,
-        /// Capacity of the border router's routing table; packets to other destinations are
-        /// dropped. Default: unlimited.
+        /// Capacity of the border router's routing table, beyond which packets are dropped.
+        /// Default: unlimited.
         routes: Option<u16>,
     },
     /// AODV during the run. Stations send transfers, no CoAP.

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::ScenarioError;
 
-/// Sets the value at a path; reading the scenario checks the last key.
+/// Reading the scenario checks the last key.
 ///
 /// # Errors
 /// If a step does not exist; lists existing ones.
@@ -56,11 +56,9 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
 pub(super) fn value(text: &str) -> Value {
     let read = format!("value = {text}").parse::<Table>().ok();
     let alone = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
-    // Scenarios contain no dates.
     alone.filter(|value| !value.is_datetime()).unwrap_or_else(|| text.into())
 }
 
-/// Completes each link change with the link's values.
 pub(super) fn complete_changes(table: &mut Table) {
     let links = table.get("links").and_then(Value::as_array).cloned().unwrap_or_default();
     let changes = table.get_mut("changes").and_then(Value::as_array_mut);

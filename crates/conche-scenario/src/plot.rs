@@ -7,9 +7,8 @@ use super::{Item, Scenario, ScenarioError, Texts, ensure, templates};
 
 /// A plot of a report: values along an axis, with a line or bar group per series.
 ///
-/// Labels are parsed from rows and columns, as for tables. `x`, `series` and `panels` take a
-/// label's name (`clients`), an axis' path (`nodes.client.count`), or a template (`{scheme},
-/// {workload}`).
+/// `x`, `series` and `panels` take a label's name (`clients`), an axis' path
+/// (`nodes.client.count`), or a template (`{scheme}, {workload}`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
@@ -146,7 +145,7 @@ fn names(template: &str) -> impl Iterator<Item = &str> {
 fn may_be(template: &str, column: &str) -> bool {
     if column.contains("{}") {
         let pattern = column.replace("{}", "*");
-        // A column that is only a label may have any name; so far, all such labels are numbers.
+        // A column that is only a label is a number.
         if pattern == "*" && !template.contains('{') {
             return template.parse::<f64>().is_ok();
         }

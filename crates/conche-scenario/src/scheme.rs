@@ -50,8 +50,7 @@ pub struct ControllerName {
     controller: AnyController,
 }
 
-/// Returns the schemes of an effort: the scenario's, or controllers, which take precedence in a
-/// comparison.
+/// Returns the schemes of an effort: the scenario's, or controllers.
 ///
 /// # Errors
 /// If a name is unknown; lists the known ones.
@@ -150,7 +149,6 @@ impl ControllerName {
     }
 }
 
-/// A name with settings, `"cocoa:weak_k=1"`, or a table, `{ cocoa = { weak_k = 1 } }`.
 impl<'de> Deserialize<'de> for ControllerName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = match toml::Value::deserialize(deserializer)? {
@@ -164,7 +162,7 @@ impl<'de> Deserialize<'de> for ControllerName {
 
 const EXPECTED: &str = "write a controller as \"cocoa\" or as { cocoa = { weak_k = 1 } }";
 
-/// Returns `cocoa:weak_k=1` for `{ cocoa = { weak_k = 1 } }`.
+/// As `cocoa:weak_k=1` for `{ cocoa = { weak_k = 1 } }`.
 fn text_of(controller: &Table) -> Option<String> {
     let mut entries = controller.iter();
     let (Some((name, toml::Value::Table(settings))), None) = (entries.next(), entries.next()) else { return None };
@@ -174,7 +172,6 @@ fn text_of(controller: &Table) -> Option<String> {
     Some(if settings.is_empty() { name.clone() } else { format!("{name}:{}", settings.join(",")) })
 }
 
-/// Returns a value as on the command line.
 fn scalar(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),

@@ -77,7 +77,6 @@ impl Axis {
 }
 
 impl Point {
-    /// Returns whether it sets the value at this path, a part of it, or a table around it.
     pub(super) fn sets(&self, axis: &Axis, path: &str) -> bool {
         let begins = |long: &str, short: &str| {
             long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -94,7 +93,6 @@ impl Point {
     }
 }
 
-/// Returns all combinations of points, the last axis changing fastest.
 pub(super) fn combinations(axes: &[Axis]) -> Vec<Vec<(&Axis, Point)>> {
     axes.iter().fold(vec![Vec::new()], |begun, axis| {
         let points = axis.points();
@@ -165,7 +163,6 @@ impl Cell {
         only.into_iter().all(|(axis, of)| self.label(axis, scheme).is_some_and(|label| matches_any(of.all(), &label)))
     }
 
-    /// In a mix, each scheme needs a client.
     pub(super) fn has_clients_for_all(&self) -> bool {
         let traffic = self.scenario.traffic.iter();
         let most = traffic.map(|traffic| self.scenario.most_nodes(&traffic.from)).max().unwrap_or(0);

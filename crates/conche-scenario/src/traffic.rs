@@ -24,8 +24,8 @@ pub struct Traffic {
     /// Pairs of client and server.
     #[serde(default)]
     pub pairs: Pairs,
-    /// Shuffles the pairs before `skip` and `take`, per replication. Traffic with the same name
-    /// here shares the order.
+    /// Shuffles the pairs before `skip` and `take`, per replication, equally for traffic with the
+    /// same name here.
     pub shuffle: Option<String>,
     /// All replications share the order.
     #[serde(default)]
@@ -232,7 +232,7 @@ const fn yes() -> bool {
 pub const STATE_BYTES: usize = 8;
 /// Maximum size of a body in blocks.
 const LONGEST_BODY: u64 = 16 << 20;
-/// Uri-Path, Block1, Block2, Size1 or Size2, and ETag beside a block.
+/// Options beside a block.
 const BLOCK_OPTIONS: u64 = 32;
 /// RFC 7252 §4.6.
 const MOST_BYTES: u64 = 1152;
@@ -361,14 +361,13 @@ impl Traffic {
 
     pub(super) fn validate(&self, token_length: u8, phases: &[Phase]) -> Result<(), ScenarioError> {
         let place = |of: &str| format!("traffic.{}.{of}", self.name);
-        // Header and token; with a payload, also marker and one byte.
         let header = 4 + u64::from(token_length);
         for (name, size) in [("request", self.request), ("response", self.response)] {
             let Some(size) = size else { continue };
             if let Some(block) = self.block {
                 let problem = format_args!("{size} is no body between 1B and {LONGEST_BODY}B");
                 ensure((1..=LONGEST_BODY).contains(&size.0), place(name), problem)?;
-                // A client requests a block size in advance only with safe methods.
+                // A client requests a block size only with safe methods.
                 let is_cut = name == "request" || self.method.code().is_safe() || size.0 <= block.0.bytes() as u64;
                 let problem = "the response to this method is not cut to `block`; make it at most that size";
                 ensure(is_cut, place(name), problem)?;
@@ -436,7 +435,7 @@ pub struct Transfer {
 }
 
 /// A bulk transfer over TCP with congestion control (RFC 5681, RFC 6582), with the timers of the
-/// scheme or, preferably, the traffic's own controller.
+/// scheme or the traffic's own controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
@@ -465,9 +464,7 @@ impl Tcp {
     }
 }
 
-/// Ethernet's MTU.
 const LONGEST_DATAGRAM: u64 = 1500;
-/// Addresses and numbers.
 const LEAST_HEADER: u64 = 10;
 /// aMaxPHYPacketSize of IEEE 802.15.4.
 const LONGEST_FRAME: u64 = 127;

@@ -47,7 +47,6 @@ pub struct Value {
     pub better: Option<Better>,
 }
 
-/// Values of a scenario without `values`.
 pub(super) fn standard() -> Vec<Value> {
     #[derive(Deserialize)]
     struct Standard {
@@ -132,7 +131,7 @@ impl Value {
         }
     }
 
-    /// Returns whether it needs cells besides its own.
+    /// Whether it needs other cells.
     #[must_use]
     pub fn is_across_cells(&self) -> bool {
         !(self.over.is_empty() && self.of.is_empty() && self.than.is_empty())

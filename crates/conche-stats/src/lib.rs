@@ -1,9 +1,8 @@
 //! The statistics of experiments and load tests: pooled percentiles, ratios and 95 % confidence
 //! intervals.
 //!
-//! The clients of one run influence each other, so the independent observation is the replication,
-//! never the client: intervals of means use the means of replications, and the bootstrap resamples
-//! whole replications.
+//! The clients of one run influence each other, so the independent observation is the replication:
+//! intervals of means use the means of replications, and the bootstrap resamples replications.
 
 mod interval;
 mod paired;

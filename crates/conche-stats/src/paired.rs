@@ -1,8 +1,7 @@
 //! Comparisons of several schemes over paired replications.
 //!
-//! The runs of two schemes in one replication share their random numbers, so their difference comes
-//! from the scheme: the interval of a difference is narrower than the intervals of its two sides
-//! suggest.
+//! The runs of two schemes in one replication share their random numbers, so the interval of a
+//! difference is narrower than those of its two sides suggest.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
@@ -10,10 +9,9 @@ use super::Interval;
 use super::interval::{mean_interval, variance};
 
 /// Returns the half-width of the 95 % interval of a function of means, such as a difference or a
-/// ratio, each over the same replications: by the jackknife, which leaves out one replication after
-/// the other, and Student's t. For a difference it equals the result for the paired differences. `None`
-/// with fewer than two replications, with unequal numbers of them, or where the function has no
-/// value.
+/// ratio, over the same replications: by the jackknife, which leaves out one replication after the
+/// other, and Student's t. For a difference it equals the paired result. `None` with fewer than two
+/// replications, unequal numbers of them, or where the function has no value.
 #[must_use]
 pub fn half_width(of_runs: &[&[f64]], function: impl Fn(&[f64]) -> Option<f64>) -> Option<f64> {
     let runs = of_runs.first()?.len();
@@ -83,7 +81,6 @@ mod tests {
     fn what_both_share_widens_no_interval() {
         // Differences 1, 2, 3: s = 1, t(2; .975) = 4.3027, over √3.
         assert_is(half_width(&[&[101.0, 22.0, 3.0], &[100.0, 20.0, 0.0]], difference), 2.4842);
-        // Each is twice the other, in all replications.
         assert_is(half_width(&[&[200.0, 40.0, 2.0], &[100.0, 20.0, 1.0]], ratio), 0.0);
     }
 

@@ -13,7 +13,7 @@ pub struct Pooled {
 }
 
 /// Returns the percentile `share` (0 to 1) of sorted values, interpolated linearly between the two
-/// nearest (the method of spreadsheets and NumPy's default; Hyndman and Fan's type 7).
+/// nearest (Hyndman and Fan's type 7, NumPy's default).
 ///
 /// # Panics
 /// If `sorted` is empty.
@@ -49,9 +49,8 @@ impl Pooled {
         self.resampled(&vec![1; self.runs as usize], shares)
     }
 
-    /// Returns 95 % intervals of the percentiles `shares`, ascending: replications are drawn with
-    /// replacement `resamples` times, and the interval contains the middle 95 % of the resulting
-    /// percentiles. `None` with fewer than two replications.
+    /// Returns 95 % intervals of the percentiles `shares`, ascending, over `resamples` draws of
+    /// replications with replacement. `None` with fewer than two replications.
     ///
     /// The minimum and maximum of a resample never lie outside the sample's, so their intervals are
     /// one-sided.
@@ -75,8 +74,7 @@ impl Pooled {
         Some(outcomes.into_iter().map(middle_95).collect())
     }
 
-    /// Returns the percentiles of a sample that contains each replication `weights` times. `shares`
-    /// ascend.
+    /// `weights` are counts of replications; `shares` ascend.
     fn resampled(&self, weights: &[u32], shares: &[f64]) -> Vec<f64> {
         let total: usize = self.sorted.iter().map(|(_, run)| weights[*run as usize] as usize).sum();
         let mut walk = Walk { sorted: self.sorted.iter(), weights, reached: 0, value: 0 };
@@ -84,7 +82,6 @@ impl Pooled {
         for share in shares {
             let (below, fraction) = position(total, *share);
             let low = walk.to(below);
-            // A clone looks ahead: the next percentile may lie between the same two values.
             let high = walk.clone().to((below + 1).min(total - 1));
             found.push(interpolate(low, high, fraction));
         }
@@ -92,12 +89,11 @@ impl Pooled {
     }
 }
 
-/// An iterator over the order statistics of a resample, ascending.
+/// The order statistics of a resample, ascending.
 #[derive(Clone)]
 struct Walk<'a> {
     sorted: std::slice::Iter<'a, (u64, u32)>,
     weights: &'a [u32],
-    /// Number of order statistics at or below `value`.
     reached: usize,
     value: u64,
 }
@@ -114,11 +110,9 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the index of the order statistic at or below a percentile, and the fraction of the way
-/// to the next.
+/// Returns the index of the order statistic at or below a percentile, and the fraction to the next.
 fn position(count: usize, share: f64) -> (usize, f64) {
     let exact = (count - 1) as f64 * share.clamp(0.0, 1.0);
-    // Not negative and below the count.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let below = exact as usize;
     (below, exact - below as f64)
@@ -138,7 +132,7 @@ fn middle_95(mut values: Vec<f64>) -> Interval {
     Interval { low: at(0.025), high: at(0.975) }
 }
 
-/// A uniform index below `count`, by multiplication; the bias of 2⁻³² × count does not matter here.
+/// By multiplication; the bias of 2⁻³² × count does not matter.
 #[allow(clippy::cast_possible_truncation)]
 fn below(random: &mut Pcg64Mcg, count: u32) -> usize {
     ((u64::from(random.next_u32()) * u64::from(count)) >> 32) as usize
@@ -201,8 +195,7 @@ mod tests {
         let runs: Vec<Vec<u64>> = (0..20).map(|run| vec![1000 + 10 * run; 50]).collect();
         let pooled = Pooled::new(runs.iter().map(Vec::as_slice));
         let interval = pooled.intervals(&[0.5], 2000, 1).expect("twenty replications")[0];
-        // The median of 20 equally spaced replications; clients of one run are not 50 independent
-        // observations.
+        // The median of 20 equally spaced replications.
         assert!(interval.contains(1095.0), "{interval:?}");
         assert!(interval.high - interval.low > 30.0, "{interval:?}");
         assert_eq!(pooled.intervals(&[0.5], 2000, 1), pooled.intervals(&[0.5], 2000, 1));

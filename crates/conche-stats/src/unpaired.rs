@@ -6,8 +6,8 @@ use super::Interval;
 use super::interval::variance;
 
 /// Returns the ratio of the geometric means of two samples, and its 95 % interval by Welch's t of
-/// the logarithms. `None` if a value has no logarithm or a sample is empty; no interval if a sample
-/// has fewer than two values.
+/// the logarithms. `None` if a value has no logarithm or a sample is empty; no interval for fewer
+/// than two values.
 #[must_use]
 pub fn ratio_of_means(one: &[f64], other: &[f64]) -> Option<(f64, Option<Interval>)> {
     let (one, other) = (logarithms(one)?, logarithms(other)?);
@@ -26,8 +26,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Returns the half-width for the difference of two means, with the degrees of freedom of Welch and
-/// Satterthwaite.
+/// Of the difference of two means, with degrees of freedom by Welch and Satterthwaite.
 fn half_width(one: &[f64], other: &[f64]) -> Option<f64> {
     let part = |values: &[f64]| Some((variance(values)? / values.len() as f64, values.len() as f64 - 1.0));
     let ((one, one_freedom), (other, other_freedom)) = (part(one)?, part(other)?);

@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of `/big`.
 pub const BIG: f64 = 65536.0;
 
 /// Destinations of a client in [`Load::ManyServers`].
@@ -12,9 +11,7 @@ pub const DESTINATIONS: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     Plain,
-    /// DTLS with a pre-shared key.
     Psk,
-    /// OSCORE with keys per socket.
     Oscore,
 }
 
@@ -49,7 +46,6 @@ pub enum Load {
 }
 
 impl Load {
-    /// Heading of its table.
     pub fn title(self) -> String {
         match self {
             Self::Many => "16 sockets, 8 requests at a time each".to_owned(),
@@ -73,7 +69,6 @@ impl Load {
         }
     }
 
-    /// Name in progress messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Many => "16 x 8",
@@ -91,7 +86,6 @@ impl Load {
         }
     }
 
-    /// Arguments of `conche bench`; none for a client.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Many | Self::Known | Self::Dtls | Self::Oscore => &["--endpoints", "16", "--in-flight", "8"],
@@ -125,12 +119,10 @@ impl Load {
         matches!(self, Self::Observed | Self::Crowd)
     }
 
-    /// Whether its table has ratios to `Many`.
     pub fn is_compared_with_many(self) -> bool {
         matches!(self, Self::Known | Self::Dtls | Self::Oscore)
     }
 
-    /// Number of servers that a client uses; `None` if a server is measured.
     pub fn destinations(self) -> Option<u32> {
         match self {
             Self::OneServer => Some(1),

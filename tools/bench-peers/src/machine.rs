@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Fails with fewer than two cores, or on a system other than Linux.
+    /// Needs two cores, and Linux.
     pub fn this() -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
@@ -36,19 +36,15 @@ impl Machine {
     }
 }
 
-/// CPU time so far, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     at: Instant,
-    /// By all processes.
     all: f64,
     server: f64,
-    /// By the generator or the client.
     load: f64,
 }
 
 impl Used {
-    /// Reads the CPU time of a server and, once it runs, its load.
     pub fn now(server: u32, load: Option<u32>) -> Result<Self> {
         let all = all_busy(&read("/proc/stat")?).context("/proc/stat is not as expected")?;
         let of = |process: u32| -> Result<f64> {
@@ -67,7 +63,6 @@ impl Used {
         self.load - earlier.load
     }
 
-    /// Share of one core that other processes have used since `earlier`.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let ours = self.by_server_since(earlier) + self.by_load_since(earlier);
@@ -88,7 +83,6 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {path}; this chore needs Linux"))
 }
 
-/// Busy seconds of all cores: user, nice, system, irq, softirq, steal; not idle, iowait.
 fn all_busy(stat: &str) -> Option<f64> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -96,9 +90,8 @@ fn all_busy(stat: &str) -> Option<f64> {
     busy.sum::<Option<f64>>().map(|ticks| ticks / TICKS_PER_S)
 }
 
-/// CPU time of a process in seconds.
 fn time(stat: &str) -> Option<f64> {
-    // The name, in parentheses, may itself contain parentheses.
+    // The name may contain parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = |at: usize| fields.split_whitespace().nth(at)?.parse::<f64>().ok();
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_S)

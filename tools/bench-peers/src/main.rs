@@ -1,5 +1,4 @@
-//! `cargo xtask bench-peers`: compares the speed of conche and other implementations, as servers
-//! and clients on this machine.
+//! `cargo xtask bench-peers`: compares the speed of conche and other implementations.
 
 mod credentials;
 mod load;
@@ -67,7 +66,6 @@ struct Options {
     write: bool,
 }
 
-/// Without a choice, all are chosen.
 fn is_chosen<T: PartialEq>(chosen: &[T], one: &T) -> bool {
     chosen.is_empty() || chosen.contains(one)
 }
@@ -83,7 +81,6 @@ impl Options {
         }
     }
 
-    /// Checks that the tables to write are complete.
     fn check(&self) -> Result<()> {
         let compared = self.loads.iter().find(|load| load.is_compared_with_many());
         match compared.filter(|_| self.write && !self.loads.contains(&Load::Many)) {
@@ -95,8 +92,7 @@ impl Options {
     }
 }
 
-/// Runs the measurements and prints the results. Fails in the end if an implementation could not be
-/// built or measured.
+/// Fails in the end if an implementation could not be built or measured.
 fn run(project: &Project, options: &Options) -> Result<()> {
     options.check()?;
     let (machine, extent) = (Machine::this()?, options.extent());
@@ -153,7 +149,7 @@ fn run(project: &Project, options: &Options) -> Result<()> {
                 Err(error) => out(format!("{} in round {number} of {}", peer.name(), load.word()), &error),
             }
         }
-        // After an interruption, the completed rounds are in the document.
+        // An interruption loses no completed round.
         if options.write {
             write(project, &table::page(&results, &about(number)).over(&former))?;
         }
@@ -179,13 +175,12 @@ fn write(project: &Project, page: &Page) -> Result<()> {
     fs::write(project.root.join(DOCUMENT), document).with_context(|| format!("cannot write {DOCUMENT}"))
 }
 
-/// Overhead of a measurement: start, end, and requests in flight.
+/// Start, end, and requests in flight.
 const AROUND_S: f64 = 2.0;
 
-/// Duration of measuring the memory per session.
 const SESSIONS_S: f64 = 7.0;
 
-/// Measurements in order, with their expected durations in seconds.
+/// With expected durations in seconds.
 struct Progress {
     expected: Vec<f64>,
     done: usize,
@@ -195,7 +190,7 @@ impl Progress {
     fn new(loads: impl IntoIterator<Item = Load>, extent: Extent) -> Self {
         let expected = loads.into_iter().map(|load| {
             let extra = match load {
-                // The maximum: slow servers reach it, most are faster.
+                // The maximum: most servers are faster.
                 Load::Known => extent.introducing,
                 Load::Handshakes => SESSIONS_S,
                 _ => 0.0,
@@ -205,12 +200,10 @@ impl Progress {
         Self { expected: expected.collect(), done: 0 }
     }
 
-    /// Starts the next measurement, `elapsed` after the first. Returns its number and the remaining
-    /// time.
+    /// `elapsed` is since the first. Returns the number and the remaining time.
     fn next(&mut self, elapsed: Duration) -> String {
         let (done, left) = self.expected.split_at(self.done.min(self.expected.len()));
         let (was_expected, left): (f64, f64) = (done.iter().sum(), left.iter().sum());
-        // Completed measurements calibrate the expectation.
         let pace = if was_expected > 0.0 { elapsed.as_secs_f64() / was_expected } else { 1.0 };
         self.done += 1;
         format!("{} of {}, {:.0} min to go", self.done, self.expected.len(), (left * pace / 60.0).ceil())
@@ -237,7 +230,6 @@ mod tests {
     #[test]
     fn what_remains_follows_the_pace_of_what_is_done() {
         let extent = Extent { rounds: 1, seconds: 10.0, warm_up: 5.0, known: 100_000, introducing: 20.0 };
-        // 17 s each, and 37 s.
         let mut progress = Progress::new([Load::Many, Load::Wide, Load::Known], extent);
         assert_eq!(progress.next(Duration::ZERO), "1 of 3, 2 min to go");
         assert_eq!(progress.next(Duration::from_secs(17)), "2 of 3, 1 min to go");

@@ -19,7 +19,6 @@ use tool_support::peers::Process;
 /// Interval of changes of `/tick`, in milliseconds.
 const TICK_MS: u32 = 5;
 
-/// Extent of the measurements.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Extent {
     /// Repetitions of each measurement.
@@ -34,7 +33,6 @@ pub struct Extent {
     pub introducing: f64,
 }
 
-/// Measures a server.
 pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
     let number = match (load, peer) {
         _ if load.is_observed() => TICK_MS,
@@ -43,7 +41,7 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     };
     let started = || Server::start(setup, peer, number, load.protection());
     let sessions = match load {
-        // A separate server, as closed sessions leave memory allocated.
+        // Closed sessions leave memory allocated.
         Load::Handshakes => Some(memory::sessions(setup, &started()?)?),
         _ => None,
     };
@@ -66,8 +64,7 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     })
 }
 
-/// Runs the generator, and measures CPU time for `seconds`, without its wait for requests in flight
-/// at the end.
+/// Measures CPU time for `seconds`, without the wait for requests in flight at the end.
 pub fn generate(
     setup: &Setup<'_>,
     server: &Server,
@@ -79,7 +76,6 @@ pub fn generate(
     Ok((report(&mut generator).with_context(|| format!("`conche bench … {}`", arguments.join(" ")))?, watched))
 }
 
-/// Starts the generator; `arguments` follow those common to all loads of this server.
 pub fn generator(setup: &Setup<'_>, server: &Server, load: Load, arguments: &[&str]) -> Result<Process> {
     let common = ["bench", &server.uri(load.path()), "--json", "--quiet"].map(str::to_owned);
     let arguments = arguments.iter().map(|&argument| argument.to_owned());
@@ -88,13 +84,11 @@ pub fn generator(setup: &Setup<'_>, server: &Server, load: Load, arguments: &[&s
     setup::start(&[setup.generator()], CLIENT_CORE, &arguments, outputs).map(Process)
 }
 
-/// Reads the generator's report at its end.
 pub fn report(generator: &mut Process) -> Result<Report> {
     let text = printed(generator)?;
     serde_json::from_str(&text).with_context(|| format!("it prints {text:?}"))
 }
 
-/// Measures a client with the raw server.
 pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Result<Sample> {
     let program = setup.client(peer)?;
     let destinations = load.destinations().unwrap_or(1);
@@ -121,15 +115,11 @@ pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     })
 }
 
-/// CPU use during a load.
 pub struct Watched {
-    /// CPU seconds of the server.
     server_s: f64,
-    /// Share of one core that other processes used.
     foreign: f64,
 }
 
-/// Measures CPU use for `seconds`, from the start of a program.
 fn watch(server: &Server, seconds: f64, start: impl FnOnce() -> Result<Process>) -> Result<(Process, Watched)> {
     let before = Used::now(server.id(), None)?;
     let process = start()?;
@@ -138,7 +128,6 @@ fn watch(server: &Server, seconds: f64, start: impl FnOnce() -> Result<Process>)
     Ok((process, Watched { server_s: after.by_server_since(&before), foreign: after.foreign_since(&before) }))
 }
 
-/// Returns the output of a program once it has ended.
 fn printed(process: &mut Process) -> Result<String> {
     let mut text = String::new();
     process.0.stdout.take().context("it is piped")?.read_to_string(&mut text)?;

@@ -16,10 +16,10 @@ use crate::setup::{self, Setup};
 /// Number of open DTLS sessions.
 pub const SESSIONS: u32 = 2000;
 
-/// Peers per group: more at a time would overflow a server's socket buffer.
+/// More would overflow a server's socket buffer.
 const AT_ONCE: u32 = 200;
 
-/// Loopback address of the first group; each group has its own.
+/// Each group has its own.
 const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
 /// Idle time of sessions, and the window before its end for reading memory.
@@ -33,8 +33,8 @@ pub struct MemoryUse {
     pub bytes_each: f64,
 }
 
-/// Sends one request from each of many peers, within a time limit, as some servers slow down with
-/// the number of peers.
+/// Sends one request from each of many peers, within a time limit: some servers slow down with
+/// their number.
 pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<MemoryUse> {
     let before = machine::resident(server.id())?;
     let deadline = Instant::now() + Duration::from_secs_f64(extent.introducing);
@@ -43,9 +43,9 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Memor
         if Instant::now() > deadline {
             break;
         }
-        // Separate addresses, so that no two peers share a port.
+        // No two peers share a port.
         let from = Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + group).to_string();
-        // A late peer is not counted and does not delay the others.
+        // A late peer is not counted.
         let arguments = ["--endpoints", &each, "--requests", &each, "--bind", &from, "--timeout", "10s"];
         answered += measure::generate(setup, server, Load::Known, &arguments, 0.0)?.0.answered;
     }
@@ -53,7 +53,7 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Memor
     Ok(MemoryUse { count, bytes_each: (machine::resident(server.id())? - before) / count })
 }
 
-/// Opens sessions and leaves them idle, except for ten requests per second over all of them.
+/// Ten requests per second keep them open.
 pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<MemoryUse> {
     let before = used(setup, server)?;
     let (endpoints, duration) = (SESSIONS.to_string(), format!("{}s", IDLE.as_secs()));
@@ -69,7 +69,6 @@ pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<MemoryUse> {
         let [least, most] = READ_BEFORE_END;
         (least..most).contains(&ended.duration_since(*at))
     };
-    // The last readings are long after the last handshake.
     let (_, after) = read.into_iter().rfind(|(at, _)| is_idle(at)).context("no memory was read in time")?;
     match report.sessions() {
         count if count < u64::from(SESSIONS) => bail!("of {SESSIONS} sessions {count} are open"),
@@ -77,7 +76,7 @@ pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<MemoryUse> {
     }
 }
 
-/// Memory of a server in bytes: resident or, with a garbage collector, live in the heap.
+/// Resident or, with a garbage collector, live in the heap.
 fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
     if server.peer != Peer::Californium {
         return machine::resident(server.id());
@@ -89,7 +88,6 @@ fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
         .context("jcmd does not say how many bytes are alive; its log in target/bench-peers may")
 }
 
-/// Bytes in the last line of a histogram.
 fn alive(histogram: &str) -> Option<f64> {
     let total = histogram.lines().rev().find_map(|line| line.trim().strip_prefix("Total"))?;
     total.split_whitespace().nth(1)?.parse().ok()

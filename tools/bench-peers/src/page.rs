@@ -7,15 +7,12 @@ use clap::ValueEnum;
 use crate::load::Load;
 use crate::results::Doubt;
 
-/// Start of a title, after the line before.
 const TITLE: &str = "\n### ";
 
-/// Start of the conditions of a table.
 const CONDITIONS: &str = "Measured on ";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Conditions of the tables without their own.
     conditions: String,
     sections: Vec<Section>,
 }
@@ -24,12 +21,10 @@ pub struct Page {
 struct Section {
     title: String,
     conditions: String,
-    /// Table and notes on its columns.
     text: String,
 }
 
 impl Page {
-    /// Creates a page of tables with the same conditions.
     pub fn new(conditions: String, tables: impl Iterator<Item = (Load, String)>) -> Self {
         let conditions = conditions.trim().to_owned();
         let section = |(load, text): (Load, String)| Section {
@@ -40,7 +35,6 @@ impl Page {
         Self { sections: tables.map(section).collect(), conditions }
     }
 
-    /// Parses a written page.
     pub fn read(text: &str) -> Self {
         let without_marks = |text: &str| {
             let is_mark = |line: &&str| Doubt::ALL.into_iter().any(|doubt| *line == explained(doubt));
@@ -61,17 +55,14 @@ impl Page {
         Self { sections: sections.collect(), conditions }
     }
 
-    /// Adds the tables of an earlier page for loads that were not measured again, with their
-    /// conditions.
+    /// Keeps tables of loads that were not measured again, with their conditions.
     pub fn over(mut self, earlier: &Self) -> Self {
         let own: Vec<_> = self.sections.iter().map(|section| section.title.clone()).collect();
         self.sections.extend(earlier.sections.iter().filter(|section| !own.contains(&section.title)).cloned());
         let place =
             |section: &Section| Load::value_variants().iter().copied().position(|load| load.title() == section.title);
-        // Drops tables of loads that no longer exist.
         self.sections.retain(|section| place(section).is_some());
         self.sections.sort_by_key(place);
-        // The most frequent conditions are stated once, above all tables.
         let count = |conditions: &str| self.sections.iter().filter(|section| section.conditions == conditions).count();
         if count(&earlier.conditions) > count(&self.conditions) {
             self.conditions.clone_from(&earlier.conditions);
@@ -79,18 +70,15 @@ impl Page {
         self
     }
 
-    /// Lists rows of an earlier page that this one lacks, with their table's title.
     pub fn lost(&self, earlier: &Self) -> Vec<String> {
         let here: Vec<_> = self.rows().collect();
         let lost = earlier.rows().filter(|row| !here.contains(row));
         lost.map(|(title, name)| format!("{name} in “{title}”")).collect()
     }
 
-    /// Title and name of each row.
     fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
         self.sections.iter().flat_map(|section| {
             let rows = section.text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-            // Header and rule.
             rows.skip(2).map(|name| (section.title.as_str(), name.trim()))
         })
     }

@@ -1,5 +1,4 @@
-//! Results of the measurements, from reports of `conche bench --json`: medians over rounds, and their
-//! ratios.
+//! Results from reports of `conche bench --json`: medians over rounds, and their ratios.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +22,6 @@ pub struct Results {
     samples: BTreeMap<(Load, Peer), Vec<Sample>>,
 }
 
-/// Accessor of a sample's value.
 pub type Of = fn(&Sample) -> Option<f64>;
 
 /// A reason to doubt a value.
@@ -67,29 +65,27 @@ impl Results {
         self.samples.get(&(load, peer)).map_or(&[], Vec::as_slice)
     }
 
-    /// Peers with samples of a load, in the order of the tables.
+    /// In the order of the tables.
     pub fn measured(&self, load: Load) -> impl Iterator<Item = Peer> {
         Peer::value_variants().iter().copied().filter(move |&peer| !self.samples(load, peer).is_empty())
     }
 
-    /// Median of a value over undisturbed rounds, or over all rounds if none is undisturbed.
+    /// Over undisturbed rounds, or over all if none is.
     pub fn median(&self, load: Load, peer: Peer, of: Of) -> Option<f64> {
         let samples = self.samples(load, peer);
         let quiet: Vec<f64> = samples.iter().filter(|sample| !is_disturbed(sample)).filter_map(of).collect();
         median(if quiet.is_empty() { samples.iter().filter_map(of).collect() } else { quiet })
     }
 
-    /// Ratio of a peer's value to another peer's.
     pub fn peer_ratio(&self, load: Load, peer: Peer, other: Peer, of: Of) -> Option<f64> {
         ratio(self.median(load, peer, of)?, self.median(load, other, of)?)
     }
 
-    /// Ratio of a peer's value to its own with another load.
+    /// To its own value with another load.
     pub fn load_ratio(&self, peer: Peer, load: Load, other: Load, of: Of) -> Option<f64> {
         ratio(self.median(load, peer, of)?, self.median(other, peer, of)?)
     }
 
-    /// Reasons to doubt a peer's values.
     pub fn doubts(&self, load: Load, peer: Peer) -> Vec<Doubt> {
         let samples = self.samples(load, peer);
         let is_in = |doubt: &Doubt| match doubt {
@@ -139,29 +135,24 @@ pub struct Sample {
     pub foreign: f64,
 }
 
-/// Required parts of the generator's report.
 #[derive(Debug, Deserialize)]
 pub struct Report {
     requests: u64,
-    /// Requests with a response of any code.
     pub answered: u64,
     codes: BTreeMap<String, u64>,
     requests_per_s: f64,
     latency_ms: Option<Latency>,
     notifications: Option<Notifications>,
-    /// Over DTLS only.
     handshakes: Option<Handshakes>,
     generator: Generator,
 }
 
 impl Report {
-    /// Sessions open at the end.
     pub fn sessions(&self) -> u64 {
         self.handshakes.as_ref().map_or(0, |handshakes| handshakes.opened.saturating_sub(handshakes.lost))
     }
 
-    /// Computes the sample; `server_s` is the server's CPU time, `foreign` the share of other
-    /// processes.
+    /// `server_s` is the server's CPU time, `foreign` the share of other processes.
     pub fn sample(&self, load: Load, server_s: f64, foreign: f64) -> Sample {
         let (count, per_s) = match (&self.notifications, load) {
             (Some(notifications), _) => (notifications.count, notifications.per_s),

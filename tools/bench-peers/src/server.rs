@@ -16,19 +16,17 @@ use tool_support::peers::Process;
 /// Maximum time until a server responds.
 const START: Duration = Duration::from_secs(60);
 
-/// A server that responds.
 pub struct Server {
     process: Process,
     pub peer: Peer,
     pub address: SocketAddr,
     pub protection: Protection,
-    /// Credentials of its clients.
     pub credentials: Credentials,
 }
 
 impl Server {
-    /// Starts a server, and waits until it responds. `number` is the program's second argument: the
-    /// number of ports for the baseline, the interval of `/tick` for others.
+    /// Waits until the server responds. `number` is the program's second argument: the number of
+    /// ports for the baseline, the interval of `/tick` for others.
     pub fn start(setup: &Setup<'_>, peer: Peer, number: u32, protection: Protection) -> Result<Self> {
         let program = setup.server(peer, protection)?;
         let credentials = setup.credentials(protection)?;
@@ -40,7 +38,6 @@ impl Server {
         let mut server = Self { process, peer, address, protection, credentials };
         match protection {
             Protection::Psk => server.wait_for_sessions(setup)?,
-            // An OSCORE server also answers unprotected requests.
             Protection::Plain | Protection::Oscore => server.wait()?,
         }
         Ok(server)
@@ -55,7 +52,6 @@ impl Server {
         format!("{scheme}://{}{path}", self.address)
     }
 
-    /// Sends requests over DTLS until the server responds.
     fn wait_for_sessions(&mut self, setup: &Setup<'_>) -> Result<()> {
         let asked = ["get", &self.uri("/test"), "--quiet", "--timeout", "1"].map(str::to_owned);
         let arguments = [asked.to_vec(), self.credentials.of_session()].concat();
@@ -78,7 +74,6 @@ impl Server {
         }
     }
 
-    /// Sends requests until the server responds.
     fn wait(&mut self) -> Result<()> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.set_read_timeout(Some(Duration::from_millis(100)))?;
@@ -88,15 +83,12 @@ impl Server {
                 break;
             }
             self.check()?;
-            // A Confirmable GET of /test with its own message ID.
             let request = [&[0x41, 1, 0xbe, id, id, 0xb4], &b"test"[..]].concat();
             let mut answer = [0; 1500];
-            // Until it listens, an error is returned at once.
             let came = socket.send_to(&request, self.address).and_then(|_| socket.recv(&mut answer));
             match came {
                 Ok(length) if length > 60 && answer[1] == 0x45 => return Ok(()),
-                // A ping validates the source (RFC 7252 §4.3); a Reset with its message ID answers
-                // it.
+                // A ping validates the source (RFC 7252 §4.3).
                 Ok(4) if answer[..2] == [0x40, 0] => {
                     socket.send_to(&[0x70, 0, answer[2], answer[3]], self.address)?;
                 }
@@ -108,8 +100,7 @@ impl Server {
     }
 }
 
-/// Returns the first of `ports` consecutive free ports, below the ephemeral range, so that no
-/// client socket takes one before the server binds it.
+/// Consecutive, below the ephemeral range, so that no client socket takes one.
 fn free_port(ports: u32) -> Result<u16> {
     const LOWEST: u32 = 10_000;
     const SPAN: u32 = 22_000;

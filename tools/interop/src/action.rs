@@ -8,41 +8,31 @@ use conche_proto::codec::{OptionFormat, OptionNumber, encode_uint};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// With an Observe option of value 0, it also observes.
     Request(Request),
     Ping,
     Stop(Stop),
-    /// Kills the client.
     Off,
-    /// Waits for the expected messages only.
     Wait,
 }
 
-/// How to cancel an observation (RFC 7641 §3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A GET with Observe=1.
     Get,
-    /// A Reset to the next notification.
     Reset,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     pub confirmable: bool,
-    /// As in `GET`.
     pub method: String,
-    /// Path and query, from the `/` on.
     pub path: String,
     pub options: Vec<(OptionNumber, Vec<u8>)>,
-    /// Empty for none.
     pub payload: Vec<u8>,
-    /// `None` lets the client choose.
     pub token: Option<Vec<u8>>,
 }
 
 impl Action {
-    /// Parses an action; `$name` is a value kept by an earlier step.
+    /// `$name` is a value kept by an earlier step.
     pub fn parse(text: &str, kept: &BTreeMap<String, Vec<u8>>) -> Result<Self> {
         let words: Vec<_> = text.split(' ').collect();
         Ok(match words[..] {
@@ -88,13 +78,12 @@ fn add(request: &mut Request, word: &str, kept: &BTreeMap<String, Vec<u8>>) -> R
     Ok(())
 }
 
-/// Parses `@N`: the first N bytes of the large text of every server.
+/// `@N`: the first N bytes of the large text of every server.
 pub fn body(text: &str) -> Option<Vec<u8>> {
     let length = text.strip_prefix('@')?.parse().ok()?;
     Some(b"0123456789abcdef".iter().copied().cycle().take(length).collect())
 }
 
-/// Finds an option by name, or as `#2049`.
 pub fn number(name: &str) -> Option<OptionNumber> {
     match name.strip_prefix('#') {
         Some(digits) => digits.parse().ok().map(OptionNumber),
@@ -112,7 +101,6 @@ fn encode(number: OptionNumber, text: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Parses a number, or a block as `NUM/M/SIZE`.
 fn uint(text: &str) -> Option<u32> {
     let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
     match numbers?[..] {
@@ -122,7 +110,6 @@ fn uint(text: &str) -> Option<u32> {
     }
 }
 
-/// Parses two digits per byte.
 pub fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
     pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()

@@ -20,13 +20,13 @@ pub struct Case {
     /// ID in the test descriptions, as in `CORE_01`.
     pub id: String,
     pub title: String,
-    /// Requests that prepare the server's state, whatever their responses.
+    /// Requests that prepare the server's state.
     #[serde(default)]
     pub before: Vec<String>,
     #[serde(default)]
     pub steps: Vec<Step>,
     /// Test, as `FILE::NAME`, that runs the case in virtual time with conche in both roles, as it
-    /// takes minutes or days. Such a case is not run here.
+    /// takes minutes or days.
     pub virtual_time: Option<String>,
 }
 
@@ -53,27 +53,24 @@ pub struct Step {
     #[serde(default)]
     pub add: Vec<(String, String)>,
     /// Expected output of the client: `2.05`, `2.05 payload`, `pong`, `failed`, or `nothing`, which
-    /// permits a failure. `None` permits anything else.
+    /// permits a failure. `None` permits anything.
     pub told: Option<String>,
     /// Maximum duration of the step, in seconds.
     pub within: Option<f64>,
     /// Minimum number of notifications that the client reports.
     #[serde(default)]
     pub notified: usize,
-    /// Time to watch after all expected messages, in seconds.
+    /// In seconds.
     #[serde(default)]
     pub quiet: f64,
-    /// Options of the server to keep, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
 }
 
-/// Reads the unprotected cases.
 pub fn read(project: &Project) -> Result<Vec<Case>> {
     FILES.into_iter().map(|name| read_file(project, name)).collect::<Result<Vec<_>>>().map(|files| files.concat())
 }
 
-/// Reads the cases for each protected mode.
 pub fn secured(project: &Project) -> Result<Vec<Case>> {
     read_file(project, "secured")
 }
@@ -104,14 +101,12 @@ pub struct Exception {
     pub role: Option<Role>,
     pub result: Excepted,
     pub note: String,
-    /// Number of the step, from 1, in which a peer differs. The case ends with it.
+    /// From 1. The case ends with this step.
     pub step: Option<usize>,
-    /// Expectations of that step; its action remains.
     pub instead: Option<Step>,
 }
 
 impl Case {
-    /// Returns the case for a peer that differs in a step.
     pub fn with(&self, number: usize, instead: &Step) -> Result<Self> {
         let mut case = self.clone();
         case.steps.truncate(number);
@@ -128,12 +123,11 @@ impl Case {
         Duration::from_secs_f64(self.steps.iter().map(seconds).sum())
     }
 
-    /// Whether it leaves observers at the server.
     pub fn observes(&self) -> bool {
         self.steps.iter().any(|step| step.action.contains("Observe=0"))
     }
 
-    /// Whether the client cannot be reused: it is off, or waits for a response that does not come.
+    /// Whether the client is off, or waits for a response that does not come.
     pub fn uses_up_the_client(&self) -> bool {
         self.steps.iter().any(|step| step.action == "off" || step.told.as_deref() == Some(NOTHING))
     }
@@ -167,7 +161,7 @@ impl Exception {
     }
 }
 
-/// Reads all exceptions; each must apply to an existing case.
+/// Each must apply to an existing case.
 pub fn exceptions(project: &Project, cases: &[Case]) -> Result<Vec<Exception>> {
     #[derive(Deserialize)]
     struct File {

@@ -56,21 +56,17 @@ pub enum Role {
     Server,
 }
 
-/// The protection mode, and the directory of its credentials.
 #[derive(Clone, Copy)]
 pub struct Protection<'a> {
     pub mode: Mode,
     pub credentials: &'a Path,
 }
 
-/// An output line of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientOutput {
-    /// Code as in `2.05`, and payload. `pong` for a ping.
+    /// Code as in `2.05`, and payload; `pong` for a ping.
     Response(String, Vec<u8>),
-    /// Code and payload.
     Notification(String, Vec<u8>),
-    /// Reason for a missing response.
     Failure(String),
 }
 
@@ -80,7 +76,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server, and waits until it listens.
+    /// Waits until it listens.
     pub fn start(peer: Peer, protection: Protection<'_>, setup: &Setup) -> Result<Self> {
         let mut command = setup.program(peer, Role::Server, protection);
         let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -114,7 +110,6 @@ impl Client {
         Ok(Self { input, scheme: protection.mode.scheme(), outputs, process })
     }
 
-    /// Starts an action with the server at this address. Its output follows later.
     pub fn act(&mut self, action: &Action, server: SocketAddr) -> Result<()> {
         if *action == Action::Off {
             return self.process.0.kill().context("the client cannot be switched off");
@@ -123,23 +118,20 @@ impl Client {
         writeln!(self.input, "{line}").and_then(|()| self.input.flush()).context("the client has ended")
     }
 
-    /// Returns the next output within this time.
     pub fn next_output(&self, wait: Duration) -> Option<ClientOutput> {
         self.outputs.recv_timeout(wait).ok()
     }
 }
 
-/// Returns the lines of a pipe as they arrive.
 fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        // Reads the pipe to its end even without a receiver, so that its writer is never blocked.
+        // The pipe's writer is never blocked.
         BufReader::new(pipe).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
     });
     lines
 }
 
-/// Formats an action for the client programs.
 fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
     Some(match action {
         Action::Wait | Action::Off => return None,
@@ -163,7 +155,6 @@ fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
     })
 }
 
-/// Parses `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD` or `failed WHY`.
 fn parse_output(line: &str) -> ClientOutput {
     let mut words = line.splitn(3, ' ');
     let (what, code, payload) = (words.next(), words.next(), words.next());

@@ -20,7 +20,6 @@ use conche_proto::codec::{Code, Message, OptionNumber, RawOption, Type, decode_u
 
 use crate::tap::Captured;
 
-/// Direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     ToServer,
@@ -56,12 +55,11 @@ impl Line {
         Ok(Self { text: text.to_owned(), direction, lost, each, types, codes, words: words.collect() })
     }
 
-    /// Whether it applies to each matching datagram.
     pub fn is_about_each(&self) -> bool {
         self.each
     }
 
-    /// Whether a datagram after those in `before` matches the line.
+    /// `before` are the earlier datagrams.
     pub fn fits(&self, captured: &Captured, before: &[Captured]) -> bool {
         let Ok(message) = Message::decode(&captured.bytes) else { return false };
         let any_of = |alternatives: &[String], actual: &str| {
@@ -84,7 +82,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Returns the first unmatched line: each must match a datagram after that of the previous line.
+/// Each line must match a datagram after that of the previous line.
 pub fn missing<'a>(ladder: &'a [Line], captured: &[Captured]) -> Option<&'a Line> {
     let mut at = 0;
     ladder.iter().find(|line| {
@@ -114,7 +112,6 @@ fn holds(word: &str, message: &Message<'_>, captured: &Captured, before: &[Captu
     }
 }
 
-/// Method of a request, or code of another message as in `2.05`.
 fn code(message: &Message<'_>) -> String {
     let code = message.code();
     match code.description() {
@@ -123,7 +120,6 @@ fn code(message: &Message<'_>) -> String {
     }
 }
 
-/// Formats an option in ladder notation.
 fn describe(option: &RawOption<'_>) -> String {
     match (option.number, decode_uint(option.value)) {
         (OptionNumber::BLOCK1 | OptionNumber::BLOCK2, Some(value)) => {
@@ -133,7 +129,6 @@ fn describe(option: &RawOption<'_>) -> String {
     }
 }
 
-/// Lists the messages, one per line.
 pub fn transcript(captured: &[Captured]) -> String {
     let mut text = String::new();
     for Captured { direction, lost, bytes } in captured {
@@ -148,9 +143,9 @@ pub fn transcript(captured: &[Captured]) -> String {
     text
 }
 
-/// Finds the first message that is always wrong: a malformed message, an Acknowledgement or Reset
-/// without a matching message ID of the other endpoint, or a Reset that neither a line of the
-/// ladder allows nor a ping explains (RFC 7252 §4.3).
+/// Finds the first message that is always wrong: malformed, an Acknowledgement or Reset without a
+/// matching message ID of the other endpoint, or a Reset that neither a line of the ladder allows
+/// nor a ping explains (RFC 7252 §4.3).
 pub fn irregularity(captured: &[Captured], ladder: &[Line]) -> Option<String> {
     let allows_resets = ladder.iter().any(|line| line.types.iter().any(|ty| ty == "RST" || ty == "*"));
     let decoded: Vec<_> = captured.iter().map(|captured| (captured, Message::decode(&captured.bytes))).collect();

@@ -30,13 +30,11 @@ use tool_support::Project;
 
 const DOCUMENT: &str = "docs/interop.md";
 
-/// Concurrent unprotected cases in each column.
 const LANES: usize = 4;
 
-/// Concurrent protected cases: they wait little, and each mode has its own processes.
+/// They wait little, and each mode has its own processes.
 const SECURED_LANES: usize = 1;
 
-/// Why a case is not run against peers.
 const TAKES_LONG: &str = "The case takes minutes or days, so it runs in virtual time only, with conche in both roles.";
 
 fn main() -> ExitCode {
@@ -80,7 +78,6 @@ impl Options {
         self.case.is_some() || self.mode.is_some() || self.peer.is_some() || self.role.is_some()
     }
 
-    /// Returns the selected cases in the selected modes.
     fn rows<'a>(&self, modes: &[Mode], cases: &'a [Case]) -> Vec<Row<'a>> {
         let modes = modes.iter().filter(|mode| self.mode.is_none_or(|only| only == **mode));
         let rows = modes.flat_map(|&mode| cases.iter().map(move |case| Row { mode, case }));
@@ -97,7 +94,6 @@ fn prepare(project: &Project) -> Result<()> {
     Setup::prepare(project, &peers).map(drop)
 }
 
-/// Runs the cases, prints the results, and writes or checks docs/interop.md.
 fn run(project: &Project, options: &Options) -> Result<()> {
     if options.prepare {
         return prepare(project);
@@ -142,7 +138,6 @@ fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs cases in concurrent lanes.
 #[derive(Clone, Copy)]
 struct Runner<'a> {
     exceptions: &'a [Exception],
@@ -152,7 +147,6 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Runs these cases with all peers in both roles, concurrently.
     fn table<'r>(&self, rows: Vec<Row<'r>>) -> Result<Table<'r>> {
         let options = self.options;
         let peers = rows.first().map(|row| options.peers(row.mode)).unwrap_or_default();
@@ -175,14 +169,14 @@ impl Runner<'_> {
         Ok(Table { rows, columns })
     }
 
-    /// Runs all cases with one peer in one role, concurrently, as they mostly wait.
+    /// Concurrently, as cases mostly wait.
     fn outcomes(&self, rows: &[Row<'_>], peer: Peer, role: Role) -> Result<Vec<Outcome>> {
         let Self { exceptions, setup, options, lanes } = *self;
         let (client, server) = match role {
             Role::Client => (Peer::Conche, peer),
             Role::Server => (peer, Peer::Conche),
         };
-        // The longest cases begin first, so that none is left alone at the end.
+        // The longest cases begin first.
         let mut order: Vec<_> = (0..rows.len()).collect();
         order.sort_by_key(|&at| Reverse(rows[at].case.patience()));
         let next = AtomicUsize::new(0);
@@ -219,7 +213,6 @@ impl Runner<'_> {
     }
 }
 
-/// Runs one case between conche and a peer.
 fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even_not_yet: bool) -> Outcome {
     if let Some(test) = &case.virtual_time {
         return match pair.is_ours() {
@@ -240,7 +233,7 @@ fn outcome(case: &Case, exception: Option<&Exception>, pair: &mut Pair<'_>, even
     }
 }
 
-/// Runs two peers against each other: a failure is theirs, or the case's.
+/// A failure is theirs, or the case's.
 fn between(project: &Project, client: Peer, server: Peer, rows: Vec<Row<'_>>) -> Result<()> {
     let setup = Setup::prepare(project, &[client, server])?;
     let mut pair = Pair::new(client, server, Mode::Plain, &setup);

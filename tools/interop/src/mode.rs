@@ -1,4 +1,4 @@
-//! [`Mode`]: the protection between client and server, and its appearance on the wire.
+//! [`Mode`]: the protection between client and server.
 
 use std::fmt::Write;
 use std::fs;
@@ -27,10 +27,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The protected modes, in the order of the report.
     pub const SECURED: [Self; 4] = [Self::Psk, Self::Certificate, Self::Mutual, Self::Oscore];
 
-    /// Name for the programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -41,7 +39,6 @@ impl Mode {
         }
     }
 
-    /// Title for the report.
     pub fn title(self) -> &'static str {
         match self {
             Self::Plain => "coap",
@@ -52,7 +49,6 @@ impl Mode {
         }
     }
 
-    /// In the order of the report.
     pub fn peers(self) -> &'static [Peer] {
         match self {
             Self::Plain => {
@@ -69,7 +65,6 @@ impl Mode {
         }
     }
 
-    /// Whether DTLS hides the messages.
     fn has_sessions(self) -> bool {
         matches!(self, Self::Psk | Self::Certificate | Self::Mutual)
     }
@@ -78,7 +73,6 @@ impl Mode {
         if self.has_sessions() { "coaps" } else { "coap" }
     }
 
-    /// Lists the datagrams, one per line.
     pub fn transcript(self, captured: &[Captured]) -> String {
         if !self.has_sessions() {
             return ladder::transcript(captured);
@@ -91,7 +85,6 @@ impl Mode {
         })
     }
 
-    /// Returns the first unprotected datagram.
     pub fn exposed(self, captured: &[Captured]) -> Option<String> {
         let is_protected = |captured: &Captured| match Message::decode(&captured.bytes) {
             _ if self.has_sessions() => captured.bytes.first().is_some_and(|ty| record(*ty).is_some()),
@@ -114,8 +107,7 @@ fn record(content_type: u8) -> Option<&'static str> {
     })
 }
 
-/// Copies the credentials for a run, which uses up OSCORE sequence numbers. The copies are private,
-/// as the programs require.
+/// A run uses up OSCORE sequence numbers. The copies are private, as the programs require.
 pub fn copy_credentials(from: &Path, to: &Path) -> Result<()> {
     let context = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(context)?;

@@ -9,19 +9,13 @@ use crate::case::Case;
 use crate::endpoint::{Peer, Role};
 use crate::mode::Mode;
 
-/// Outcome of a case with a peer in a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Pass,
-    /// An expectation was not met.
     Fail(String),
-    /// The peer differs in a documented way.
     PeerDiffers(String),
-    /// conche does not support it yet; not run.
     NotYet(String),
-    /// Covered by a test in virtual time.
     VirtualTime(String),
-    /// The peer cannot do it; not run.
     NotApplicable(String),
 }
 
@@ -49,25 +43,20 @@ impl Outcome {
     }
 }
 
-/// A case in a mode.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     pub mode: Mode,
     pub case: &'a Case,
 }
 
-/// Results of rows with the same peers.
 pub struct Table<'a> {
     pub rows: Vec<Row<'a>>,
     pub columns: Vec<Column>,
 }
 
-/// Results of a peer in a role.
 pub struct Column {
     pub peer: Peer,
-    /// conche's role.
     pub role: Role,
-    /// In the order of the rows.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -85,10 +74,8 @@ impl Column {
     }
 }
 
-/// Names of outcomes, in the order of the summary.
 const NAMES: [&str; 6] = ["pass", "FAIL", "peer differs", "not yet", "virtual time", "n/a"];
 
-/// Renders each table, and the counts of outcomes per column.
 pub fn text(tables: &[Table<'_>]) -> String {
     let mut out = String::new();
     for Table { rows, columns } in tables {
@@ -138,7 +125,6 @@ pub fn json(tables: &[Table<'_>]) -> Result<String> {
     Ok(serde_json::to_string_pretty(&json!({ "schema": 1, "rows": results }))?)
 }
 
-/// The text above the tables of docs/interop.md.
 const INTRODUCTION: &str = "# Interoperability
 
 Written by `cargo xtask interop`, compared by `cargo xtask interop --check`. Each ETSI and IRISA test case for CoAP over UDP runs over
@@ -154,7 +140,6 @@ node-coap 1.5.0, through the programs in [interop](../tools/interop). \"Server l
 
 ";
 
-/// The section on tests with Leshan, which CI runs in its step `interop`.
 const LWM2M: &str = "
 ## LwM2M
 
@@ -167,7 +152,6 @@ is a test in [lwm2m_leshan.rs](../crates/conche/tests/library/lwm2m_leshan.rs), 
 | Leshan | conche | registration, read of `/3/0` (SenML JSON), observation of `/3/0/9` with two changes |
 ";
 
-/// The text above the table of protected modes.
 const SECURED: &str = "
 ## Secured
 
@@ -178,7 +162,6 @@ conche, \"n/a\" a limit of the peer.
 
 ";
 
-/// Renders the document from the unprotected table and the protected one.
 pub fn markdown(tables: &[Table<'_>]) -> String {
     let (mut out, mut notes) = (INTRODUCTION.to_owned(), Vec::new());
     for (number, Table { rows, columns }) in tables.iter().enumerate() {
@@ -219,10 +202,9 @@ pub fn markdown(tables: &[Table<'_>]) -> String {
     out
 }
 
-/// Formats an outcome, with the number of its note.
 fn cell<'a>(outcome: &'a Outcome, notes: &mut Vec<&'a str>) -> String {
     let (name, note) = (outcome.name(), outcome.note());
-    // A failure's note is a transcript, which differs between runs.
+    // A failure's note differs between runs.
     if note.is_empty() || matches!(outcome, Outcome::Fail(_)) {
         return name.to_owned();
     }

@@ -1,4 +1,4 @@
-//! Runs cases: one client, one server, and a tap between them for each case.
+//! Runs cases, each with a tap between one client and one server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,23 +15,22 @@ use crate::mode::Mode;
 use crate::setup::Setup;
 use crate::tap::{Fates, Tap};
 
-/// Default maximum duration of a step. The longest steps wait for three transmissions.
+/// The longest steps wait for three transmissions.
 const STEP: Duration = Duration::from_secs(25);
 /// Maximum duration of a preparing request.
 const BEFORE: Duration = Duration::from_secs(10);
 
-/// A client and a server, started on demand, and again after a failed case.
+/// Started on demand, and again after a failed case.
 pub struct Pair<'a> {
     client: (Peer, Option<Client>),
     server: (Peer, Option<Server>),
     mode: Mode,
-    /// Copied credentials, if any.
     credentials: Option<PathBuf>,
     setup: &'a Setup,
 }
 
 impl<'a> Pair<'a> {
-    /// A protected mode permits one such pair at a time, as it has the credentials for itself.
+    /// A protected mode permits one such pair: it has the credentials for itself.
     pub fn new(client: Peer, server: Peer, mode: Mode, setup: &'a Setup) -> Self {
         Self { client: (client, None), server: (server, None), mode, credentials: None, setup }
     }
@@ -40,12 +39,11 @@ impl<'a> Pair<'a> {
         self.mode
     }
 
-    /// Whether both are conche.
     pub fn is_ours(&self) -> bool {
         self.client.0 == Peer::Conche && self.server.0 == Peer::Conche
     }
 
-    /// Runs a case; an error names the unmet expectation and lists the messages.
+    /// An error names the unmet expectation and lists the messages.
     pub fn run(&mut self, case: &Case) -> Result<()> {
         let outcome = self.try_run(case);
         if outcome.is_err() {
@@ -54,8 +52,7 @@ impl<'a> Pair<'a> {
         if case.uses_up_the_client() {
             self.client.1 = None;
         }
-        // The server would keep notifying clients behind a closed tap. aiocoap attributes the
-        // resulting errors to the next clients.
+        // aiocoap attributes the errors of a closed tap to the next clients.
         if case.observes() {
             self.server.1 = None;
         }
@@ -87,7 +84,6 @@ impl<'a> Pair<'a> {
             let action = Action::parse(action, &BTreeMap::new())?;
             client.act(&action, tap.address())?;
             let until = Instant::now() + BEFORE;
-            // Notifications of an earlier observation may still arrive.
             while !matches!(output_before(client, until)?, ClientOutput::Response(..)) {}
         }
         let (mut kept, mut ladder) = (BTreeMap::new(), Vec::new());
@@ -131,7 +127,6 @@ fn output_before(client: &Client, until: Instant) -> Result<ClientOutput> {
 fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
     let action = Action::parse(&step.action, kept)?;
-    // Discards output of the previous step.
     while client.next_output(Duration::ZERO).is_some() {}
     tap.begin(fates(step, kept)?);
     let until = Instant::now() + step.within.map_or(STEP, Duration::from_secs_f64);
@@ -148,7 +143,6 @@ fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap
     if step.quiet > 0.0 {
         std::thread::sleep(Duration::from_secs_f64(step.quiet));
     }
-    // The client may report a failure.
     let output = client
         .next_output(Duration::ZERO)
         .filter(|output| expects_nothing && !matches!(output, ClientOutput::Failure(_)));
@@ -183,7 +177,6 @@ fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result
                 check(&output, step.told.as_deref())?;
                 answered = true;
             }
-            // The end of an earlier request, such as an observation.
             Some(_) => {}
         }
     }

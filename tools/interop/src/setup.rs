@@ -13,22 +13,18 @@ use tool_support::Project;
 use tool_support::packages;
 use tool_support::peers;
 
-/// conche's programs, with the features and profile of `cargo test`, so that nothing is compiled
-/// twice.
+/// With the features and profile of `cargo test`, so that nothing is compiled twice.
 const OURS: &str = "build --workspace --all-features --profile test --bin conche --example interop_client";
 
 pub struct Setup {
-    /// Programs and their dependencies.
     directory: PathBuf,
     sources: PathBuf,
     ours: PathBuf,
-    /// Java class path of Californium and its programs.
     class_path: String,
     python: String,
 }
 
 impl Setup {
-    /// Installs and builds the requirements of these peers, if missing.
     pub fn prepare(project: &Project, wanted: &[Peer]) -> Result<Self> {
         let directory = project.target().join("interop");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -39,7 +35,6 @@ impl Setup {
             match peer {
                 Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => needs.extend(peers::LIBCOAP),
                 Peer::Californium => needs.extend(peers::JAVA),
-                // Their builds install their requirements.
                 Peer::Aiocoap | Peer::GoCoap | Peer::NodeCoap | Peer::Conche => {}
             }
         }
@@ -59,7 +54,6 @@ impl Setup {
         Ok(setup)
     }
 
-    /// Copies the credentials to a directory of this name, and returns its path.
     pub fn credentials(&self, name: &str) -> Result<PathBuf> {
         let directory = self.path("credentials").join(name);
         if directory.exists() {

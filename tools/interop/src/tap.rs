@@ -12,27 +12,23 @@ use conche_proto::codec::{Encoder, Message, OptionNumber};
 
 use crate::ladder::{Direction, Line};
 
-/// Interval at which a thread checks whether the tap is closed.
+/// For threads to notice that the tap is closed.
 const STEP: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub struct Captured {
     pub direction: Direction,
     pub lost: bool,
-    /// As forwarded.
     pub bytes: Vec<u8>,
 }
 
-/// Manipulations of datagrams in a step.
 #[derive(Debug, Default)]
 pub struct Fates {
     /// Lines that drop their first matching datagram, or each.
     pub lose: Vec<Line>,
-    /// Options to add to the first matching datagram.
     pub add: Vec<(Line, OptionNumber, Vec<u8>)>,
 }
 
-/// A relay between clients and one server, until dropped.
 pub struct Tap {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -47,13 +43,11 @@ struct Shared {
 #[derive(Default)]
 struct Record {
     captured: Vec<Captured>,
-    /// Datagrams before the current step.
     earlier: usize,
     fates: Fates,
 }
 
 impl Tap {
-    /// Opens a relay to `server` on a free port.
     pub fn open(server: SocketAddr) -> io::Result<Self> {
         let front = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         front.set_read_timeout(Some(STEP))?;
@@ -65,7 +59,6 @@ impl Tap {
         Ok(Self { address, shared })
     }
 
-    /// Address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -76,17 +69,15 @@ impl Tap {
         record.fates = fates;
     }
 
-    /// Datagrams of this step.
     pub fn captured(&self) -> Vec<Captured> {
         self.shared.locked().of_step().to_vec()
     }
 
-    /// Datagrams of all steps.
     pub fn everything(&self) -> Vec<Captured> {
         self.shared.locked().captured.clone()
     }
 
-    /// Waits until the datagrams of this step satisfy `wanted`; `false` on timeout.
+    /// Returns `false` on timeout.
     pub fn wait(&self, until: Instant, mut wanted: impl FnMut(&[Captured]) -> bool) -> bool {
         let mut record = self.shared.locked();
         loop {
@@ -108,7 +99,6 @@ impl Record {
         self.captured.get(self.earlier..).unwrap_or_default()
     }
 
-    /// Drops, changes or passes a datagram.
     fn decide(&mut self, direction: Direction, bytes: &[u8]) -> Captured {
         let lost = Captured { direction, lost: true, bytes: bytes.to_vec() };
         if let Some(at) = self.fates.lose.iter().position(|line| line.fits(&lost, self.of_step())) {
@@ -137,7 +127,7 @@ impl Shared {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a datagram, and returns the bytes to forward, if any.
+    /// Returns the bytes to forward, if any.
     fn passed(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut record = self.locked();
         let captured = record.decide(direction, bytes);
@@ -147,13 +137,12 @@ impl Shared {
         passed
     }
 
-    /// Relays from clients to the server. Each client gets its own socket, so that the server can
-    /// distinguish them.
+    /// Each client gets its own socket, so that the server can distinguish them.
     fn relay(self: Arc<Self>, front: &Arc<UdpSocket>, server: SocketAddr) {
         let mut buffer = vec![0; 65536];
         let mut backs = HashMap::<SocketAddr, Arc<UdpSocket>>::new();
         while !self.closed.load(Ordering::Relaxed) {
-            // The loopback reports closed ports as errors; other clients continue.
+            // The loopback reports closed ports.
             let Ok((length, client)) = front.recv_from(&mut buffer) else { continue };
             let back = match backs.get(&client) {
                 Some(back) => back.clone(),
@@ -168,7 +157,6 @@ impl Shared {
         }
     }
 
-    /// Opens a client's socket to the server, with a thread that relays responses.
     fn open_back(
         self: Arc<Self>,
         front: Arc<UdpSocket>,
@@ -193,7 +181,7 @@ impl Shared {
     }
 }
 
-/// Adds an option to a message; `None` if the message is malformed or has no room.
+/// `None` if the message is malformed or has no room.
 fn with_option(bytes: &[u8], number: OptionNumber, value: &[u8]) -> Option<Vec<u8>> {
     let message = Message::decode(bytes).ok()?;
     let mut options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();

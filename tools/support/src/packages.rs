@@ -8,24 +8,20 @@ use anyhow::{Context, Result, bail};
 
 use crate::{Command, Project};
 
-/// Programs of the interop tests, and their Debian packages.
 const PROGRAMS: [(&str, &str); 3] =
     [("coap-server-notls", "libcoap3-bin"), ("tshark", "tshark"), ("chromium", "chromium")];
 
-/// Requirement of tests that read Parquet.
 const PYARROW: &str = "pyarrow==26.0.1";
 
-/// Requirements of a Python virtual environment.
 pub const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
 
-/// Returns a Python with pyarrow.
 pub fn ensure_pyarrow(project: &Project) -> Result<String> {
     ensure(project, &PYTHON)?;
     ensure_python(project, "pyarrow", PYARROW)
 }
 
-/// Installs a requirement `PACKAGE==VERSION`, if missing, into a virtual environment of this name in
-/// `target/interop`, and returns its Python. Extras are not checked.
+/// Installs `PACKAGE==VERSION`, if missing, into a virtual environment in `target/interop`, and
+/// returns its Python. Extras are not checked.
 pub fn ensure_python(project: &Project, environment: &str, requirement: &str) -> Result<String> {
     let (package, version) = requirement.split_once("==").context("a version is required")?;
     let directory = project.target().join("interop").join(environment).to_string_lossy().into_owned();
@@ -41,7 +37,6 @@ pub fn ensure_python(project: &Project, environment: &str, requirement: &str) ->
     Ok(python)
 }
 
-/// Adds a compiler target with rustup, if missing.
 pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     let installed = process::Command::new("rustup")
         .args(["target", "list", "--installed"])
@@ -54,13 +49,12 @@ pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     Command::new("rustup", ["target", "add", target]).run(project)
 }
 
-/// Installs the programs of the interop tests, if missing.
 pub fn ensure_programs(project: &Project) -> Result<()> {
     ensure(project, &PROGRAMS)
 }
 
-/// Installs the packages of missing requirements; without root, fails with the command to run. A
-/// requirement is a program, a file by absolute path, or a command that must succeed.
+/// Installs missing packages; without root, fails with the command to run. A requirement is a
+/// program, a file by absolute path, or a command that must succeed.
 pub fn ensure(project: &Project, needs: &[(&str, &str)]) -> Result<()> {
     let missing = missing(needs, is_there);
     if missing.is_empty() {

@@ -8,26 +8,23 @@ use anyhow::{Context, Result};
 
 use crate::{Command, Project, packages};
 
-/// Version of aiocoap in the Python index.
 pub const AIOCOAP: &str = "0.4.17";
 
-/// Version of Californium in tools/interop/californium/pom.xml.
+/// As in tools/interop/californium/pom.xml.
 pub const CALIFORNIUM: &str = "3.14.0";
 
-/// No later version before 4.0 was published.
+/// The last one before 4.0.
 pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
 
-/// Version of Leshan in tools/interop/leshan/pom.xml.
+/// As in tools/interop/leshan/pom.xml.
 const LESHAN: &str = "2.0.0-M18";
 
-/// Requirements of C programs: a program or header, and its Debian package.
+/// A program or header, and its Debian package.
 pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
-/// Requirements of programs on libcoap.
 pub const LIBCOAP: [(&str, &str); 2] = [C[0], ("/usr/include/coap3/coap.h", "libcoap3-dev")];
-/// Requirements of DTLSSocket (tinydtls), aiocoap's DTLS, which has no wheel.
+/// aiocoap's DTLS (tinydtls), which has no wheel.
 const DTLS_SOCKET: [(&str, &str); 5] =
     [C[0], ("make", "make"), ("autoreconf", "autoconf"), ("aclocal", "automake"), (PYTHON_HEADER, "python3-dev")];
-/// Requirements of programs on Californium.
 pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
 
 /// Succeeds if C modules for Python can be compiled.
@@ -37,7 +34,7 @@ const PYTHON_HEADER: &str =
 /// Links libcoap with DTLS by OpenSSL.
 pub const WITH_LIBCOAP_DTLS: &[&str] = &["-lcoap-3-openssl"];
 
-/// Compiles a C program, unless it is current. The first source includes the others.
+/// The first source includes the others.
 pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: &[&str]) -> Result<()> {
     if is_current(program, sources) {
         return Ok(());
@@ -46,7 +43,7 @@ pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: 
     Command::new("gcc", arguments.chain(libraries.iter().copied())).unshown().run(project)
 }
 
-/// Fetches Californium and compiles changed programs into this directory. Returns their class path.
+/// Returns the class path.
 pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
     let jars = [
         format!("californium-core-{CALIFORNIUM}"),
@@ -56,7 +53,7 @@ pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -
     compile_java(project, "californium", &jars, sources, classes)
 }
 
-/// Fetches Leshan and compiles its programs, if missing. Returns their class path.
+/// Returns the class path.
 pub fn leshan(project: &Project) -> Result<String> {
     packages::ensure(project, &JAVA)?;
     let source = |class| project.root.join(format!("tools/interop/leshan/{class}.java")).to_string_lossy().into_owned();
@@ -68,7 +65,7 @@ pub fn leshan(project: &Project) -> Result<String> {
 }
 
 /// Fetches the libraries of `tools/interop/PEER/pom.xml`, unless these jars are there, and compiles
-/// changed programs. Returns their class path.
+/// changed programs. Returns the class path.
 fn compile_java(project: &Project, peer: &str, jars: &[String], sources: &[&str], classes: &str) -> Result<String> {
     let libraries = project.target().join(format!("interop/{peer}/lib"));
     let path = format!("{}/*", libraries.display());
@@ -76,7 +73,6 @@ fn compile_java(project: &Project, peer: &str, jars: &[String], sources: &[&str]
         let pom = project.root.join(format!("tools/interop/{peer}/pom.xml")).to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
-        // Maven prints colour codes even without messages.
         Command::new("mvn", goal).unshown().output(project)?;
     }
     let class = |source: &&str| {
@@ -90,19 +86,17 @@ fn compile_java(project: &Project, peer: &str, jars: &[String], sources: &[&str]
     Ok(format!("{path}:{classes}"))
 }
 
-/// Builds the programs of a Go module into a directory, each named after its package.
+/// Each program is named after its package.
 pub fn build_go(project: &Project, sources: &str, programs: &str) -> Result<()> {
     packages::ensure(project, &[("go", "golang-go")])?;
     fs::create_dir_all(programs).with_context(|| format!("cannot make {programs}"))?;
     Command::new("go", ["build", "-C", sources, "-o", &format!("{programs}/"), "./..."]).unshown().run(project)
 }
 
-/// Installs `client.js`, `server.js` and the packages of package-lock.json into a directory.
 pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Result<()> {
     packages::ensure(project, &[("node", "nodejs"), ("npm", "npm")])?;
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let source = |name: &str| Path::new(sources).join(name);
-    // npm installs beside package.json.
     for name in ["package.json", "package-lock.json", "server.js", "client.js"] {
         let source = source(name);
         fs::copy(&source, directory.join(name)).with_context(|| format!("cannot copy {}", source.display()))?;
@@ -116,26 +110,22 @@ pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Resul
     Ok(())
 }
 
-/// Returns a Python with aiocoap.
 pub fn aiocoap(project: &Project) -> Result<String> {
     packages::ensure_python(project, "aiocoap", &format!("aiocoap=={AIOCOAP}"))
 }
 
-/// Returns a Python with aiocoap, its OSCORE, EDHOC and DTLS, in a separate environment:
-/// measurements of plain aiocoap stay comparable.
+/// Returns a Python with aiocoap, its OSCORE, EDHOC and DTLS, apart from the measured one.
 pub fn secured_aiocoap(project: &Project) -> Result<String> {
     let needs: Vec<_> = packages::PYTHON.into_iter().chain(DTLS_SOCKET).collect();
     packages::ensure(project, &needs)?;
     packages::ensure_python(project, "aiocoap-secured", &format!("aiocoap[oscore,tinydtls]=={AIOCOAP}"))
 }
 
-/// Whether a product is at least as new as its sources.
 pub fn is_current(product: &str, sources: &[&str]) -> bool {
     let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
 }
 
-/// Removes the user's settings from a program's environment.
 pub fn without_settings(command: &mut process::Command) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
         command.env_remove(name);
@@ -148,7 +138,6 @@ pub struct Process(pub Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,5 +1,5 @@
-//! Runs steps that mostly wait for other programs beside the rest, as child processes. Their output
-//! is shown in order.
+//! Runs steps that mostly wait beside the rest, as child processes, and shows their output in
+//! order.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,7 +15,6 @@ use anyhow::{Context, Result, bail};
 use super::Step;
 use crate::project::Project;
 
-/// Steps running in a second lane, one after the other.
 pub struct Background {
     passed: Receiver<Result<bool>>,
     directory: PathBuf,
@@ -24,7 +23,6 @@ pub struct Background {
 }
 
 impl Background {
-    /// Begins these steps; `command` creates the process of one of them.
     pub fn begin(
         project: &Project,
         steps: &[&'static Step],
@@ -44,13 +42,9 @@ impl Background {
         Self { passed, directory, given_up, lane: Some(lane) }
     }
 
-    /// Waits for the end of the next step, which must be this one, and shows its output.
-    ///
-    /// # Errors
-    /// If it failed or could not start.
+    /// Waits for the next step, which must be this one, and shows its output.
     pub fn wait_for(&self, step: &Step) -> Result<()> {
         let passed = self.passed.recv().context("the lane beside has ended early")??;
-        // The output comes from other programs, in any encoding.
         let output = fs::read(log(&self.directory, step)).context("its output cannot be read")?;
         io::stdout().write_all(&output)?;
         if !passed {
@@ -60,7 +54,6 @@ impl Background {
     }
 }
 
-/// Waits for a running step, and begins no further one.
 impl Drop for Background {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
@@ -68,7 +61,6 @@ impl Drop for Background {
             eprintln!("waiting for the step that runs beside: {}/*.log", self.directory.display());
         }
         if let Some(lane) = self.lane.take() {
-            // A panicking lane has printed its message.
             let _ = lane.join();
         }
     }
@@ -98,7 +90,6 @@ mod tests {
     static GOOD: Step = step("beside-good");
     static BAD: Step = step("beside-bad");
 
-    /// A shell command that prints the step's name, and fails for the bad one.
     fn shell(step: &Step) -> Result<process::Command> {
         let mut command = process::Command::new("sh");
         command.args(["-c", "echo $0; test $0 != beside-bad", step.name]);

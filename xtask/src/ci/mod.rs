@@ -30,9 +30,7 @@ pub struct Options {
 struct Step {
     name: &'static str,
     what: &'static str,
-    /// Advice after a failure.
     advice: &'static str,
-    /// Preparation that may run during earlier steps.
     prefetch: Option<fn(&Project) -> Result<()>>,
     /// Whether it runs beside the steps between [`COMPILED`] and itself; such steps come last, and
     /// need no results of the others.
@@ -152,7 +150,6 @@ impl Step {
     }
 }
 
-/// Runs the steps and stops at the first failure.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     if options.list {
         for step in &STEPS {
@@ -161,7 +158,6 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         return Ok(());
     }
     let steps = chosen(&options.steps)?;
-    // Explicitly chosen steps run alone and in their order.
     let prefetch = options.steps.is_empty().then(|| Prefetch::begin(project, &by_need(&steps)));
     let mut background: Option<Background> = None;
     let start = Instant::now();
@@ -175,7 +171,6 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         outcome.map_err(|error| {
             let Step { name, advice, .. } = step;
             if background.is_some() {
-                // Printed early, as the step beside has to end first.
                 eprintln!("step `{name}` failed: {error:#}");
             }
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")
@@ -195,7 +190,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Orders preparations by need: steps that run beside others come first.
+/// Steps that run beside others come first.
 fn by_need(steps: &[&'static Step]) -> Vec<&'static Step> {
     let (background, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.background);
     [background, others].concat()
@@ -205,7 +200,6 @@ fn prepared(prefetch: Option<&Prefetch>, step: &Step) -> Result<()> {
     prefetch.map_or(Ok(()), |prefetch| prefetch.wait_for(step))
 }
 
-/// Returns this program with one step to run.
 fn single_step_command(step: &Step) -> Result<process::Command> {
     let mut command = process::Command::new(env::current_exe().context("this program does not know its own file")?);
     command.args(["ci", step.name]);
@@ -219,9 +213,8 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
-/// Also checks libraries and programs without optional features; the last run only rechecks
-/// packages with features. `conche-proto` and `conche` come first and alone, as dependents would
-/// enable features of them in a workspace build.
+/// Also checks libraries and programs without optional features. `conche-proto` and `conche` come
+/// first and alone: dependents would enable features of them in a workspace build.
 fn clippy(project: &Project) -> Result<()> {
     for scope in [
         "-p conche-proto --lib",
@@ -234,7 +227,7 @@ fn clippy(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// conche-cc alone builds without a heap; together with conche-proto it uses one.
+/// conche-cc alone builds without a heap.
 fn embedded(project: &Project) -> Result<()> {
     const SMALLEST: &str = "thumbv6m-none-eabi";
     const LARGER: &str = "thumbv7em-none-eabihf";
@@ -245,7 +238,7 @@ fn embedded(project: &Project) -> Result<()> {
     for packages in ["-p conche-cc", "-p conche-cc -p conche-proto", "-p conche-proto --features oscore"] {
         Command::cargo(&format!("build {packages} --lib {both}")).run(project)?;
     }
-    // EDHOC shares credentials by reference counting, which needs atomic operations.
+    // EDHOC needs atomic operations.
     Command::cargo(&format!("build -p conche-proto --features edhoc --lib --target {LARGER}")).run(project)
 }
 
@@ -255,9 +248,8 @@ const SELF_CONTAINED: &str = "\
     lwm2m_device metrics mistakes observe oscore own_controller own_parameters paths prometheus secured \
     shared_state stream";
 
-/// Builds all examples with the features and profile of the tests, so that nothing is compiled
-/// twice. For the same reason it starts the programs directly: `cargo run` would select the
-/// features of one package.
+/// With the features and profile of the tests, so that nothing is compiled twice: `cargo run` would
+/// select the features of one package.
 fn examples(project: &Project) -> Result<()> {
     Command::cargo("build --workspace --all-features --examples --profile test").run(project)?;
     let directory = project.target().join("debug/examples");

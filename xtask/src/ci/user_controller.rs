@@ -1,5 +1,5 @@
-//! A user's controller: the crate of `conche new-controller` passes its tests, and the command with
-//! such a controller includes it in every paper and in the ranking.
+//! The crate of `conche new-controller` passes its tests, and the command includes such a
+//! controller in every paper and in the ranking.
 
 use std::fs;
 
@@ -8,18 +8,14 @@ use anyhow::{Context, Result, bail};
 use crate::project::Project;
 use tool_support::Command;
 
-/// Papers that must include the controller in their values.
 const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
 
-/// Writes, compiles and tests the crate below the target directory; then runs the papers with such
-/// a controller.
 pub fn run(project: &Project) -> Result<()> {
     written(project)?;
     in_every_paper(project)?;
     on_the_board(project)
 }
 
-/// Uses the programs compiled for the tests.
 fn written(project: &Project) -> Result<()> {
     let place = project.target().join("own");
     if place.exists() {
@@ -28,24 +24,21 @@ fn written(project: &Project) -> Result<()> {
     let directory = place.join("own-rto");
     let (conche, shown) = (project.target().join("debug/conche"), directory.display().to_string());
     Command::new(&conche.to_string_lossy(), ["new-controller", "own-rto", "--directory", &shown]).run(project)?;
-    // The versions of the other steps, which are available offline.
+    // Available offline.
     fs::copy(project.root.join("Cargo.lock"), directory.join("Cargo.lock")).context("Cargo.lock cannot be copied")?;
     let manifest = directory.join("Cargo.toml").display().to_string();
     let cargo = |arguments: &str| {
         Command::cargo(arguments)
             .argument("--manifest-path")
             .argument(&manifest)
-            // Reuses the dependencies that clippy has checked.
             .env("CARGO_TARGET_DIR", project.target())
-            // Nothing is simulated here, so faster compilation is better.
+            // Faster to compile: nothing is simulated here.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
     };
-    // The command in the crate equals the example's, which runs below, so it only has to compile.
     cargo("check --offline --all-targets --features lab").run(project)?;
     cargo("test --offline").run(project)
 }
 
-/// Runs the example, which has the crate's controller in the command compiled for the tests.
 fn in_every_paper(project: &Project) -> Result<()> {
     let example = project.target().join("debug/examples/twice_peak");
     let arguments = ["reproduce", "--json", "--runs", "1", "--quick", "--controllers", "twice-peak"];

@@ -1,8 +1,6 @@
 //! `cargo xtask papers`: compares the values of the papers' scenarios with recorded ones, and
-//! writes them into their pages.
-//!
-//! The same seed gives the same values, so a changed value shows a change of the code. `--record`
-//! records changed values, so that a reviewer sees them.
+//! writes them into their pages. The same seed gives the same values, so a changed value shows a
+//! change of the code.
 
 mod comparison;
 mod completeness;
@@ -21,10 +19,8 @@ use completeness::Gaps;
 use recorded::Recorded;
 use tool_support::Command;
 
-/// Values recorded from `conche reproduce`, one file per paper.
 const DIRECTORY: &str = "scenarios/recorded";
 
-/// Changed values to list; further ones are counted.
 const LISTED: usize = 40;
 
 #[derive(clap::Args, Default)]
@@ -39,7 +35,6 @@ pub struct Options {
     pages: Option<PathBuf>,
 }
 
-/// Writes the pages and their overview, or the ranking of controllers, from a directory of results.
 fn write(project: &Project, directory: &Path) -> Result<()> {
     let read = |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     let path = directory.join(Manifest::FILE);
@@ -49,8 +44,7 @@ fn write(project: &Project, directory: &Path) -> Result<()> {
     let gaps = if compared.is_some() { Gaps::Stated } else { Gaps::Refused };
     completeness::check(&manifest, gaps, |paper| project.read(&format!("scenarios/{paper}.toml")))
         .with_context(|| path.display().to_string())?;
-    // Controllers with the names of a paper's schemes differ from them, so the paper's page stays
-    // unchanged.
+    // Controllers with the names of a paper's schemes differ from them.
     if let Some(rows) = compared {
         let number = comparison::write(project, &manifest, &rows)?;
         println!("{number} controllers on the board");
@@ -66,10 +60,6 @@ fn write(project: &Project, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs all papers quickly, and compares or records their values.
-///
-/// # Errors
-/// If a value has changed, is missing or is not recorded.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     if let Some(directory) = &options.pages {
         return write(project, directory);

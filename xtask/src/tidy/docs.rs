@@ -7,7 +7,6 @@ use regex_lite::Regex;
 
 use crate::project::{Finding, TextFile};
 
-/// First directories of absolute paths that exist on some machine only.
 const PLACES: &str = r"home|root|tmp|work|workspace|builds|Users";
 
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
@@ -31,16 +30,13 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// The document that names a test for each promise.
 const PROMISES: &str = "SECURITY.md";
-/// Its short forms of directories below `crates/`.
 const SHORT_FORMS: [(&str, &str); 3] = [
     ("endpoint/", "conche-proto/tests/endpoint/"),
     ("sessions/", "conche-dtls/tests/sessions/"),
     ("library/", "conche/tests/library/"),
 ];
 
-/// Checks that each promise names at least one file, and that the files exist.
 fn check_promises(files: &[TextFile], findings: &mut Vec<Finding>) {
     let Some(document) = files.iter().find(|file| file.path == PROMISES) else { return };
     for (number, line) in (1..).zip(document.text.lines()) {
@@ -81,7 +77,6 @@ fn check_links(file: &TextFile, files: &[TextFile], findings: &mut Vec<Finding>)
     }
 }
 
-/// Returns the link targets of a document, with line numbers.
 pub(super) fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let link = pattern(r#"\]\(([^()\s]+)(?:\s+"[^"]*")?\)"#);
     prose(text).flat_map(move |(number, line)| {
@@ -113,7 +108,6 @@ fn check_decisions(files: &[TextFile], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Returns the lines outside fenced code, numbered from 1.
 pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -125,7 +119,6 @@ pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns the anchors that a forge generates for a document's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
     headings
@@ -137,7 +130,6 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Resolves `target`, relative to this directory, to a path from the root.
 pub(super) fn resolve(directory: &str, target: &str) -> String {
     let mut parts: Vec<_> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {
@@ -151,7 +143,6 @@ pub(super) fn resolve(directory: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// Whether a file, or a directory with one, has this path.
 pub(super) fn exists(path: &str, files: &[TextFile]) -> bool {
     path.is_empty()
         || files

@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use crate::project::{Finding, Project};
 
-/// Dependencies that only [`OF_EXPERIMENTS`] may have, so that work on the protocol builds in
-/// seconds.
+/// Dependencies of [`OF_EXPERIMENTS`] only, so that work on the protocol builds in seconds.
 const HEAVY: &str = "\
     anyhow arrow arrow-array axum clap clap_complete clap_mangen comfy-table indicatif miette \
     minijinja parquet petgraph polars rayon rust-embed statrs toml";
@@ -17,7 +16,6 @@ const HEAVY: &str = "\
 const OF_EXPERIMENTS: [&str; 6] =
     ["conche-stats", "conche-results", "conche-scenario", "conche-lab", "conche-bench", "conche-cli"];
 
-/// A crate of the workspace according to cargo.
 #[derive(Debug, Deserialize)]
 pub struct Package {
     name: String,
@@ -27,7 +25,6 @@ pub struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
-    /// `None` for a normal dependency, otherwise `dev` or `build`.
     kind: Option<String>,
 }
 
@@ -53,8 +50,6 @@ pub fn metadata<T: for<'a> Deserialize<'a>>(project: &Project, arguments: &[&str
     serde_json::from_slice(&output.stdout).context("cannot read cargo's metadata")
 }
 
-/// Finds edges between crates that ARCHITECTURE.md does not allow, and heavy dependencies below the
-/// lab.
 pub fn check(architecture: &str, packages: &[Package]) -> Vec<Finding> {
     let allowed = allowed_edges(architecture);
     let mut findings = Vec::new();
@@ -86,18 +81,15 @@ pub fn check(architecture: &str, packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// Returns the rows of the table of crates: a crate, and the crates in its last cell.
 fn allowed_edges(architecture: &str) -> Vec<(&str, Vec<&str>)> {
     architecture.lines().filter(|line| line.starts_with("| `conche")).filter_map(edges_of_row).collect()
 }
 
-/// Returns the name in the first cell of a row, and the names in its last cell.
 pub fn edges_of_row(row: &str) -> Option<(&str, Vec<&str>)> {
     let mut cells = row.strip_prefix('|')?.trim_end_matches('|').split('|');
     Some((names(cells.next()?).next()?, names(cells.next_back()?).collect()))
 }
 
-/// Returns the text between backticks.
 pub fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

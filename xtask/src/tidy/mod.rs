@@ -41,7 +41,6 @@ pub struct Options {
     fix: bool,
 }
 
-/// Runs every check, prints all findings, and fails if there are any.
 pub fn run(project: &Project, options: &Options) -> Result<()> {
     let mut files = files(project)?;
     if options.fix {
@@ -68,7 +67,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     project::report(&findings)
 }
 
-/// Returns the lines of a document's section `## heading`, numbered from 1.
+/// Lines are numbered from 1.
 fn section<'a>(document: &'a str, heading: &str) -> impl Iterator<Item = (usize, &'a str)> {
     let lines = (1..).zip(document.lines());
     let from_heading = lines.skip_while(move |(_, line)| line.strip_prefix("## ") != Some(heading)).skip(1);

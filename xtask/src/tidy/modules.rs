@@ -1,7 +1,6 @@
-//! Checks the dependencies between modules of `conche-proto` and of `conche`, the paths `crate::…`
-//! in the sources, against the last column of the crate's table in docs/modules.md.
-//!
-//! A module may use only modules above it in the table, so the table permits no cycle.
+//! Checks the dependencies between modules of `conche-proto` and of `conche`, the paths `crate::…`,
+//! against the last column of the crate's table in docs/modules.md. A module may use only modules
+//! above it, so the table permits no cycle.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +10,11 @@ use crate::source::{self, Token};
 pub const DOCUMENT: &str = "docs/modules.md";
 
 struct Crate {
-    /// Section of the document with the table.
     section: &'static str,
     sources: &'static str,
-    /// Names in the crate root that every module may use.
+    /// In the crate root, for every module.
     root: &'static [&'static str],
-    /// Modules, and those that each must not use even if the table allows it.
+    /// Pairs that the table must not allow.
     apart: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -26,7 +24,6 @@ const CRATES: [Crate; 2] = [
         sources: "crates/conche-proto/src/",
         root: &["PeerKey"],
         apart: &[
-            // The message layer knows no role, and the roles do not know each other.
             ("transport", &["event", "layers", "server", "client", "endpoint"]),
             ("layers", &["server", "client", "endpoint"]),
             ("server", &["client", "endpoint"]),
@@ -36,10 +33,8 @@ const CRATES: [Crate; 2] = [
     Crate { section: "conche", sources: "crates/conche/src/", root: &[], apart: &[] },
 ];
 
-/// A module, and the modules that it may use.
 type Row<'a> = (&'a str, Vec<&'a str>);
 
-/// Finds edges that the tables do not allow, unnamed modules, and rows that permit a cycle.
 pub fn check(document: &str, files: &[TextFile]) -> Vec<Finding> {
     CRATES.iter().flat_map(|checked| check_crate(checked, document, files)).collect()
 }
@@ -88,7 +83,6 @@ fn against_the_order(rows: &[Row<'_>]) -> Vec<Finding> {
     findings
 }
 
-/// Finds rows that let a module use one that must be `apart`.
 fn against_the_roles(apart: &[(&str, &[&str])], rows: &[Row<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (module, others) in apart {
@@ -106,13 +100,11 @@ fn rows<'a>(document: &'a str, section: &str) -> Vec<Row<'a>> {
     lines.filter_map(super::layers::edges_of_row).collect()
 }
 
-/// Returns how many `super` lead from a file to the root of the crate.
 fn depth(path: &str) -> usize {
     path.split('/').count() - usize::from(path.ends_with("/mod.rs"))
 }
 
-/// Returns the first name, or those of a group, after `crate::` or the `super::` that lead to the
-/// root.
+/// After `crate::` or the `super::` that lead to the root.
 fn uses(tokens: &[Token], depth: usize) -> Vec<&Token> {
     let to_the_root = ["super", ":", ":"].repeat(depth);
     let mut found = Vec::new();
@@ -133,7 +125,6 @@ fn uses(tokens: &[Token], depth: usize) -> Vec<&Token> {
     found
 }
 
-/// Returns the first names of the paths in the group of imports at the start of `tokens`.
 fn names_of_group(tokens: &[Token]) -> impl Iterator<Item = &Token> {
     let mut depth = 0_usize;
     tokens

@@ -9,12 +9,10 @@ use anyhow::{Context, Result};
 use crate::fenced::blocks;
 use crate::project::{Finding, Project, TextFile};
 
-/// The book has no horizontal room for longer lines.
 const WIDEST: usize = 100;
 const README: &str = "README.md";
 const CHAPTERS: &str = "docs/guide/src/";
 
-/// Returns blocks that differ from their source, and lines of code that are too long for the book.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for document in files.iter().filter(|file| is_quoting(file)) {
@@ -41,8 +39,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-/// Rewrites blocks from their sources, and returns the changed documents. Blocks without a valid
-/// source stay as they are, for [`check`].
+/// Rewrites blocks from their sources, and returns the changed documents.
 pub fn fix(project: &Project, files: &[TextFile]) -> Result<Vec<String>> {
     let mut changed = Vec::new();
     for document in files.iter().filter(|file| is_quoting(file)) {
@@ -67,7 +64,6 @@ fn fixed(document: &TextFile, files: &[TextFile]) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Whether it is README.md or a chapter of the guide.
 pub fn is_quoting(file: &TextFile) -> bool {
     file.path == README || file.path.starts_with(CHAPTERS) && file.extension() == "md"
 }
@@ -77,7 +73,6 @@ pub fn source(comment: &str) -> Option<&str> {
     comment.strip_prefix("<!-- ci: same as ")?.strip_suffix(" -->")
 }
 
-/// Returns the lines of a source, or an error message.
 fn excerpt<'a>(source: &str, files: &'a [TextFile]) -> Result<Vec<&'a str>, String> {
     let (path, anchor) = source.split_once(':').map_or((source, None), |(path, anchor)| (path, Some(anchor)));
     let file = files.iter().find(|file| file.path == path);
@@ -92,7 +87,6 @@ fn excerpt<'a>(source: &str, files: &'a [TextFile]) -> Result<Vec<&'a str>, Stri
     Ok(dedented(code.collect()))
 }
 
-/// Returns the lines between the comments of an anchor.
 fn between<'a>(text: &'a str, name: &str) -> Option<Vec<&'a str>> {
     let mut lines = text.lines().skip_while(|line| mark(line, "ANCHOR:") != Some(name)).skip(1).peekable();
     let mut between = Vec::new();
@@ -105,12 +99,10 @@ fn between<'a>(text: &'a str, name: &str) -> Option<Vec<&'a str>> {
     }
 }
 
-/// Returns the name after this mark.
 fn mark<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     line.split_once(mark)?.1.split_whitespace().next()
 }
 
-/// Removes common indentation, and empty lines at both ends.
 fn dedented(lines: Vec<&str>) -> Vec<&str> {
     let filled = |line: &&str| !line.trim().is_empty();
     let (Some(first), Some(last)) = (lines.iter().position(filled), lines.iter().rposition(filled)) else {
@@ -122,7 +114,6 @@ fn dedented(lines: Vec<&str>) -> Vec<&str> {
     lines.iter().map(|line| line.get(common..).unwrap_or_default()).collect()
 }
 
-/// Returns the index of the first line that differs.
 fn difference(code: &[&str], source: &[&str]) -> Option<usize> {
     let same = code.iter().zip(source).take_while(|(a, b)| a == b).count();
     (same < code.len().max(source.len())).then_some(same)

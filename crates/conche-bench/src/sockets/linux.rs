@@ -17,7 +17,6 @@ use std::io::{IoSlice, IoSliceMut};
 
 use super::AT_ONCE;
 
-/// Headers of a small read.
 const FEW: usize = 8;
 
 /// Maximum IPv4 UDP payload, and of a segmented send.
@@ -26,8 +25,7 @@ const LARGEST_DATAGRAM: usize = 65_507;
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,
-    /// The kernel splits a large datagram into equal ones (UDP_SEGMENT), which saves most of their
-    /// cost.
+    /// The kernel splits a large datagram (UDP_SEGMENT), which saves most of its cost.
     segments: bool,
 }
 
@@ -70,7 +68,7 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// `lengths` are per buffer; returns the datagrams sent, at least one.
+    /// Returns the datagrams sent, at least one.
     #[inline]
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         if let ([buffer], [length]) = (buffers, lengths) {
@@ -96,14 +94,14 @@ impl Batch {
     }
 }
 
-/// Asks by a socket option: kernels before 4.18 refuse it, but ignore the control message and would
-/// send a batch as one datagram.
+/// Kernels before 4.18 refuse the socket option, but ignore the control message and would send a
+/// batch as one datagram.
 fn can_segment() -> bool {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
     socket.is_ok_and(|socket| setsockopt(&socket, UdpGsoSegment, &0).is_ok())
 }
 
-/// Datagrams of one size, the last perhaps shorter; `None` for fewer than two.
+/// `None` for fewer than two.
 fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usize]) -> Option<Result<usize, Errno>> {
     let size = *lengths.first()?;
     let most = LARGEST_DATAGRAM.checked_div(size)?;
@@ -116,7 +114,7 @@ fn send_segments(socket: &UdpSocket, parts: &[[IoSlice<'_>; 1]], lengths: &[usiz
     Some(sent.map(|_| count))
 }
 
-/// Ends waits with sub-millisecond precision, which `epoll` lacks.
+/// With sub-millisecond precision, which `epoll` lacks.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     timer: TimerFd,
@@ -134,7 +132,6 @@ impl Alarm {
         if longest.is_zero() {
             return Ok(Some(longest));
         }
-        // Setting it clears an earlier expiration.
         self.timer.set(Expiration::OneShot(TimeSpec::from_duration(longest)), TimerSetTimeFlags::empty())?;
         Ok(None)
     }

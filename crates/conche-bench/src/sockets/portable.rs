@@ -32,14 +32,13 @@ impl Batch {
         Ok(datagrams)
     }
 
-    /// `lengths` are per buffer; returns the datagrams sent, at least one.
     pub(crate) fn send(&mut self, socket: &UdpSocket, buffers: &[Box<[u8]>], lengths: &[usize]) -> io::Result<usize> {
         let (Some(buffer), Some(length)) = (buffers.first(), lengths.first()) else { return Ok(0) };
         socket.send(&buffer[..*length]).map(|_| 1)
     }
 }
 
-/// Ends a wait before its last, partial millisecond, which the caller polls.
+/// Ends a wait before its last millisecond, which the caller polls.
 #[derive(Debug)]
 pub(crate) struct Alarm;
 

@@ -21,7 +21,6 @@ use conche_bench::{Arrivals, Error, Kind, Load, Plan, Report, Until, run};
 struct Datagram<'a> {
     from: SocketAddr,
     bytes: &'a [u8],
-    /// Datagrams received before, including duplicates.
     before: usize,
 }
 
@@ -30,7 +29,6 @@ impl Datagram<'_> {
         u16::from_be_bytes([self.bytes[2], self.bytes[3]])
     }
 
-    /// 2.05 without payload, piggybacked or, for a Non-confirmable request, Non-confirmable.
     fn content(&self) -> Vec<u8> {
         let mut response = self.bytes[..4 + usize::from(self.bytes[0] & 0xf)].to_vec();
         if response[0] & 0x30 == 0 {
@@ -45,7 +43,6 @@ impl Datagram<'_> {
     }
 }
 
-/// A server with configurable, possibly wrong, responses.
 struct Peer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -77,7 +74,6 @@ impl Peer {
         plan(self.address)
     }
 
-    /// Stops the server, and returns the number of datagrams received.
     fn stop(mut self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("it runs").join().expect("it does not fail")
@@ -154,7 +150,6 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
     assert_eq!(report.answered, 600);
     let (latency, service) = (report.latency_ms.expect("responses"), report.service_ms.expect("responses"));
     // Of 600 requests 100 are due in the first half of the stall, and wait at least until its end.
-    // Only one is in flight: a measurement of sent requests would miss the others' wait.
     let half = STALL.as_secs_f64() * 1e3 / 2.0;
     assert!(latency.p90 >= half, "{latency:?}");
     assert!(service.p90 < latency.p90, "{service:?} {latency:?}");
@@ -175,9 +170,9 @@ fn what_a_server_holds_up_is_not_told_of_the_generator() {
     let load = Load::Open { rate: 400.0, arrivals: Arrivals::Constant };
     let report = go(&Plan { load, endpoints: 4, until: Until::Count(600), ..peer.plan() });
     let (latency, late) = (report.latency_ms.expect("responses"), report.generator.late_ms.expect("some left in time"));
-    // Of 120 requests 80 are due in a stall, and four of them leave at once.
+    // Of 120 requests 80 are due in a stall; four leave at once.
     assert!(latency.p95 >= STALL.as_secs_f64() * 1e3 / 2.0, "{latency:?}");
-    // Medians: a busy machine delays the generator now and then, but not most of the time.
+    // A busy machine delays the generator now and then.
     assert!(late.p50 * 2.0 < latency.p50, "{late:?} {latency:?}");
     assert!(report.generator.held >= 50, "{:?}", report.generator);
 }
@@ -224,7 +219,6 @@ fn requests_without_response_are_told_by_their_reason() {
 
 #[test]
 fn a_port_without_a_server_is_an_error() {
-    // No server listens on this port, and no socket is ever assigned it.
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let error = run(&plan(address), &AtomicBool::new(false), &mut |_| {}).expect_err("nobody answers");
     assert!(matches!(error, Error::Refused { target } if target == address), "{error}");

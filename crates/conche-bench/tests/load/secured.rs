@@ -13,7 +13,6 @@ use tokio::runtime::Runtime;
 
 use crate::own_address::own_address;
 
-/// A server with one resource, which counts its responses in `served`, and its runtime.
 fn server(at: SocketAddr, served: &Arc<AtomicU64>) -> (Runtime, SocketAddr) {
     let runtime = Runtime::new().expect("threads");
     let served = Arc::clone(served);

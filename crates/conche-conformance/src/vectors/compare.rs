@@ -7,7 +7,6 @@ use conche_cc::Instant;
 use conche_cc::bdp::BdpState;
 use serde_json::{Value, json};
 
-/// Every expectation that vectors may contain, and its tolerance.
 const KEYS: [(&str, Tolerance); 18] = [
     ("timeout_ms", Tolerance::Schema),
     ("base_ms", Tolerance::Schema),
@@ -80,8 +79,7 @@ impl Observed {
         self.set("next_send_ms", json!(state.next_send.map(|at| (at - Instant::ZERO).as_secs_f64() * 1_000.0)));
     }
 
-    /// Compares a value with its expectation: `None` if they match, otherwise the observed value.
-    /// An unknown key is an error.
+    /// Returns the observed value if it differs from its expectation. An unknown key is an error.
     pub fn compare(&self, key: &str, expected: &Value) -> Result<Option<String>, UnknownExpectation> {
         let Some((_, tolerance)) = KEYS.iter().find(|(known, _)| *known == key) else {
             return Err(UnknownExpectation(key.to_owned()));
@@ -92,7 +90,7 @@ impl Observed {
         let same = match (got.as_f64(), expected.as_f64(), tolerance) {
             (Some(got), Some(expected), Tolerance::Schema) => (got - expected).abs() <= tolerance_ms(expected),
             (Some(got), Some(expected), Tolerance::Millisecond) => (got - expected).abs() <= 1.0,
-            // The observed value is rounded to thousandths, which adds at most half of one.
+            // Rounding to thousandths adds at most half of one.
             (Some(got), Some(expected), Tolerance::Relative) => (got - expected).abs() <= 0.006 * expected.abs(),
             (Some(got), Some(expected), Tolerance::Exact) => (got - expected).abs() < f64::EPSILON,
             _ => got == expected,

@@ -16,9 +16,9 @@
 //! # Ok::<(), conche_conformance::vectors::Unusable>(())
 //! ```
 //!
-//! The checker is the endpoint: it counts exchanges in flight, follows timers, and reports events.
-//! Event times come from a floating-point reference. `rto` events happen at the controller's timer;
-//! all others at the given time, or later if the clock has passed it.
+//! The checker is the endpoint. Event times come from a floating-point reference. `rto` events
+//! happen at the controller's timer; all others at the given time, or later if the clock has passed
+//! it.
 
 mod compare;
 mod run;

@@ -62,11 +62,8 @@ pub fn run_observed<C: Controller>(
     Ok(failures)
 }
 
-/// Why a replay stops.
 enum Stop {
-    /// The vector contradicts itself or the schema.
     Inconsistent(String),
-    /// The controller returned an unusable value.
     InvalidAdmission { expected: &'static str, got: String },
 }
 
@@ -130,8 +127,7 @@ impl<C: Controller> Endpoint<C> {
         Ok(observed)
     }
 
-    /// Observes when the next exchange may start, if that depends on time only, without changing
-    /// the controller's state.
+    /// Observes when the next exchange may start, without changing the controller's state.
     fn ask(&mut self, event: &Event, observed: &mut Observed) {
         let peer = self.peer.clone();
         if let Ok((at, _)) = self.admitted(&confirmable(event)) {
@@ -165,7 +161,7 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// Fires the timer at the controller's time, not at the reference's.
+    /// At the controller's time, not the reference's.
     fn timer_fires(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
         let mut exchange = self.take(event)?;
         let load = self.load(event.x);
@@ -204,8 +200,7 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// Submits a Non-confirmable message without moving the clock: the next may follow before it
-    /// leaves.
+    /// Does not move the clock: the next message may follow before this leaves.
     fn submit_non(&mut self, event: &Event, observed: &mut Observed) -> Result<(), Stop> {
         let message =
             Submission { confirmable: false, may_confirm: true, bytes: bytes(event), probing_rate: PROBING_RATE };
@@ -223,7 +218,6 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// Returns when a message is admitted, and whether as Confirmable.
     fn admitted(&mut self, message: &Submission) -> Result<(Instant, bool), Stop> {
         let (mut at, load) = (self.clock, self.load(u32::MAX));
         for _ in 0..ADMISSION_ATTEMPTS {
@@ -264,7 +258,7 @@ impl<C: Controller> Endpoint<C> {
         Ok(())
     }
 
-    /// Lets the controller's own pacing differ from the reference's within the schema's tolerance.
+    /// Within the schema's tolerance.
     fn wait_a_little_until(&mut self, at: Instant, expected: Millis) -> Result<(), Stop> {
         let late_ms = (at - self.clock).as_secs_f64() * 1_000.0;
         if late_ms > tolerance_ms(expected.as_f64()) {
@@ -301,7 +295,6 @@ impl<C: Controller> Endpoint<C> {
             .ok_or_else(|| Stop::Inconsistent(format!("exchange {} is not running", event.x)))
     }
 
-    /// Returns the load beside exchange `x`.
     fn load(&self, x: u32) -> Load {
         let others = || self.exchanges.iter().filter(|(id, _)| **id != x).map(|(_, exchange)| exchange);
         Load {

@@ -1,5 +1,4 @@
-//! The schema of a vector file, with times in milliseconds. Unknown fields are errors, so that no
-//! expectation is skipped.
+//! The schema of a vector file, with times in milliseconds. Unknown fields are errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

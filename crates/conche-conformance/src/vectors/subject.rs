@@ -97,7 +97,6 @@ impl Params {
         self.nstart.unwrap_or(1)
     }
 
-    /// Vectors follow the draft's text unless configured otherwise.
     fn aging(&self) -> Aging {
         match self.aging {
             None | Some(schema::Aging::Literal) => Aging::Literal,
@@ -189,7 +188,7 @@ fn fasor(base: Fasor, p: &Params) -> Fasor {
 }
 
 fn bdp(p: &Params) -> Bdp {
-    // The vectors have neither resolution 12 nor 13.
+    // Without resolutions 12 and 13.
     let base = Bdp { first_after_give_up: false, initial_rate: false, ..Bdp::literal() };
     Bdp { cocoa: cocoa(base.cocoa, p), min_rate: p.floor.unwrap_or(base.min_rate), ..base }
 }
