@@ -38,6 +38,7 @@
 //! - A server with several addresses answers from the one that the request was sent to. After
 //!   [`join_group`](server::ServerBuilder::join_group), it answers multicast requests, which
 //!   [`multicast`](Client::multicast) sends, after a random leisure.
+//!
 //! # Waiting and limits
 //!
 //! Requests queue per destination; [`Client`] documents order and maximum time. All state that a

@@ -50,7 +50,6 @@ const RESPONSE_CODE: i8 = -4;
 const BASE_URI: i8 = -5;
 const BASE_LANGUAGE: i8 = -6;
 
-/// A text with its language (RFC 9290, Appendix A).
 const LANGUAGE_TAGGED: Tag = Tag::new(38);
 
 impl Problem {
@@ -148,7 +147,6 @@ fn text(decoder: &mut Decoder<'_>) -> Result<String, DecodeError> {
     Ok(text)
 }
 
-/// `left`: remaining entries of a map or array of definite length.
 fn has_more(decoder: &mut Decoder<'_>, left: &mut Option<u64>) -> Result<bool, DecodeError> {
     match left {
         Some(0) => Ok(false),

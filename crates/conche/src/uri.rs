@@ -21,7 +21,7 @@ pub const DEFAULT_PORT: u16 = 5683;
 /// Default port of `coaps` URIs (RFC 7252 §6.2).
 pub const DEFAULT_SECURED_PORT: u16 = 5684;
 
-/// Maximum bytes of a path segment, query argument or host name (RFC 7252 §5.10).
+/// Path segments, query arguments and host names (RFC 7252 §5.10).
 const LONGEST_COMPONENT: usize = 255;
 
 /// A valid `coap` or `coaps` URI, percent-decoded. Clones are cheap: keep one to repeat requests.
@@ -47,7 +47,7 @@ struct Parts {
     port: u16,
     segments: Vec<String>,
     queries: Vec<String>,
-    /// Its encoded options. Invalid ones (`None`) are reported on send.
+    /// Invalid options (`None`) are reported on send.
     body: Option<Body>,
 }
 
@@ -136,7 +136,6 @@ impl Uri {
         options(&self.0.host, &self.0.segments, &self.0.queries, body)
     }
 
-    /// Returns the precomputed body if there are no other options.
     pub(crate) fn body(&self, others: BodyBuilder) -> Result<Body, BuildError> {
         match &self.0.body {
             Some(body) if others.is_empty() => Ok(body.clone()),
@@ -191,7 +190,6 @@ impl FromStr for Uri {
             Some(query) => decode_all("query argument", query.split('&'))?,
             None => Vec::new(),
         };
-        // Zones have only local meaning.
         let name = || match &host {
             Host::Scoped { address, .. } => address.to_string().into(),
             host => host.to_string().into(),
@@ -202,7 +200,7 @@ impl FromStr for Uri {
     }
 }
 
-/// Splits the zone off a bracketed address: RFC 3986 does not allow it.
+/// RFC 3986 does not allow a zone.
 fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     let parts = || {
         let (before, rest) = text.split_once("://[")?;
@@ -217,8 +215,7 @@ fn take_zone(text: &str) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-/// Returns the likely intended URI for a text without a scheme, such as `localhost:5683`, which
-/// parses with the scheme `localhost`.
+/// For a text without a scheme: `localhost:5683` parses with the scheme `localhost`.
 fn with_scheme(text: &str) -> Option<String> {
     let is_coap = text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("coap"));
     if text.contains("://") || is_coap && text.contains(':') {

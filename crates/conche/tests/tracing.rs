@@ -26,7 +26,6 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// Collects this thread's logs up to this level, until the guard is dropped.
     fn start(level: Level) -> (Self, DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
@@ -52,7 +51,6 @@ async fn each_datagram_is_told_with_its_bytes_and_as_a_message() {
     let answer = async {
         let mut request = [0; 64];
         let (_, from) = server.recv_from(&mut request).await.expect("a request");
-        // A piggybacked 2.05 with the request's message ID and token of 8 bytes.
         let response = [&[0x68, 0x45, request[2], request[3]], &request[4..12], b"\xffhello"].concat();
         server.send_to(&response, from).await.expect("it can be sent");
     };

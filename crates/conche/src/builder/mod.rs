@@ -281,8 +281,8 @@ impl<R, C: SharedController> Builder<R, C> {
     /// where others could guess them (RFC 7252 §5.3.1).
     ///
     /// Longer tokens (RFC 8974) are used only with servers that support them: see
-    /// [`EndpointConfig::token_length`]. Raises [`longest_token`](Self::longest_token) to at least
-    /// this length.
+    /// [`EndpointConfig::token_length`]. Raises [`longest_token`](Self::longest_token) to this
+    /// length.
     ///
     /// ```
     /// let client = conche::Client::builder().token_length(16).build()?;
@@ -320,8 +320,8 @@ impl<R, C: SharedController> Builder<R, C> {
     /// ICMP error reports the destination as unreachable. `false` by default: they fail at once.
     ///
     /// RFC 7252 §4.2 allows both; only ICMP errors that quote an outstanding datagram count.
-    /// Failing at once detects a mistyped port or a stopped server, and tries a host's next address
-    /// sooner. Retransmitting survives the short reboot of a known device.
+    /// Failing at once detects a stopped server, and tries a host's next address sooner.
+    /// Retransmitting survives a short reboot.
     pub fn retry_unreachable(mut self, retry: bool) -> Self {
         self.settings.retry_unreachable = retry;
         self

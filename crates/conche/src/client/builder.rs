@@ -66,7 +66,7 @@ impl ClientRole {
 impl<C: SharedController> Builder<ClientRole, C> {
     /// Binds to this local address, for destinations of the same IP version.
     ///
-    /// By default the operating system chooses both.
+    /// By default the operating system chooses both; off-path attackers cannot guess the port.
     pub fn bind(mut self, local: SocketAddr) -> Self {
         *self.slot(local) = Binding::Address(local);
         self

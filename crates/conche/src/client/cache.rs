@@ -54,7 +54,6 @@ impl Default for CacheLimits {
 
 pub(super) struct Cache {
     store: Mutex<Store>,
-    /// Colliding resources become stale together.
     resources: RandomState,
 }
 
@@ -163,11 +162,10 @@ fn passes_by(number: OptionNumber) -> bool {
     )
 }
 
-/// An outstanding request whose response may be stored.
 pub(super) struct Read {
     cache: Arc<Cache>,
     key: Arc<Key>,
-    /// The resource's changes when the request began.
+    /// When the request began.
     changes: u64,
     stored: Option<Answer>,
 }
@@ -178,12 +176,11 @@ impl Read {
         Some(cached_response(stored, Course::default()))
     }
 
-    /// The ETag for validation. Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
+    /// Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
     pub(super) fn etag(&self) -> Option<&[u8]> {
         self.stored.as_ref().filter(|stored| stored.message.code() == Code::CONTENT)?.etag()
     }
 
-    /// Stores a response, or removes the old one if it is not cacheable.
     pub(super) fn keep(&self, response: &Response, received: Instant) {
         if response.is_first_block() {
             // The state is new, but incomplete.
@@ -223,7 +220,7 @@ impl Drop for Read {
     }
 }
 
-/// An outstanding unsafe request. Any outcome makes the resource stale.
+/// Any outcome makes the resource stale.
 pub(super) struct Change {
     cache: Arc<Cache>,
     to: Address,
@@ -291,7 +288,7 @@ fn cached_response(stored: &Answer, course: Course) -> Response {
     Response::new(stored.from.clone(), stored.message.clone(), course).aged(stored.age())
 }
 
-/// Memory per entry beyond request and response bytes.
+/// Beside request and response bytes.
 const OVERHEAD: usize = 512;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -299,7 +296,6 @@ struct Key {
     to: Destination,
     method: Code,
     body: Body,
-    /// Hash of destination and path.
     resource: u64,
 }
 
@@ -307,7 +303,6 @@ struct Key {
 struct Answer {
     message: OwnedMessage,
     from: Sender,
-    /// Time of arrival or last validation.
     received: Instant,
     max_age: Duration,
     changed: bool,
@@ -356,7 +351,7 @@ struct Held {
 }
 
 impl Held {
-    /// Whether one more entry stays within the limits divided by `parts`.
+    /// Within the limits divided by `parts`.
     fn admits(self, cost: usize, limits: CacheLimits, parts: usize) -> bool {
         self.bytes.saturating_add(cost) <= limits.bytes / parts && self.entries < limits.entries / parts
     }
@@ -383,7 +378,7 @@ impl Store {
         }
     }
 
-    /// Returns the response and marks it as used.
+    /// Marks the response as used.
     fn get(&mut self, key: &Key) -> Option<Answer> {
         let (key, Entry { answer, cost, .. }) = self.take(key)?;
         self.insert(key, answer.clone(), cost);
@@ -407,8 +402,7 @@ impl Store {
         self.take(key);
     }
 
-    /// Returns the entry to evict: the prefix's oldest if the prefix holds half of the cache,
-    /// otherwise the oldest.
+    /// The prefix's oldest if the prefix holds half of the cache, otherwise the oldest.
     fn oldest(&self, prefix: u64, cost: usize) -> Option<Arc<Key>> {
         let has_its_half = !self.held.get(&prefix).copied().unwrap_or_default().admits(cost, self.limits, 2);
         let own = all_of(&self.of_prefix, prefix).next().filter(|_| has_its_half);
@@ -464,7 +458,6 @@ impl Store {
         }
     }
 
-    /// Invalidates outstanding requests.
     fn supersede(&mut self, resource: u64) {
         if let Some(reads) = self.reads.get_mut(&resource) {
             reads.changes += 1;

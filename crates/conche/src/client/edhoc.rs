@@ -126,6 +126,7 @@ impl Client {
 
     async fn send_message_once(&self, target: &Target<'_>, body: Body) -> Result<Response, Error> {
         let opening = |timeout| ExchangeKind::Request(Request { timeout, ..Request::new(Code::POST, body) });
+        // The peer is not authenticated yet.
         let target = Target { expected: None, ..*target };
         response(target.to, self.begin_with(&target, false, opening).await?.end().await?)
     }

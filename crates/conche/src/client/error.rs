@@ -249,7 +249,7 @@ fn again(transmissions: u16) -> &'static str {
 }
 
 impl Error {
-    /// Whether no response arrived, or the network reported that none will.
+    /// Whether no response arrived or will.
     #[must_use]
     pub fn is_timeout_or_unreachable(&self) -> bool {
         match self {

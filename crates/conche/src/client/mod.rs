@@ -174,7 +174,6 @@ impl Client {
         for address in resolve(&uri).await? {
             let name = uri.server_name();
             let target = Target { name: name.as_ref(), ..Target::to(address) };
-            // A ping cannot be protected.
             let begun = self.begin_with(&target, false, |_| ExchangeKind::Ping).await;
             let outcome = match begun {
                 Ok(begun) => begun.end().await,
@@ -222,7 +221,7 @@ impl Client {
     /// Writes path state to the [`path_store`](ClientBuilder::path_store), if set, and waits for
     /// the write. Failures are logged.
     ///
-    /// A program needs this only if it ends within a minute after its last request.
+    /// Only a program that ends within a minute after its last request needs this.
     pub async fn keep_paths(&self) {
         for handle in self.sockets.open() {
             handle.keep_paths().await;
@@ -298,7 +297,7 @@ struct Target<'a> {
     expected: Option<&'a Arc<Identity>>,
     deadline: Option<Instant>,
     policy: QueuePolicy,
-    /// EDHOC message_3 requires a request that is acknowledged and that does not wait for a body.
+    /// EDHOC message_3 requires a request that is acknowledged and does not wait for a body.
     may_carry_message_3: bool,
 }
 

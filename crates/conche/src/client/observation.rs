@@ -75,7 +75,8 @@ impl Observation {
         self.end
     }
 
-    /// Cancels the observation with Observe 1 (RFC 7641 §3.6), and waits for the response.
+    /// Cancels the observation with Observe 1 (RFC 7641 §3.6), and waits for the response. Sends
+    /// nothing if it has ended or not begun.
     ///
     /// # Errors
     /// If no response arrives; the client then rejects the next notification with a Reset.
@@ -146,7 +147,6 @@ impl Observation {
         }
     }
 
-    /// Returns a complete and new state, or starts to fetch it.
     fn take(&mut self, response: Response) -> Option<Response> {
         if !response.is_first_block() {
             self.fetched = None;

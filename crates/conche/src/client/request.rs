@@ -136,8 +136,8 @@ impl RequestBuilder {
 
     /// Sends the request as Non-confirmable: once, without an acknowledgement.
     ///
-    /// Congestion control may make an occasional one Confirmable, to check that the peer is alive,
-    /// except with [`Reliability::NeverConfirmable`].
+    /// Congestion control may make one Confirmable, to check that the peer is alive, except with
+    /// [`Reliability::NeverConfirmable`].
     pub fn non(self) -> Self {
         self.reliability(Reliability::NonConfirmable)
     }
@@ -165,10 +165,9 @@ impl RequestBuilder {
     /// If the address has another peer, nothing is sent and the error is [`Error::UnexpectedPeer`].
     /// Notifications must come from the same peer.
     ///
-    /// Without it, `coaps` requests use only sessions that this program opened, with a certificate
-    /// for the URI's host or the pre-shared key for its address. Any client may open a session from
-    /// that address to the server of a [`Server::client`](crate::Server::client), so requests in
-    /// such sessions require `expect_peer`.
+    /// Without it, `coaps` requests use only sessions that this program opened. Any client may open
+    /// a session from that address to the server of a [`Server::client`](crate::Server::client), so
+    /// requests in such sessions require `expect_peer`.
     ///
     /// ```no_run
     /// use conche::Server;
@@ -231,8 +230,8 @@ impl RequestBuilder {
     /// Sends the request once, as a Non-confirmable, to the multicast group of the URI (RFC 7252
     /// §8).
     ///
-    /// Members respond after a random delay of some seconds, or not at all. Responses are collected
-    /// until the [`timeout`](Self::timeout), or for the protocol's lifetime of minutes.
+    /// Members respond after a random delay of some seconds, or not at all, until the
+    /// [`timeout`](Self::timeout), or for the protocol's lifetime of minutes.
     ///
     /// The operating system chooses the network interface, unless the client has an
     /// [`interface`](super::ClientBuilder::interface) or the URI an IPv6 zone.
@@ -261,8 +260,7 @@ impl RequestBuilder {
     /// 7967).
     ///
     /// Returns `None` without a response: when a Confirmable request that wants none at all is
-    /// acknowledged, otherwise after the response timeout, which [`timeout`](Self::timeout) can
-    /// shorten.
+    /// acknowledged, otherwise after the response timeout or [`timeout`](Self::timeout).
     ///
     /// ```no_run
     /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
@@ -357,7 +355,7 @@ pub(super) async fn try_addresses<T, F: Future<Output = Result<T, Error>>>(
 ) -> Result<T, Error> {
     match uri.address() {
         Some(only) => attempt(no_group(only)?).await,
-        // Boxed, as few requests need several addresses.
+        // Few requests need several addresses.
         None => Box::pin(first_of_name(prepared, uri, attempt)).await,
     }
 }
@@ -383,8 +381,8 @@ pub(super) struct Registered {
     pub(super) address: SocketAddr,
 }
 
-/// First and last delay before another attempt to open a session for an observation. Doubling gives
-/// a restarting server about a minute.
+/// First and last delay before another attempt to open a session. Doubling gives a restarting
+/// server about a minute.
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
@@ -509,7 +507,7 @@ impl PreparedRequest {
     pub(super) async fn send(&self, to: SocketAddr) -> Result<Response, Error> {
         match self.client.cache {
             None => self.ask(to, &self.body).await,
-            // Boxed, as few clients have a cache.
+            // Few clients have a cache.
             Some(_) => Box::pin(self.send_by_cache(to)).await,
         }
     }
@@ -560,7 +558,7 @@ impl PreparedRequest {
         let response = self.exchange(to, body.clone()).await?;
         match challenged(body, &response)? {
             None => Ok(response),
-            // Boxed, as few servers challenge.
+            // Few servers challenge.
             Some(with_echo) => Box::pin(self.ask_again(to, body, with_echo)).await,
         }
     }

@@ -120,7 +120,6 @@ impl ResponseStream {
                 }
                 State::Waiting(mut coming) => match coming.poll(context) {
                     Poll::Ready(Ok((part, more))) => {
-                        // Another code replaces the body.
                         if part.code() != self.code() {
                             return Poll::Ready(Some(Err(refusal(part))));
                         }
@@ -173,9 +172,7 @@ impl IncomingBody {
 }
 
 enum StreamStep {
-    /// Part of the response, and whether more follows.
     Part(Response, bool),
-    /// Bytes of the request's body to supply next.
     Wanted(usize),
 }
 

@@ -142,7 +142,6 @@ pub(crate) struct Admission {
 struct Queues {
     by_destination: HashMap<Address, Queue>,
     total: usize,
-    /// Semaphores for reuse.
     spare: Vec<Arc<Semaphore>>,
 }
 
@@ -206,7 +205,7 @@ impl Admission {
     }
 }
 
-/// A request's place in a destination's queue and, once admitted, in the endpoint's queue.
+/// A place in a destination's queue and, once admitted, in the endpoint's.
 #[derive(Debug)]
 pub(crate) struct Permit {
     admission: Arc<Admission>,
@@ -228,7 +227,6 @@ impl Permit {
     }
 
     pub(crate) async fn acquire(&mut self) {
-        // The semaphores never close.
         let Ok(own) = Arc::clone(&self.permits).acquire_owned().await else { return };
         let Ok(shared) = Arc::clone(&self.admission.endpoint_queue).acquire_owned().await else { return };
         self.held = Some([own, shared]);
@@ -237,7 +235,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        // First, since a semaphore kept for reuse needs all its permits.
+        // A semaphore kept for reuse needs all its permits.
         self.held = None;
         let mut queues = self.admission.lock();
         queues.total -= 1;
@@ -259,8 +257,6 @@ impl Drop for Permit {
 
 /// Destinations short of message IDs, and until when, so that a client with several sockets can
 /// switch. Few: each has received tens of thousands of messages within EXCHANGE_LIFETIME.
-///
-/// [EXCHANGE_LIFETIME]: conche_proto::TransmissionParameters::exchange_lifetime
 #[derive(Debug, Default)]
 pub(super) struct IdExhaustion {
     some: AtomicBool,

@@ -76,6 +76,7 @@ impl OutcomeSender {
 
     pub(super) fn send(self, ended: ExchangeResult) {
         let waker = self.0.close(Some(ended));
+        // Frees the memory before the receiver wakes up.
         drop(self);
         if let Some(waker) = waker {
             waker.wake();

@@ -233,8 +233,7 @@ impl Handle {
         self.shared.body_limit
     }
 
-    /// Returns the endpoint's address of a peer, or `None` if the socket does not reach its IP
-    /// version.
+    /// Returns `None` if the socket does not reach the peer's IP version.
     pub(crate) fn reach(&self, to: SocketAddr) -> Option<Address> {
         let Shared { local, reaches_v4, .. } = *self.shared;
         let to = Address::from(to).canonical();
@@ -403,8 +402,7 @@ impl Future for Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.over {
-            // Closed first: a driver that sees the ticket before opening the exchange finds a
-            // closed receiver.
+            // Closed first: the driver may see the ticket before opening the exchange.
             self.receiver.close();
             self.handle.shared.cancelled.add(self.ticket, CancelMode::Deregister);
         }
@@ -432,7 +430,7 @@ impl Subscription {
     }
 
     pub(crate) fn end(mut self) -> Exchange {
-        // The driver may process cancellations before the command.
+        // Cancellations may precede the command.
         self.cancel = None;
         let handle = self.handle.clone();
         handle.begin(|ticket, outcome| Command::Unsubscribe { observed: self.ticket, ticket, outcome })
@@ -446,7 +444,6 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // A driver ignores the ticket of an ended observation.
         if let Some(mode) = self.cancel {
             self.handle.shared.cancelled.add(self.ticket, mode);
         }
@@ -455,9 +452,7 @@ impl Drop for Subscription {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CancelMode {
-    /// By a GET or FETCH with Observe 1.
     Deregister,
-    /// By a Reset to its next notification.
     Silent,
 }
 
@@ -681,7 +676,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     #[cfg(feature = "metrics")]
     fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
         let Some(busiest) = survey.advance(&self.endpoint, AT_A_TIME) else { return Err(survey) };
-        // A closed session no longer reaches its peer.
         let leads = |peer: &Address| !peer.is_secured() || self.is_open(*peer);
         let paths = busiest.into_iter().filter(|(peer, _)| leads(peer));
         let paths = paths.map(|(peer, path)| (peer.canonical(), path)).collect();
@@ -720,7 +714,6 @@ async fn yield_local() {
     .await;
 }
 
-/// Returns OpenMetrics text for these drivers, each with up to `destinations` destinations.
 #[cfg(feature = "metrics")]
 pub(crate) async fn metrics(
     handles: impl IntoIterator<Item = impl std::borrow::Borrow<Handle>>,

@@ -25,7 +25,7 @@ pub(crate) struct NewKeys {
     pub(crate) turn: Turn,
 }
 
-/// Exclusive right to run a key exchange with a destination.
+/// Right to run a key exchange with a destination.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
 /// Keeps a destination's context from being replaced until it is used.
@@ -69,7 +69,6 @@ impl EdhocContexts {
         Self { responder, wanted, most, ..Self::default() }
     }
 
-    /// Whether the destination's keys were dropped since the request was built.
     pub(super) fn withholds(&self, to: Address, request: &Request) -> bool {
         let is_for_keys = || {
             let path = request.body.options().filter(|option| option.number == OptionNumber::URI_PATH);
@@ -119,7 +118,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if message.uri_path() != PATH || self.endpoint.security(id).is_some() {
             return None;
         }
-        // Not for multicast: all members would compute for an unverified source.
+        // All members would compute for an unverified source.
         if self.endpoint.came_to_group(id) {
             return None;
         }
@@ -201,7 +200,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         hold
     }
 
-    /// Makes the next opened request carry message_3.
     pub(super) fn begin_combined(&mut self, to: Address, keys: NewKeys) -> Result<(), ExchangeError> {
         let NewKeys { context, peer, message_3, turn } = keys;
         let context = self.add_edhoc_context(context)?;
@@ -238,7 +236,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Makes room for a context if there is none.
     pub(super) fn hold_context(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
         if let Some(hold) = self.oscore.edhoc.touch(to) {
             return Ok(Some(Arc::clone(hold)));
@@ -283,8 +280,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Removes unused former contexts, or else the least recently used context without outstanding
-    /// exchanges.
+    /// Prefers unused former contexts to the least recently used one without outstanding exchanges.
     fn make_room(&mut self) -> Result<(), Busy> {
         let edhoc = &mut self.oscore.edhoc;
         if edhoc.former.is_empty() && !edhoc.is_full() {

@@ -93,6 +93,7 @@ impl Exchanges {
         let Some(caller) = self.callers.get(&exchange) else { return };
         caller.span.in_scope(|| debug!(%from, code = %message.code(), "a response"));
         if let Some(responses) = &caller.responses {
+            // The receiver is missing if a cancellation is queued.
             let _ = responses.send((from.canonical(), message));
         }
     }

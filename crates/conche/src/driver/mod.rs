@@ -1,7 +1,6 @@
-//! [`Driver`]: the task that drives one [`Endpoint`] on one socket, for clients and servers.
-//!
-//! The task waits for datagrams, commands, cancellations, ended handlers or the endpoint's timer,
-//! then polls the endpoint until it is idle. The driver makes no protocol decisions.
+//! [`Driver`]: the task that drives one [`Endpoint`] on one socket. It waits for datagrams,
+//! commands, cancellations, ended handlers or the endpoint's timer, then polls the endpoint until
+//! it is idle. The driver makes no protocol decisions.
 
 mod admission;
 mod channels;
@@ -156,7 +155,7 @@ pub(crate) struct Start<S> {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// The task ends with the last handle.
+    /// Ends with the last handle.
     pub(crate) fn start(start: Start<S>, mut endpoint: Endpoint<Address, C>) -> io::Result<(Handle, JoinHandle<()>)> {
         let socket = start.socket;
         start.groups.iter().try_for_each(|&(group, interface)| socket.join(group, interface))?;
@@ -314,7 +313,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Polls until the endpoint is idle, and returns its next deadline.
+    /// Returns the endpoint's next deadline.
     async fn drain(&mut self) -> Option<Instant> {
         loop {
             if let Polled::Waits(due) = self.poll_for_a_while().await {
@@ -439,8 +438,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Returns the authenticated sender of a request, or the response if `secured_only` and there
-    /// is none.
+    /// Returns the response if `secured_only` and the sender is not authenticated.
     #[cfg_attr(not(feature = "oscore"), expect(unused_variables, reason = "no request is protected"))]
     fn identify(&self, request: RequestId, from: Address) -> Result<Option<Identity>, conche_proto::Response> {
         #[cfg(feature = "oscore")]
@@ -450,7 +448,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         if identity.is_none() && self.secured_only { Err(refusal::unauthenticated()) } else { Ok(identity) }
     }
 
-    /// Returns the identities by OSCORE keys and by session.
     fn peer_identities(&self, to: Address) -> [Option<Identity>; 2] {
         #[cfg(feature = "oscore")]
         let of_keys = self.oscore.identity_toward(to);
@@ -494,7 +491,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             let received = match self.socket.receive(&mut self.incoming) {
                 Ok(Received::Nothing) => break,
                 Ok(received) => received,
-                // An earlier datagram's error, also in the error queue.
+                // Also in the error queue.
                 Err(error) if socket::is_about_a_peer(&error) => continue,
                 Err(error) => return Err(error),
             };
@@ -588,7 +585,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Sends the other datagrams if one cannot be sent.
+    /// A refused datagram does not stop the others.
     async fn send_all(&mut self) -> bool {
         let (mut next, mut all_left) = (0, true);
         while next < self.outgoing.len() {
@@ -632,7 +629,6 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    /// Handles the operating system's permanent refusal of a datagram.
     fn on_send_refused(&mut self, exchange: ExchangeId, attempt: u8, source: io::Error) {
         self.endpoint.cancel(self.now, exchange);
         #[cfg(feature = "edhoc")]
@@ -652,7 +648,7 @@ struct BusyPoll {
     until: Option<std::time::Instant>,
 }
 
-/// A century, which no clock overflows.
+/// A century.
 const MAX_POLL: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl BusyPoll {
@@ -662,7 +658,7 @@ impl BusyPoll {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Polls after a request left if the path's RTT is short enough.
+    /// If the path's RTT is short enough.
     fn expect_answer(&mut self, from: &Address) {
         let max = self.busy_poll.max;
         if max.is_zero() {
@@ -689,7 +685,7 @@ const ANSWER_PART: u32 = 4;
 /// Maximum of that time, in which a response is retransmitted once.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// A year, which cannot overflow.
+/// A year.
 const MAX_SHUTDOWN: Duration = Duration::from_secs(365 * 86_400);
 
 struct Shutdown {
@@ -728,7 +724,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     /// Whether the shutdown is complete, for this driver and its barrier, or has timed out.
     fn is_done(&mut self) -> bool {
         let late = self.shutdown.as_ref().is_some_and(|shutdown| shutdown.end <= tokio::time::Instant::now());
-        // A queued request will open an exchange, or its command is already sent.
+        // A queued request's command may be sent already.
         let idle = self.calls.is_idle()
             && !self.streams.has_responses()
             && self.admission.is_empty()

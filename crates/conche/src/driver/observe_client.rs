@@ -187,6 +187,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 self.observations.stale.push(subscription);
                 self.observations.again.get_or_insert(self.now + REGISTRATION_RETRY_DELAY);
             }
+            // An event reports this.
             Err(RequestError::NotSubscribed) => {}
             Err(refusal) => {
                 debug!(%refusal, "an observation has become stale and cannot be registered again");

@@ -124,6 +124,7 @@ impl OscoreContexts {
     fn wait_for_number(&mut self, mut waiting: WaitingForKeys, until: Option<Instant>) {
         let Some(mut kept) = self.held(&waiting.keys).map(|held| held.kept.subscribe()) else { return };
         self.tasks.spawn(async move {
+            // An error means that the driver ended.
             let answered = async { kept.changed().await.is_ok() };
             let answered = match until {
                 Some(until) => timeout_at(until, answered).await.unwrap_or_default(),
@@ -151,6 +152,7 @@ impl OscoreContexts {
         if let Some(held) = self.held.iter_mut().find(|held| held.context == reserve.context) {
             let storing = spawn_blocking(held.lease.reserve(reserve));
             self.tasks.spawn(async move {
+                // A panic means that nothing was stored.
                 KeyEvent::Stored(reserve, storing.await.unwrap_or_else(|error| Err(io::Error::other(error))))
             });
         }

@@ -51,6 +51,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         });
         async {
             if let Some(writing) = writing {
+                // The write does not panic, but a runtime that shuts down may not start it.
                 let _ = writing.await;
             }
         }

@@ -35,7 +35,6 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// Returns `None` if it is not observable.
     fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Self::Response>>>;
 
-    /// May repeat an item.
     fn observables(&self) -> impl Iterator<Item = &Arc<Observable<Self::Response>>>;
 
     /// Whether any request may be answered before its payload is complete.
@@ -128,7 +127,6 @@ impl ServiceResponse for conche_proto::Response {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handlers {
     pub(crate) max: usize,
-    /// Whether each is a task from the start.
     pub(crate) spawn: bool,
 }
 
@@ -153,9 +151,7 @@ pub(super) struct ServiceCalls<S: Service> {
     handlers: Handlers,
     running: JoinSet<S::Response>,
     triggers: HashMap<Id, (Trigger, Option<Group>)>,
-    /// Running topics, which take no share.
     topics: usize,
-    /// Shares of running handlers, by source.
     shares: Shares,
     hash: RandomState,
     refusing: bool,
@@ -164,7 +160,6 @@ pub(super) struct ServiceCalls<S: Service> {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    /// Sends the response if it is ready at once.
     pub(super) fn serve(&mut self, id: RequestId, from: Address, message: OwnedMessage) {
         #[cfg(feature = "edhoc")]
         {
@@ -190,6 +185,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             is_for_observers: false,
         };
         if let Some(response) = self.calls.start(id, from, request) {
+            // The handler may have taken time.
             self.now = self.clock.now();
             self.respond_at_once(id, response);
         }
@@ -246,7 +242,6 @@ impl<S: Service> ServiceCalls<S> {
         answers
     }
 
-    /// Returns the response unless the handler waits.
     pub(super) fn start(
         &mut self,
         id: RequestId,
@@ -319,7 +314,6 @@ impl<S: Service> ServiceCalls<S> {
         self.run(trigger, source, answer.instrument(span));
     }
 
-    /// Runs a handler until it ends or first waits.
     fn first(&mut self, calling: Calling, span: Span, request: ServiceRequest) -> Option<Answer<S::Response>> {
         let Calling { trigger, source, full } = calling;
         let entered = span.enter();
@@ -364,7 +358,6 @@ impl<S: Service> ServiceCalls<S> {
         }
     }
 
-    /// Waits forever while no handler runs.
     pub(super) async fn next(&mut self) -> (Trigger, Answer<S::Response>) {
         loop {
             let Some(ended) = self.running.join_next_with_id().await else { std::future::pending().await };
@@ -466,8 +459,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.registration_answered(request);
     }
 
-    /// Answers a request that has just arrived. Only a response that is not kept may use pooled
-    /// memory: a kept one would retain the memory of others.
+    /// Only a response that is not kept may use pooled memory: a kept one would retain others'.
     pub(super) fn respond_at_once(&mut self, request: RequestId, response: Answer<S::Response>) {
         if self.has_registrations() || !response.is_brief() {
             return self.respond(request, response);

@@ -71,6 +71,7 @@ impl Streams {
 
     pub(super) fn on_request_block(&mut self, request: RequestId, message: &OwnedMessage, last: bool) {
         if let Some(sender) = self.requests.get(&request) {
+            // The receiver is missing if the handler's response is on its way.
             let _ = sender.send(Ok(Piece { bytes: message.payload_bytes(), last }));
         }
     }

@@ -32,6 +32,7 @@ impl SessionRequest {
     }
 
     fn answer(self, session: Address, identity: Option<&Identity>) {
+        // An error means that the request was cancelled.
         let _ = match self.accepts(identity) {
             true => self.answer.send(Ok(session)),
             false => self.answer.send(Err(PeerMismatch::new(self.expected, identity.cloned()).into())),
@@ -48,7 +49,6 @@ pub(super) struct Handshakes(HashMap<SocketAddr, Handshake>);
 
 #[derive(Debug)]
 struct Handshake {
-    /// Its exchange in congestion control.
     exchange: ExchangeId,
     /// Set when the first flight may leave.
     session: Option<SessionId>,
@@ -89,7 +89,6 @@ impl Handshakes {
         self.0.insert(at, handshake);
     }
 
-    /// The open session has answered.
     pub(super) fn superseded(
         &mut self,
         at: SocketAddr,
@@ -191,6 +190,7 @@ impl DtlsSessions {
     /// address.
     pub(crate) fn request(&mut self, mut wanted: SessionRequest) -> Option<(SessionRequest, Option<ExchangeId>)> {
         let psk = self.security.psk_identity(wanted.to.canonical().ip());
+        // A pre-shared key authenticates its server by any name.
         if psk.is_some() {
             wanted.name = Arc::from("");
         }
@@ -211,7 +211,6 @@ impl DtlsSessions {
         self.handshakes.0.insert(to.socket_addr(), handshake);
     }
 
-    /// Returns the server name for a second session beside a silent one.
     pub(crate) fn parallel_to(&mut self, session: Address) -> Option<Arc<str>> {
         let name = Arc::clone(&self.outgoing(session)?.name);
         let is_last = self.session_with(session) == Some(session);

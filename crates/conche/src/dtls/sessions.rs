@@ -31,11 +31,9 @@ pub(crate) struct DtlsSessions {
     pub(super) security: Arc<Security>,
     pub(super) open: HashMap<SessionId, OpenSession>,
     pub(super) by_number: HashMap<SessionNumber, SessionId>,
-    /// The latest session with each address.
     pub(super) by_address: HashMap<SocketAddr, SessionNumber>,
     last_number: u32,
     pub(super) handshakes: Handshakes,
-    /// Messages passed to sessions and not yet records.
     sealed: VecDeque<Transmit<Address>>,
     /// Inputs for which the endpoint has no room yet.
     held: VecDeque<SessionInput>,
@@ -53,15 +51,15 @@ pub(super) struct OpenSession {
 
 pub(super) struct OutgoingSession {
     pub(super) name: Arc<str>,
-    /// The server may have lost the session; new requests use another until a record arrives.
+    /// New requests use another session until a record arrives.
     pub(super) is_suspect: bool,
-    /// Message IDs of Confirmable messages since the last record arrived; at most [`REMEMBERED`].
+    /// Of Confirmable messages since the last record; at most [`REMEMBERED`].
     unanswered: Vec<u16>,
     /// Beginning of the last datagram sent, to match ICMP errors.
     sent: Vec<u8>,
 }
 
-/// Message IDs kept to recognize retransmissions.
+/// Kept to recognize retransmissions.
 const REMEMBERED: usize = 16;
 
 impl OutgoingSession {
@@ -189,7 +187,7 @@ impl DtlsSessions {
 
     pub(crate) fn take(&mut self, now: Instant, from: Address, local: Option<IpAddr>, record: &[u8]) {
         let mut addresses = AddressPair { peer: from.socket_addr(), local };
-        // A session that this socket opened may not know its local address.
+        // An own session may not know its local address.
         let without_local = AddressPair { local: None, ..addresses };
         let begun = self.handshakes.session(addresses.peer).and_then(|session| self.engine.peer(session));
         if local.is_some() && (begun == Some(without_local) || self.engine.open(&without_local).is_some()) {
@@ -272,7 +270,6 @@ impl DtlsSessions {
         }
     }
 
-    /// The last output filled it.
     pub(crate) fn buffer(&self, len: usize) -> &[u8] {
         &self.buffer[..len]
     }
@@ -327,7 +324,6 @@ impl DtlsSessions {
         self.engine.close(session);
     }
 
-    /// Returns the handshake of a parallel session, to be cancelled.
     fn on_record(&mut self, session: SessionId) -> Option<ExchangeId> {
         let open = self.open.get_mut(&session)?;
         let outgoing = open.outgoing.as_mut()?;
@@ -353,7 +349,6 @@ impl DtlsSessions {
         }
     }
 
-    /// Returns the session's handshake if this socket opened it.
     fn on_open(
         &mut self,
         session: SessionId,
@@ -382,7 +377,6 @@ impl DtlsSessions {
         done
     }
 
-    /// Returns the handshake and the reason if the session was never established.
     fn on_closed(
         &mut self,
         session: SessionId,

@@ -52,11 +52,10 @@ struct State {
     unverified: Limiter,
     /// Rate per verified host: forged addresses would use up the host's share.
     of_hosts: Limiter,
-    /// Echo values of sources.
     reachable: Freshness,
-    /// Peers by our identifiers (C_R), the recipient IDs of contexts.
+    /// By our identifiers (C_R), the recipient IDs of contexts.
     agreed: HashMap<EndId, Arc<Credential>>,
-    /// Contexts by the key ID of their credential, oldest first.
+    /// By the key ID of their credential, oldest first.
     of: HashMap<Box<[u8]>, VecDeque<EndId>>,
     retired: Vec<EndId>,
     refuses: bool,
@@ -73,7 +72,6 @@ pub(crate) struct Source {
 pub(crate) struct Answer {
     pub(crate) code: Code,
     pub(crate) message: Vec<u8>,
-    /// The new context and its peer, to be [kept](EdhocResponder::keep) on use.
     pub(crate) agreed: Option<(Context, Arc<Credential>)>,
 }
 
@@ -142,7 +140,6 @@ impl EdhocResponder {
         }
     }
 
-    /// Processes a message_3 from a combined request (RFC 9668).
     pub(crate) fn combined(
         &self,
         now: Instant,
@@ -150,7 +147,6 @@ impl EdhocResponder {
         message_3: &[u8],
         add: impl FnOnce(Context) -> Result<ContextId, InsertError>,
     ) -> Result<(), (Code, Body)> {
-        // These options are valid by their RFCs.
         let body = |builder: BodyBuilder| builder.build().unwrap_or(Body::EMPTY);
         let mut state = self.state();
         if state.refuses {
@@ -185,7 +181,6 @@ impl EdhocResponder {
         self.state().agreed.get(&c_r).cloned().map(Identity)
     }
 
-    /// Contexts replaced by newer ones.
     pub(crate) fn retired(&self) -> Vec<EndId> {
         std::mem::take(&mut self.state().retired)
     }
@@ -228,7 +223,7 @@ impl State {
         Err(Error::Busy)
     }
 
-    /// Authenticates the client by message_3. Returns the context, the peer and message_4.
+    /// Returns the context, the peer and message_4.
     fn agree(
         &mut self,
         now: Instant,

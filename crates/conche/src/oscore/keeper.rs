@@ -131,7 +131,7 @@ impl Keeper {
         Ok(context)
     }
 
-    /// Returns the end of the last context. The caller must reserve numbers before their use.
+    /// The caller must reserve numbers before their use.
     pub(super) fn begin(&mut self) -> Result<Start, OpenError> {
         let start = self.read()?;
         self.is_started = true;

@@ -76,10 +76,9 @@ pub struct Keys(Arc<Shared>);
 struct Shared {
     credentials: Credentials,
     store: Box<dyn NumberStore>,
-    /// Locked during writes, so that a late, lower reservation does not replace a higher one.
+    /// A late, lower reservation must not replace a higher one.
     kept: Mutex<Kept>,
     state: Mutex<State>,
-    /// Signals that a socket has returned the keys.
     given_back: watch::Sender<()>,
 }
 
@@ -159,8 +158,7 @@ impl Keys {
         Self::new(credentials, NoStore(Start::Anew))
     }
 
-    /// Opens the credentials of a file or directory, with numbers stored beside it, as
-    /// [`Keeper::open`].
+    /// Opens credentials with [`Keeper::open`], with numbers stored beside them.
     ///
     /// # Errors
     /// As for [`Keeper::open`] and [`Keeper::start`].
@@ -174,7 +172,6 @@ impl Keys {
     /// As for [`Keeper::start`].
     pub fn from_keeper(mut keeper: Keeper) -> Result<Self, OpenError> {
         let start = keeper.begin()?;
-        // The credentials were checked on open.
         Ok(Self::of(keeper.credentials().clone(), Some(start), Box::new(keeper)))
     }
 
@@ -202,7 +199,6 @@ impl Keys {
             given_back.mark_changed();
         }
         async move {
-            // An error means that the keys were dropped.
             let _ = given_back.changed().await;
         }
     }
@@ -303,6 +299,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // Before the keys are reported as free.
         self.sender = None;
         let mut state = self.keys.state();
         let start = self.ended.unwrap_or(Start::Restarted { next: self.reserved });

@@ -68,11 +68,11 @@ impl PathStore {
         Self(Arc::new(Shared { file, read: OnceCell::new(), known: Mutex::default(), writing: Mutex::default() }))
     }
 
-    /// Reads the file on the first call, and returns the state of up to `most` paths. `now` is the
-    /// endpoint's clock.
+    /// Returns the state of up to `most` paths, by the endpoint's clock `now`.
     pub(crate) async fn recall(&self, now: Instant, most: usize) -> Vec<(PathKey, PathHistory)> {
         let read = self.0.read.get_or_init(async || {
             let store = self.clone();
+            // A runtime that shuts down does not need the result.
             let _ = spawn_blocking(move || store.read(most)).await;
         });
         if timeout(LONGEST_READ, read).await.is_err() {
@@ -87,8 +87,7 @@ impl PathStore {
         recalled.collect()
     }
 
-    /// Takes over an endpoint's path state for [`write`](Self::write). `now` is the endpoint's
-    /// clock.
+    /// By the endpoint's clock `now`.
     pub(crate) fn learn<'a>(&self, now: Instant, paths: impl Iterator<Item = (PathKey, &'a PathHistory)>) {
         let wall = seconds_since_1970();
         let mut known = self.known();
@@ -109,7 +108,7 @@ impl PathStore {
         known.is_new |= known.paths.remove(&key).is_some();
     }
 
-    /// Writes the `most` most recent paths, on another thread.
+    /// On another thread.
     pub(crate) fn write(&self, most: usize) -> JoinHandle<()> {
         let store = self.clone();
         spawn_blocking(move || store.write_now(most))
@@ -131,7 +130,7 @@ impl PathStore {
         writing.failing = written.is_err();
     }
 
-    /// Drops all but the most recent paths. Returns `None` if no path has changed.
+    /// Returns `None` if no path has changed.
     fn take_new(&self, most: usize) -> Option<Vec<(PathKey, StoredPath)>> {
         let now = seconds_since_1970();
         let mut known = self.known();

@@ -31,12 +31,11 @@
 //! name, or [`expect_peer`](crate::client::RequestBuilder::expect_peer).
 //!
 //! The first request to a server opens a session, which later requests share and which has its own
-//! congestion control. A second session is opened in parallel when a message is retransmitted
-//! without a record since its first transmission: the server may have restarted, or a NAT may have
-//! rebound the socket. If the second session answers first, the first is closed and unacknowledged
-//! idempotent requests are sent again. Others fail with
-//! [`Error::SessionOver`](crate::Error::SessionOver): the server may have executed them, and
-//! recognizes duplicates only within a session.
+//! congestion control. If a message is retransmitted without a record since its first transmission,
+//! a second session is opened in parallel: the server may have restarted, or a NAT rebound the
+//! socket. If it answers first, the first session is closed and unacknowledged idempotent requests
+//! are sent again. Others fail with [`Error::SessionOver`](crate::Error::SessionOver): the server
+//! may have executed them, and recognizes duplicates only within a session.
 //!
 //! The protocol is DTLS 1.2 (RFC 6347), with TLS_PSK_WITH_AES_128_CCM_8 for keys, and ECDHE_ECDSA
 //! with AES-GCM or ChaCha20-Poly1305 for certificates. [`conche_dtls`](https://docs.rs/conche-dtls)
@@ -113,12 +112,11 @@ impl HandshakeError {
 /// [`Response`](crate::client::Response::peer_identity).
 ///
 /// As a handler argument it refuses unauthenticated requests with 4.01. The program authorizes the
-/// sender, in a handler or in a layer that reads
-/// [`Request::extension`](crate::server::Request::extension), as in
-/// [`from_fn`](crate::server::from_fn).
+/// sender, in a handler or in a [layer](crate::server::from_fn) that reads
+/// [`Request::extension`](crate::server::Request::extension).
 ///
-/// A handler with this argument cannot be observed, because a [`Notifier`](crate::server::Notifier)
-/// runs it once for all observers. A layer can check registrations.
+/// A handler with this argument cannot be observed: a [`Notifier`](crate::server::Notifier) runs it
+/// once for all observers. A layer can check registrations.
 ///
 /// ```
 /// use conche::security::Identity;
@@ -175,7 +173,6 @@ impl Identity {
         }
     }
 
-    /// Returns `None` if the peer is not authenticated.
     #[cfg(feature = "dtls")]
     pub(crate) fn of_session(proved: conche_dtls::Identity) -> Option<Self> {
         match proved {

@@ -56,7 +56,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// only: elsewhere the server fails to start.
     ///
     /// `interface` is a network interface's index, or 0 for the operating system's choice. The
-    /// server must be bound to an unspecified address or the group's, at the port that clients use.
+    /// server must be bound to an unspecified address or the group's, at the clients' port.
     ///
     /// [`EndpointConfig::multicast`](crate::EndpointConfig::multicast) sets the random delay of
     /// responses. Errors and responses without a payload are not sent.
@@ -160,8 +160,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// unprotected: `coaps`, at port 5684 by default.
     ///
     /// `keys` returns the key of an identity, on the task that drives the socket, for any bytes
-    /// that an unauthenticated client sends; a panic counts as `None`. See
-    /// [`security`](crate::security).
+    /// that an unauthenticated client sends; a panic counts as `None`.
     ///
     /// For sessions that this program opens, see [`outgoing_psk`](Self::outgoing_psk).
     #[cfg(feature = "dtls")]
@@ -170,7 +169,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self
     }
 
-    /// Like [`psk`](Self::psk), with this server certificate (RFC 7252 §9.1.3.3).
+    /// Like [`psk`](Self::psk), with this server certificate (RFC 7252 §9.1.3.3). With both,
+    /// clients choose.
     #[cfg(feature = "dtls")]
     pub fn certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.certificate = Some(own);
@@ -198,8 +198,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Sets the maximum number of open DTLS sessions per pre-shared key identity and
-    /// [worker](Self::workers): unlimited by default. As for [`max_sessions`](Self::max_sessions),
-    /// a new session closes the identity's idlest one, and 0 is rejected.
+    /// [worker](Self::workers): unlimited by default, 0 is rejected. A new session closes the
+    /// identity's idlest one.
     #[cfg(feature = "dtls")]
     pub fn max_sessions_per_identity(mut self, sessions: usize) -> Self {
         self.settings.security.max_sessions_per_identity = Some(sessions);
@@ -257,19 +257,18 @@ impl<C: SharedController> Builder<ServerRole, C> {
         self.open_with_psk(&[prefix], identity, key)
     }
 
-    /// Sets the roots that authenticate servers by certificate, for DTLS sessions that the server's
-    /// [`client`](Server::client) opens for `coaps` requests.
+    /// Sets the roots that authenticate servers by certificate, for DTLS sessions of the server's
+    /// [`client`](Server::client).
     ///
     /// The certificate must contain the host of the URI. An [`outgoing_psk`](Self::outgoing_psk)
-    /// for the same server takes precedence, and describes how the peer's requests are served.
+    /// for the same server takes precedence.
     #[cfg(feature = "dtls")]
     pub fn outgoing_roots(mut self, roots: Roots) -> Self {
         self.settings.security.roots = Some(roots);
         self
     }
 
-    /// Sets the client certificate for [`outgoing_roots`](Self::outgoing_roots), presented on
-    /// request.
+    /// Sets the client certificate for [`outgoing_roots`](Self::outgoing_roots).
     #[cfg(feature = "dtls")]
     pub fn outgoing_certificate(mut self, own: OwnCertificate) -> Self {
         self.settings.security.own = Some(own);

@@ -2,7 +2,7 @@
 //!
 //! A [`Server`] is a socket with a [`Router`], which maps requests by path to a [`Resource`] and by
 //! method to a [`Handler`]: an async function with arguments extracted from the request, whose
-//! result becomes the response. As in axum, but with complete requests and responses.
+//! result becomes the response.
 //!
 //! # Routing
 //!
@@ -228,9 +228,9 @@
 //!
 //! # Congestion control
 //!
-//! Separate responses and notifications are retransmitted under congestion control.
-//! [`ServerBuilder::controller`] selects a controller, and [`ServerBuilder::controller_for`] one
-//! for the clients of a prefix; see [`cc`](crate::cc).
+//! Congestion control governs separate responses and notifications, with
+//! [`ServerBuilder::controller`] or, for a prefix, [`ServerBuilder::controller_for`]; see
+//! [`cc`](crate::cc).
 
 mod builder;
 mod workers;
@@ -311,8 +311,8 @@ impl Server {
         None
     }
 
-    /// Discards a client's path state, including state that it shares with neighbours. Outstanding
-    /// separate responses keep their timers.
+    /// Discards a client's path state, including shared state. Outstanding separate responses keep
+    /// their timers.
     pub async fn reset_path(&self, peer: SocketAddr) {
         for handle in self.workers.handles() {
             handle.reset_path(peer).await;

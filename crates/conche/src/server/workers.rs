@@ -1,5 +1,5 @@
-//! The drivers of a server: one on the caller's runtime, or several that share only the address,
-//! each with its own thread, runtime, socket and endpoint.
+//! The drivers of a server: one on the caller's runtime, or several, each with its own thread,
+//! runtime, socket and endpoint.
 
 use std::future::poll_fn;
 use std::io;
@@ -65,12 +65,14 @@ impl Workers {
             runtime.start(&setup, index, SharedSocket { socket, barrier: barrier.clone() }, served.clone())
         };
         let (first, task) = start(0, first)?;
+        // From here on, an error drops and stops the running drivers.
         let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
         for (index, slot) in (1..).zip(others) {
             let (handle, task) = start(index, slot)?;
             workers.others.push(handle);
             workers.tasks.push(task);
         }
+        // A remaining clone would keep the shutdown barrier closed.
         drop(barrier);
         Ok(workers)
     }
@@ -192,10 +194,8 @@ fn divide(limits: &Limits, count: usize) -> Limits {
         outputs,
     } = limits;
     let part = |whole: usize| whole.div_ceil(count);
-    // Room for at least a few replies or bodies.
     let replies = deduplication_bytes.min(4 * (message_bytes + 128));
     let bodies = assembly_bytes.min(body_bytes.saturating_mul(4));
-    // Room for at least a few block-wise requests with the longest token.
     let requests = incoming.min(8 * (1 + message_bytes.div_ceil(128)));
     Limits {
         peers: part(peers),

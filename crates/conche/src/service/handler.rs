@@ -111,7 +111,6 @@ handler! { A MA B MB C MC D MD E ME G MG I MI; H MH }
 pub struct HandlerFuture(State);
 
 enum State {
-    /// `None` once it was taken.
     Ready(Option<Response>),
     Waiting(FutureSlot),
 }
@@ -212,7 +211,6 @@ impl FutureSlots {
         });
     }
 
-    /// Also moves the slot one step forward.
     fn of(&mut self, kind: TypeId) -> Option<&mut Option<FutureSlot>> {
         let Self(slots) = self;
         let found = slots.iter().position(|(of, _)| *of == kind)?;

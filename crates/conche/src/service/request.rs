@@ -164,6 +164,7 @@ impl<'a> Capture<'a> {
     pub fn segments(self) -> impl Iterator<Item = &'a str> {
         let most = if self.captured.rest { usize::MAX } else { 1 };
         let values = self.message.values(OptionNumber::URI_PATH).skip(self.captured.first).take(most);
+        // The router matches only UTF-8.
         values.map(|value| std::str::from_utf8(value).unwrap_or_default())
     }
 

@@ -124,10 +124,10 @@ impl Response {
     /// ```
     ///
     /// Clients must request the blocks in order; the last one may be repeated. A transfer without a
-    /// request for 247 s is dropped. Two concurrent transfers of one client with an
-    /// [`etag`](Self::etag) are the same; without one the second replaces the first. A stream error
-    /// becomes a 5.00 in place of a block, as does a stream for observed resources and multicast
-    /// requests.
+    /// request for 247 s, or that the same client starts again, is dropped. Two concurrent
+    /// transfers of one client with an [`etag`](Self::etag) are the same; without one the second
+    /// replaces the first. A stream error becomes a 5.00 in place of a block, as does a stream for
+    /// observed resources and multicast requests.
     pub fn stream<S, E>(self, format: ContentFormat, size: Option<u32>, payload: S) -> Self
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,

@@ -102,8 +102,8 @@ pub(super) fn receive(
     }
 }
 
-/// Receives one message per part of the buffer, given with its start, and returns the number of
-/// parts used. An error concerns one message; the others were received.
+/// Receives a message per part of the buffer, and returns the number of parts used. An error
+/// concerns one message; the others were received.
 pub(super) fn receive_several<'a>(
     socket: &impl AsRawFd,
     parts: impl Iterator<Item = (usize, &'a mut [u8])>,
@@ -153,6 +153,7 @@ fn arrive<S: SockaddrLike + Copy + Into<SocketAddr>>(
         match control {
             ControlMessageOwned::Ipv4PacketInfo(info) => {
                 let [to, ours] = [info.ipi_addr, info.ipi_spec_dst].map(|it| Ipv4Addr::from(u32::from_be(it.s_addr)));
+                // The kernel would answer multicast and broadcast from another address.
                 arrival.multicast |= to != ours || to.is_multicast() || to.is_broadcast();
                 arrival.local.get_or_insert(ours.into());
             }
@@ -189,7 +190,6 @@ pub(super) fn receive_error(
         }
         _ => None,
     });
-    // The kernel's error numbers are positive and small.
     let kind = |errno| io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or_default()).kind();
     let peer = address(message.address.as_ref());
     Ok(peer.zip(unreachable).map(|(peer, errno)| (peer, message.bytes, kind(errno))))
@@ -233,8 +233,8 @@ fn ecn(traffic_class: u8) -> Ecn {
     }
 }
 
-/// Maximum segment size. Segments cannot be fragmented: any IPv6 path carries this size (minimum
-/// MTU of 1280 bytes, RFC 8200 §5), and [`MAX_BATCH`] of them fit one message.
+/// Maximum segment size. Segments cannot be fragmented: any IPv6 path carries this size (RFC 8200
+/// §5), and [`MAX_BATCH`] of them fit one message.
 const LARGEST_SEGMENT: usize = 1280 - 40 - 8;
 
 thread_local! {
@@ -247,7 +247,7 @@ type Batch<'a> = SmallVec<[(&'a [u8], SocketAddr); MAX_BATCH]>;
 /// Number of datagrams per message.
 type Messages = SmallVec<[usize; MAX_BATCH]>;
 
-/// Sends many datagrams per system call (sendmmsg), and those to one peer as one segmented message
+/// Sends many datagrams per system call (sendmmsg), and those to one peer as one message
 /// (UDP_SEGMENT).
 ///
 /// The kernel splits a message into datagrams of one size (the last may be shorter) after one route
@@ -255,7 +255,6 @@ type Messages = SmallVec<[usize; MAX_BATCH]>;
 /// support: a refused message is sent again datagram by datagram.
 #[derive(Debug)]
 pub(in crate::socket) struct Sender {
-    /// Whether segmentation has never been refused.
     pub(in crate::socket) segments: bool,
 }
 
@@ -300,7 +299,6 @@ fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     let batch = &batch[..few];
     let size = batch.iter().map(|(datagram, _)| datagram.len()).max()?;
     let mut messages = Messages::new();
-    // Destination of the last message, if it can take more datagrams.
     let mut open = None;
     for &(datagram, to) in batch {
         match messages.last_mut() {
@@ -313,7 +311,6 @@ fn messages(batch: &[(&[u8], SocketAddr)]) -> Option<(u16, Messages)> {
     (messages.len() < few).then_some((u16::try_from(size).ok()?, messages))
 }
 
-/// `messages` holds datagram counts. Returns the number of messages sent.
 fn send_messages(
     socket: &impl AsRawFd,
     batch: &[(&[u8], SocketAddr)],
@@ -333,7 +330,7 @@ fn send_messages(
             addresses.push(Some(SockaddrStorage::from(batch[first].1)));
             first += count;
         }
-        // Exactly the used bytes: the kernel rejects trailing ones as malformed.
+        // The kernel rejects trailing bytes as malformed.
         let bytes: usize = control.iter().map(space).sum();
         let room = || (bytes > 0).then(|| Vec::with_capacity(bytes));
         HEADERS.with_borrow_mut(|headers| {

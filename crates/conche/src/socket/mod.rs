@@ -28,25 +28,23 @@ use crate::address::Address;
 #[cfg(target_os = "linux")]
 use linux::Descriptor;
 
-/// Requested for bursts. The usual 208 KiB hold only about 300 small datagrams, because each is
-/// charged with the kernel's overhead.
+/// The usual 208 KiB hold only about 300 small datagrams, each charged with the kernel's overhead.
 const BUFFER: usize = 4 << 20;
 
-/// More datagrams than the buffer holds: the kernel doubles it, but charges each datagram more than
-/// 256 bytes.
+/// More datagrams than the buffer holds: the kernel doubles it, but charges more than 256 bytes
+/// each.
 const MAX_ARRIVED: usize = 2 * BUFFER / 256;
 
 /// Attempts to send while the operating system reports errors of earlier datagrams.
 const SEND_ATTEMPTS: usize = 4;
 
-/// Maximum wait for room in the operating system's buffer, unless the previous wait timed out.
+/// Maximum wait for room in the operating system's buffer.
 const MAX_WAIT_FOR_ROOM: Duration = Duration::from_millis(10);
 
 const LARGEST_DATAGRAM: usize = 65_535;
 
-/// Buffer bytes per datagram of a batch: datagrams of any size fit, since truncated bytes would be
-/// lost. Most is address space only. The extra bytes start the places at different cache lines,
-/// which would otherwise evict each other.
+/// Buffer bytes per datagram of a batch: any size fits, since truncated bytes would be lost. Most
+/// is address space only. The extra bytes start the places at different cache lines.
 const PLACE: usize = LARGEST_DATAGRAM + 1 + 3 * 64;
 
 /// Larger batches gain nothing.
@@ -68,7 +66,6 @@ pub(crate) const fn at_once(role: Role) -> usize {
 
 /// At most 2.1 MB for a server, of which small datagrams touch 132 KiB.
 pub(crate) fn buffer(role: Role) -> Box<[u8]> {
-    // Only batched receives use more than one place.
     let places = if cfg!(target_os = "linux") { at_once(role) } else { 1 };
     vec![0; places * PLACE].into()
 }
@@ -76,15 +73,13 @@ pub(crate) fn buffer(role: Role) -> Box<[u8]> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Client,
-    /// Answers requests, and may send some.
     Server,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Binding {
     Address(SocketAddr),
-    /// One of several sockets with this local address, among which the kernel distributes peers.
-    /// Linux only.
+    /// The kernel distributes peers among them. Linux only.
     OneOfSeveral(SocketAddr),
     Socket(Arc<std::net::UdpSocket>),
 }
@@ -100,10 +95,8 @@ pub(crate) struct Socket {
     io: Descriptor,
     local: SocketAddr,
     reaches_v4: bool,
-    /// The operating system's buffer stayed full for the last datagram.
     is_stuck: bool,
     has_waited: bool,
-    /// Received datagrams not returned yet.
     arrived: VecDeque<Arrival>,
     /// Datagrams received since the socket was last empty.
     in_a_row: usize,
@@ -214,7 +207,7 @@ impl Socket {
         })
     }
 
-    /// Bounded, so that further arrivals, which may be discarded, too, cannot prolong it.
+    /// Bounded: further arrivals cannot prolong it.
     pub(crate) fn forget_arrived(&self) {
         let socket = SockRef::from(&self.io);
         let mut lost = 0;
@@ -241,7 +234,6 @@ impl Socket {
         self.local
     }
 
-    /// Whether the socket reaches IPv4, directly or by mapped addresses.
     pub(crate) fn reaches_v4(&self) -> bool {
         self.reaches_v4
     }
@@ -284,8 +276,8 @@ impl Socket {
         self.io.ready(interest).await.map(drop)
     }
 
-    /// Does not wait. The buffer must stay unchanged until [`Received::Nothing`], because a call
-    /// may receive several datagrams into it, which the next calls return.
+    /// Does not wait. The buffer must stay unchanged until [`Received::Nothing`]: a call may
+    /// receive several datagrams, which the next calls return.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         if let Some(arrival) = self.arrived.pop_front() {
             return Ok(Received::Datagram(arrival));
@@ -333,7 +325,6 @@ impl Socket {
         Ok(None)
     }
 
-    /// Receives a batch if datagrams arrive fast enough for that to pay.
     #[cfg(target_os = "linux")]
     fn datagrams(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let Self { io, control, arrived, in_a_row, .. } = self;
@@ -344,7 +335,7 @@ impl Socket {
         let parts = buffer.chunks_mut(PLACE).enumerate().map(|(index, part)| (index * PLACE, part));
         io.try_io(Interest::READABLE, || {
             let needed = linux::receive_several(io, parts, control, arrived)?;
-            // After a partial batch the socket is empty; tokio need not check.
+            // After a partial batch the socket is empty.
             if needed < places { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         })
     }
@@ -360,12 +351,12 @@ impl Socket {
     /// of the first.
     ///
     /// If the operating system's buffer is full, waits briefly for room, then loses the datagram
-    /// with `WouldBlock`. Datagrams to nonexistent hosts of the local network can fill the buffer
-    /// until address resolution fails, and other datagrams must not wait for that.
+    /// with `WouldBlock`. Datagrams to nonexistent hosts can fill the buffer until address
+    /// resolution fails, and must not block others.
     ///
-    /// The next socket operation reports and clears the error of an earlier datagram, so another
-    /// attempt shows whether this datagram is at fault. ICMP errors, genuine or forged, may follow
-    /// each other closely.
+    /// The next socket operation reports and clears an earlier datagram's error, so another attempt
+    /// shows whether this datagram is at fault. ICMP errors, genuine or forged, may follow each
+    /// other.
     pub(crate) async fn send(&mut self, outbox: &Outbox, first: usize) -> io::Result<usize> {
         for _ in 1..SEND_ATTEMPTS {
             match self.send_once(outbox, first).await {
@@ -413,7 +404,7 @@ fn is_full<T>(sent: &io::Result<T>) -> bool {
     sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Checks whether a socket could bind this address exclusively.
+/// Whether a socket could bind this address exclusively.
 pub(crate) fn could_have_alone(address: SocketAddr, interface: Option<&str>) -> io::Result<()> {
     let socket = new(address, Role::Server)?;
     if let Some(interface) = interface {
@@ -429,8 +420,8 @@ fn is_of_one_host(local: SocketAddr, interface: Option<&str>) -> bool {
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast((address, local.port()).into(), interface)
 }
 
-/// Of all networks or of a subnet. Only the kernel knows: without SO_BROADCAST it refuses to
-/// connect to one. Sends nothing. Unclear cases count as broadcast.
+/// Of all networks or of a subnet: without SO_BROADCAST the kernel refuses to connect to one.
+/// Unclear cases count as broadcast.
 #[cfg(target_os = "linux")]
 fn is_broadcast(address: SocketAddr, interface: Option<&str>) -> bool {
     let connected = socket2::Socket::new(Domain::for_address(address), socket2::Type::DGRAM, None).and_then(|probe| {
@@ -463,8 +454,7 @@ fn bind_to_interface(_: &socket2::Socket, interface: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, told))
 }
 
-/// Lets other sockets with this option share the address. The kernel selects one by the addresses
-/// and ports of both sides.
+/// The kernel selects one of the sharing sockets by the addresses and ports of both sides.
 #[cfg(target_os = "linux")]
 fn share_address(socket: &socket2::Socket) -> io::Result<()> {
     socket.set_reuse_port(true)
@@ -477,12 +467,9 @@ fn share_address(_: &socket2::Socket) -> io::Result<()> {
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// Consecutive places for datagrams.
     memory: Box<[u8]>,
-    /// Bytes per place.
     place: usize,
     transmits: Vec<Transmit<Address>>,
-    /// Time of the first datagram.
     since: Instant,
 }
 
@@ -493,8 +480,7 @@ impl Outbox {
         Self { memory: vec![0; places.saturating_mul(place)].into(), place, transmits, since: Instant::ZERO }
     }
 
-    /// The place of the next datagram, which [`push`](Self::push) adds. The outbox must not be
-    /// full.
+    /// The place of the next datagram, which [`push`](Self::push) adds, if there is room.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         let start = self.transmits.len() * self.place;
         &mut self.memory[start..start + self.place]
@@ -535,7 +521,7 @@ impl Outbox {
         Departure::of(&self.transmits[index])
     }
 
-    /// Datagrams from `first` on with one local address and codepoint share a system call.
+    /// Datagrams with one local address and codepoint share a system call.
     pub(crate) fn alike(&self, first: usize) -> usize {
         let Transmit { local, ecn, .. } = self.transmits[first];
         self.transmits[first..].iter().take_while(|other| other.local == local && other.ecn == ecn).count()
@@ -546,7 +532,7 @@ impl Outbox {
     }
 }
 
-/// No route to the peer; neither datagram nor socket is at fault.
+/// No route to the peer.
 pub(crate) fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(

@@ -97,6 +97,7 @@ impl Telemetry {
         if !self.is_watched() {
             return;
         }
+        // A time that tokio's clock cannot represent is centuries away.
         let Some(at) = self.clock.wake_up(now) else { return };
         let local = local.map(|local| local.to_canonical());
         let notice = Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram };

@@ -24,23 +24,21 @@ use crate::between::{Act, Foe, LONG, Toward, keys};
 enum By {
     Dtls,
     Oscore,
-    /// New keys of both ends (RFC 8613 appendix B.2).
     Anew,
     Edhoc,
 }
 
 const ALL: [By; 4] = [By::Dtls, By::Oscore, By::Anew, By::Edhoc];
 
-/// Runs an attack in all ways concurrently: it mostly waits.
+/// Concurrently: an attack mostly waits.
 async fn by_each(attack: impl AsyncFn(By)) {
     let [dtls, oscore, anew, edhoc] = ALL;
     tokio::join!(attack(dtls), attack(oscore), attack(anew), attack(edhoc));
 }
 
 const SHORT: Duration = Duration::from_millis(300);
-/// Timeout of a request that must reach the server first, on a loaded machine.
+/// On a loaded machine.
 const LONGER: Duration = Duration::from_secs(3);
-/// Lifetime of fresh requests for the door.
 const FRESH: Duration = Duration::from_secs(2);
 
 struct Path {
@@ -293,7 +291,6 @@ async fn a_block_of_an_earlier_body_comes_between(by: By, withheld: usize, bodie
 async fn a_delayed_final_block_ends_no_later_body() {
     by_each(async |by| {
         let path = a_block_of_an_earlier_body_comes_between(by, 1, bodies()).await;
-        // The first body may be complete and intact.
         let (done, [_, second]) = (path.done(), bodies());
         assert!(done.contains(&second) && done.iter().all(|body| bodies().contains(body)), "{by:?}: {done:?}");
     })

@@ -73,7 +73,6 @@ async fn the_thread_sleeps_when_nothing_is_outstanding() {
     let server = Server::builder().route("/t", get(async || "21.5")).bind("127.0.0.1:0").await.expect("it starts");
     let client = looking(LONG);
     client.get(format!("coap://{}/t", server.local_addr())).await.expect("a response");
-    // Lets tasks run that the response made ready.
     yield_now().await;
     let before = sleeps();
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -126,7 +125,6 @@ async fn others_have_turns_while_datagrams_arrive_that_nothing_answers() {
         let (_, from) = silent.recv_from(&mut [0; 64]).await.expect("a request");
         let flooding = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
         for _ in 0..FLOOD {
-            // An unsolicited ACK.
             flooding.send_to(&[0x60, 0, 1, 2], from).expect("it is sent");
         }
         while turns.at_datagrams.lock().expect("nobody panics").len() < FLOOD {

@@ -51,7 +51,6 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The number of earlier requests, fresh for `max_age` seconds.
 fn counted(n: u32, max_age: u64) -> Response {
     Response::new(Code::CONTENT).text(n.to_string()).max_age(seconds(max_age))
 }
@@ -214,7 +213,6 @@ async fn errors_are_kept_but_not_validated_and_unknown_success_is_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_to_prove_freshness_is_not_kept() {
-    // The client stops after the third.
     let answer = |_: &Request, n| match n {
         0..3 => Response::new(Code::UNAUTHORIZED).option(OptionNumber::ECHO, b"prove"),
         3 => Response::new(Code::UNAUTHORIZED).text("3").max_age(seconds(1000)),

@@ -80,7 +80,6 @@ async fn a_servers_client_sends_from_the_servers_socket_to_both_ip_versions() {
     assert!(response.from().is_ipv4(), "{}", response.from());
     let response = client.get(format!("coap://{}/", v6.local_addr())).await.expect("a response");
     assert_eq!(response.text(), Ok(format!("[::1]:{port}").as_str()));
-    // The node serves even the peers of its own requests.
     let asked = Client::new().get(format!("coap://127.0.0.1:{port}/")).await.expect("a response");
     assert_eq!(asked.text(), Ok("node"));
     drop(node);
@@ -166,7 +165,6 @@ async fn with_retry_unreachable_a_closed_port_does_not_end_a_confirmable_request
     assert_eq!(failure(get(true).non().await.expect_err("it is closed")), (Failure::Unreachable, 1));
 }
 
-/// A custom, unnamed controller: CoCoA that counts transmissions.
 #[derive(Clone, Debug)]
 struct Counting(Cocoa, Arc<AtomicU32>);
 

@@ -66,7 +66,6 @@ async fn in_a_burst_of_requests_other_tasks_have_a_turn_before_a_socket_overflow
     let mut requests = JoinSet::new();
     for n in 0..REQUESTS {
         let device = Ipv4Addr::from(0x7f01_0000 + n);
-        // Lost requests are not retransmitted.
         let request = client.get(format!("coap://{device}:{port}/t")).reliability(Reliability::NeverConfirmable);
         requests.spawn(request.send());
     }
@@ -179,7 +178,6 @@ async fn the_time_in_the_line_counts_as_queued() {
             break length;
         }
     };
-    // A piggybacked 2.05 with the request's message ID and token.
     datagram[..2].copy_from_slice(&[0x68, 0x45]);
     assert!(length > 12);
     silent.send_to(&datagram[..12], from).await.expect("it is sent");

@@ -12,7 +12,6 @@ use tokio::sync::Semaphore;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 
-/// A handler that waits at a gate, the gate, and the number of started handlers.
 fn gated() -> (impl Handler<(), ()> + Clone, Arc<Semaphore>, Arc<Semaphore>) {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (held, start) = (Arc::clone(&gate), Arc::clone(&started));
@@ -161,7 +160,6 @@ async fn a_handler_that_waits_for_nothing_is_not_refused_however_often_it_might_
     let often = async || {
         let free = Semaphore::new(1);
         for _ in 0..1000 {
-            // tokio's cooperative budget makes such a task yield often.
             drop(free.acquire().await);
         }
         "done"
@@ -290,7 +288,6 @@ async fn a_server_that_has_joined_no_group_does_not_answer_multicast() {
         // Without multicast on the loopback, nothing arrives.
         let _ = socket.send_to(datagram, ("224.0.0.1", port)).await;
     }
-    // The last request is answered first.
     socket.send_to(b"\x40\x00\x00\x09", ("127.0.0.1", port)).await.expect("it is sent");
     let mut reply = [0; 64];
     let length = socket.recv(&mut reply).await.expect("a reply");

@@ -48,7 +48,7 @@ pub(crate) fn client(party: Party) -> Client {
     Client::builder().edhoc(party).build().expect("legal settings")
 }
 
-/// A client's datagrams without the retransmissions of a loaded machine.
+/// Without the retransmissions of a loaded machine.
 pub(crate) async fn sent_at_first(client: &Client) -> u64 {
     let stats = client.stats().await;
     stats.datagrams_sent - stats.retransmissions
@@ -149,7 +149,6 @@ async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
     assert_eq!(client(lamp).get(&uri).await.expect("an answer").text().expect("a text"), "lamp-7");
 }
 
-/// The server's credential, for the client.
 fn hall_of(party: &Party) -> Credential {
     party.own().credential().clone()
 }
@@ -226,7 +225,6 @@ async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those
     let uri = format!("coap://{}/t", server.local_addr());
     let mut observation = client(lamp.clone()).observe(&uri);
     assert!(observation.next().await.is_some_and(|state| state.is_ok()));
-    // As many newer contexts replace it.
     for _ in 0..conche::edhoc::CONTEXTS {
         assert_eq!(client(lamp.clone()).get(&uri).await.expect("an answer").code(), Code::CONTENT);
     }
@@ -234,7 +232,6 @@ async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those
     assert_eq!((next.code(), observation.end()), (Code::CONTENT, None));
 }
 
-/// Sends arbitrary EDHOC payloads.
 struct Raw(UdpSocket, u16);
 
 impl Raw {
@@ -245,7 +242,6 @@ impl Raw {
         Self(socket, 0)
     }
 
-    /// Returns the response to a Confirmable POST with an Echo value.
     fn post_with(&mut self, payload: &[u8], echo: Option<&[u8]>) -> OwnedMessage {
         self.1 += 1;
         let body = Body::builder().path("/.well-known/edhoc").uint(OptionNumber::CONTENT_FORMAT, 65);
@@ -296,14 +292,12 @@ async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
         assert_eq!(raw.post(wrong).0, Code::BAD_REQUEST, "{wrong:02x?}");
     }
     assert_eq!(raw.post(&[&[0xf5][..], &vec![3; 1000]].concat()).0, Code::BAD_REQUEST);
-    // The same message starts another exchange.
     let (first, second) = (raw.post(&message_1(0x37)), raw.post(&message_1(0x37)));
     assert_eq!((first.0, second.0), (Code::CHANGED, Code::CHANGED));
     assert_ne!(first.1, second.1);
     let begun = 2 + (0..1000).filter(|_| raw.post(&message_1(0x37)).0 == Code::CHANGED).count();
     assert_eq!(begun, 256 + 64, "those for which nothing has to be shown, and those of a host");
     assert_eq!(raw.post(&message_1(0x37)).0, Code::SERVICE_UNAVAILABLE);
-    // Neighbours in the same /16 are not limited.
     let other = Client::builder().bind(([127, 0, 0, 3], 0).into()).edhoc(lamp).build().expect("legal settings");
     let uri = format!("coap://{}/who", server.local_addr());
     assert_eq!(other.get(uri).await.expect("an answer").text().expect("a text"), "lamp-7");

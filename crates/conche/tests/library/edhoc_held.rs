@@ -19,7 +19,6 @@ use tokio::time::timeout;
 use crate::between::{Act, Foe, LONG, Toward};
 use crate::edhoc::{parties, restarted, sent_at_first, server};
 
-/// Timeout of a request that is lost.
 const SHORT: Duration = Duration::from_millis(300);
 
 fn hasty() -> conche::client::ClientBuilder {
@@ -58,7 +57,6 @@ async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_a
     assert_eq!(sent_at_first(&client).await, before + 1, "nothing had to be agreed on");
 }
 
-/// A server with an observable resource and a slow one.
 async fn observed(party: conche::edhoc::Party, at: &str, gate: &Arc<Semaphore>) -> (Server, Notifier) {
     let (notifier, gate) = (Notifier::new(), Arc::clone(gate));
     let slow = move || {
@@ -208,7 +206,6 @@ async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there
     assert!(answered > 0, "there is room for one");
 }
 
-/// A client that combines message_3 with its first request.
 fn combined(party: conche::edhoc::Party) -> Client {
     hasty().edhoc(party.combined(true)).build().expect("legal settings")
 }
@@ -226,11 +223,9 @@ async fn what_was_to_bring_keys_and_did_not_leaves_none_that_the_server_never_ha
     let uri = format!("coap://{}/who", foe.address);
     for given_up in [false, true] {
         let client = combined(lamp.clone());
-        // The request is too large.
         let long = (0..5).fold(client.get(&uri), |request, _| request.query(&"x".repeat(250)));
         let refused = long.await.expect_err("more than a message has");
         assert!(matches!(refused, Error::Refused(RequestError::TooLarge { .. })), "{refused:?}");
-        // The request is lost and times out.
         foe.act(Toward::Server, 1, Act::Block);
         let request = client.get(&uri).timeout(if given_up { LONG } else { SHORT });
         let answer = timeout(SHORT, request.into_future()).await;
@@ -279,7 +274,6 @@ async fn a_body_may_wait_for_another_request_to_the_same_server() {
     let upload = client.post(format!("{uri}/size")).send_stream(conche::body::from_reader(body));
     let upload = tokio::spawn(upload);
     source.write_all(&[b'x'; 3_000]).await.expect("there is room");
-    // The EDHOC messages and the first block.
     while server.stats().await.datagrams_received < 3 {
         tokio::task::yield_now().await;
     }
@@ -303,7 +297,6 @@ async fn a_body_in_blocks_has_brought_the_keys_once_its_first_block_is_answered(
     let upload = tokio::spawn(upload.into_future());
     foe.holds(Toward::Server, 1).await;
     let asked = tokio::spawn(client.get(format!("{uri}/who")).into_future());
-    // Retransmissions are equal datagrams.
     let requests = || foe.seen().into_iter().filter(|(toward, _)| *toward == Toward::Server).collect::<HashSet<_>>();
     let beside = async {
         while requests().len() < 4 {

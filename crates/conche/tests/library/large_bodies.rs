@@ -27,8 +27,7 @@ fn binary(code: Code, payload: impl Into<Vec<u8>>) -> Response {
     Response::new(code).payload(ContentFormat::OCTET_STREAM, payload.into())
 }
 
-/// A client and a server with this limit. `/{bytes}` has a body of this size; PUT returns the
-/// payload's size.
+/// `/{bytes}` has a body of this size; PUT returns the payload's size.
 async fn with_limit(limit: usize) -> (Client, Server, String) {
     pair(Server::builder().body_limit(limit), Client::builder().body_limit(limit)).await
 }
@@ -118,7 +117,6 @@ async fn what_exceeds_a_limit_says_so_and_which_setting_raises_it() {
     assert!(matches!(failed, Error::ResponseTooLarge { peer: from, limit: 2000, .. } if from == peer), "{failed}");
     assert!(failed.was_sent() && failed.to_string().contains("body_limit"), "{failed}");
 
-    // The client's limit exceeds the server's.
     let response = client.get(format!("{there}/{}", 2 * MIB + 1)).await.expect("a response");
     assert_eq!(response.code(), Code::INTERNAL_SERVER_ERROR);
 }

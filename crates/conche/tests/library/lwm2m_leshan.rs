@@ -19,7 +19,6 @@ const SENML_JSON: ContentFormat = ContentFormat(110);
 
 const MODES: [&str; 2] = ["psk", "mutual"];
 
-/// A Leshan program and the lines that it prints; killed when the test ends.
 struct Leshan {
     process: Child,
     lines: UnboundedReceiver<String>,
@@ -31,7 +30,6 @@ impl Leshan {
             std::env::var("CONCHE_LESHAN").expect("CONCHE_LESHAN is the class path of tools/interop/leshan");
         let mut command = Command::new("java");
         command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", &class_path, program]).args(arguments);
-        // The program ends with its standard input.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().expect("java starts");
         let stdout = process.stdout.take().expect("it is piped");

@@ -78,7 +78,6 @@ async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first
     let busy = silent.local_addr().expect("it is bound");
     let server = Server::builder().bind("127.0.0.1:0").await.expect("loopback can be bound");
     for host in ["127.0.0.1", "127.0.0.2"] {
-        // The second address is not the server's.
         let uri = format!("coap://{host}:{}/", server.local_addr().port());
         let _ = client.get(uri).await;
     }

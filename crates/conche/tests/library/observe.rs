@@ -21,7 +21,6 @@ fn uri(server: &Server, path: &str) -> String {
     format!("coap://{}{path}", server.local_addr())
 }
 
-/// An observable number, and its handler's runs.
 #[derive(Clone, Default)]
 struct Counter {
     value: Arc<AtomicU32>,
@@ -356,7 +355,6 @@ async fn what_can_be_observed_says_so_in_the_list_of_resources() {
     assert_eq!(plain.option(OptionNumber::OBSERVE), None);
 }
 
-/// A FETCH of two blocks, whose handler reads the body as it arrives.
 #[tokio::test(start_paused = true)]
 async fn a_fetch_in_two_blocks_whose_body_is_streamed_is_observed_until_it_is_dropped() {
     let notifier = Notifier::new();
@@ -386,7 +384,6 @@ async fn a_fetch_in_two_blocks_whose_body_is_streamed_is_observed_until_it_is_dr
     }
 }
 
-/// The client sends only the first block of a registration.
 #[tokio::test(start_paused = true)]
 async fn a_registration_whose_body_is_given_up_is_not_counted_as_an_observer() {
     let notifier = Notifier::new();

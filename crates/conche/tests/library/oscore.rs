@@ -120,7 +120,6 @@ async fn other_keys_and_none_are_told_apart_from_an_answer() {
 #[derive(Debug, Default)]
 struct Shelf {
     reserved: AtomicU64,
-    /// Cleared by a later reservation.
     finished: Mutex<Option<(u64, Option<ReplayWindow>)>>,
     refuses: bool,
 }
@@ -279,7 +278,6 @@ async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_bac
 struct Shut {
     calls: Arc<AtomicU64>,
     opened: Arc<(Mutex<bool>, Condvar)>,
-    /// Whether the blocked reservation fails.
     fails: bool,
 }
 

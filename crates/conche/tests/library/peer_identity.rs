@@ -27,7 +27,6 @@ fn key_of(identity: &[u8]) -> Secret {
     keys(identity).expect("it has one")
 }
 
-/// A server whose `/register` returns the device's address and identity.
 async fn registry() -> Server {
     registry_at("127.0.0.1:0").await
 }
@@ -115,7 +114,6 @@ async fn a_request_that_names_no_peer_uses_no_session_that_the_peer_has_opened()
             assert_eq!(mismatch(&error), (None, Some(Identity::psk(LAMP))));
             assert!(error.to_string().contains("expect_peer"), "{error}");
         } else {
-            // The name's other address has no session.
             assert!(matches!(error, Error::Handshake { .. }), "{error:?}");
         }
     }

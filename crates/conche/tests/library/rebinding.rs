@@ -17,17 +17,13 @@ use crate::own_address::own_address;
 struct Nat {
     address: SocketAddr,
     orders: mpsc::UnboundedSender<Order>,
-    /// Handshakes in which the client replied to the server's flight.
     handshakes: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
 enum Order {
-    /// Forward from another port.
     Rebind,
-    /// Drop the server's datagrams, or stop dropping them.
     LoseAnswers(bool),
-    /// Drop the client's next datagram.
     LoseOne,
 }
 

@@ -73,7 +73,6 @@ async fn the_first_request_knows_its_path_from_the_handshake() {
     let (server, plain) = (server().await, Server::builder().bind("127.0.0.1:0").await.expect("a port"));
     let blind = Client::new().get(format!("coap://{}/", plain.local_addr())).await.expect("answered");
     assert!(blind.course().timeout >= Duration::from_secs(2), "{:?}", blind.course());
-    // On a loaded machine some handshakes are slow.
     let mut known = Vec::new();
     for _ in 0..5 {
         let answer = client().get(uri(&server, "/hello")).await.expect("answered");
@@ -209,7 +208,6 @@ async fn an_observation_goes_on_through_the_session_that_follows() {
     let client = client();
     let mut states = client.get(uri(&first, "/state")).observe();
     assert_eq!(states.next().await.expect("goes on").expect("a state").text().expect("text"), "before");
-    // Without a close_notify.
     drop(first);
     let second = loop {
         match observed("after").bind(address).await {

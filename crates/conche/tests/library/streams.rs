@@ -19,7 +19,6 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| u8::try_from((at ^ at >> 8 ^ at >> 16) & 0xff).expect("a byte")).collect()
 }
 
-/// A body in counted pieces of this size, which may end with an error.
 struct Pieces {
     left: Vec<u8>,
     size: usize,
@@ -139,7 +138,6 @@ async fn a_request_beyond_all_limits_reaches_the_handler_while_it_is_made() {
         let request = client.put(format!("{there}/count")).uint(OptionNumber::SIZE1, 5_000);
         let response = request.send_stream(from_reader(std::io::Cursor::new(bytes(5_000)))).await.expect("a response");
         assert_eq!(response.text(), Ok("5000 of Some(5000)"));
-        // Handlers of streams also accept payloads of one message.
         let response = client.put(format!("{there}/count")).bytes(bytes(50_000)).await.expect("a response");
         assert_eq!(response.text(), Ok("50000 of Some(50000)"));
     }

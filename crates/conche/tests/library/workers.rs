@@ -124,7 +124,6 @@ async fn moves(State(door): State<Door>) -> Response {
     Response::new(Code::CONTENT).text(moves).reliability(Reliability::Confirmable)
 }
 
-/// Waits until an observer receives this state.
 async fn hear(observation: &mut Observation, state: &str) {
     while observation.next().await.expect("it goes on").expect("it goes well").text().expect("a text") != state {}
 }
@@ -172,7 +171,6 @@ async fn a_server_that_is_dropped_leaves_the_address() {
     let server = builder().bind(own_address()).await.expect("it starts");
     let address = server.local_addr();
     drop(server);
-    // Its threads end asynchronously.
     while std::net::UdpSocket::bind(address).is_err() {
         tokio::task::yield_now().await;
     }
@@ -194,7 +192,6 @@ async fn a_handler_that_waits_answers_from_its_worker_separately() {
 
 #[tokio::test]
 async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do() {
-    /// Each worker takes longer than the last.
     async fn late() -> String {
         let worker = worker().await;
         let index: u64 = worker.trim_start_matches("conche-").parse().expect("a number");
@@ -228,7 +225,7 @@ async fn acknowledgements_find_their_worker_while_others_have_nothing_left_to_do
     }
 }
 
-/// Acknowledges responses until the server is gone; returns their number.
+/// Returns the number of acknowledged responses.
 async fn responses(socket: UdpSocket) -> usize {
     let (mut responses, mut datagram) = (0, [0; 64]);
     loop {
@@ -240,7 +237,7 @@ async fn responses(socket: UdpSocket) -> usize {
                     socket.send(&[0x60, 0, datagram[2], datagram[3]]).await.expect("it is sent");
                 }
             }
-            // An unsolicited acknowledgement tests whether the server is alive.
+            // Tests whether the server is alive.
             Err(_) => drop(socket.send(&[0x60, 0, 0xff, 0xff]).await),
             Ok(Err(_)) => return responses,
         }

@@ -160,7 +160,6 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequest<S, (marker::Parts, M)> for T {
     }
 }
 
-/// The argument or its error.
 impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 
@@ -171,7 +170,6 @@ impl<S, M, T: FromRequestParts<S, M>> FromRequestParts<S, (marker::Tried, M)> fo
     }
 }
 
-/// The argument or its error.
 impl<S, T: FromRequest<S>> FromRequest<S> for Result<T, T::Rejection> {
     type Rejection = std::convert::Infallible;
 

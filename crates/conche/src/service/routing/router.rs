@@ -181,7 +181,7 @@ impl<S> Router<S> {
             return Err(RouteError::Duplicate { path: pattern.text, other: other.pattern.text.clone() });
         }
         *slot = Some(self.entries.len());
-        // A target with a capture would be a URI template, which a link cannot have.
+        // A link cannot have a URI template.
         let literal: Option<Vec<&str>> = pattern.segments.iter().map(Segment::literal).collect();
         let link = literal.filter(|_| resource.is_listed());
         let link = link.map(|segments| Link::new(segments, resource.attributes())).transpose();
@@ -407,7 +407,6 @@ impl Router {
             path.clear();
         }
         let entry = self.tree.find(&path, captures).and_then(|index| self.entries.get(index));
-        // As in routing, a literal path takes precedence.
         if path.as_slice() == WELL_KNOWN && (entry.is_none() || !captures.is_empty()) {
             return Match::WellKnown;
         }

@@ -21,9 +21,9 @@ const PEERS: usize = 4096;
 ///
 /// IP and UDP headers are synthesized from the addresses: fragments, hop limits and checksums
 /// differ from those on the wire. Messages of a `coaps` session are recorded unencrypted, and the
-/// port 5684 as 5683, on which Wireshark expects CoAP. A received multicast datagram has our
-/// unicast address as destination, and a comment. Datagrams dropped because the file was too slow
-/// are counted with the next packet (option `epb_dropcount`).
+/// port 5684 as 5683, on which Wireshark expects CoAP (other ports: Decode As). A received
+/// multicast datagram has our unicast address as destination, and a comment. Datagrams dropped
+/// because the file was too slow are counted with the next packet (option `epb_dropcount`).
 ///
 /// ```
 /// use conche::Server;
@@ -53,7 +53,6 @@ impl Capture {
         let interface = Interface { name: "conche", description: "datagrams of a program; headers are made up" };
         let mut file = CaptureFile::begin(BufWriter::new(writer), [interface], [])?;
         file.flush()?;
-        // A clock before 1970 is not set.
         let since_1970 = start.wall_clock.duration_since(UNIX_EPOCH).unwrap_or_default();
         Recorder::start(start, Packets { file, since_1970, ours: HashMap::new(), lost: 0 })
     }
@@ -63,7 +62,6 @@ struct Packets<W: Write> {
     file: CaptureFile<BufWriter<W>>,
     since_1970: Duration,
     ours: HashMap<(SocketAddr, IpAddr), IpAddr>,
-    /// Datagrams dropped before the next one.
     lost: u64,
 }
 
@@ -119,8 +117,8 @@ impl<W: Write + Send + 'static> Format for Packets<W> {
     }
 }
 
-/// Returns the addresses under which Wireshark reads a message of a session as CoAP: it is recorded
-/// unencrypted, and port 5684 means DTLS. `None` if the addresses may stay.
+/// Returns the addresses under which Wireshark reads a session's unencrypted messages as CoAP, not
+/// DTLS. `None` if the addresses may stay.
 fn coap_ports(ends: [SocketAddr; 2], datagram: &[u8]) -> Option<[SocketAddr; 2]> {
     // The version of CoAP; DTLS records differ.
     let is_coap = datagram.first().is_some_and(|first| first >> 6 == 1);

@@ -17,7 +17,7 @@ use tracing::warn;
 
 use super::{Fact, Notice, Watcher};
 
-/// Bound of the queue in bytes: some ten thousand small messages.
+/// Some ten thousand small messages.
 const QUEUE_BYTES: usize = 4 << 20;
 
 /// A watcher that writes events to a file. Clones write to the same file, so several clients and
@@ -43,7 +43,6 @@ pub struct Recorded {
 pub(super) trait Format: Send + 'static {
     fn wants(fact: &Fact) -> bool;
     fn record(&mut self, record: &Record) -> io::Result<()>;
-    /// `count` events are missing here.
     fn lost(&mut self, count: u64, at: Duration) -> io::Result<()>;
     fn flush(&mut self) -> io::Result<()>;
 }
@@ -72,7 +71,6 @@ impl Record {
 
 #[allow(clippy::large_enum_variant, reason = "nearly all are records")]
 enum Item {
-    /// An event, and the number of events dropped before it.
     Record(Record, u64),
     Finish(oneshot::Sender<io::Result<Recorded>>),
 }
@@ -87,7 +85,6 @@ struct Queue {
 #[derive(Default)]
 struct Load {
     bytes: AtomicUsize,
-    /// Events dropped since the last one queued.
     lost: AtomicU64,
 }
 
@@ -133,6 +130,7 @@ impl Watcher for Recorder {
             return;
         }
         let record = Record { at, socket, local, peer, fact, datagram: datagram.into() };
+        // The receiver is gone only if the thread panicked.
         let _ = items.send(Item::Record(record, load.lost.swap(0, Ordering::Relaxed)));
     }
 }
@@ -228,7 +226,6 @@ mod tests {
         }
 
         fn record(&mut self, record: &Record) -> io::Result<()> {
-            // Without a sender the gate is open.
             let _ = self.gate.recv();
             self.push("datagram", record.datagram.len() as u64);
             Ok(())
@@ -270,7 +267,6 @@ mod tests {
         assert_eq!(*told.lock().expect("nobody panicked"), [("datagram", 1), large, large, ("lost", 3)]);
     }
 
-    /// A file on a full disk.
     struct Full(u32);
 
     impl Format for Full {

@@ -48,7 +48,6 @@ struct State {
 
 #[derive(Default)]
 struct Way {
-    /// Datagrams that pass before the action applies.
     passes: usize,
     then: Act,
     held: Vec<Vec<u8>>,
@@ -118,7 +117,6 @@ impl Shared {
             Toward::Server => (&self.back, self.server),
             Toward::Client => (&self.front, client.expect("a client has asked")),
         };
-        // The receiver may be gone.
         let _ = socket.send_to(datagram, to).await;
     }
 

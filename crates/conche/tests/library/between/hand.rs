@@ -23,7 +23,6 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// A client with a session.
     pub async fn client(server: SocketAddr) -> Self {
         Self::on(socket().await, Config::default()).connected(server).await
     }
@@ -33,7 +32,6 @@ impl Hand {
         Self::on(self.socket, Config::default()).connected(server).await
     }
 
-    /// A server for one client.
     pub async fn server() -> Self {
         let server = Some(ServerCredentials { psk: Some(ServerKeys::new(keys)), ..Default::default() });
         Self::on(socket().await, Config { server, ..Config::default() })

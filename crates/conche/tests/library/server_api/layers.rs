@@ -96,7 +96,6 @@ fn a_peer_keeps_its_zone_and_one_of_ipv4_looks_like_one() {
     }
 }
 
-/// The maximum of eight requests that run at once, alternating between two handlers.
 async fn most_at_once(layer: impl FnOnce(Router) -> Router) -> usize {
     let (gate, running) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
     let wait = {
@@ -180,7 +179,6 @@ async fn what_maps_requests_and_responses_sees_all_of_them_from_inside_out() {
     assert_eq!(get_text(&service, "/later").await, (Code::CONTENT, "not marked".into()));
 }
 
-/// Answers every second request itself.
 #[derive(Clone, Default)]
 struct EverySecond(Arc<AtomicU32>);
 
