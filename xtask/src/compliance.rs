@@ -74,6 +74,7 @@ fn citations_of_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &
         for number in first..=function.last_line {
             let Some(comment) = lines.get(number - 1).and_then(|line| comment(line)) else { continue };
             let before = citations.len();
+            // Several sections of one RFC name it once.
             let mut rfc = "7252";
             for found in cited.captures_iter(comment) {
                 rfc = found.get(1).map_or(rfc, |number| number.as_str());

@@ -35,6 +35,7 @@ pub struct Live {
 #[derive(Debug)]
 pub(crate) struct Collector {
     span: Duration,
+    /// Each thread's current interval.
     next: Vec<u64>,
     open: BTreeMap<u64, Interval>,
     closed: BTreeMap<u64, report::Interval>,

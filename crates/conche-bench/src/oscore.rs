@@ -65,6 +65,7 @@ impl OscoreContexts {
     pub(crate) fn close(self, endpoint: &mut Endpoint<u32, AnyController>) {
         for ReservedContext { keeper, context, .. } in self.0 {
             if let Some(context) = endpoint.remove_context(context) {
+                // On failure, the next start continues after the stored numbers.
                 let _ = keeper.close(&context);
             }
         }

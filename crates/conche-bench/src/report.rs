@@ -229,6 +229,7 @@ impl Handshakes {
         done.iter().filter_map(|done| done.handshakes.as_ref()).for_each(|of| counts.add(of));
         plan.credentials.as_ref()?;
         let time = if plan.handshakes { measured_s } else { opened_in.as_secs_f64() };
+        // Replacement ports' handshakes came later.
         let renewed: u64 = done.iter().map(|done| done.renewed).sum();
         let timed = if plan.handshakes { counts.opened } else { counts.opened.saturating_sub(renewed) };
         Some(Self {
@@ -388,6 +389,7 @@ fn bars(times: &Times) -> Vec<Bar> {
     let (mut end, mut counted) = (low, 0);
     while counted < times.len() {
         end *= factor;
+        // Above 0; a longer one saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let below = times.count_between(0, end.min(high) as u64).min(times.len());
         let below = if end >= high { times.len() } else { below };

@@ -50,6 +50,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
             })
             .collect();
         drop((samples, preparing));
+        // Returns when all senders are dropped.
         let _ = prepared.recv();
         *starts = Instant::now();
         let start = *starts;

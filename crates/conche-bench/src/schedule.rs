@@ -110,6 +110,7 @@ impl Schedule {
         let Some(due) = &self.arrivals else { return 0 };
         let from = due.next.max(self.counts_from);
         let nanos = (self.until - from).as_nanos() as f64;
+        // Not negative; saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let count = (nanos / due.mean).ceil() as u64;
         count.min(self.left)
@@ -131,6 +132,7 @@ impl Due {
 
     fn advance(&mut self, nanos: f64) {
         let span = nanos + self.rest;
+        // Not negative; saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let whole = span as u64;
         self.rest = span - whole as f64;

@@ -116,6 +116,7 @@ impl Sockets {
                 if is_of_the_peer(&error) {
                     self.refused.push(lane);
                 }
+                // An earlier datagram's error; received ones follow.
                 ReadResult { datagrams: 0, more: true }
             }
         }

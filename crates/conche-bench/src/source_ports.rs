@@ -13,10 +13,12 @@ const IDS: u64 = 62 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct SourcePorts {
+    /// Messages since each lane had all its IDs.
     used: Vec<u64>,
     /// Earliest first.
     resting: VecDeque<(Instant, u32)>,
     lifetime: Duration,
+    /// Maximum messages of one request so far.
     most_messages: u64,
     in_flight: u64,
 }

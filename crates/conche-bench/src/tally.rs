@@ -16,6 +16,7 @@ const LONGEST_NANOS: u64 = 1_000_000_000_000;
 pub(crate) type Times = Histogram<u64>;
 
 pub(crate) fn times() -> Times {
+    // Constants are valid: above 0, the highest more than twice the lowest, and 3 digits.
     Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
@@ -51,9 +52,13 @@ pub(crate) struct Tally {
     pub(crate) unsent: u64,
     pub(crate) unfinished: u64,
     pub(crate) retransmissions: u64,
+    /// From due to response.
     pub(crate) latency: Times,
+    /// From first transmission to response.
     pub(crate) service: Times,
+    /// Delayed in an open loop for lack of slots.
     pub(crate) held: u64,
+    /// Delayed by this program only.
     pub(crate) late: Times,
     pub(crate) notifications: u64,
     pub(crate) gaps: Times,

@@ -68,6 +68,7 @@ struct Slot {
     lane: u32,
     kind: u32,
     open: bool,
+    /// The request was due during the measurement.
     counts: bool,
     due: Instant,
     submitted: Instant,
@@ -95,8 +96,10 @@ pub(crate) struct Worker<'a> {
     slots: Vec<Slot>,
     free: VecDeque<u32>,
     pausing: VecDeque<(Instant, u32)>,
+    /// Slot by the exchange's place.
     places: Vec<u32>,
     in_flight: usize,
+    /// Last notification of each.
     subscriptions: BTreeMap<SubscriptionId, Instant>,
     ready: Vec<u32>,
     now: Instant,
@@ -243,6 +246,7 @@ impl<'a> Worker<'a> {
             self.tally.begins(kind);
             if matches!(self.common.plan.load, Load::Open { .. }) {
                 match self.behind {
+                    // With free slots, this program caused the delay.
                     Some(since) if due >= since => self.tally.held += 1,
                     _ => self.tally.late.saturating_record(nanos(self.now - due)),
                 }
@@ -353,6 +357,7 @@ impl<'a> Worker<'a> {
             loop {
                 let read = self.sockets.receive(lane, 1);
                 for number in 0..read.datagrams {
+                    // The event queue is nearly empty.
                     let _ = self.take(lane, number);
                 }
                 if !read.more {
@@ -481,6 +486,7 @@ impl<'a> Worker<'a> {
         match event {
             Event::Notification { subscription, .. } => self.notified(subscription),
             Event::Stale { subscription, .. } => {
+                // Otherwise the observation ends with an event.
                 let _ = self.endpoint.reregister(self.now, subscription);
             }
             Event::SubscriptionOver { subscription, .. } => {
@@ -549,8 +555,10 @@ impl<'a> Worker<'a> {
     }
 
     fn send_sample(&mut self, number: u64, next: u64) {
+        // Events after the end belong to no interval.
         let has_counts = !self.interval.is_empty() && self.at_end.is_none();
         let interval = has_counts.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
+        // Without a receiver the test is over.
         let _ = self.samples.send(Sample { thread: self.thread, interval, next });
     }
 

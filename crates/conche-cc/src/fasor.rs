@@ -143,6 +143,7 @@ pub struct FasorPeer {
     estimator: Estimator,
     slow: Micros,
     phase: FasorPhase,
+    /// The RTO is the pseudocode's first, with 1·RTTVAR.
     first_rto: bool,
 }
 
@@ -163,6 +164,7 @@ impl FasorPeer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FasorExchange {
     phase: FasorPhase,
+    /// Slow in FAST-SLOW-FAST, fast in SLOW-FAST.
     other: Micros,
 }
 

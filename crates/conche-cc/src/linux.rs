@@ -69,10 +69,12 @@ pub struct LinuxPeer {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct KernelEstimator {
+    /// Zero until the first sample.
     srtt: Micros,
     mdev: Micros,
     mdev_max: Micros,
     rttvar: Micros,
+    /// Start of the window.
     mark: Stamp,
 }
 

@@ -133,6 +133,7 @@ impl PathState {
     pub(crate) fn sample(&mut self, rtt: Micros, now: Instant) {
         let now = Stamp::at(now);
         if self.samples == 0 {
+            // The first own sample replaces other peers' state.
             self.estimator = Estimator::default();
             (self.min_rtt, self.min_rtt_before, self.window) = (rtt, rtt, now);
             (self.recent, self.samples) = ([rtt; 2], 1);

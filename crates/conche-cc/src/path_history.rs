@@ -107,6 +107,7 @@ impl PathHistory {
     fn add_source(&mut self, peer: u64, sampled: bool) {
         let own = Source::Peer(peer);
         if self.source != own && sampled && !self.path.is_measured() {
+            // The first measurement replaces old or unmeasured state.
             self.path = PathState::default();
             self.source = own;
         } else if self.source == Source::None {

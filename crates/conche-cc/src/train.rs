@@ -51,6 +51,7 @@ pub struct Train {
     first: Instant,
     last: Instant,
     messages: u32,
+    /// Without the first message, which starts the span.
     bytes: u32,
 }
 

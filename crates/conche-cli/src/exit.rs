@@ -46,6 +46,7 @@ pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
 /// `is_kept`: the command can continue later.
 pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'static) {
     std::thread::spawn(move || {
+        // Without a handler the signals end the process without a message.
         if runtime::wait_for_stop(runtime::GRACE).is_ok() {
             clear();
             let error = Interrupted(match is_kept {

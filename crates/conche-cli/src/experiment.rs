@@ -148,6 +148,7 @@ impl Options {
 
     pub fn check(&self, experiment: &Experiment) -> Result<(), ScenarioError> {
         let mut adjusted = experiment.clone();
+        // `prepare` reports an error of an option with the option.
         if adjusted.adjust(&self.effort()).is_err() { Ok(()) } else { adjusted.check() }
     }
 

@@ -104,6 +104,7 @@ fn both(name: &Path, extension: &str, contents: [&str; 2], global: &Global) -> a
     });
     write_new(&client, contents[0])?;
     if let Err(error) = write_new(&server, contents[1]) {
+        // One file without the other is useless.
         let _ = fs::remove_file(&client);
         return Err(error);
     }

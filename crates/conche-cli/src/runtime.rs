@@ -62,7 +62,9 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     let (stop_sender, stopped) = oneshot::channel();
     let watch = async move {
         signals.next().await;
+        // A dropped receiver is shutting down, and may hang there.
         let _ = stop_sender.send(());
+        // A second signal and the timeout both end the process.
         let _ = timeout(grace, signals.next()).await;
         if CALLS.load(Ordering::Relaxed) == call {
             exit(INTERRUPTED.into());
@@ -71,6 +73,7 @@ pub fn stop_signal(grace: Duration) -> anyhow::Result<impl Future<Output = ()>> 
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(move || run(&runtime, watch)).context("no thread can be started that waits for signals")?;
     Ok(async {
+        // The sender is dropped only when the process ends.
         let _ = stopped.await;
     })
 }

@@ -110,6 +110,7 @@ pub(crate) struct Endpoint<'a, C: Controller> {
     queue: VecDeque<Submission>,
     non: NonHistory,
     draws: u32,
+    /// All results, for comparison.
     pub(crate) trace: String,
 }
 

@@ -68,6 +68,7 @@ impl Purpose {
     /// Creates a purpose from its name.
     #[must_use]
     pub const fn named(name: &str) -> Self {
+        // FNV-1a; `Streams::stream` mixes further.
         let (bytes, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
         while at < bytes.len() {
             hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0100_0000_01b3);

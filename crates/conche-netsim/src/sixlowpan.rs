@@ -137,6 +137,7 @@ impl Sixlowpan {
         };
         IPHC_OCTETS
             + self.context_identifier as u16
+            // The header before an uncompressed one names it.
             + (self.rpl_option || udp_inline) as u16
             + self.inline_hop_limit as u16
             + self.source.octets()

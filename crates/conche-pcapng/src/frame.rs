@@ -56,6 +56,7 @@ impl UdpDatagram<'_> {
         frame.extend([self.from.port().to_be_bytes(), self.to.port().to_be_bytes(), udp_length.to_be_bytes()].concat());
         frame.extend([0, 0]);
         frame.extend(payload);
+        // The pseudo header consists of addresses, protocol and length.
         let pseudo = [[0, UDP], udp_length.to_be_bytes()].concat();
         let sum = match checksum([&pseudo, &frame[addresses_start..]]) {
             // Zero would mean that no checksum was computed.
@@ -76,6 +77,7 @@ fn v6(address: IpAddr) -> Ipv6Addr {
 /// The Internet checksum (RFC 1071); all parts but the last must have an even length.
 fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u16 {
     let words = parts.into_iter().flat_map(|part| part.chunks(2));
+    // 32 bits hold the sum of all words of a frame.
     let mut sum: u32 = words.map(|word| u32::from(word[0]) << 8 | word.get(1).map_or(0, |low| u32::from(*low))).sum();
     while let Ok(carry) = u16::try_from(sum >> 16)
         && carry > 0

@@ -348,6 +348,7 @@ fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioEr
         let Toml::Table(mut part) = part else { continue };
         let name = part.remove("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         let mut section = shared.clone();
+        // A run's length has two alternative keys.
         if part.contains_key("duration") || part.contains_key("time_limit") {
             section.remove("duration");
             section.remove("time_limit");

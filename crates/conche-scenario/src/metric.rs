@@ -358,12 +358,16 @@ impl Unit {
     #[must_use]
     pub const fn floor(self) -> f64 {
         match self {
+            // Time for a few bytes on the papers' slowest link.
             Self::Seconds => 1e-3,
             // A loss below 1 % is irrelevant to applications.
             Self::Percent => 1.0,
+            // One exchange per 15 min, or 1 bit/s, is negligible.
             Self::PerSecond => 1e-3,
             Self::BitsPerSecond => 1.0,
+            // Counts are integers.
             Self::Exchanges | Self::Copies | Self::Bytes | Self::Count => 1.0,
+            // A share of 1 %.
             Self::Ratio | Self::Verdict => 0.01,
         }
     }

@@ -56,6 +56,7 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
 pub(super) fn value(text: &str) -> Value {
     let read = format!("value = {text}").parse::<Table>().ok();
     let alone = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    // Scenarios contain no dates.
     alone.filter(|value| !value.is_datetime()).unwrap_or_else(|| text.into())
 }
 

@@ -82,6 +82,7 @@ impl Pooled {
         for share in shares {
             let (below, fraction) = position(total, *share);
             let low = walk.to(below);
+            // A clone looks ahead: the next percentile may lie between the same two values.
             let high = walk.clone().to((below + 1).min(total - 1));
             found.push(interpolate(low, high, fraction));
         }
@@ -113,6 +114,7 @@ impl Walk<'_> {
 /// Returns the index of the order statistic at or below a percentile, and the fraction to the next.
 fn position(count: usize, share: f64) -> (usize, f64) {
     let exact = (count - 1) as f64 * share.clamp(0.0, 1.0);
+    // Not negative and below the count.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let below = exact as usize;
     (below, exact - below as f64)

@@ -204,6 +204,7 @@ impl Progress {
     fn next(&mut self, elapsed: Duration) -> String {
         let (done, left) = self.expected.split_at(self.done.min(self.expected.len()));
         let (was_expected, left): (f64, f64) = (done.iter().sum(), left.iter().sum());
+        // Completed measurements calibrate the expectation.
         let pace = if was_expected > 0.0 { elapsed.as_secs_f64() / was_expected } else { 1.0 };
         self.done += 1;
         format!("{} of {}, {:.0} min to go", self.done, self.expected.len(), (left * pace / 60.0).ceil())

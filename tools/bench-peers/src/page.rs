@@ -63,6 +63,7 @@ impl Page {
             |section: &Section| Load::value_variants().iter().copied().position(|load| load.title() == section.title);
         self.sections.retain(|section| place(section).is_some());
         self.sections.sort_by_key(place);
+        // The most frequent conditions are stated once, above all tables.
         let count = |conditions: &str| self.sections.iter().filter(|section| section.conditions == conditions).count();
         if count(&earlier.conditions) > count(&self.conditions) {
             self.conditions.clone_from(&earlier.conditions);

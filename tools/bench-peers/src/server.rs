@@ -38,6 +38,7 @@ impl Server {
         let mut server = Self { process, peer, address, protection, credentials };
         match protection {
             Protection::Psk => server.wait_for_sessions(setup)?,
+            // An OSCORE server also answers unprotected requests.
             Protection::Plain | Protection::Oscore => server.wait()?,
         }
         Ok(server)
@@ -85,6 +86,7 @@ impl Server {
             self.check()?;
             let request = [&[0x41, 1, 0xbe, id, id, 0xb4], &b"test"[..]].concat();
             let mut answer = [0; 1500];
+            // Until it listens, an error is returned at once.
             let came = socket.send_to(&request, self.address).and_then(|_| socket.recv(&mut answer));
             match came {
                 Ok(length) if length > 60 && answer[1] == 0x45 => return Ok(()),

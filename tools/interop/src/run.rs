@@ -84,6 +84,7 @@ impl<'a> Pair<'a> {
             let action = Action::parse(action, &BTreeMap::new())?;
             client.act(&action, tap.address())?;
             let until = Instant::now() + BEFORE;
+            // Notifications of an earlier observation may still arrive.
             while !matches!(output_before(client, until)?, ClientOutput::Response(..)) {}
         }
         let (mut kept, mut ladder) = (BTreeMap::new(), Vec::new());
@@ -143,6 +144,7 @@ fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap
     if step.quiet > 0.0 {
         std::thread::sleep(Duration::from_secs_f64(step.quiet));
     }
+    // The client may report a failure.
     let output = client
         .next_output(Duration::ZERO)
         .filter(|output| expects_nothing && !matches!(output, ClientOutput::Failure(_)));
@@ -177,6 +179,7 @@ fn listen(step: &Step, answers: bool, client: &Client, until: Instant) -> Result
                 check(&output, step.told.as_deref())?;
                 answered = true;
             }
+            // The end of an earlier request, such as an observation.
             Some(_) => {}
         }
     }

@@ -35,6 +35,7 @@ impl Setup {
             match peer {
                 Peer::Libcoap | Peer::LibcoapOpenssl | Peer::LibcoapGnutls => needs.extend(peers::LIBCOAP),
                 Peer::Californium => needs.extend(peers::JAVA),
+                // Their builds install their requirements.
                 Peer::Aiocoap | Peer::GoCoap | Peer::NodeCoap | Peer::Conche => {}
             }
         }

@@ -73,6 +73,7 @@ fn compile_java(project: &Project, peer: &str, jars: &[String], sources: &[&str]
         let pom = project.root.join(format!("tools/interop/{peer}/pom.xml")).to_string_lossy().into_owned();
         let output = format!("-DoutputDirectory={}", libraries.display());
         let goal = ["-q", "-B", "-f", &pom, "dependency:copy-dependencies", &output, "-DincludeScope=runtime"];
+        // Maven prints colour codes even without messages.
         Command::new("mvn", goal).unshown().output(project)?;
     }
     let class = |source: &&str| {

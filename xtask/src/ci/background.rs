@@ -45,6 +45,7 @@ impl Background {
     /// Waits for the next step, which must be this one, and shows its output.
     pub fn wait_for(&self, step: &Step) -> Result<()> {
         let passed = self.passed.recv().context("the lane beside has ended early")??;
+        // The output comes from other programs, in any encoding.
         let output = fs::read(log(&self.directory, step)).context("its output cannot be read")?;
         io::stdout().write_all(&output)?;
         if !passed {

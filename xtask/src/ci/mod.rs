@@ -158,6 +158,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         return Ok(());
     }
     let steps = chosen(&options.steps)?;
+    // Explicitly chosen steps run alone and in their order.
     let prefetch = options.steps.is_empty().then(|| Prefetch::begin(project, &by_need(&steps)));
     let mut background: Option<Background> = None;
     let start = Instant::now();
@@ -171,6 +172,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
         outcome.map_err(|error| {
             let Step { name, advice, .. } = step;
             if background.is_some() {
+                // Printed early, as the step beside has to end first.
                 eprintln!("step `{name}` failed: {error:#}");
             }
             anyhow!("step `{name}` failed: {error:#}\nWhat to do: {advice}.\nThen again: cargo xtask ci {name}")

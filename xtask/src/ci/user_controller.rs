@@ -31,10 +31,12 @@ fn written(project: &Project) -> Result<()> {
         Command::cargo(arguments)
             .argument("--manifest-path")
             .argument(&manifest)
+            // Reuses the dependencies that clippy has checked.
             .env("CARGO_TARGET_DIR", project.target())
             // Faster to compile: nothing is simulated here.
             .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
     };
+    // The command in the crate equals the example's, which runs below, so it only has to compile.
     cargo("check --offline --all-targets --features lab").run(project)?;
     cargo("test --offline").run(project)
 }

@@ -24,6 +24,7 @@ const CRATES: [Crate; 2] = [
         sources: "crates/conche-proto/src/",
         root: &["PeerKey"],
         apart: &[
+            // The message layer knows no role, and the roles do not know each other.
             ("transport", &["event", "layers", "server", "client", "endpoint"]),
             ("layers", &["server", "client", "endpoint"]),
             ("server", &["client", "endpoint"]),

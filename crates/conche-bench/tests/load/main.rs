@@ -219,6 +219,7 @@ fn requests_without_response_are_told_by_their_reason() {
 
 #[test]
 fn a_port_without_a_server_is_an_error() {
+    // No server listens on this port, and no socket is ever assigned it.
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let error = run(&plan(address), &AtomicBool::new(false), &mut |_| {}).expect_err("nobody answers");
     assert!(matches!(error, Error::Refused { target } if target == address), "{error}");

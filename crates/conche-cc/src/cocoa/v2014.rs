@@ -150,6 +150,7 @@ pub struct Cocoa2014Peer {
     strong: Estimator,
     weak: Estimator,
     rto: Micros,
+    /// Reference time of small RTOs' ageing.
     last: Stamp,
     strong_at: Tick,
     weak_at: Tick,

@@ -89,6 +89,7 @@ impl ConfigCredentials {
             (None, None) => return Ok(Self::default()),
             (None, Some(file)) => match read_trusted(&file, WHY) {
                 Ok(bytes) => (file, bytes),
+                // Containers often run as a user who cannot read HOME.
                 Err(error) => match open_error(&error) {
                     Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Self::default()),
                     Some(io::ErrorKind::PermissionDenied) => {

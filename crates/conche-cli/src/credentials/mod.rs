@@ -154,6 +154,7 @@ pub struct RequestSecurity {
 
 impl ClientSecurity {
     pub fn of(&self, builder: Builder<ClientRole>, uri: &str, global: &Global) -> anyhow::Result<Builder<ClientRole>> {
+        // The request reports an invalid URI later.
         let Ok(uri) = uri.parse::<Uri>() else { return Ok(builder) };
         let found =
             if self.needs_config(&uri) { self.find_in_config(&uri, global)? } else { ConfigCredentials::default() };
@@ -380,6 +381,7 @@ fn key_log() -> anyhow::Result<Option<KeyLog>> {
     let context = || format!("{}, which SSLKEYLOGFILE names, cannot be written", Path::new(&path).display());
     let file = options.open(&path).with_context(context)?;
     Ok(Some(KeyLog::new(move |line| {
+        // A failed log write must not end the session.
         let _ = writeln!(&file, "{line}");
     })))
 }

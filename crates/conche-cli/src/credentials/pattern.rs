@@ -78,6 +78,7 @@ impl Pattern {
     pub fn matches(&self, uri: &Uri) -> bool {
         let host = match (&self.hosts, canonical(uri.host())) {
             (Hosts::Any, _) => true,
+            // An address without a zone matches it in any zone.
             (Hosts::One(Host::Address(one)), Host::Scoped { address, .. }) => *one == address,
             (Hosts::One(one), host) => *one == host,
             (Hosts::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end.as_str()),

@@ -205,6 +205,7 @@ impl Forwarder {
             };
             tokio::select! {
                 received = self.listen.recv_from(&mut buffer) => {
+                    // An error reports that a client refused an earlier datagram.
                     if let Ok((length, client)) = received {
                         self.forward(client, buffer.get(..length).unwrap_or_default(), &replies).await;
                     }
@@ -249,6 +250,7 @@ impl Forwarder {
     async fn deliver(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= now) {
+            // A failed send is a loss.
             let _ = match entry.remove() {
                 Datagram::ToUpstream(socket, bytes) => {
                     let from = socket.local_addr().unwrap_or(self.local);

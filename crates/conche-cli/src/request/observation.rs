@@ -123,6 +123,7 @@ impl Observer<'_> {
                     Err(anyhow::anyhow!("the server answers, but does not let this be observed"))
                 }
                 Some(end @ SubscriptionEnd::Cancelled) => Err(anyhow::anyhow!("the observation ended: {end}")),
+                // The error has been shown already.
                 _ => Ok(()),
             };
         }

@@ -187,6 +187,7 @@ impl Transfer {
         let done = offset + u64::try_from(message.payload().len()).unwrap_or_default();
         let known = before.filter(|before| before.direction == direction).and_then(|before| before.total);
         let total = if block.more { content.uint(size).map(u64::from).or(known) } else { Some(done) };
+        // A retransmission does not reduce the progress.
         let furthest = before.filter(|before| before.direction == direction).map_or(0, |before| before.done);
         Some(Self { direction, done: done.max(furthest), total })
     }

@@ -147,6 +147,7 @@ impl Shared {
         if metadata.is_dir() {
             return self.entries(place).map(Found::Directory).map_err(refused);
         }
+        // Devices and pipes are not served, and a file has no entries.
         if !metadata.is_file() || place.is_directory {
             return Err(not_found());
         }
@@ -200,6 +201,7 @@ impl Shared {
     fn entries(&self, place: &FilePath) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in self.root.read_dir(place.relative())? {
+            // A request cannot name a file whose name is not UTF-8.
             let Ok(name) = entry?.file_name().into_string() else { continue };
             if name.starts_with('.') {
                 continue;

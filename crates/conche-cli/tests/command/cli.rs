@@ -117,6 +117,7 @@ fn a_payload_comes_from_an_argument_a_file_or_standard_input() {
     for payload in [["--payload", "here"], ["--payload-file", "-"], ["-f", "-"]] {
         let mut put = conche();
         let mut put = put.args(["put", &test]).args(payload).stdin(Stdio::piped()).spawn().expect("the command starts");
+        // A command that reads no standard input may have ended by now.
         let _ = put.stdin.take().expect("it is piped").write_all(b"here");
         assert!(put.wait().expect("it ends").success(), "{payload:?}");
         assert_eq!(ask(&["get", &test]).stdout, "here", "{payload:?}");
@@ -192,6 +193,7 @@ fn a_server_that_restarts_is_waited_for_on_request() {
     let server = UdpSocket::bind(address).expect("the address is this test's own");
     let mut request = [0; 64];
     let (_, from) = server.recv_from(&mut request).expect("a retransmission");
+    // A piggybacked 2.05 with the request's message ID and token, which is 8 bytes long.
     let response = [&[0x68, 0x45, request[2], request[3]], &request[4..12], b"\xffback"].concat();
     server.send_to(&response, from).expect("it can be sent");
     std::thread::spawn(move || stderr.count());
@@ -207,6 +209,7 @@ fn a_response_that_is_long_in_coming_is_explained_meanwhile() {
     let mut client = client.spawn().expect("the command starts");
     let mut request = [0; 64];
     let (_, from) = silent.recv_from(&mut request).expect("a request");
+    // An Empty ACK with the request's message ID.
     silent.send_to(&[0x60, 0, request[2], request[3]], from).expect("it can be sent");
     let mut stderr = BufReader::new(client.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
     let line = stderr.find(|line| line.starts_with("* ")).expect("it is explained");

@@ -93,6 +93,7 @@ fn unprivileged(files: &Files, command: &mut Command) -> Ended {
         return run(command);
     }
     const NOBODY: u32 = 65_534;
+    // The user may have no access to the build directory.
     let program = files.path("program");
     if !fs::exists(&program).expect("the directory can be read") {
         // Copied by another process: a child of a concurrent test would have the copy open for

@@ -41,6 +41,7 @@ pub struct Process(pub Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
+        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -30,6 +30,7 @@ pub struct ControlTraffic {
 
 #[derive(Debug)]
 pub(super) struct ControlSource {
+    /// Start of the next interval.
     interval: Instant,
     stream: Stream,
 }
@@ -43,6 +44,7 @@ impl ControlSource {
     pub(super) fn next(&mut self, config: &ControlTraffic) -> Instant {
         let half = nanos(config.interval) / 2;
         let at = self.interval + Duration::from_nanos(half + self.stream.below(half));
+        // An interval of zero would stop time.
         self.interval += config.interval.max(Duration::from_micros(1));
         at
     }

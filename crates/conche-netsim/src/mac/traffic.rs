@@ -84,6 +84,7 @@ impl RadioNetwork {
 
     pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
         if let Some(config) = self.mac.control {
+            // A frame that finds a full queue is dropped.
             let frame = Frame::new(FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
             let _ = self.enqueue(around, at, frame);
         }

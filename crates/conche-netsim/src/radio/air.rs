@@ -40,6 +40,7 @@ struct Receiver {
     /// End of the time without reception: transmitting, switching or asleep.
     off_until: Instant,
     reception: Option<Reception>,
+    /// Start of the reception's unaccounted part; far future if unwanted.
     unsettled: Instant,
 }
 
@@ -49,6 +50,7 @@ struct Reception {
     from: Station,
     signal: Power,
     bits: f64,
+    /// Probability of success up to the last change of interference.
     success: f64,
 }
 
@@ -246,6 +248,7 @@ impl Receiver {
 
     #[inline]
     fn settle<M: Medium>(&mut self, medium: &M, now: Instant) {
+        // Of two frames, one may end as the other starts, without overlap.
         if self.unsettled < now {
             self.account(medium, now);
         }

@@ -27,6 +27,7 @@ pub struct Gilbert {
 #[derive(Clone, Debug)]
 pub(crate) struct Fading {
     gilbert: Gilbert,
+    /// Share of time in the bad state.
     bad_share: f64,
     /// 1/mean_good + 1/mean_bad in 1/s.
     relaxation_rate: f64,

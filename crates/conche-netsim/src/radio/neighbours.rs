@@ -17,7 +17,9 @@ pub(crate) struct RadioLink {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Neighbours {
     links: Vec<RadioLink>,
+    /// Each station's first link, and the end of the last.
     starts: Vec<u32>,
+    /// Each station's first interfering link.
     interfering: Vec<u32>,
 }
 

@@ -26,6 +26,7 @@ pub const ACK_PSDU_OCTETS: u8 = 5;
 /// Returns a frame's time on air.
 #[must_use]
 pub const fn airtime(psdu_octets: u8) -> Duration {
+    // No overflow: at most 255 + 6 octets.
     Duration::from_micros(32 * (SHR_PHR_OCTETS as u64 + psdu_octets as u64))
 }
 

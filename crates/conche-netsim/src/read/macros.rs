@@ -53,6 +53,7 @@ macro_rules! fields {
                     }
                 }
                 const KEYS: &[&str] = &[$(stringify!($key),)* $(stringify!($field)),*];
+                // A field in neither list does not compile.
                 let _ = |$type { $($field: _,)* $($hidden: _),* }: $type| ();
                 deserializer.deserialize_any(Table)
             }

@@ -42,6 +42,7 @@ impl BitRate {
 
     pub(crate) const fn serialisation_nanos(self, bytes: u32) -> u64 {
         let rate = if self.0 == 0 { 1 } else { self.0 };
+        // Exceeds u64 only for frames beyond 2 GB.
         (bytes as u64 * 8).saturating_mul(1_000_000_000).saturating_add(rate / 2) / rate
     }
 }

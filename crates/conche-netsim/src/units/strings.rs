@@ -71,6 +71,7 @@ impl<'de> Deserialize<'de> for Probability {
 
         impl Percent {
             fn bare<E: de::Error>(number: f64) -> E {
+                // A number above 1 was meant in per cent.
                 if !(0.0..=100.0).contains(&number) {
                     let example = probability::EXAMPLE;
                     return E::custom(format_args!("{number} is no probability; write it as in \"{example}\""));

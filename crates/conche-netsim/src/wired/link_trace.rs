@@ -114,6 +114,7 @@ impl LinkTrace {
 pub(super) struct Opportunities {
     trace: LinkTrace,
     round: u64,
+    /// Line of the next opportunity.
     line: usize,
 }
 

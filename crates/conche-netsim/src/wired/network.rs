@@ -139,6 +139,7 @@ impl Network {
     ) -> Result<(), ChangeError> {
         let link = self.links.get_mut(id.index()).ok_or(ChangeError::NoSuchLink(id))?;
         match &mut link.kind {
+            // Departures are already scheduled.
             Kind::Wire(_) => return Err(ChangeError::Fixed(id)),
             Kind::Buffer(buffer) if !up => buffer.interrupt(around.scheduler.now(), &mut self.actions),
             Kind::Buffer(_) | Kind::Transparent | Kind::Hop(_) => {}

@@ -175,6 +175,7 @@ impl Topology {
 
     /// Adds a node's station, which hears and interferes; packets need hops.
     pub fn place(&mut self, radio: RadioId, node: NodeId, position: Position) {
+        // Another topology's radio network is reported when its hops are checked.
         if let Some(layout) = self.radios.get_mut(radio.index()) {
             layout.stations.push((node, position));
         }

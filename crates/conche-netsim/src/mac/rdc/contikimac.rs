@@ -44,6 +44,7 @@ pub(in crate::mac) struct DutyCycle {
     clock: Clock,
     phases: Phases,
     train: Train,
+    /// Time of the energy detection that keeps the station on.
     listening: Option<Instant>,
     check_scheduled: bool,
     /// End of the wait in a burst (`we_are_receiving_burst`).
@@ -168,9 +169,11 @@ struct Phases(Vec<Phase>);
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     neighbour: Station,
+    /// Start of the last acknowledged strobe.
     time: Instant,
     /// Unacknowledged transmissions since then.
     noacks: u8,
+    /// Time from which a further one makes the phase stale.
     noacks_end: Instant,
 }
 
@@ -300,6 +303,7 @@ impl RadioNetwork {
             }
             Step::AwaitingAck => self.strobe(around, at),
             Step::ReadingAck if train.acknowledged => self.end_train(around, at, config, Outcome::Sent),
+            // Not the acknowledgment: a collision.
             Step::ReadingAck => self.end_train(around, at, config, Outcome::Busy),
             Step::Idle | Step::Transmitting => unreachable!("these steps have no time of their own"),
         }

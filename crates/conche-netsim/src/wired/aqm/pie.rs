@@ -114,6 +114,7 @@ impl PieState {
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
             if self.is_at_rest() {
+                // Further updates would not change the state.
                 let update = crate::units::nanos(self.config.update);
                 let due = crate::units::nanos(now - self.next_update) / update + 1;
                 self.next_update =
