@@ -49,7 +49,7 @@ pub(in crate::mac) struct DutyCycle {
     check_scheduled: bool,
     /// End of the wait in a burst (`we_are_receiving_burst`).
     burst_until: Instant,
-    /// Latest end of the strobe trains heard.
+    /// Latest end of the detected strobe trains.
     energy_until: Instant,
 }
 
