@@ -1,4 +1,5 @@
-//! [`Freshness`]: stateless challenges that prove that a request is recent and that its sender receives at its source address (RFC 9175 §2).
+//! [`Freshness`]: stateless challenges that prove that a request is recent and that its sender
+//! receives at its source address (RFC 9175 §2).
 //!
 //! The option value is the time of the challenge and a MAC over time and peer: the
 //! integrity-protected timestamp of RFC 9175, Appendix A. The MAC is SipHash-2-4 with a 128-bit key

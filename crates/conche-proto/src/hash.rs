@@ -1,5 +1,4 @@
-//! Hash functions for tables, with secret keys. The same seed gives the same keys, and hence a
-//! reproducible run.
+//! Hash functions for tables, with secret keys from the seed.
 //!
 //! Values chosen by a peer (addresses, ports, message IDs) are hashed with SipHash-1-3, which
 //! resists collision attacks. Values chosen by this endpoint (its message IDs and tokens, peer
@@ -23,14 +22,12 @@ impl core::fmt::Debug for Keyed {
 }
 
 impl Keyed {
-    /// The hash function of a table that stays empty.
     pub(crate) const NONE: Self = Self { keys: [0; 2] };
 
     pub(crate) fn new(random: &mut impl RngCore) -> Self {
         Self { keys: [random.next_u64(), random.next_u64()] }
     }
 
-    /// Hashes a value that a peer may have chosen.
     pub(crate) fn hash(&self, value: &impl Hash) -> u64 {
         let [first, second] = self.keys;
         let mut hasher = SipHasher13::new_with_keys(first, second);
@@ -38,13 +35,13 @@ impl Keyed {
         hasher.finish()
     }
 
-    /// Returns the fingerprint of a message: the hash `from` of the peer's address, a hash `local` of
-    /// further parts of its identity, such as the local address (0 for none), and the message ID.
-    /// Among 2^20 peers, two have messages that could be confused with a probability of 2^-25.
+    /// Returns the fingerprint of a message: the hash `from` of the peer's address, a hash `local`
+    /// of further parts of its identity, such as the local address (0 for none), and the message
+    /// ID. Among 2^20 peers, two have messages that could be confused with a probability of 2^-25.
     ///
-    /// The sender chooses the ID but cannot know the value that it is added to. For one sender the
-    /// function is a permutation; consecutive IDs do not cluster, as multiples of a constant would
-    /// for some senders.
+    /// The sender cannot know the value that its ID is added to. For one sender the function is a
+    /// permutation; consecutive IDs do not cluster, as multiples of a constant would for some
+    /// senders.
     pub(crate) const fn fingerprint(from: u64, local: u64, id: u16) -> Fingerprint {
         let what = (id as u64 + 1) | (local << 17);
         let [_, _, _, _, e, f, g, h] = from.to_be_bytes();
@@ -93,7 +90,7 @@ const fn folded(number: u64, other: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// The fingerprint of a received message; see [`Keyed::fingerprint`].
+/// See [`Keyed::fingerprint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     /// Lower half of the sender's hash, to separate senders for which `message` coincides.
@@ -103,7 +100,6 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Returns the part used for table lookups.
     pub(crate) const fn short(self) -> u64 {
         let [high, low] = self.message;
         (high as u64) << 32 | low as u64

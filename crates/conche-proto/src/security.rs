@@ -1,8 +1,6 @@
 //! [`Security`]: protection of a request (RFC 8613), and the binding of its responses to it.
 //!
-//! It is stored with everything that outlives a message: incoming requests, exchanges, observers,
-//! subscriptions. Without the feature `oscore` it takes no memory; with it, a pointer for
-//! unprotected messages.
+//! Without the feature `oscore` it takes no memory; with it, a pointer for unprotected messages.
 
 #[cfg(feature = "oscore")]
 use alloc::boxed::Box;
@@ -17,7 +15,6 @@ pub(crate) use crate::oscore::ContextId;
 #[cfg(not(feature = "oscore"))]
 pub(crate) type ContextId = core::convert::Infallible;
 
-/// Protection of a request and its responses, if any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
     #[cfg(feature = "oscore")]
@@ -32,9 +29,9 @@ struct Bound {
     names: u16,
     /// `None` until the request is protected.
     binding: Option<Binding>,
-    /// Code and body of our own request before protection: the outer message does not contain them.
+    /// Of our own request before protection: the outer message does not contain them.
     said: Option<(Code, Body)>,
-    /// Number of repetitions of the request with other keys.
+    /// Repetitions of the request with other keys.
     again: u8,
 }
 
@@ -49,7 +46,7 @@ impl Security {
     /// code, the tag, and longer option deltas where options in between moved to the other message.
     pub(crate) const RESPONSE_BYTES: usize = 2 + (1 + 5) + 4 + 1 + 1 + 16 + 4;
 
-    /// Returns the bytes to reserve in a request, not counting its own content and its response.
+    /// The bytes to reserve beside its own content and its response.
     #[inline]
     pub(crate) fn request_bytes(&self) -> usize {
         #[cfg(feature = "oscore")]
@@ -59,7 +56,6 @@ impl Security {
         0
     }
 
-    /// Returns `true` if both use the same context, or neither is protected.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         self.context() == other.context()
     }
@@ -100,13 +96,11 @@ impl Security {
 
 #[cfg(feature = "oscore")]
 impl Security {
-    /// Creates the protection of an outgoing request with this context.
     pub(crate) fn with(context: ContextId, names: usize) -> Self {
         let names = u16::try_from(names).unwrap_or(u16::MAX);
         Self { bound: Some(Box::new(Bound { context, names, binding: None, said: None, again: 0 })) }
     }
 
-    /// Creates the protection of a received request.
     pub(crate) fn by(binding: Binding) -> Self {
         let context = binding.context();
         Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), said: None, again: 0 })) }
@@ -126,7 +120,6 @@ impl Security {
         }
     }
 
-    /// Returns code and body of our own request before protection.
     #[inline]
     pub(crate) fn said(&self) -> Option<(Code, &Body)> {
         self.bound.as_ref()?.said.as_ref().map(|(code, body)| (*code, body))
@@ -145,22 +138,20 @@ impl Security {
         self.bound.as_mut()?.binding.as_mut()
     }
 
-    /// Records that our request with this content is now protected.
     pub(crate) fn bind(&mut self, binding: Binding, code: Code, body: Body) {
         if let Some(bound) = &mut self.bound {
             (bound.binding, bound.said) = (Some(binding), Some((code, body)));
         }
     }
 
-    /// Counts a repetition of the request; returns `false` after three. A server may have lost its
-    /// keys and offer new ones, possibly too late for a single repetition.
+    /// Returns `false` after three. A server may have lost its keys and offer new ones, possibly
+    /// too late for a single repetition.
     pub(crate) fn goes_again(&mut self) -> bool {
         let Some(bound) = self.bound.as_mut().filter(|bound| bound.again < 3) else { return false };
         bound.again += 1;
         true
     }
 
-    /// Returns the protection for a further request with the same context.
     pub(crate) fn anew(&self) -> Self {
         let unbound = |bound: &Bound| Box::new(Bound { binding: None, said: None, again: 0, ..*bound });
         Self { bound: self.bound.as_deref().map(unbound) }

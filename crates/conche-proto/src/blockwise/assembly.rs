@@ -1,7 +1,5 @@
-//! [`Assemblies`]: incomplete request bodies received in blocks (RFC 7959 §2.5).
-//!
-//! An unexpected block gets 4.08, and the client restarts with block 0, which replaces the
-//! assembly.
+//! [`Assemblies`]: incomplete request bodies (RFC 7959 §2.5). An unexpected block gets 4.08, and
+//! the client restarts with block 0.
 
 use super::contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
 use crate::codec::{Block, BlockSize, Code, Content, Joined, OptionNumber};
@@ -27,11 +25,10 @@ pub(crate) enum Part {
     Kept(Block),
     /// The last block, which [completes](Assemblies::complete) the body.
     Last,
-    /// The only block: the request is complete.
     Whole,
     /// Refused with this code, also for a duplicate.
     Refused(Code),
-    /// Too large. The assembly was dropped, so a duplicate gets another code.
+    /// The assembly was dropped, so a duplicate gets another code.
     Outgrown,
 }
 

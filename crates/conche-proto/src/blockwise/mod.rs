@@ -1,5 +1,4 @@
-//! Block-wise transfer (RFC 7959): splits bodies larger than a message into blocks, and reassembles
-//! them.
+//! Block-wise transfer (RFC 7959): splits bodies into blocks, and reassembles them.
 //!
 //! ```text
 //!  client, Block1:  body ─> Transfer ─block─> … ─2.31─> Transfer ─last block─> … ─> response
@@ -12,7 +11,8 @@
 //! 7959 §2.5, §2.6) within [`Limits`](crate::Limits). With streamed bodies, an `Outflow` pauses
 //! between blocks.
 //!
-//! If both ends support Q-Block (RFC 9177), Non-confirmable [bursts](crate::q_block) carry the blocks.
+//! If both ends support Q-Block (RFC 9177), Non-confirmable [bursts](crate::q_block) carry the
+//! blocks.
 
 mod assembly;
 mod contexts;
@@ -29,13 +29,11 @@ use core::ops::Range;
 
 use crate::codec::{Block, BlockSize, Code, Message, OptionNumber, Overhead, decode_uint, encode_uint};
 
-/// The part of a FETCH hash that depends on the payload.
 const PAYLOAD: u64 = u32::MAX as u64;
 
-/// Block options of a request that awaits its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
-    /// Hash of code and options, equal for all blocks of a body.
+    /// Equal for all blocks of a body.
     pub(crate) what: u64,
     block1: Packed,
     block2: Packed,
@@ -76,8 +74,7 @@ impl Asked {
         if self.block2.is_in_bursts() { self.block2.get() } else { None }
     }
 
-    /// Returns how to send the response in bursts: by Q-Block2, or whole after Q-Block1, since its
-    /// sender supports both (RFC 9177 §4.1).
+    /// By Q-Block2, or whole after Q-Block1, since its sender supports both (RFC 9177 §4.1).
     pub(crate) fn response_in_bursts(&self) -> Option<Block> {
         self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
     }
@@ -95,7 +92,7 @@ impl Asked {
         self.block2.get().filter(|_| !self.block2.is_in_bursts())
     }
 
-    /// Returns the block options for notifications, from the first block on.
+    /// For notifications, from the first block on.
     pub(crate) fn for_states(self) -> Self {
         let in_bursts = self.response_in_bursts().map(|block| Packed::of(Block { num: 0, ..block }, true));
         let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
@@ -108,7 +105,7 @@ impl Asked {
     }
 }
 
-/// A block option of 24 bits and a flag for RFC 9177, inverted: zero is a missing option.
+/// 24 bits and a flag for RFC 9177, inverted: zero is a missing option.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packed(Option<NonZeroU32>);
 
@@ -146,8 +143,7 @@ pub(crate) fn begins_transfer(response: &Message<'_>) -> bool {
     }
 }
 
-/// Returns the block at `offset` and its byte range; `None` beyond the end. An empty body has one
-/// empty block.
+/// `None` beyond the end. An empty body has one empty block.
 pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(Range<usize>, Block)> {
     if offset > 0 && offset >= body_bytes {
         return None;

@@ -1,4 +1,5 @@
-//! [`Transfer`]: a client's block-wise request or response (RFC 7959 §2.4, §2.5, §2.7); [`Outflow`]: an outgoing body of either role.
+//! [`Transfer`]: a client's block-wise request or response (RFC 7959 §2.4, §2.5, §2.7);
+//! [`Outflow`]: an outgoing body of either role.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,4 @@
-//! Block-wise transfer (RFC 7959) in the client: requests that are cut into blocks, reassembly of
-//! responses, and bodies that pass block by block between the application and the endpoint.
+//! Block-wise transfer (RFC 7959) in the client.
 
 use alloc::boxed::Box;
 
@@ -16,7 +15,6 @@ use crate::transport::{Exchange, ExchangeId, ExchangeIndex, Failure, NextMessage
 use bytes::Bytes;
 use conche_cc::Controller;
 
-/// Returns the failure that is reported for a failed transfer.
 pub(crate) const fn failure_of(trouble: Trouble) -> Failure {
     match trouble {
         Trouble::Changed => Failure::BodyChanged,
@@ -25,13 +23,12 @@ pub(crate) const fn failure_of(trouble: Trouble) -> Failure {
     }
 }
 
-/// Returns the transfer that begins with the request of an exchange.
 fn begun_by<C: Controller>(exchange: &Exchange<C>) -> Box<Transferring> {
     let (code, body) = exchange.said();
     Box::new(Transferring::new(Work::Blocks(Transfer::new(code, body).telling(exchange.streamed))))
 }
 
-/// Returns whether the application itself requests a later block or sends a block.
+/// Returns `true` if the application itself requests a later block or sends a block.
 pub(super) fn asks_for_one_block(body: &Body, code: Code) -> bool {
     body.content(code).is_some_and(|content| {
         content.option(OptionNumber::BLOCK1).is_some()
@@ -40,7 +37,7 @@ pub(super) fn asks_for_one_block(body: &Body, code: Code) -> bool {
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// Returns the rules for a request with this token, or with a new one after a restart.
+    /// The token may be a new one after a restart.
     pub(super) fn transfer_rules(&self, layers: &Layers<P, C>, token: &Token, security: &Security) -> Rules {
         let (config, limits) = (&layers.transport.config, &layers.transport.config.limits);
         let overhead = layers.transport.config.longest_overhead(token).with(security.request_bytes());
@@ -69,7 +66,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             }
             self.tag_body(layers, opening, tagged);
             let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
-            // If even the smallest block does not fit, the request is refused for its size.
             if let Some(first) = transfer.begin(&self.transfer_rules(layers, &opening.token, &opening.security)) {
                 opening.body = first;
                 opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
@@ -87,9 +83,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    /// Adds a Request-Tag to a body that is protected or to be `tagged`. It distinguishes the
-    /// blocks from those of all other bodies, so that an attacker cannot withhold a block and
-    /// insert it into another body (RFC 9175 §3.5.1).
+    /// Adds a Request-Tag to a body that is protected or to be `tagged`, so that an attacker cannot
+    /// withhold a block and insert it into another body (RFC 9175 §3.5.1).
     pub(super) fn tag_body(&self, layers: &Layers<P, C>, opening: &mut Opening, tagged: bool) {
         if (tagged || !opening.security.is_plain()) && opening.body.option(OptionNumber::REQUEST_TAG).is_none() {
             let tag = layers.transport.hash.hash(&layers.transport.stats.exchanges).to_be_bytes();
@@ -97,8 +92,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// Returns the transfer of an exchange, or a new one for an exchange that may need several
-    /// messages. `None` if the application requests single blocks.
+    /// `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
     pub(super) fn work_of(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> Option<Box<Transferring>> {
         let taken = layers.transport.exchanges.take_transfer(index);
@@ -108,8 +102,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         taken.or_else(|| may.then(|| begun_by(exchange)))
     }
 
-    /// Processes a response about blocks. Returns the message to deliver, or `None` if the exchange
-    /// continues or has failed.
+    /// Returns the message to deliver, or `None` if the exchange continues or has failed.
     pub(super) fn follow_blocks(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -144,7 +137,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         message
     }
 
-    /// Continues a transfer, pauses it for the application, or fails it.
     pub(super) fn take_step(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -188,14 +180,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.fail(layers, index, reason);
     }
 
-    /// Returns whether the data of all requests' transfers is within its limit.
     pub(super) fn fits_all_transfers(&self, layers: &Layers<P, C>, transfer: &Transferring) -> bool {
         let bytes = layers.transport.exchanges.transfer_bytes().saturating_add(transfer.growth());
         transfer.growth() == 0 || bytes <= layers.transport.config.limits.assembly_bytes
     }
 
-    /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
-    /// application has taken the last [`Event::Block`].
     pub(crate) fn fetch_next(&mut self, layers: &mut Layers<P, C>, exchange: ExchangeId) -> bool {
         let waits = layers.transport.exchanges.blocks_mut(exchange).is_some_and(|transfer| transfer.is_told());
         if waits {
@@ -207,7 +196,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn resume(&mut self, layers: &mut Layers<P, C>, id: ExchangeId) {
         let exchange = layers.transport.exchanges.get(id.index);
         let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
-        // Nothing was to be sent while the application held the block.
+        // The application held the block meanwhile.
         let peer = layers.transport.exchanges.get(id.index).peer;
         layers.transport.exchanges.report_starvation(layers.now, &mut layers.transport.peers, peer);
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
@@ -218,7 +207,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.take_step(layers, id.index, transfer, step);
     }
 
-    /// Begins a request for which the application has only the start of the body.
+    /// Begins a request with only the start of its body.
     pub(super) fn begin_upload(
         &self,
         layers: &Layers<P, C>,
@@ -236,7 +225,6 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         Ok(())
     }
 
-    /// Supplies more of the body of a request.
     pub(crate) fn supply(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -1,4 +1,6 @@
-//! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3, RFC 8323 §3.2), and URI components (RFC 7252 §6.5). Decoding checks them once; later accesses cannot fail.
+//! [`Content`]: code, token, options and payload, independent of the transport (RFC 7252 §3, RFC
+//! 8323 §3.2), and URI components (RFC 7252 §6.5). Decoding checks them once; later accesses cannot
+//! fail.
 
 use alloc::borrow::Cow;
 use alloc::format;

@@ -10,7 +10,6 @@ use super::option::{OptionHeader, split_option};
 use super::*;
 use OptionNumber as N;
 
-/// Encodes a Confirmable message with these options, in ascending order, and an empty token.
 fn datagram(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Vec<u8> {
     let mut buffer = vec![0; 2048];
     let mut encoder = Encoder::new(&mut buffer, Type::Confirmable, code, MessageId(0x1a2b), &Token::EMPTY)
@@ -22,8 +21,6 @@ fn datagram(code: Code, options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Ve
     buffer.truncate(length);
     buffer
 }
-
-// Exhaustive tests of option headers.
 
 /// Encodes an option header according to the table in RFC 7252 §3.1.
 fn expected(delta: usize, length: usize) -> Vec<u8> {
@@ -84,8 +81,6 @@ fn nibbles_of_15_are_reserved_whatever_follows() {
         assert_eq!(split_option(other << 4 | 0xf, &[0; 1000]).err(), Some(DecodeErrorKind::OptionLength));
     }
 }
-
-// Errors and exact output of the encoder.
 
 fn encoder(buffer: &mut [u8]) -> Encoder<'_> {
     Encoder::new(buffer, Type::NonConfirmable, Code::POST, MessageId(0x0102), &Token::EMPTY).expect("a header fits")
@@ -175,9 +170,6 @@ fn a_value_longer_than_any_option_is_refused() {
     encoder.option(number, &value[1..]).expect("the longest value fits");
 }
 
-// The content of a message, independent of the UDP header.
-
-/// Decodes the content of a UDP datagram.
 fn behind(datagram: &[u8]) -> Result<Content<'_>, DecodeErrorKind> {
     Content::decode(Code(datagram[1]), datagram[0] & 0xf, &datagram[4..])
 }
@@ -247,8 +239,6 @@ fn an_option_is_found_whatever_its_number_and_none_that_is_not_there() {
         }
     }
 }
-
-// Options that count as unrecognised.
 
 fn unacceptable(code: Code, options: &[(N, &[u8])], also_known: &[N]) -> Option<N> {
     let datagram = datagram(code, options, b"");
@@ -372,9 +362,7 @@ fn an_option_without_a_definition_is_taken_as_it_is() {
     assert!(message.values(N(65_000)).eq([&[][..], &[7; 500]]));
 }
 
-// Owned messages and bodies share memory, and sharing does not mix messages up.
-
-/// Returns datagrams of many lengths around a chunk, each with distinct bytes.
+/// Of many lengths around a chunk, each with distinct bytes.
 fn datagrams() -> impl Iterator<Item = Vec<u8>> {
     (1_u8..=255).map(|fill| datagram(Code::POST, &[], &vec![fill; usize::from(fill) * 7 % 1500 + 1]))
 }
@@ -455,14 +443,11 @@ fn a_message_longer_than_a_chunk_is_pooled_as_well() {
     }
 }
 
-/// Returns a datagram of exactly `length` bytes.
 fn datagram_of(length: usize) -> Vec<u8> {
     let mut datagram = vec![b'x'; length];
     datagram[..5].copy_from_slice(b"\x40\x02\x00\x01\xff");
     datagram
 }
-
-// Sorting, encoding and validation by the body builder.
 
 #[test]
 fn options_are_sorted_and_keep_their_order_within_a_number() {
@@ -565,8 +550,6 @@ fn a_pooled_body_is_what_a_builder_makes_of_payload_and_format() {
     }
 }
 
-// The printed form of messages.
-
 #[test]
 fn a_request_prints_its_method_and_options_by_name() {
     let options: [(N, &[u8]); 4] =
@@ -624,8 +607,6 @@ fn errors_say_what_is_wrong() {
     let text = "option Accept comes after option Option-2050: options are written in ascending order of their numbers";
     assert_eq!(error.to_string(), text);
 }
-
-// Paths and queries in URI form.
 
 fn path(segments: &[&[u8]]) -> String {
     let options: Vec<_> = segments.iter().map(|segment| (N::URI_PATH, *segment)).collect();

@@ -22,8 +22,7 @@ enum Bytes {
     Long(Box<Long>),
 }
 
-/// Length of a short token. Length and bytes fill a word each: a load that spans smaller stores
-/// would stall.
+/// Length and bytes fill a word each: a load that spans smaller stores would stall.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 enum Length {
@@ -115,8 +114,8 @@ impl Token {
         }
     }
 
-    /// Returns the token with `number` in its last two bytes; unchanged below six bytes, because
-    /// the rest would be guessable.
+    /// Returns the token with `number` in its last two bytes; unchanged below six bytes: the rest
+    /// would be guessable.
     pub(crate) fn numbered(mut self, number: u16) -> Self {
         let bytes = match &mut self.0 {
             Bytes::Short { length, bytes: Word(bytes) } if length.get() >= 6 => {
@@ -183,7 +182,6 @@ impl Token {
         }
     }
 
-    /// Returns the encoding of the length.
     pub(super) fn length_field(&self) -> Option<Field> {
         Field::new(u32::try_from(self.len()).ok()?)
     }
@@ -200,7 +198,6 @@ impl Token {
         if length <= Self::MAX_LENGTH { 1 } else { 1 + length.div_ceil(128) }
     }
 
-    /// Returns the allocated memory in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
             Bytes::Short { .. } => 0,

@@ -21,7 +21,6 @@ impl UintBytes {
         self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
     }
 
-    /// Returns the encoded bytes, padded with zeros.
     pub(super) const fn padded(self) -> [u8; 4] {
         self.bytes
     }

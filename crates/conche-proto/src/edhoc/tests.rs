@@ -31,7 +31,6 @@ fn id(bytes: &[u8]) -> EndId {
     EndId::new(bytes).expect("short")
 }
 
-/// The trace of RFC 9529 §3.
 mod trace {
     pub(super) const CRED_I: &str = "a2027734322d35302d33312d46462d45462d33372d33322d333908a101a5010202412b2001215820ac75e9ece3e50bfc8ed60399889522405c47bf16df96660a41298cb4307f7eb62258206e5de611388a4b8a8211334ac7d37ecb52a387d257e6db3c2a93df21ff3affc8";
     pub(super) const CRED_R: &str = "a2026b6578616d706c652e65647508a101a501020241322001215820bbc34960526ea4d32e940cad2a234148ddc21791a12afbcbac93622046dd44f02258204519e257236b2a0ce2023f0931f1f386ca7afda64fcde0108c224c51eabf6072";
@@ -174,7 +173,6 @@ fn what_is_no_message_is_refused_without_a_panic() {
     }
 }
 
-/// An unauthenticated initiator can encrypt arbitrary plaintexts.
 #[test]
 fn plaintexts_that_are_none_are_refused() {
     let sealed =
@@ -264,8 +262,7 @@ fn half_open_exchanges_are_few_do_not_last_and_come_once() {
     begin(&mut half_open, much_later, 10, 200).expect("what it held was given back");
 }
 
-/// An attacker that encrypts any plaintext as message_3, knowing only the responder's public
-/// credential.
+/// Encrypts any plaintext as message_3, knowing only the responder's public credential.
 struct Stranger {
     key: [u8; 16],
     nonce: [u8; 13],
@@ -273,7 +270,7 @@ struct Stranger {
 }
 
 impl Stranger {
-    /// Attacks the responder of the trace, which answered `message_1` with the ephemeral key X.
+    /// `message_1` was answered with the ephemeral key X.
     fn new(message_1: &[u8], message_2: &[u8]) -> Self {
         let hash = |parts: &[&[u8]]| -> [u8; 32] { Sha256::digest(parts.concat()).into() };
         let (g_y, ciphertext_2) = wire::message_2(message_2).expect("the responder wrote it");
@@ -304,8 +301,8 @@ impl Stranger {
     }
 }
 
-/// Returns non-critical external authorization data of `length` bytes, padded (RFC 9528 §3.8.1)
-/// where a single item cannot have this length.
+/// Non-critical external authorization data, padded (RFC 9528 §3.8.1) where a single item cannot
+/// have this length.
 fn ead(length: usize) -> Vec<u8> {
     let value = match length {
         0 => return vec![],

@@ -60,7 +60,7 @@ impl<'b> Message1<'b> {
     }
 }
 
-/// Splits message_2 into G_Y and ciphertext_2 (RFC 9528 §5.3.1).
+/// RFC 9528 §5.3.1.
 pub(super) fn message_2(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     only_bytes(bytes)?.split_at_checked(KEY_LENGTH).ok_or(Error::Malformed)
 }
@@ -87,7 +87,6 @@ impl<'b> Plaintext3<'b> {
 
 pub(super) fn write_bytes(content: &[u8]) -> Vec<u8> {
     sequence(|encoder| {
-        // Writing to memory cannot fail.
         let _ = encoder.bytes(content);
     })
 }

@@ -662,8 +662,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// Returns `None`, and the response is then that to a plain GET (RFC 7641 §4.1), if the request
     /// does not await a response, was sent to a group, or comes from a source that is not
-    /// [validated](crate::EndpointConfig::source_validation), or if a limit of observers or topics in
-    /// [`Limits`](crate::Limits) is reached.
+    /// [validated](crate::EndpointConfig::source_validation), or if a limit of observers or topics
+    /// in [`Limits`](crate::Limits) is reached.
     pub fn observe(&mut self, now: Instant, request: RequestId, topic: u64) -> Option<ObserverId> {
         self.layers.now = now;
         self.server.observe(&mut self.layers, request, topic)

@@ -11,8 +11,8 @@ use crate::config::EndpointConfig;
 use conche_cc::AnyController;
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// Returns the number of hash buckets and entries visited by all searches so far: one or two
-    /// per search, unless an attacker makes keys collide.
+    /// Buckets and entries visited by all searches so far: one or two per search, unless an
+    /// attacker makes keys collide.
     fn lookup_steps(&self) -> u64 {
         let transport = &self.layers.transport;
         transport.peers.steps() + transport.exchanges.steps() + transport.received.steps()
@@ -38,7 +38,7 @@ fn non(code: Code, id: u16) -> Vec<u8> {
     datagram(Type::NonConfirmable, code, id)
 }
 
-/// Delivers a datagram, and answers requests. Returns the other events.
+/// Answers requests. Returns the other events.
 fn receive(endpoint: &mut Peer, from: SocketAddr, datagram: &[u8]) -> Vec<Event<SocketAddr>> {
     let mut events = Vec::new();
     endpoint.handle(Instant::ZERO, Input::datagram(from, datagram)).expect("drained");
@@ -71,8 +71,7 @@ fn ordinary(n: u64) -> (SocketAddr, u16) {
     (source(n, mixed, (mixed >> 32) as u16), (mixed >> 48) as u16)
 }
 
-/// Returns the number of table steps of a server for requests of these sources with these message
-/// IDs.
+/// Returns the table steps of a server for requests of these sources with these message IDs.
 fn steps(datagram: fn(Code, u16) -> Vec<u8>, sources: impl Fn(u64) -> (SocketAddr, u16)) -> u64 {
     let mut server = endpoint();
     for n in 0..DATAGRAMS {
@@ -83,15 +82,12 @@ fn steps(datagram: fn(Code, u16) -> Vec<u8>, sources: impl Fn(u64) -> (SocketAdd
     server.lookup_steps()
 }
 
-/// The interface identifier that makes one factor of foldhash's multiplication 0 with its public
-/// seed.
+/// Makes one factor of foldhash's multiplication 0 with its public seed.
 const INTERFACE: u64 = 0xc0ac_29b7_c97c_50dd;
 
-/// The port and the message ID of the n-th datagram.
 type Pattern = fn(u64) -> (u16, u16);
 
-/// Patterns of (port, message ID) of one address that collide in hashes without keys or with weak
-/// mixing.
+/// Collide, for one address, in hashes without keys or with weak mixing.
 const PATTERNS: &[(&str, Pattern)] = &[
     ("IDs in a row from ports in a row", |n| ((n >> 8) as u16, n as u16)),
     ("equal low bits", |n| ((n >> 8 << 8) as u16, (n << 8) as u16 | (n >> 16) as u16)),
@@ -135,8 +131,7 @@ fn message_ids_in_a_row_are_spread_whatever_port_they_come_from() {
         }
         assert_eq!(server.stats().requests_received, IDS, "all of them are different");
         let steps = server.lookup_steps();
-        // Two buckets, for the peer table and the deduplication table, and at most one entry on
-        // average.
+        // Two buckets, for peers and deduplication, and at most one entry on average.
         assert!(steps <= 3 * IDS, "{steps} steps for {IDS} requests from port {port}");
     }
 }

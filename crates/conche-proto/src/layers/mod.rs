@@ -1,8 +1,5 @@
-//! [`Layers`]: what the client and the server of an endpoint use: the message layer, the protection
-//! of messages, and the events for the application.
-//!
-//! A message without a security context is sent unchanged. Without the feature `oscore` no message
-//! has one: [`ContextId`](crate::security::ContextId) has no values then.
+//! [`Layers`]: the message layer, the protection of messages, and the events for the application,
+//! as client and server use them.
 
 #[cfg(feature = "oscore")]
 mod oscore;
@@ -25,16 +22,13 @@ use crate::security::Security;
 use crate::transport::{ExchangeId, ExchangeIndex, Failure, Opening, PeerIndex, Request, Transport, reserve_first};
 use conche_cc::{Controller, Instant};
 
-/// The layers below the roles, and the events on their way to the application.
 pub(crate) struct Layers<P: PeerKey, C: Controller> {
-    /// The time of the current input, poll or operation.
+    /// Of the current input, poll or operation.
     pub(crate) now: Instant,
     pub(crate) transport: Transport<P, C>,
-    /// Security contexts, created with the first one.
     #[cfg(feature = "oscore")]
     pub(crate) protection: Option<Box<Protection>>,
-    /// Memory of requests for the application. Responses arrive one by one and have their own
-    /// allocation.
+    /// Of requests. Responses arrive one by one and have their own allocation.
     pub(crate) pool: MessagePool,
     pub(crate) events: VecDeque<Event<P>>,
 }
@@ -57,13 +51,11 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         self.events.push_back(event);
     }
 
-    /// Reports to the application that a message of an exchange was acknowledged.
     pub(crate) fn announce_acknowledged(&mut self, index: ExchangeIndex) {
         let (exchange, from, course) = self.transport.exchanges.summary(self.now, &self.transport.peers, index);
         self.announce(Event::Acknowledged { exchange, from, course });
     }
 
-    /// Reports a failed exchange to the application.
     pub(crate) fn announce_failure(&mut self, index: ExchangeIndex, reason: Failure) {
         let exchange = self.transport.exchanges.get(index);
         let as_asked = exchange.stays_unanswered_by(reason);
@@ -83,7 +75,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         });
     }
 
-    /// Opens an exchange for the application, within its limits.
+    /// Within the limits of the application.
     #[inline]
     pub(crate) fn submit(&mut self, peer: PeerIndex, opening: &mut Opening) -> Result<ExchangeId, RequestError> {
         self.transport.check_room(peer, opening)?;
@@ -92,7 +84,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         self.transport.open(self.now, peer, opening).ok_or(RequestError::TooManyExchanges { limit })
     }
 
-    /// Reports to the application how much of a request body is wanted, if it does not know yet.
+    /// Reports how much of a request body is wanted, once.
     pub(crate) fn announce_wanted(&mut self, id: ExchangeId) {
         if let Some(bytes) = self.transport.exchanges.blocks_mut(id).and_then(Transfer::wants) {
             self.announce(Event::Wanted { body: Unfinished::Request(id), bytes });
@@ -108,7 +100,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// Protects a request. This is the last step before its exchange is opened.
+    /// The last step before the exchange of a request is opened.
     #[inline]
     pub(crate) fn protect_opening(&mut self, opening: &mut Opening) -> Result<(), RequestError> {
         match opening.security.context() {
@@ -118,8 +110,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// Protects the next message of an exchange. Returns the body to send, or why the exchange
-    /// fails.
+    /// Returns the body to send, or why the exchange fails.
     #[inline]
     pub(crate) fn protect_next(&mut self, index: ExchangeIndex, body: Body) -> Result<Body, Failure> {
         match self.transport.exchanges.get(index).security.context() {
@@ -129,7 +120,6 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// Returns the maximum number of bytes that protection adds to a notification.
     #[inline]
     pub(crate) fn most_protection(&self) -> usize {
         #[cfg(feature = "oscore")]
@@ -139,8 +129,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         0
     }
 
-    /// Protects the response to a request, in a message with this overhead. Returns `None` if the
-    /// context is gone or the message is too long.
+    /// Returns `None` if the context is gone or the message is too long.
     #[cfg_attr(not(feature = "oscore"), expect(unused_variables, reason = "no request has a context"))]
     #[inline]
     pub(crate) fn try_protect(
@@ -157,16 +146,15 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         Some((code, body.clone()))
     }
 
-    /// Protects as [`try_protect`](Self::try_protect). If that fails, returns an error without
-    /// protection that tells the client to come back later.
+    /// If a response cannot be protected, returns an unprotected error: the client comes back
+    /// later.
     #[inline]
     pub(crate) fn protect(&mut self, security: &Security, overhead: Overhead, code: Code, body: &Body) -> (Code, Body) {
         let protected = self.try_protect(security, overhead, code, body);
         protected.unwrap_or_else(|| (Code::SERVICE_UNAVAILABLE, self.transport.config.try_later()))
     }
 
-    /// Returns why nothing can be protected in this way any more, if the context is gone or its
-    /// keys have changed.
+    /// Returns a failure if the context is gone or its keys have changed.
     #[inline]
     pub(crate) fn never_protects(&self, security: &Security) -> Option<Failure> {
         match security.context() {

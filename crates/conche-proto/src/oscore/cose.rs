@@ -18,14 +18,14 @@ use super::{Aead, Credentials, EndId, Hkdf, PartialIv};
 
 const LONGEST_KEY: usize = 32;
 
-/// Length of a nonce and of the Common IV, in bytes.
+/// In bytes, also of the Common IV.
 const NONCE_LENGTH: usize = 13;
 
 /// Wiped on drop, not in debug output.
 #[derive(Clone)]
 pub(super) struct Hidden<const N: usize>(pub(super) [u8; N]);
 
-/// A key, padded with zeros.
+/// Padded with zeros.
 pub(super) type Key = Hidden<LONGEST_KEY>;
 
 pub(super) type CommonIv = Hidden<NONCE_LENGTH>;
@@ -53,7 +53,7 @@ impl<const N: usize> fmt::Debug for Hidden<N> {
     }
 }
 
-/// A nonce, for one message per key.
+/// For one message per key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Nonce([u8; NONCE_LENGTH]);
 
@@ -76,8 +76,8 @@ impl Nonce {
     }
 }
 
-/// Returns the additional data of a request and its responses: a COSE Enc_structure around
-/// `aad_array` (RFC 8613 §5.4). Each CBOR type and length takes one byte.
+/// A COSE Enc_structure around `aad_array` (RFC 8613 §5.4). Each CBOR type and length takes one
+/// byte.
 pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: PartialIv) -> SmallVec<[u8; 32]> {
     const BYTE_STRING: u8 = 0x40;
     let mut array: SmallVec<[u8; 24]> = SmallVec::from_slice(&[0x85, 1, 0x81]);
@@ -114,7 +114,7 @@ pub(super) fn seal(
     }
 }
 
-/// Decrypts in place; the tag follows the ciphertext. Returns the plaintext length.
+/// The tag follows the ciphertext. Returns the plaintext length.
 pub(super) fn open(aead: Aead, key: &Key, nonce: Nonce, additional: &[u8], sealed: &mut [u8]) -> Result<usize, Failed> {
     match aead {
         Aead::AesCcm16_64_128 => open_with::<Ccm<Aes128Enc, U8, U13>>(key, nonce, additional, sealed),
@@ -163,7 +163,6 @@ pub(super) enum Output {
     CommonIv,
 }
 
-/// Result of HKDF-Extract for a master secret.
 pub(super) struct Material<'a> {
     credentials: &'a Credentials,
     extracted: Extracted,
@@ -184,7 +183,6 @@ impl<'a> Material<'a> {
         Self { credentials, extracted }
     }
 
-    /// Derives a value, padded with zeros.
     pub(super) fn derive<const N: usize>(&self, output: Output) -> Hidden<N> {
         let length = match output {
             Output::Key(_) => self.credentials.aead.key_length(),
@@ -193,7 +191,6 @@ impl<'a> Material<'a> {
         let info = info(self.credentials, output, length);
         let mut derived = Hidden([0; N]);
         if let Some(bytes) = derived.0.get_mut(..length) {
-            // The lengths are valid for all hash functions.
             let _ = match &self.extracted {
                 Extracted::Sha256(extracted) => extracted.expand(&info, bytes),
                 Extracted::Sha512(extracted) => extracted.expand(&info, bytes),
@@ -209,7 +206,6 @@ fn info(credentials: &Credentials, output: Output, length: usize) -> Vec<u8> {
         Output::CommonIv => (EndId::default(), "IV"),
     };
     let mut info = Vec::new();
-    // Writing to memory cannot fail.
     let _ = encode(&mut Encoder::new(&mut info), credentials, id, name, length);
     info
 }

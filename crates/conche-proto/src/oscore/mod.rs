@@ -45,7 +45,6 @@ use option::{OptionValue, PartialIv};
 
 use crate::codec::{Content, OptionNumber};
 
-/// Returns the sender that a message claims, by its `kid`.
 pub(crate) fn kid_of(message: &Content<'_>) -> Option<EndId> {
     let option = message.options().find(|option| option.number == OptionNumber::OSCORE)?;
     EndId::new(OptionValue::decode(option.value)?.kid?)

@@ -1,5 +1,4 @@
-//! [`Arrivals`]: the replay window (RFC 8613 §7.4, as in RFC 4303 §3.4.3), and [`ReplayWindow`]:
-//! its stored part.
+//! The replay window (RFC 8613 §7.4, as in RFC 4303 §3.4.3): [`Arrivals`], and [`ReplayWindow`].
 
 use alloc::vec::Vec;
 
@@ -84,11 +83,8 @@ impl ReplayWindow {
 }
 
 enum Place {
-    /// By this distance.
     Ahead(u64),
-    /// Inside the window, at this bit.
     Inside(u32),
-    /// Behind the window.
     Behind,
 }
 
@@ -96,8 +92,7 @@ const fn shifted(bits: u32, distance: u64) -> u32 {
     if distance < ReplayWindow::SIZE { bits << distance } else { 0 }
 }
 
-/// The replay window of a context (RFC 8613 §7.4): received requests, and request numbers used by
-/// responses. Each use forms a nonce (§5.2).
+/// Received requests, and request numbers used by responses. Each use forms a nonce (§5.2).
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     end: u64,
@@ -145,7 +140,6 @@ impl Arrivals {
         may
     }
 
-    /// Returns the distance from the largest received number.
     fn place(&self, number: u64) -> Option<usize> {
         let behind = self.end.checked_sub(number)?.checked_sub(1)?;
         (behind < u64::from(self.size)).then(|| usize::try_from(behind).ok()).flatten()
@@ -154,8 +148,7 @@ impl Arrivals {
 
 const WORD: usize = u64::BITS as usize;
 
-/// Bits by distance from the end of a window. Bits beyond the stored words are set, so memory
-/// reaches only to the oldest cleared one.
+/// Bits by distance from the end of a window. Bits beyond the stored words are set.
 #[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
@@ -182,7 +175,7 @@ impl Bits {
         self.trim();
     }
 
-    /// Shifts all bits away from the end, inserts cleared ones, and keeps at most `words` words.
+    /// Shifts all bits away from the end; keeps at most `words` words.
     fn shift(&mut self, distance: u64, words: usize) {
         let distance = usize::try_from(distance).unwrap_or(usize::MAX).min(words * WORD);
         let (whole, part) = (distance / WORD, distance % WORD);

@@ -1,4 +1,5 @@
-//! [`Receiver`]: tracks received and missing blocks of a body, and when to report them (RFC 9177 §4.3, §4.4, §7.2).
+//! [`Receiver`]: tracks received and missing blocks of a body, and when to report them (RFC 9177
+//! §4.3, §4.4, §7.2).
 //!
 //! Consecutive blocks from the first on are joined. Early blocks are stored from at most two
 //! bursts: a large block number uses no more memory than was sent.

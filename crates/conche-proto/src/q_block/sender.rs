@@ -20,7 +20,7 @@ pub(crate) struct Sender {
     pub(crate) size: BlockSize,
     bytes: usize,
     max_payloads: u32,
-    /// The first block not assigned to a burst.
+    /// Not assigned to a burst.
     next: u32,
     /// In ascending order.
     due: VecDeque<u32>,
@@ -39,16 +39,13 @@ pub(crate) struct Sender {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
-    /// Send the due blocks.
     Burst,
-    /// None: the answer is not new.
+    /// The answer is not new.
     Nothing,
-    /// Too many requests.
     TooMuch,
 }
 
 impl Sender {
-    /// Sends the blocks of a body of this length, from block `first` on.
     pub(crate) fn new(rules: &BurstRules, bytes: usize, size: BlockSize, first: u32) -> Self {
         Self {
             _feature: rules.feature,
@@ -67,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// Uses the RTT of a previous exchange with the receiver.
+    /// Uses the RTT of a previous exchange.
     pub(crate) fn after(self, round_trip: Option<Duration>) -> Self {
         Self { train: Train::new(round_trip), ..self }
     }
@@ -76,12 +73,10 @@ impl Sender {
         u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
     }
 
-    /// Returns `true` if no burst is left to start.
     pub(crate) fn is_at_end(&self) -> bool {
         self.next >= self.blocks()
     }
 
-    /// Returns `true` if all blocks of the burst were sent.
     pub(crate) fn has_left(&self) -> bool {
         self.due.is_empty()
     }
@@ -98,7 +93,6 @@ impl Sender {
         Some(number)
     }
 
-    /// Returns `true` if the next block is a repetition.
     pub(crate) fn repeats(&self) -> bool {
         self.due.front().is_some_and(|&number| number < self.fresh)
     }
@@ -107,7 +101,7 @@ impl Sender {
         self.fresh == 0
     }
 
-    /// Starts after the first block; `false` if it is the only one.
+    /// Returns `false` if the first block is the only one.
     pub(crate) fn begin_behind_first(&mut self, round_trip: Option<Duration>) -> bool {
         self.due.clear();
         (self.next, self.fresh, self.train) = (1, 1, Train::new(round_trip));
@@ -134,7 +128,7 @@ impl Sender {
         begun
     }
 
-    /// Handles a request for the next burst, which confirms all blocks before `number`.
+    /// The next burst's request confirms all blocks before `number`.
     pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> Follows {
         if number != self.next || !self.due.is_empty() {
             return Follows::Nothing;
@@ -144,14 +138,14 @@ impl Sender {
         if self.begin_burst() { Follows::Burst } else { Follows::Nothing }
     }
 
-    /// Handles missing blocks that are Confirmable: the outstanding one is not missing yet.
+    /// The blocks are Confirmable: the outstanding one is not missing yet.
     pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
         let on_its_way = |number: u32| number == self.left && number < self.fresh;
         let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
         self.send_again(now, &numbers)
     }
 
-    /// Handles a report of missing blocks in ascending order.
+    /// The numbers ascend.
     pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
         // This confirms all blocks before the next burst.
         if numbers.first().is_some_and(|&first| first == self.next) {
@@ -182,7 +176,7 @@ impl Sender {
         Follows::Burst
     }
 
-    /// Handles a missing answer: starts the next burst, unless `most` had none.
+    /// Starts the next burst, unless `most` had no answer.
     pub(crate) fn unanswered(&mut self, most: u8) -> Follows {
         if self.unanswered >= most {
             return Follows::TooMuch;
@@ -204,7 +198,7 @@ impl Sender {
         self.train.span().into()
     }
 
-    /// Records a sent message; returns when the next may be sent.
+    /// Returns when the next message may be sent.
     pub(crate) fn left(&mut self, now: Instant, bytes: u32) -> Instant {
         self.train.sent(now, bytes)
     }

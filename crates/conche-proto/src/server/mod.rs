@@ -1,5 +1,4 @@
-//! [`Server`]: received requests, from their arrival to their response, and what remains of them:
-//! stored bodies, observers, and responses to groups.
+//! [`Server`]: received requests, stored bodies, observers, and responses to groups.
 //!
 //! | module | contents |
 //! |---|---|
@@ -7,7 +6,7 @@
 //! | `pending_requests` | requests that await their response |
 //! | `respond` | their responses |
 //! | `validation` | proofs that a source receives at its address (RFC 9175) |
-//! | `blockwise` | bodies in blocks, received and sent (RFC 7959) |
+//! | `blockwise` | bodies in blocks (RFC 7959) |
 //! | `q_block` | responses and notifications in bursts (RFC 9177) |
 //! | `streams` | bodies that pass block by block between the application and the endpoint |
 //! | `observe` | observers and notifications (RFC 7641) |
@@ -44,15 +43,12 @@ use q_block::QBlock;
 use streams::Parts;
 use validation::Validation;
 
-/// The server of an endpoint.
 pub(crate) struct Server<P: PeerKey, C: Controller> {
-    /// Source validation, created when the first source must prove its address.
     pub(crate) validation: Option<Box<Validation<P>>>,
     pub(crate) incoming: OnDemand<Incoming<P>>,
     pub(crate) leisure: OnDemand<Leisure<P>>,
     pub(crate) parts: OnDemand<Parts>,
     pub(crate) representations: OnDemand<Representations>,
-    /// Q-Block state, if configured.
     pub(crate) q_block: Option<Box<QBlock<P>>>,
     pub(crate) observers: OnDemand<Observers>,
     controller: PhantomData<fn() -> C>,
@@ -72,7 +68,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Performs one due action; returns `false` if there is none.
+    /// Returns `false` if nothing is due.
     pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>) -> bool {
         if let Some(request) = self.incoming.due(layers.now) {
             self.piggybacking_over(layers, request);
@@ -84,7 +80,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             || self.q_block.is_some() && self.upload_due(layers)
     }
 
-    /// Notifies an observer that is due; returns `false` if there is none.
+    /// Returns `false` if no observer is due.
     pub(crate) fn notify_due(&mut self, layers: &mut Layers<P, C>) -> bool {
         let due = self.observers.made().and_then(|made| made.visit(layers.now));
         if let Some(observer) = due {
@@ -101,7 +97,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.parts.made().is_some_and(|parts| parts.streams.len() > 0)
     }
 
-    /// Returns the index of the peer `key`, creating its state if necessary, charged to this group.
+    /// Creates the peer's state if necessary, charged to this group.
     #[inline]
     pub(crate) fn open_peer(
         &mut self,
@@ -128,7 +124,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         next.into_iter().flatten().min()
     }
 
-    /// Sends a response that ends with its transmission: the only possible answer is a Reset.
+    /// The only possible answer is a Reset.
     pub(crate) fn response_sent(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -146,8 +142,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         transmit
     }
 
-    /// Handles the acknowledgement of a response or notification: the exchange is over, unless it
-    /// has more to send.
+    /// The exchange is over, unless it has more to send.
     pub(crate) fn acknowledged(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let exchange = layers.transport.exchanges.get(index);
         let purpose = exchange.purpose;
@@ -195,14 +190,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Ends the exchange of a response or notification without an event.
     pub(crate) fn cancel(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         layers.transport.abandon(layers.now, index, AbandonReason::Cancelled);
         self.bursts_over(layers, index);
     }
 
-    /// Drops bodies that have not been continued or requested for long. Returns the time of the
-    /// next purge.
+    /// Returns the time of the next purge.
     fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
         let assemblies = self.parts.made().and_then(|parts| parts.assemblies.purge(now));
         let representations = self.representations.made().and_then(|representations| representations.purge(now));
@@ -211,14 +204,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         [assemblies, representations, in_bursts, streams].into_iter().flatten().min()
     }
 
-    /// Returns the bytes of all bodies that are incomplete or not completely fetched.
     pub(crate) fn body_bytes(&self, layers: &Layers<P, C>) -> usize {
         let in_bursts = self.q_block.as_ref().map_or(0, |q_block| q_block.uploads.contexts().bytes());
         let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_bursts;
         kept + layers.transport.exchanges.transfer_bytes()
     }
 
-    /// Sends the next payload of a response or notification in bursts.
     pub(crate) fn transmit_payload(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -232,8 +223,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let payload = self.next_payload(layers, &mut transfer, base);
         layers.transport.exchanges.put_back(id.index, transfer);
         let Some(payload) = payload else {
-            // The body is no longer kept. The client requests the rest again, and the application
-            // is asked again.
+            // The client requests the rest again, and the application is asked again.
             layers.transport.abandon(layers.now, id.index, AbandonReason::Cancelled);
             self.bursts_over(layers, id.index);
             return None;

@@ -1,4 +1,5 @@
-//! [`Validation`]: keeps the endpoint from amplifying traffic towards a forged address (RFC 9175 §2.4, item 3; RFC 9000 §8).
+//! [`Validation`]: keeps the endpoint from amplifying traffic towards a forged address (RFC 9175
+//! §2.4, item 3; RFC 9000 §8).
 //!
 //! Until a source has proved that it receives datagrams at its address, each of its own may be
 //! answered with three times its bytes, in one message that is never retransmitted. If the response

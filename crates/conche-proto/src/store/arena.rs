@@ -1,7 +1,5 @@
-//! [`Arena`]: values in numbered places, in chunks that do not move once full.
-//!
-//! A single vector would copy everything when it doubles. Here only the first chunk doubles, from
-//! one place up to [`CHUNK`], so that few values cost little.
+//! [`Arena`]: values in numbered places, in chunks that do not move once full. Only the first chunk
+//! doubles, from one place up to [`CHUNK`], so that few values cost little.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,7 +8,6 @@ use core::mem::size_of;
 use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
 
-/// The number of no place.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// An index into an arena, and into the containers of its values. [`index_type`] declares one.
@@ -85,7 +82,6 @@ pub(crate) struct Arena<T, I> {
     first: Vec<Place<T>>,
     /// Fixed-size, which saves bounds checks.
     further: Vec<Box<[Place<T>; CHUNK]>>,
-    /// The first free place, or [`NIL`].
     free: u32,
     len: u32,
     index: PhantomData<fn() -> I>,
@@ -93,7 +89,6 @@ pub(crate) struct Arena<T, I> {
 
 #[derive(Debug)]
 enum Place<T> {
-    /// Free; holds the next free place.
     Free(u32),
     Taken(T),
 }
@@ -116,7 +111,6 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         self.first.capacity() + self.further.len() * CHUNK
     }
 
-    /// Returns the number of places the next insertion allocates.
     pub(crate) fn growth(&self) -> usize {
         match self.places() {
             places if self.len() < places => 0,
@@ -125,7 +119,7 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         }
     }
 
-    /// Inserts a value; `None` if all numbers are used.
+    /// `None` if all numbers are used.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Option<I> {
         self.insert_with(|| value)
@@ -207,7 +201,6 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         }
     }
 
-    /// Appends a place; all others are taken.
     fn new_place(&mut self) -> Option<u32> {
         let index = (self.len < NIL).then_some(self.len)?;
         let growth = self.growth();

@@ -1,9 +1,10 @@
 //! Containers that peers can fill: bounded by their owners, without pauses when they grow, and
 //! resistant to chosen keys.
 //!
-//! Values live in an [`Arena`], each at an index of the arena's own [type](index_type). A value can be in several orders without allocation: a [`List`] links values in FIFO order, by a marker
-//! type such as `Idle`; an [`Index`] finds them by hash; [`Timers`] wake them. Rare parts are
-//! created [on demand](OnDemand).
+//! Values live in an [`Arena`], each at an index of the arena's own [type](index_type). A value can
+//! be in several orders without allocation: a [`List`] links values in FIFO order, by a marker type
+//! such as `Idle`; an [`Index`] finds them by hash; [`Timers`] wake them. Rare parts are created
+//! [on demand](OnDemand).
 
 mod arena;
 mod index;

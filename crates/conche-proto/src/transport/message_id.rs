@@ -6,7 +6,9 @@
 //! last block is reserved for [group requests](GROUP_IDS). This limits the rate to (64 512 - 1024)
 //! / 247 s = 257 messages per second, 1.6 % below the exact bound.
 //!
-//! [`Rejectable`]: recently sent Non-confirmable responses, to match Resets (RFC 7252 §4.3). A Reset contains only the message ID. The last [`KEPT`] responses to all peers are kept in a ring: a Reset arrives within a round trip or not at all.
+//! [`Rejectable`]: recently sent Non-confirmable responses, to match Resets (RFC 7252 §4.3). A
+//! Reset contains only the message ID. The last [`KEPT`] responses to all peers are kept in a ring:
+//! a Reset arrives within a round trip or not at all.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

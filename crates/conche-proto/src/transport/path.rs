@@ -1,4 +1,5 @@
-//! [`Paths`]: shared state and window of the peers of a path. The application defines the paths: an address with all its ports, or a network behind a border router.
+//! [`Paths`]: shared state and window of the peers of a path. The application defines the paths: an
+//! address with all its ports, or a network behind a border router.
 //!
 //! [`Gate`]: limits the concurrent exchanges over one path, across all peers.
 //!

@@ -1,4 +1,5 @@
-//! [`Limiter`]: a rate limit per source (RFC 7252 §4.7) in constant memory; and the groups and hosts of sources.
+//! [`Limiter`]: a rate limit per source (RFC 7252 §4.7) in constant memory; and the groups and
+//! hosts of sources.
 //!
 //! A bucket is stored as a virtual scheduling time (generic cell rate algorithm): the time until
 //! which the source's requests would take at the average rate. It is needed only while this time is

@@ -56,7 +56,7 @@ const RESPONSE: [u8; 60] = {
     datagram
 };
 
-/// Stores `messages` responses in `pool`, keeping the last `kept`; returns the allocations.
+/// Keeps the last `kept` responses.
 fn pooling(pool: &mut MessagePool, messages: usize, kept: usize) -> allocation_counter::AllocationInfo {
     let mut window: Vec<Option<OwnedMessage>> = vec![None; kept.max(1)];
     measure(|| {

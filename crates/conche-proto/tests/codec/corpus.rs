@@ -3,7 +3,6 @@
 use conche_proto::codec::{DecodeErrorKind, Header, Message, OwnedMessage};
 use serde_json::Value;
 
-/// A datagram of the corpus and the expected result.
 struct Entry {
     id: String,
     datagram: Vec<u8>,
@@ -85,7 +84,6 @@ fn kind(decode: &Value) -> DecodeErrorKind {
     }
 }
 
-/// Returns the CoAP datagrams of the corpus.
 fn entries() -> Vec<Entry> {
     let corpus = include_str!("../data/malformed-datagrams.json");
     let corpus: Value = serde_json::from_str(corpus).expect("the corpus is JSON");
@@ -101,7 +99,6 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
-/// Generates a long datagram: a prefix, a repeated byte, a suffix.
 fn generate(recipe: &Value) -> Vec<u8> {
     let count = recipe["count"].as_u64().and_then(|count| usize::try_from(count).ok()).expect("a count");
     let suffix = if recipe["suffix"].is_null() { Vec::new() } else { bytes(&recipe["suffix"]) };

@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-// A test of its own, because it takes the longest.
+// The longest test.
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
@@ -253,7 +253,6 @@ fn encode_body(body: &Body) -> Vec<u8> {
     buffer
 }
 
-/// Arbitrary bytes, with or without a valid header.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let bytes = || vec(any::<u8>(), 0..48);
     prop_oneof![
@@ -266,13 +265,11 @@ fn datagram() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The fields of a message that is not Empty.
 fn message() -> impl Strategy<Value = Fields> {
     message_of(0..4)
 }
 
 prop_compose! {
-    /// The fields of a message of one of these types.
     fn message_of(types: Range<u8>)(
         ty in types,
         code in 1_u8..,

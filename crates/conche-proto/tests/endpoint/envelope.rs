@@ -13,7 +13,6 @@ use conche_proto::{EndpointConfig, Envelope, Failure, Instant, Reliability};
 
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request, request_with_payload, s};
 
-/// A controller with constant answers.
 #[derive(Clone, Copy, Debug)]
 struct Stubborn {
     admission: fn(Instant) -> Admission,
@@ -21,7 +20,6 @@ struct Stubborn {
     departure: fn(Instant) -> Instant,
 }
 
-/// A harmless one, as a base for the others.
 const HARMLESS: Stubborn = Stubborn {
     admission: |_| Admission::Send,
     timeout: |attempt| Duration::from_secs(2 << attempt.min(4)),
@@ -73,7 +71,7 @@ impl From<Stubborn> for AnyController {
     }
 }
 
-/// Returns the intervals between the transmissions of a request to a black hole, and its end.
+/// Also returns the end.
 fn black_hole(config: &EndpointConfig, controller: Stubborn) -> (Vec<Duration>, Duration, Failure) {
     let mut world = World::client_of(config, controller.into());
     let asked = world.request(request(Code::GET, "/test"));

@@ -34,7 +34,7 @@ impl Client {
         Self { endpoint, now: Instant::ZERO, left: Vec::new(), flights: Vec::new(), failed: Vec::new() }
     }
 
-    /// Polls until the endpoint waits; returns the time of the next wake-up.
+    /// Returns the time of the next wake-up.
     fn drain(&mut self) -> Option<Instant> {
         let mut buffer = [0; 1280];
         loop {
@@ -66,7 +66,7 @@ impl Client {
         self.drain();
     }
 
-    /// Waits until the next retransmission may leave, and sends it; returns the wait.
+    /// Returns the wait until the next retransmission.
     fn repeated(&mut self, handshake: ExchangeId) -> Duration {
         let (since, before) = (self.now, self.flights.len());
         loop {

@@ -14,7 +14,6 @@ use crate::support::{ms, s, wire};
 
 type Client = Endpoint<u32, AnyController>;
 
-/// Peers of the same hundred are behind one router.
 fn prefix(peer: &u32) -> Option<PathKey> {
     Some(PathKey::new(u128::from(peer / 100) << 64, 64))
 }
@@ -33,7 +32,6 @@ fn ask(client: &mut Client, now: Instant, peer: u32) -> Vec<u8> {
     buf[..transmit.len].to_vec()
 }
 
-/// Returns the initial timeout of the message just sent.
 fn timeout(client: &mut Client, now: Instant) -> Duration {
     match client.poll(now, &mut [0; 1280]) {
         Output::Wait(Some(until)) => until - now,
@@ -41,7 +39,6 @@ fn timeout(client: &mut Client, now: Instant) -> Duration {
     }
 }
 
-/// Returns all datagrams sent now, with their destinations.
 fn leaving(client: &mut Client, now: Instant) -> Vec<(u32, Vec<u8>)> {
     let (mut buf, mut left) = ([0; 1280], Vec::new());
     loop {
@@ -53,7 +50,6 @@ fn leaving(client: &mut Client, now: Instant) -> Vec<(u32, Vec<u8>)> {
     }
 }
 
-/// Sends requests to all of these peers; returns the datagrams sent.
 fn ask_all(client: &mut Client, now: Instant, peers: impl Iterator<Item = u32>) -> Vec<(u32, Vec<u8>)> {
     for peer in peers {
         client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
@@ -61,7 +57,7 @@ fn ask_all(client: &mut Client, now: Instant, peers: impl Iterator<Item = u32>) 
     leaving(client, now)
 }
 
-/// Runs an exchange with this RTT; returns its initial timeout.
+/// Returns the initial timeout.
 fn exchange(client: &mut Client, now: &mut Instant, peer: u32, round_trip: Duration) -> Duration {
     let datagram = ask(client, *now, peer);
     let first = timeout(client, *now);
@@ -261,7 +257,6 @@ fn peers_of_a_path_begin_a_few_at_a_time_and_in_order() {
     assert_eq!(client.occupancy().over_paths, 0);
 }
 
-/// Delivers one answer; returns the datagrams sent then.
 fn answer(client: &mut Client, now: Instant, (peer, datagram): &(u32, Vec<u8>)) -> Vec<(u32, Vec<u8>)> {
     client.handle(now, Input::datagram(*peer, &wire::piggybacked(datagram, Code::CONTENT))).expect("drained");
     leaving(client, now)
@@ -322,12 +317,10 @@ fn a_cancelled_exchange_makes_room_on_its_path() {
     assert_eq!(leaving(&mut client, now).len(), 1);
 }
 
-/// All peers are ports of one address.
 fn address(_: &u32) -> Option<PathKey> {
     Some(PathKey::new(1, 128))
 }
 
-/// An endpoint with all peers at ports of one address.
 fn behind_one_address(nstart: u16) -> Client {
     let transmission = TransmissionParameters { nstart, ..TransmissionParameters::default() };
     let config = EndpointConfig { transmission, source_validation: SourceValidation::Off, ..EndpointConfig::default() };
@@ -372,7 +365,7 @@ fn poison(client: &mut Client) -> Instant {
     now
 }
 
-/// Returns the times of all transmissions of an unanswered message, relative to its submission.
+/// Relative to the submission of an unanswered message.
 fn copies(client: &mut Client, mut now: Instant, peer: u32) -> Vec<Duration> {
     let begun = now;
     client.request(now, peer, Request::new(Code::GET, Body::EMPTY)).expect("there is room");
@@ -464,7 +457,6 @@ fn peers_with_long_timers_hold_another_port_of_their_address_up_for_6_s_at_most(
     assert_eq!(copies.first(), Some(&s(6)), "{copies:?}");
 }
 
-/// Registers `peers` observers of one topic at the endpoint.
 fn observed_by(server: &mut Client, now: Instant, peers: u32) {
     for peer in 0..peers {
         let register = [(OptionNumber::OBSERVE.0, &[][..])];
@@ -483,8 +475,7 @@ fn state(number: u8) -> Response {
     Response::new(Code::CONTENT, Body::builder().payload(vec![number; 1_000]).build().expect("no options"))
 }
 
-/// Notifies all devices, which acknowledge after 200 ms; returns the number of datagrams of each
-/// state per 100 ms.
+/// All devices acknowledge after 200 ms; returns the datagrams of each state per 100 ms.
 fn notified(choose: fn(&u32) -> Option<PathKey>, states: u8) -> Vec<Vec<usize>> {
     const OBSERVERS: u32 = 500;
     let mut server = behind_one_address(1);

@@ -13,7 +13,6 @@ use crate::support::{ms, s, wire};
 
 const CLIENT: u32 = 1;
 
-/// A server and a client, with the objects that a script can refer to.
 struct Script {
     net: Net,
     /// Exchanges of each node, live or ended.
@@ -100,8 +99,7 @@ impl Script {
         }
     }
 
-    /// Asserts that slots are held only by exchanges: a leaked slot would stay with a peer kept by
-    /// an observation.
+    /// A leaked slot would stay with a peer kept by an observation.
     fn assert_no_slot_without_an_exchange(&mut self) {
         for (node, peer) in PAIRS {
             let endpoint = self.net.endpoint(node);
@@ -112,7 +110,6 @@ impl Script {
         }
     }
 
-    /// Answers some pending requests late, as a separate response or not.
     fn answer_late(&mut self, detail: u8, reliability: Reliability) {
         let now = self.net.now;
         let left: Vec<_> = self.net.events(SERVER).filter_map(request_of).collect();
@@ -156,7 +153,6 @@ proptest! {
         // The applications release everything that only they can end.
         let Script { mut net, subscriptions, .. } = script;
         let now = net.now;
-        // Pending requests are answered.
         net.resource.mute = false;
         let left: Vec<_> = net.events(SERVER).filter_map(request_of).collect();
         left.into_iter().for_each(|id| net.endpoint(SERVER).ignore(now, id));

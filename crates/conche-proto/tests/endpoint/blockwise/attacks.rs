@@ -24,14 +24,14 @@ fn put(id: u16, block: Block, payload: &[u8]) -> Vec<u8> {
     block_message((Type::Confirmable, Code::PUT, id), "/u", &[(B1, block)], payload)
 }
 
-/// Asserts the limits, with rounding of one entry.
+/// With rounding of one entry.
 fn check_caps(server: &Direct) {
     let (left, limits) = (server.endpoint.occupancy(), Limits::default());
     assert!(left.assemblies <= limits.transfers && left.representations <= limits.transfers, "{left:?}");
     assert!(left.body_bytes <= 2 * limits.assembly_bytes, "{left:?}");
 }
 
-/// An honest client PUTs a body of three blocks, one per 50 ms; `meanwhile` runs in between.
+/// Three blocks, one per 50 ms; `meanwhile` runs in between.
 fn put_honestly(server: &mut Direct, from: Address, mut meanwhile: impl FnMut(&mut Direct)) -> bool {
     let sent = body(160, 1);
     for num in 0..3_u16 {

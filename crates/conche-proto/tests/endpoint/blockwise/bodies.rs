@@ -12,7 +12,7 @@ use crate::support::{CLIENT, SERVER, World, end_of, ms, request};
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Never gives up: with the MAX_RETRANSMIT of RFC 7252, one message in 60 would be given up.
+/// With the MAX_RETRANSMIT of RFC 7252, one message in 60 would be given up.
 fn persistent() -> EndpointConfig {
     let mut config = roomy();
     config.transmission.max_retransmit = 12;
@@ -75,8 +75,7 @@ proptest! {
             let sent = body(bytes, n);
             let (code, path) = if post { (Code::POST, "/large-post") } else { (Code::GET, "/large") };
             let request = request_with(code, path, if post { &sent } else { b"" });
-            // Each body has its own query, as required for parallel POSTs of one client (RFC 7959
-            // §2.5).
+            // Parallel POSTs of one client need different queries (RFC 7959 §2.5).
             let content = request.body.content(code).expect("well-formed");
             let mut named = Body::builder().query(&n.to_string()).payload(content.payload().to_vec());
             for option in content.options() {

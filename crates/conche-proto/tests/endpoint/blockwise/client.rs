@@ -11,7 +11,7 @@ use crate::support::{CLIENT, SERVER, World, end_of, ms, request, s, wire};
 const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
-/// A client and its request; the test plays the server.
+/// The test plays the server.
 struct Asking {
     world: World,
     asked: ExchangeId,
@@ -28,7 +28,6 @@ impl Asking {
         Self::new(EndpointConfig::default(), request(Code::GET, "/large"))
     }
 
-    /// Returns this block option of the client's last message.
     fn last(&self, number: OptionNumber) -> Option<Block> {
         block_of(&self.world.sent_by(CLIENT).next_back().expect("it sends").message(), number)
     }
@@ -37,14 +36,12 @@ impl Asking {
         self.world.sent_by(CLIENT).count()
     }
 
-    /// Answers the last message with this code, block, ETag and payload.
     fn answer(&mut self, code: Code, block: Option<(OptionNumber, Block)>, etag: Option<&[u8]>, payload: &[u8]) {
         let block = block.map(|(number, block)| (number, block.encode().as_slice().to_vec()));
         let etag = etag.map(|etag| (OptionNumber::ETAG, etag.to_vec()));
         self.respond(code, block.into_iter().chain(etag), payload);
     }
 
-    /// Answers the last message with this code, options and payload.
     fn respond(&mut self, code: Code, options: impl IntoIterator<Item = (OptionNumber, Vec<u8>)>, payload: &[u8]) {
         let last = self.world.sent_by(CLIENT).next_back().expect("it sends").clone();
         let mut answer = Body::builder().payload(payload.to_vec());
@@ -60,7 +57,6 @@ impl Asking {
         self.answer(Code::CONTENT, Some((B2, block)), Some(etag), payload);
     }
 
-    /// Returns the outcome: the payload of the response, or the failure.
     fn end(&mut self) -> Option<Result<Vec<u8>, Failure>> {
         let end = end_of(self.world.events(CLIENT), self.asked).map(|(_, end)| end.map(|it| it.payload().to_vec()));
         if end.is_some() {
@@ -84,8 +80,8 @@ fn blocks_of_different_etags_are_never_put_together() {
     assert_eq!(client.end(), Some(Ok(new)));
 }
 
-/// Answers a GET in three blocks, the last without Content-Format. Returns the result and the
-/// number of the last requested block.
+/// A GET in three blocks, the last without Content-Format. Returns the result and the last
+/// requested block.
 fn without_the_last_content_format(etag: Option<&[u8]>) -> (Option<Result<Vec<u8>, Failure>>, Option<u32>) {
     let (mut client, whole) = (Asking::get(), body(180, 1));
     for (num, payload) in (0..).zip(whole.chunks(64)) {

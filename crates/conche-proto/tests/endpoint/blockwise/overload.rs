@@ -1,5 +1,5 @@
-//! More clients than places for bodies, honest and hostile: admitted transfers finish, and the
-//! others get 5.03 with Max-Age.
+//! More clients than places for bodies: admitted transfers finish, the others get 5.03 with
+//! Max-Age.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{EndpointConfig, Event, Instant, Limits, RequestId, Response};
@@ -14,14 +14,13 @@ fn server(limits: Limits) -> Direct {
     server
 }
 
-/// A response of this size, different for each number.
 fn unlike_others(number: u64, bytes: usize) -> Response {
     let mut payload = vec![0; bytes];
     payload[..8].copy_from_slice(&number.to_be_bytes());
     Response::new(Code::CONTENT, Body::builder().payload(payload).build().expect("no options"))
 }
 
-/// A client that repeats a request after the Max-Age of a 5.03 (RFC 7252 §5.9.3.4).
+/// Repeats a request after the Max-Age of a 5.03 (RFC 7252 §5.9.3.4).
 struct Client {
     endpoint: Direct,
     address: Address,
@@ -38,7 +37,6 @@ impl Client {
         Self { endpoint, address, code: Code::GET, asks_at: Some(Instant::ZERO), outcome: None }
     }
 
-    /// Returns the datagrams that it sends now.
     fn departures(&mut self, now: Instant) -> Vec<Vec<u8>> {
         self.endpoint.now = now;
         if self.asks_at.take_if(|at| *at <= now).is_some() {
@@ -72,12 +70,11 @@ impl Client {
 
 enum Application {
     AtOnce,
-    /// All requests of a round together, after the last one has arrived.
+    /// After the last request of a round has arrived.
     Together,
 }
 
-/// Runs clients in lockstep, with a round trip of 100 ms per block. Returns the number of successes
-/// and of handler runs.
+/// A round trip of 100 ms per block. Returns the number of successes and of handler runs.
 fn in_lockstep(limits: Limits, count: u32, code: Code, application: &Application) -> (usize, u64) {
     let mut server = server(limits);
     let mut clients: Vec<_> = (0..count).map(Client::new).collect();

@@ -1,5 +1,4 @@
-//! Bodies streamed between endpoint and application, over lossy links, and with peers that
-//! disappear.
+//! Bodies streamed between endpoint and application, over lossy links, and with lost peers.
 
 use conche_proto::codec::{Block, Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
@@ -22,7 +21,6 @@ fn small() -> EndpointConfig {
     config
 }
 
-/// A client and a server that stream bodies.
 fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World {
     let mut world = World::empty();
     world.add(CLIENT, client, by_name("default"), seed);
@@ -38,7 +36,7 @@ fn streamer(world: &mut World, address: Address) -> &mut Streamer {
     world.node(address).streamer.as_mut().expect("both have one")
 }
 
-/// Writes the client's body to `/in`, in blocks of 1024 bytes.
+/// In blocks of 1024 bytes.
 fn upload(world: &mut World, reliability: Reliability) -> ExchangeId {
     let size = u32::try_from(streamer(world, CLIENT).body.len()).ok();
     let (beginning, last) = streamer(world, CLIENT).piece(1_025);
@@ -257,7 +255,6 @@ fn a_body_that_becomes_another_one_is_no_body() {
     }
 }
 
-/// A server for hand-made requests.
 fn asked_by_hand() -> World {
     let mut world = World::empty();
     world.add(SERVER, with_block_size(BlockSize::B64), by_name("default"), 9);

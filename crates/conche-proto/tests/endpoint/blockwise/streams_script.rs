@@ -1,5 +1,4 @@
-//! Random scripts of peers and applications that stream bodies: nothing panics, and nothing is held
-//! at the end.
+//! Random scripts of streamed bodies: nothing panics, and nothing is held at the end.
 
 use bytes::Bytes;
 use conche_proto::cc::AnyController;
@@ -51,7 +50,6 @@ impl Machine {
         }
     }
 
-    /// Advances the clock and polls the endpoint when due.
     fn pass(&mut self, until: Instant) {
         while let Output::Wait(Some(wake)) = self.endpoint.poll(self.now, &mut self.buffer)
             && wake <= until

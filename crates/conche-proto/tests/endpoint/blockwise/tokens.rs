@@ -10,7 +10,6 @@ use crate::support::{Direct, SERVER, wire};
 const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
-/// A client and the first message of its request.
 fn asking(code: Code, bytes: usize, reliability: Reliability) -> (Direct, OwnedMessage) {
     let mut client = Direct::new(with_block_size(BlockSize::B64));
     let body = Body::builder().path("/large").payload(vec![7; bytes]).build().expect("a legal path");
@@ -20,7 +19,6 @@ fn asking(code: Code, bytes: usize, reliability: Reliability) -> (Direct, OwnedM
     (client, first)
 }
 
-/// A response with these blocks.
 fn answer(
     (ty, id): (Type, u16),
     token: &Token,
@@ -39,7 +37,6 @@ fn ack(request: &OwnedMessage, code: Code, blocks: &[(OptionNumber, Block)], pay
     answer((Type::Acknowledgement, request.header().id.0), &request.token(), code, blocks, payload)
 }
 
-/// Returns the code and payload of the response that the application received.
 fn response(given: &Given) -> Option<(Code, Vec<u8>)> {
     given.events.iter().find_map(|event| match event {
         Event::Response { message, .. } => Some((message.code(), message.payload().to_vec())),

@@ -47,7 +47,7 @@ fn algorithms() -> impl Strategy<Value = [Credentials; 2]> {
         .prop_map(|(aead, hkdf)| credentials().map(|credentials| Credentials { aead, hkdf, ..credentials }))
 }
 
-/// Returns `true` for visible options and those that name the context.
+/// Visible options and those that name the context.
 fn is_seen(number: OptionNumber) -> bool {
     matches!(
         number,
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// Returns the message with one bit flipped, if it is still a message.
+/// `None` if the result is no message.
 fn flipped(original: &OwnedMessage, bit: usize) -> Option<OwnedMessage> {
     let mut datagram = original.view().as_bytes().to_vec();
     datagram[bit / 8] ^= 1 << (bit % 8);

@@ -11,7 +11,6 @@ use rand_core::{RngCore, SeedableRng};
 
 use super::support::{End, altered, credentials, message, option};
 
-/// Two ends that know only their credentials.
 fn pair(seed: u8) -> [End; 2] {
     let [client, server] = credentials();
     [(client, seed), (server, seed + 1)].map(|(credentials, seed)| End::seeded(&credentials, Start::Anew, [seed; 32]))
@@ -21,7 +20,6 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Returns the server's offer in answer to a refused request.
 fn offered(server: &mut End, now: Instant, request: &OwnedMessage) -> OwnedMessage {
     let refused = server.receive_at(now, request).expect_err("its keys are not agreed on");
     assert!(matches!(refused, Refused::Proposed { .. }), "{refused:?}");
@@ -29,7 +27,7 @@ fn offered(server: &mut End, now: Instant, request: &OwnedMessage) -> OwnedMessa
     message(Type::NonConfirmable, code, &body)
 }
 
-/// Agrees on keys; returns the request protected with them, which was not delivered yet.
+/// Returns the first request with the new keys, undelivered.
 fn agree(client: &mut End, server: &mut End, now: Instant) -> (OwnedMessage, Binding) {
     let (proposal, mut binding) = client.get("/light");
     let offer = offered(server, now, &proposal);
@@ -197,7 +195,6 @@ impl Checker {
         assert!(self.taken.insert((id_context, asked.binding.number())), "a replay is taken");
     }
 
-    /// Records a response or an offer, whose option contains its number.
     fn response(&mut self, server: &End, id_context: &[u8], asked: u64, option: &[u8]) {
         let (own, client) = (server.context().sender_id(), server.context().recipient_id());
         match option.split_first() {
@@ -210,7 +207,7 @@ impl Checker {
     }
 }
 
-/// Returns an offer: it follows flags, number, length, and the two-byte header of a 24-byte string.
+/// After flags, number, length, and the two-byte header of a 24-byte string.
 fn offer_of(option: &[u8]) -> &[u8] {
     assert_eq!((option[1..].len(), &option[3..5]), (28, &[0x58, 24][..]));
     &option[5..]

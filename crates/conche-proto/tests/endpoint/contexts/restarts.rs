@@ -1,5 +1,5 @@
 //! A key and a nonce protect only one message, and a request is accepted once, for any restarts and
-//! any behaviour of the stores (RFC 8613 appendix B.1, D.4).
+//! stores (RFC 8613 appendix B.1, D.4).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,13 +12,12 @@ use rand_core::{RngCore, SeedableRng};
 
 use super::support::{End, credentials, option, pair};
 
-/// The state that survives a power failure.
 #[derive(Clone, Copy, Default)]
 struct Disk {
     /// Anything was ever written.
     used: bool,
     next: u64,
-    /// Written at an orderly shutdown, and removed before any use.
+    /// At an orderly shutdown; removed before any use.
     window: Option<ReplayWindow>,
     /// Reports success without writing.
     lies: bool,
@@ -58,7 +57,7 @@ impl Device {
     fn restart(self, random: &mut ChaCha8Rng) -> Self {
         let Self { credentials, mut disk, end } = self;
         if random.next_u32().is_multiple_of(4) {
-            // An orderly shutdown, if everything can be written.
+            // An orderly shutdown.
             let context = end.context();
             disk.write(random, context.next_number(), context.window());
         }
@@ -76,7 +75,6 @@ impl Device {
     }
 }
 
-/// Protected messages and accepted requests.
 #[derive(Default)]
 struct Checker {
     /// Key owner, and sender and value of the number.
@@ -96,7 +94,6 @@ impl Checker {
         self.nonces.insert((by, counted_by, number)).then_some(()).ok_or(Broken::NonceRepeated)
     }
 
-    /// Records a response; its option contains its number.
     fn response(&mut self, server: &End, asked: u64, option: &[u8]) -> Result<(), Broken> {
         let (server, client) = (server.context().sender_id(), server.context().recipient_id());
         match option {
@@ -109,8 +106,7 @@ impl Checker {
     }
 }
 
-/// Runs a client and a server, both new, with `restarts` restarts, while an attacker replays
-/// requests. The clock stands still, so that challenges do not expire.
+/// An attacker replays requests. The clock stands still, so that challenges do not expire.
 fn run(restarts: usize, lies: bool, random: &mut ChaCha8Rng) -> Result<Checker, Broken> {
     let mut checker = Checker::default();
     let disk = Disk { lies, ..Disk::default() };
@@ -169,7 +165,6 @@ fn run(restarts: usize, lies: bool, random: &mut ChaCha8Rng) -> Result<Checker, 
     Ok(checker)
 }
 
-/// Delivers the request to the server, and its answer to the client.
 fn answer(
     checker: &mut Checker,
     random: &mut ChaCha8Rng,
@@ -209,7 +204,7 @@ fn answer(
     Ok(heard.message.option(OptionNumber::ECHO).map(Vec::from))
 }
 
-/// Runs a hundred restarts of each of `pairs` pairs.
+/// A hundred restarts each.
 fn run_pairs(pairs: usize, lies: bool) -> Result<(usize, usize), Broken> {
     let random = &mut ChaCha8Rng::seed_from_u64(8613);
     let (mut taken, mut challenges) = (0, 0);
@@ -275,7 +270,6 @@ fn a_server_that_has_restarted_takes_nothing_before_an_echo_and_nothing_older_af
     assert!(server.receive(&client.get("/light").0).is_ok());
 }
 
-/// The request with an outer Echo.
 fn altered_outside(request: &OwnedMessage, echo: &[u8]) -> OwnedMessage {
     let body = Body::builder().option(OptionNumber::OSCORE, option(request)).option(OptionNumber::ECHO, echo);
     let body = body.payload(request.payload().to_vec()).build().expect("legal");

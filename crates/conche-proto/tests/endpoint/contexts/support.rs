@@ -7,7 +7,6 @@ use conche_proto::oscore::{
     Unprotected, UnprotectedResponse,
 };
 
-/// One end with one context.
 pub struct End {
     pub contexts: Contexts,
     pub id: ContextId,
@@ -19,21 +18,19 @@ impl End {
         Self::seeded(credentials, start, [7; 32])
     }
 
-    /// Creates an end with its own seed for challenges.
+    /// The seed is for challenges.
     pub fn seeded(credentials: &Credentials, start: Start, seed: [u8; 32]) -> Self {
         let mut contexts = Contexts::new(8, seed);
         let id = contexts.insert(Context::derive(credentials, start).expect("legal credentials")).expect("room");
         Self { contexts, id, pool: MessagePool::new() }
     }
 
-    /// Creates an end with reserved numbers.
     pub fn ready(credentials: &Credentials, start: Start) -> Self {
         let mut end = Self::new(credentials, start);
         end.store();
         end
     }
 
-    /// Stores all pending reservations.
     pub fn store(&mut self) {
         while let Some(reserve) = self.contexts.poll_reserve() {
             self.contexts.reserved(reserve);
@@ -51,7 +48,7 @@ impl End {
         (message(Type::Confirmable, code, &body), binding)
     }
 
-    /// Protects a GET, if a number is reserved.
+    /// `None` if no number is reserved.
     pub fn try_request(&mut self, body: &Body) -> Option<(OwnedMessage, Binding)> {
         let Protected { code, body, binding } = self.contexts.protect_request(self.id, Code::GET, body).ok()?;
         Some((message(Type::Confirmable, code, &body), binding))
@@ -85,7 +82,6 @@ impl End {
     }
 }
 
-/// Credentials of a client and of its server.
 pub fn credentials() -> [Credentials; 2] {
     let [client, server] = [id(b"C"), id(b"server")];
     [(client, server), (server, client)].map(|(sender, recipient)| Credentials {
@@ -98,7 +94,6 @@ pub fn id(id: &[u8]) -> EndId {
     EndId::new(id).expect("short")
 }
 
-/// A client and a server, both new.
 pub fn pair() -> [End; 2] {
     credentials().map(|credentials| End::ready(&credentials, Start::First))
 }
@@ -107,12 +102,10 @@ pub fn message(ty: Type, code: Code, body: &Body) -> OwnedMessage {
     OwnedMessage::encode(ty, code, MessageId(0x1a2b), &Token::from(*b"8 bytes!"), body).expect("legal")
 }
 
-/// Returns the OSCORE option of a protected message.
 pub fn option(message: &OwnedMessage) -> &[u8] {
     message.option(OptionNumber::OSCORE).expect("it is protected")
 }
 
-/// Replaces the OSCORE option and the payload of a message.
 pub fn altered(original: &OwnedMessage, value: &[u8], payload: &[u8]) -> OwnedMessage {
     let others = original.content();
     let others = others.options().filter(|option| option.number != OptionNumber::OSCORE);
@@ -122,7 +115,6 @@ pub fn altered(original: &OwnedMessage, value: &[u8], payload: &[u8]) -> OwnedMe
 
 type Options = Vec<(OptionNumber, Vec<u8>)>;
 
-/// Returns the protected parts: code, options and payload.
 pub fn said(content: &Content<'_>) -> (Code, Options, Vec<u8>) {
     let options = content.options().map(|option| (option.number, option.value.to_vec())).collect();
     (content.code(), options, content.payload().to_vec())

@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The file.
 #[derive(Debug, Deserialize)]
 pub struct Corpus {
     pub count: usize,
@@ -25,17 +24,16 @@ pub struct Entry {
     #[serde(rename = "gen")]
     pub recipe: Option<Recipe>,
     pub len: Option<usize>,
-    /// Expected result of decoding; checked by the codec's tests.
+    /// The codec's tests check it.
     #[serde(rename = "decode")]
     _decode: Option<Value>,
     pub expect: Expectation,
     #[serde(default)]
     pub also_accept: Vec<Reaction>,
-    /// The client's outstanding request, or an OSCORE context.
+    /// An outstanding request, or an OSCORE context.
     pub given: Option<Value>,
-    /// Sender: `S` for the client's server, `A` for another host.
+    /// `S` for the client's server, `A` for another host.
     pub src: Option<Address>,
-    /// Outcome of the client's request.
     pub outcome: Option<String>,
     /// Parts of the client's own message to be inserted: `mid`, `token`.
     #[serde(default)]
@@ -51,14 +49,12 @@ pub struct Entry {
     _note: Option<String>,
 }
 
-/// Sender of a datagram.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub enum Address {
     S,
     A,
 }
 
-/// The recipe of a long datagram.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -69,7 +65,6 @@ pub struct Recipe {
     suffix: String,
 }
 
-/// Accepted and forbidden reactions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
@@ -77,14 +72,13 @@ pub struct Expectation {
     _level: String,
     #[serde(default)]
     pub accept: Vec<Reaction>,
-    /// Index of the preferred reaction in `accept`.
+    /// Index into `accept`.
     #[serde(default)]
     pub preferred: usize,
     #[serde(default)]
     pub must_not: Vec<String>,
 }
 
-/// A reaction.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reaction {
@@ -119,7 +113,6 @@ pub enum Reaction {
     },
 }
 
-/// A datagram of a sequence.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -129,11 +122,9 @@ pub struct Step {
     pub accept: Vec<Reaction>,
     #[serde(rename = "decode")]
     _decode: Value,
-    /// The reaction must be identical to that of an earlier step.
     pub identical_to_step: Option<usize>,
 }
 
-/// Conditions after a sequence.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
@@ -145,7 +136,6 @@ pub struct End {
 }
 
 impl Entry {
-    /// Returns the datagram as in the file.
     pub fn datagram(&self) -> Vec<u8> {
         let datagram = match (&self.hex, &self.recipe) {
             (Some(hex), None) => bytes(hex),
@@ -163,7 +153,6 @@ impl Recipe {
     }
 }
 
-/// Decodes hexadecimal digits.
 pub fn bytes(hexadecimal: &str) -> Vec<u8> {
     let pairs = hexadecimal.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hexadecimal digits")).collect()

@@ -16,14 +16,11 @@ use crate::support::{CLIENT, Direct, Fixture, SERVER, STRANGER, World, end_of, m
 use entry::{Address as Source, Corpus, Entry, bytes};
 use reaction::{check_absences, matches};
 
-/// Number of entries that run.
 const RUN: usize = 78;
 
-/// Entries with a preferred reaction that the fixture cannot produce; another accepted one is
-/// expected.
+/// The fixture cannot produce the preferred reaction.
 const SECOND_BEST: &[(&str, &str)] = &[("O31", "2.05 of the root resource, which the fixture does not have")];
 
-/// Returns why an entry is skipped.
 fn deferral(entry: &Entry) -> Option<&'static str> {
     match (entry.group.as_str(), entry.id.as_str()) {
         ("oscore", _) => Some("OSCORE (RFC 8613) is not implemented yet"),
@@ -78,7 +75,7 @@ fn ask_server(entry: &Entry) {
     assert_still_alive(&mut world, SERVER);
 }
 
-/// Sends the entry to a group of which the fixture server is a member.
+/// The fixture server is a member.
 fn ask_group(entry: &Entry) {
     let (mut server, mut app) = (
         Direct::new(EndpointConfig { multicast: Some(Multicast::default()), ..EndpointConfig::default() }),
@@ -105,7 +102,7 @@ fn ask_server_in_steps(entry: &Entry) {
         world.run_until(conche_proto::Instant::from_millis(step.t_ms));
         let before = world.sent.len();
         world.inject(STRANGER, SERVER, &bytes(&step.hex));
-        // The next step may follow within a second, which ends the reaction.
+        // The next step may follow within a second.
         let until = entry.steps.get(n + 1).map_or(1_000, |next| (next.t_ms - step.t_ms - 1).min(1_000));
         world.run(ms(until));
         let reaction = sent_to(&world, before, STRANGER);
@@ -130,7 +127,7 @@ fn ask_server_in_steps(entry: &Entry) {
     assert_still_alive(&mut world, SERVER);
 }
 
-/// Creates a client with the entry's outstanding request: CON GET /test to a simulated server.
+/// CON GET /test to a simulated server.
 fn asking_client(entry: &Entry) -> (World, ExchangeId) {
     let given = entry.given.as_ref().and_then(|given| given.get("outstanding")).expect("the client asked something");
     let expected = [("type", "CON"), ("code", "0.01"), ("path", "/test"), ("peer", "S")];
@@ -140,7 +137,7 @@ fn asking_client(entry: &Entry) -> (World, ExchangeId) {
     (world, asked)
 }
 
-/// Inserts the client's message ID and token into the datagram as `binds` specifies.
+/// `binds` names what is inserted.
 fn bound(mut datagram: Vec<u8>, binds: &[String], request: &[u8]) -> Vec<u8> {
     for bind in binds {
         let range = match bind.as_str() {
@@ -212,7 +209,6 @@ fn answer_client_in_steps(entry: &Entry) {
     assert_still_alive(&mut world, CLIENT);
 }
 
-/// Asserts the preferred or another accepted reaction, and no forbidden one.
 fn check(entry: &Entry, reaction: &[Vec<u8>]) {
     let expect = &entry.expect;
     let accepted = expect.accept.iter().chain(&entry.also_accept).any(|accepted| matches(accepted, reaction));
@@ -223,8 +219,7 @@ fn check(entry: &Entry, reaction: &[Vec<u8>]) {
     check_absences(&entry.id, &expect.must_not, reaction);
 }
 
-/// Returns everything that a node sends to the source of a datagram within a second, without
-/// retransmissions of outstanding messages.
+/// Everything sent to the source within a second, without retransmissions of outstanding messages.
 fn reaction_to(world: &mut World, from: Address, to: Address, datagram: &[u8]) -> Vec<Vec<u8>> {
     let before = world.sent.len();
     world.inject(from, to, datagram);
@@ -237,7 +232,6 @@ fn sent_to(world: &World, before: usize, to: Address) -> Vec<Vec<u8>> {
     sent.map(|datagram| datagram.bytes.clone()).collect()
 }
 
-/// Asserts that the request is retransmitted, and its response delivered.
 fn assert_pending(world: &mut World, asked: ExchangeId, request: &[u8]) {
     assert!(end_of(world.events(CLIENT), asked).is_none(), "the request is over");
     world.run(s(3));

@@ -2,7 +2,7 @@
 //! server.
 //!
 //! States are numbers, so that late ones are detected. A large state repeats its number and is
-//! fetched after the notification with its first block.
+//! fetched after its first block.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
@@ -16,16 +16,13 @@ use crate::support::{ms, s};
 
 const CLIENT: u32 = 1;
 const OTHER: u32 = 2;
-/// Number of words in a large state.
 const WORDS: usize = 1_000;
 
-/// A client that observes a resource, with the expected behaviour.
 struct Case {
     name: &'static str,
     reliability: Option<Reliability>,
     max_age: Option<u32>,
     large: bool,
-    /// The block size that the client requests.
     blocks: Option<BlockSize>,
     passes: fn(&mut Net, SubscriptionId) -> bool,
 }
@@ -203,7 +200,6 @@ fn state(number: u32, large: bool) -> String {
     if large { format!("{number} ").repeat(WORDS) } else { number.to_string() }
 }
 
-/// Fetches the rest of the last state if only its first block arrived.
 fn fetch(net: &mut Net) {
     let told = net.events(CLIENT).filter_map(state_in).last();
     if told.is_some_and(|message| first_block(message).is_some()) {
@@ -212,7 +208,7 @@ fn fetch(net: &mut Net) {
     }
 }
 
-/// Returns the states that the client received, in order; each must be consistent.
+/// Each state must be consistent.
 fn numbers(net: &Net) -> Vec<u32> {
     let whole = net.events(CLIENT).filter_map(state_in).filter(|message| first_block(message).is_none());
     let number = |message: &OwnedMessage| {
@@ -233,13 +229,11 @@ fn state_in(event: &Event<u32>) -> Option<&OwnedMessage> {
     }
 }
 
-/// Returns the block of a message, if more must be fetched.
 fn first_block(message: &OwnedMessage) -> Option<Block> {
     let block = message.content().block(OptionNumber::BLOCK2).expect("no reserved size");
     block.filter(|_| message.uint(OptionNumber::OBSERVE).is_some())
 }
 
-/// Returns why the server's last observer was removed.
 fn gone(net: &Net) -> Option<ObserverEnd> {
     let reason = |event: &Event<u32>| match event {
         Event::ObserverGone { reason, .. } => Some(*reason),
@@ -248,7 +242,6 @@ fn gone(net: &Net) -> Option<ObserverEnd> {
     net.events(SERVER).filter_map(reason).last()
 }
 
-/// Returns why the client's subscription ended.
 fn over(net: &Net) -> Option<SubscriptionEnd> {
     let reason = |event: &Event<u32>| match event {
         Event::SubscriptionOver { reason, .. } => Some(*reason),
@@ -258,7 +251,7 @@ fn over(net: &Net) -> Option<SubscriptionEnd> {
 }
 
 impl Case {
-    /// Registers, runs the case, and ends everything over a lossless link.
+    /// Ends everything over a lossless link.
     fn run(&self, seed: u64, loss: u32) -> bool {
         let mut config = EndpointConfig::default();
         let mut registration = get();
@@ -290,8 +283,7 @@ impl Case {
         passes
     }
 
-    /// Asserts that remaining observers receive the next state, that states arrived in order, and
-    /// that everything ends.
+    /// Remaining observers receive the next state, states arrived in order, and everything ends.
     fn check_the_end(&self, net: &mut Net, subscription: SubscriptionId, seed: u64, loss: u32) {
         let case = format!("{}, seed {seed}, {loss} %", self.name);
         if net.held() == (1, 1) {

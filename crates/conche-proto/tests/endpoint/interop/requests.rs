@@ -9,7 +9,6 @@ use crate::support::fixture::body;
 use crate::support::world::{by_name, lossy_link};
 use crate::support::{CLIENT, World, end_of};
 
-/// A request with a payload of this size, and its response.
 struct Case {
     name: &'static str,
     reliability: Reliability,
@@ -25,7 +24,6 @@ struct Case {
 enum Answer {
     Nothing,
     Text(&'static str),
-    /// The large state of the fixture server.
     Large,
     /// The request's payload, reversed.
     Reversed,

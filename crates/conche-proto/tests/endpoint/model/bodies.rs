@@ -10,7 +10,7 @@ const RESPONSE_BYTES: u32 = 333;
 const LENGTHS: [u32; 4] = [100, 16, 17, 500];
 
 impl Machine {
-    /// Receives a message that continues a recently sent one, or a block of a peer's own body.
+    /// It continues a recently sent one, or is a block of a peer's own body.
     pub(super) fn receive_of_burst(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let answered = self.sent.iter().rev().nth(index).cloned();
@@ -28,8 +28,7 @@ impl Machine {
         }
     }
 
-    /// A peer answers a block of our body: the burst is complete, blocks are missing, or the
-    /// transfer ends.
+    /// The burst is complete, blocks are missing, or the transfer ends.
     fn answer_payload(&mut self, to: Address, sent: &Message<'_>, block: Block, bytes: &mut Bytes<'_>) {
         let near = |bytes: &mut Bytes<'_>| block.num.saturating_sub(bytes.choose(&[0, 0, 1, 2, 5]));
         let (code, body) = match bytes.next() % 8 {
@@ -58,7 +57,6 @@ impl Machine {
         self.receive_body(to, (ty, code, id, token), &body.build().expect("legal options"));
     }
 
-    /// A peer answers a request for a response with one of its blocks.
     fn answer_with_block(&mut self, to: Address, sent: &Message<'_>, asked: Block, bytes: &mut Bytes<'_>) {
         let size = if asked.size.bytes() > 64 { BlockSize::B16 } else { asked.size };
         let num = asked.num + bytes.choose(&[0, 0, 1, 2, 3, 9, 10]);
@@ -85,7 +83,6 @@ impl Machine {
         self.receive_body(to, (ty, Code::CONTENT, id, sent.token()), &body.build().expect("legal options"));
     }
 
-    /// A peer requests more of a response.
     fn ask_for_more(&mut self, from: Address, token: Token, last: Block, bytes: &mut Bytes<'_>) {
         let first = (last.num + bytes.choose(&[0, 1, 1, 2])).saturating_sub(bytes.choose(&[0, 0, 1, 9]));
         let apart = bytes.choose(&[0, 0, 1, 2, 3]);
@@ -119,7 +116,6 @@ impl Machine {
         self.receive_body(from, (ty, bytes.choose(&[Code::GET, Code::GET, Code::FETCH]), id, token), &body);
     }
 
-    /// Receives a block of a peer's own body.
     fn receive_upload(&mut self, bytes: &mut Bytes<'_>) {
         let from = Self::peer(bytes);
         let size = BlockSize::B16;

@@ -1,5 +1,4 @@
-//! [`Checker`]: observes all input and output of an endpoint, and panics when an invariant is
-//! violated.
+//! [`Checker`]: observes an endpoint, and panics when an invariant is violated.
 
 mod settled;
 
@@ -21,50 +20,38 @@ use super::track::{Sent, Track};
 /// Maximum lifetime of a deduplication entry, for any parameters: 13 days.
 const LONGEST_MEMORY: Duration = Duration::from_nanos(1 << 50);
 
-/// The identity of a request: sender, local address, message ID, type and token.
 type Handled = (Address, Option<IpAddr>, MessageId, Type, Token);
 
-/// The invariants of one endpoint, checked on all messages and events.
 #[derive(Debug)]
 pub struct Checker {
     config: EndpointConfig,
-    /// The driver polls exactly when requested. After a clock jump everything is late, which is not
-    /// the endpoint's fault.
+    /// The driver polls exactly when requested: after a clock jump everything is late.
     pub punctual: bool,
-    /// Intervals between transmissions never shrink. Not true if a controller delays
-    /// retransmissions.
+    /// Intervals never shrink, unless a controller delays retransmissions.
     pub backoff_shows: bool,
-    /// Local address of the last datagram.
     pub local: Option<IpAddr>,
     exchanges: BTreeMap<ExchangeId, Track>,
-    /// Number of unacknowledged Confirmable messages.
+    /// Unacknowledged Confirmable messages.
     outstanding: HashMap<Address, u16>,
-    /// Time of the first use of each message ID.
     ids: HashMap<(Address, MessageId), Instant>,
-    /// Time of a peer's last answer.
     answered: HashMap<Address, Instant>,
     /// Received Confirmable messages: how many may still be answered with ACK or RST, and their
     /// tokens.
     answerable: HashMap<(Address, MessageId), (u32, Vec<Token>)>,
-    /// Sent Non-confirmable responses by peer and token, which a peer can reject.
+    /// By peer and token, which a peer can reject.
     rejectable: Vec<(Address, Token)>,
-    /// Requests passed to the application: how long they are remembered, and whether they may be
-    /// evicted.
+    /// How long requests are remembered, and whether they may be evicted.
     handled: HashMap<Handled, (Instant, bool)>,
-    /// Live subscriptions, and the exchange that registers each.
     subscriptions: HashMap<SubscriptionId, ExchangeId>,
-    /// Observers that were not reported as gone.
+    /// Not reported as gone.
     observers: HashMap<ObserverId, (Address, u64)>,
-    /// The deduplication table was full: idempotent entries may have been evicted.
+    /// Idempotent entries may have been evicted.
     forgetful: bool,
-    /// Q-Block transfers, if configured.
     bursts: Option<Bursts>,
-    /// Streamed bodies.
     pub(super) flows: Flows,
 }
 
 impl Checker {
-    /// Creates the checker for a new endpoint with this configuration.
     pub fn new(config: &EndpointConfig) -> Self {
         Self {
             config: config.clone(),
@@ -86,13 +73,11 @@ impl Checker {
         }
     }
 
-    /// Records an exchange opened by an operation that returned `id`.
     pub fn opened(&mut self, now: Instant, id: ExchangeId, to: Address, timeout: Option<Duration>) {
         let ends_by = now + timeout.unwrap_or(Duration::MAX).min(self.longest_exchange());
         assert!(self.exchanges.insert(id, Track::new(to, ends_by)).is_none(), "{id:?} was opened before");
     }
 
-    /// Returns the token, lengthened where extended tokens are supported.
     pub fn lengthened(&self, token: Token) -> Token {
         match (self.config.longest_token, token.as_slice()) {
             (8, _) | (_, []) => token,
@@ -100,15 +85,14 @@ impl Checker {
         }
     }
 
-    /// Returns `true` if the token belongs to the exchange's last message, or to one of its burst
-    /// messages (RFC 9177 §6).
+    /// The token belongs to the exchange's last message, or to one of its burst (RFC 9177 §6).
     fn used(&self, id: ExchangeId, token: &Token) -> bool {
         let is_first = self.exchanges[&id].first.as_ref().is_some_and(|first| first.token == *token);
         is_first || self.bursts.as_ref().is_some_and(|bursts| bursts.used(id, token))
     }
 
-    /// Returns `true` if the statistics count all messages of an exchange, including
-    /// retransmissions. Not required if the peer rejected the token.
+    /// The statistics count all messages of an exchange, including retransmissions. Not required if
+    /// the peer rejected the token.
     fn counted(&self, id: ExchangeId, course: &Course) -> bool {
         let track = &self.exchanges[&id];
         let in_bursts = self.bursts.as_ref().map_or(0, |bursts| bursts.left(id));
@@ -116,19 +100,17 @@ impl Checker {
         course.transmissions as usize == left || self.config.token_length > 8
     }
 
-    /// Records a notification of observers.
     pub fn notified(&mut self) {
         if let Some(bursts) = &mut self.bursts {
             bursts.notified();
         }
     }
 
-    /// Records a subscription, which this exchange registers.
     pub fn subscribed(&mut self, id: SubscriptionId, exchange: ExchangeId) {
         assert!(self.subscriptions.insert(id, exchange).is_none(), "{id:?} was opened before");
     }
 
-    /// Records the end of a subscription by the application; `was_open` is the endpoint's answer.
+    /// `was_open` is the endpoint's answer.
     pub fn unsubscribed(&mut self, id: SubscriptionId, was_open: bool) {
         let exchange = self.subscriptions.remove(&id);
         assert_eq!(was_open, exchange.is_some(), "{id:?}: what the endpoint answers and what events told differ");
@@ -137,17 +119,14 @@ impl Checker {
         }
     }
 
-    /// Returns the peer of a live subscription.
     pub fn subscribed_to(&self, id: SubscriptionId) -> Option<Address> {
         self.subscriptions.get(&id).map(|exchange| self.exchanges[exchange].to)
     }
 
-    /// Records a new observer.
     pub fn observed(&mut self, id: ObserverId, from: Address, topic: u64) {
         assert!(self.observers.insert(id, (from, topic)).is_none(), "{id:?} was entered before");
     }
 
-    /// Records the removal of an observer by the application.
     pub fn dismissed(&mut self, id: ObserverId, was_there: bool) {
         let known = self.observers.remove(&id).is_some();
         assert!(known || !was_there, "{id:?} was there though it was told to be gone");
@@ -159,7 +138,7 @@ impl Checker {
         let _ = self.bursts.as_mut().map(|bursts| bursts.ended(id));
     }
 
-    /// Records a cancellation; `was_open` is the endpoint's answer.
+    /// `was_open` is the endpoint's answer.
     pub fn cancelled(&mut self, id: ExchangeId, was_open: bool) {
         let track = self.exchanges.get_mut(&id).expect("only known exchanges are cancelled");
         assert_eq!(was_open, !track.ended, "{id:?}: what cancel answers and what events told differ");
@@ -169,7 +148,6 @@ impl Checker {
         }
     }
 
-    /// Records that the content of an exchange was superseded.
     pub fn superseded(&mut self, id: ExchangeId) {
         let longest = self.longest_exchange();
         let track = self.exchanges.get_mut(&id).expect("only known exchanges are superseded");
@@ -179,7 +157,6 @@ impl Checker {
         track.ends_by += longest;
     }
 
-    /// Records that an exchange waits for the application.
     fn waits_for_us(&mut self, id: ExchangeId) {
         self.no_longer_outstanding(id);
         let track = self.exchanges.get_mut(&id).expect("only known exchanges wait");
@@ -187,7 +164,6 @@ impl Checker {
         track.ends_by = Instant::FAR_FUTURE;
     }
 
-    /// Records that the application continues an exchange.
     pub fn goes_on(&mut self, now: Instant, id: ExchangeId) {
         let longest = self.longest_exchange();
         let track = self.exchanges.get_mut(&id).expect("only known exchanges go on");
@@ -195,17 +171,14 @@ impl Checker {
         track.ends_by = now + longest + longest;
     }
 
-    /// Returns the limits of the endpoint.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
     }
 
-    /// Returns the retention of an idle peer.
     pub fn retention(&self) -> Duration {
         self.config.idle_lifetime.max(self.config.transmission.exchange_lifetime())
     }
 
-    /// Records a datagram before it is delivered.
     pub fn received(&mut self, now: Instant, from: Address, bytes: &[u8]) {
         let decoded = match self.config.longest_token {
             8 => Message::decode(bytes),
@@ -243,7 +216,6 @@ impl Checker {
         }
     }
 
-    /// Records a transmitted datagram.
     pub fn transmitted(&mut self, now: Instant, transmit: &Transmit<Address>, bytes: &[u8]) {
         assert!(bytes.len() <= self.config.limits.message_bytes, "a message of {} bytes was sent", bytes.len());
         let message = Message::decode_extended(bytes).expect("an endpoint sends well-formed messages");
@@ -251,7 +223,6 @@ impl Checker {
         self.flows.transmitted(transmit.exchange, &message);
         if let Some(id) = transmit.exchange.filter(|id| !self.exchanges.contains_key(id)) {
             let registers = sent.code.is_request() && message.uint(OptionNumber::OBSERVE) == Some(0);
-            // A ping checks an observer.
             let pings = sent.code.is_empty() && !self.observers.is_empty();
             assert!(sent.code.is_response() || registers || pings, "{message} of an exchange that nobody opened");
             let track = Track { own: true, ..Track::new(transmit.to, Instant::FAR_FUTURE) };
@@ -288,7 +259,6 @@ impl Checker {
         }
     }
 
-    /// Records an event.
     pub fn event(&mut self, now: Instant, event: &Event<Address>) {
         self.flows.event(event);
         match event {
@@ -368,15 +338,13 @@ impl Checker {
         }
     }
 
-    /// Asserts that every exchange has ended.
     pub fn finish(&self) {
         let open: Vec<_> = self.exchanges.iter().filter(|(_, track)| !track.ended && !track.own).collect();
         assert!(open.is_empty(), "exchanges without an end: {open:?}");
         assert!(self.outstanding.is_empty(), "slots that were never freed: {:?}", self.outstanding);
     }
 
-    /// Maximum duration: queueing or a pause, all transmissions, and the wait for a separate
-    /// response.
+    /// Queueing or a pause, all transmissions, and the wait for a separate response.
     fn longest_exchange(&self) -> Duration {
         let EndpointConfig { transmission, envelope, queue_lifetime, longest_pause, response_timeout, .. } =
             &self.config;
@@ -386,7 +354,7 @@ impl Checker {
         pause.max(*queue_lifetime).max(response).saturating_add(transmissions).saturating_add(response)
     }
 
-    /// Checks a sent ACK or RST: it answers exactly one received Confirmable message.
+    /// A sent ACK or RST answers exactly one received Confirmable message.
     fn answered(&mut self, transmit: &Transmit<Address>, message: &Message<'_>) {
         let (id, code) = (message.id(), message.code());
         assert!(transmit.exchange.is_none() && transmit.attempt == 0);
@@ -410,7 +378,6 @@ impl Checker {
         assert!(!stays || now - before >= lifetime, "{id} is used again toward {to} after {:?}", now - before);
     }
 
-    /// Records a burst message: more follow, or its answer.
     fn continues_in_bursts(&mut self, id: ExchangeId) {
         self.no_longer_outstanding(id);
         let longest = self.longest_exchange();
@@ -442,7 +409,6 @@ impl Checker {
         }
         assert_eq!((transmit.to, usize::from(transmit.attempt)), (track.to, track.sent.len()));
         if track.own && track.first.as_ref().is_some_and(|first| first.id != sent.id) {
-            // The newest state supersedes a notification.
             let first = track.first.as_ref();
             // A ping of the observer has no token.
             let is_token = |first: &Sent| first.token == sent.token || first.code.is_empty();

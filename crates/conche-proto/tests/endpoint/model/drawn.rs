@@ -1,5 +1,4 @@
-//! Configurations drawn from the bytes of a script: valid ones of all sizes down to the minimum,
-//! and some invalid ones.
+//! Configurations drawn from the bytes of a script, and some invalid ones.
 
 use std::time::Duration;
 
@@ -19,26 +18,22 @@ use super::script::Bytes;
 /// A peer table of this size has room for all peers of a script.
 pub const ROOM: usize = 64;
 
-/// The configuration and setup of a script.
 pub struct Drawn {
     pub config: EndpointConfig,
     pub named: &'static Named,
     pub seed: u8,
     pub start: Instant,
-    /// The number of local addresses at which the endpoint receives requests; 0 if the local
-    /// address is unknown.
+    /// At which the endpoint receives requests; 0 if unknown.
     pub addresses: u8,
-    /// Bodies may pass block by block between application and endpoint.
     pub streams: bool,
-    /// Whether sources are grouped; otherwise each is its own group.
+    /// Otherwise each source is its own group.
     grouped: bool,
-    /// The configuration is invalid: creating an endpoint must fail.
     illegal: bool,
 }
 
 impl Drawn {
-    /// Draws a configuration. Ten bytes determine what differs in most scripts. If the next one is
-    /// 0, the other settings stay as they are below.
+    /// Ten bytes determine what differs in most scripts. If the next one is 0, the other settings
+    /// stay.
     pub fn from(focus: &Focus, bytes: &mut Bytes<'_>) -> Self {
         let named = &ALL[bytes.index(ALL.len())];
         let nstart = 1 + u16::from(bytes.next() % 4);
@@ -121,8 +116,7 @@ impl Drawn {
         drawn
     }
 
-    /// Creates the endpoint. Returns `None` if the configuration was refused, as it must be if
-    /// invalid.
+    /// Returns `None` if the configuration was refused, as it must be if invalid.
     pub fn endpoint(&self) -> Option<Endpoint<Address, AnyController>> {
         // The model does not support pings.
         let config = EndpointConfig { source_validation: SourceValidation::Off, ..self.config.clone() };
@@ -211,7 +205,6 @@ impl Drawn {
         self.config.block_size = bytes.choose(&[BlockSize::B16, BlockSize::B64]);
     }
 
-    /// Makes one setting invalid.
     fn spoil(&mut self, bytes: &mut Bytes<'_>) {
         let config = &mut self.config;
         match bytes.next() % 15 {
@@ -234,7 +227,7 @@ impl Drawn {
     }
 }
 
-/// Returns the size of the smallest valid deduplication table: room for four waiting requests.
+/// Room for four waiting requests.
 fn least_table(limits: &Limits) -> usize {
     4 * (limits.message_bytes + 128)
 }

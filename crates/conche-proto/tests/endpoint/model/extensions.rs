@@ -1,5 +1,4 @@
-//! Script operations beyond RFC 7252: observation in both roles (RFC 7641), blocks of peers
-//! (RFC 7959), and No-Response (RFC 7967).
+//! Script operations beyond RFC 7252: RFC 7641 in both roles, RFC 7959, and RFC 7967.
 
 use std::time::Duration;
 
@@ -11,7 +10,6 @@ use conche_proto::{Request, Response};
 use super::Address;
 use super::script::{Bytes, METHODS, Machine, RELIABILITIES};
 
-/// Codes of peers' responses.
 const ANSWERS: [Code; 8] = [
     Code::CONTENT,
     Code::CONTINUE,
@@ -41,7 +39,6 @@ impl Machine {
         }
     }
 
-    /// Ends all subscriptions and observations.
     pub(super) fn end_observation(&mut self) {
         for subscription in std::mem::take(&mut self.subscriptions) {
             let was_open = self.endpoint.forget(self.now, subscription);
@@ -90,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// The application registers an observer, for a valid or an invalid request.
+    /// The request may be invalid.
     fn observe(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
         let Some(asked) = self.requests.get(index) else { return };
@@ -157,7 +154,7 @@ impl Machine {
         self.receive_with_options(from, (ty, code, id, token), bytes);
     }
 
-    /// Receives a response to a recent message: piggybacked, separate, or a notification.
+    /// Piggybacked, separate, or a notification.
     fn receive_answer_with_options(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
@@ -185,7 +182,6 @@ impl Machine {
     }
 }
 
-/// A response body, possibly with an ETag.
 fn body(bytes: &mut Bytes<'_>) -> Body {
     let length = bytes.choose(&LENGTHS);
     let mut builder = Body::builder();
@@ -195,7 +191,6 @@ fn body(bytes: &mut Bytes<'_>) -> Body {
     builder.payload(vec![b'y'; length]).build().expect("legal options")
 }
 
-/// Adds options, legal or hostile.
 fn hostile(mut builder: BodyBuilder, bytes: &mut Bytes<'_>) -> BodyBuilder {
     let which = bytes.next();
     let has = |bit: u8| which & 1 << bit != 0;
@@ -236,7 +231,7 @@ fn hostile(mut builder: BodyBuilder, bytes: &mut Bytes<'_>) -> BodyBuilder {
     builder
 }
 
-/// Returns the block size of this message, unless it is the last block.
+/// Unless this is the last block.
 fn block_bytes(builder: &BodyBuilder) -> usize {
     let value = [OptionNumber::BLOCK1, OptionNumber::BLOCK2].into_iter().find_map(|number| builder.value(number));
     value.and_then(|value| Block::decode(value).ok()).map_or(5, |block| block.size.min(BlockSize::B256).bytes())

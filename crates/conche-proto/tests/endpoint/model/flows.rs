@@ -1,4 +1,4 @@
-//! [`Flows`]: checks streamed bodies: no byte is lost, duplicated or mixed up.
+//! [`Flows`]: no byte of a streamed body is lost, duplicated or mixed up.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,7 +7,6 @@ use conche_proto::{Event, ExchangeId, RequestId, Unfinished};
 
 use super::Address;
 
-/// The streamed bodies of one endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     /// Offset of the next received block.
@@ -16,15 +15,12 @@ pub(super) struct Flows {
     /// Sent bodies, and the ETag that identifies those of responses.
     leaving: HashMap<Unfinished, Leaving>,
     by_tag: HashMap<[u8; 3], Unfinished>,
-    /// Requests without further relevance.
     over: HashSet<RequestId>,
     /// The endpoint may send responses that no operation opened.
     pub(super) answers: bool,
-    /// The last received payload.
     came: Vec<u8>,
 }
 
-/// A sent body, consisting of the bytes of [`byte`].
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     tag: u8,
@@ -32,7 +28,6 @@ struct Leaving {
     whole: bool,
 }
 
-/// Returns a byte that depends on body and offset.
 pub(super) fn byte(tag: u8, at: usize) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ tag
 }
@@ -42,13 +37,12 @@ pub(super) fn piece(tag: u8, from: usize, length: usize) -> Vec<u8> {
 }
 
 impl Flows {
-    /// Returns the ETag of the next streamed response.
     pub(super) fn next_tag(&self) -> [u8; 3] {
         let [low, high, ..] = self.by_tag.len().to_le_bytes();
         [0x5a, high, low]
     }
 
-    /// Records a new body with its first `supplied` bytes.
+    /// `supplied` bytes are present.
     pub(super) fn began(&mut self, body: Unfinished, etag: Option<[u8; 3]>, supplied: usize) {
         let tag = self.next_body();
         self.leaving.insert(body, Leaving { tag, supplied, whole: false });
@@ -57,17 +51,15 @@ impl Flows {
         }
     }
 
-    /// Returns the tag of the next sent body.
     pub(super) fn next_body(&self) -> u8 {
         self.leaving.len() as u8
     }
 
-    /// Returns the next `length` bytes of a sent body.
     pub(super) fn next_piece(&self, body: Unfinished, length: usize) -> Vec<u8> {
         self.leaving.get(&body).map_or_else(Vec::new, |leaving| piece(leaving.tag, leaving.supplied, length))
     }
 
-    /// Records a supply call, accepted (`taken`) or not.
+    /// `taken`: the endpoint accepted them.
     pub(super) fn supplied(&mut self, body: Unfinished, bytes: usize, last: bool, taken: bool) {
         if taken {
             let leaving = self.leaving.get_mut(&body).expect("only what began is taken");
@@ -76,12 +68,11 @@ impl Flows {
         }
     }
 
-    /// Returns `true` if the body of this request or of its response is streamed.
+    /// The body of this request or of its response is streamed.
     pub(super) fn has(&self, request: RequestId) -> bool {
         self.requests.contains_key(&request) || self.leaving.contains_key(&Unfinished::Response(request))
     }
 
-    /// Returns our requests with streamed bodies.
     pub(super) fn exchanges(&self) -> BTreeSet<ExchangeId> {
         let leaving = self.leaving.keys().filter_map(|body| match body {
             Unfinished::Request(exchange) => Some(*exchange),
@@ -90,7 +81,7 @@ impl Flows {
         self.responses.keys().copied().chain(leaving).collect()
     }
 
-    /// Records that the response to our request is streamed. Others start with the first block.
+    /// Other responses start with the first block.
     pub(super) fn expects(&mut self, exchange: ExchangeId) {
         self.responses.insert(exchange, 0);
     }
@@ -100,7 +91,7 @@ impl Flows {
         self.came.extend_from_slice(message.payload());
     }
 
-    /// Asserts that the payload is the supplied part of the body at this offset.
+    /// The payload must be the supplied part of the body at this offset.
     pub(super) fn transmitted(&self, exchange: Option<ExchangeId>, message: &Message<'_>) {
         let (body, number) = match message.option(OptionNumber::ETAG).and_then(|etag| <[u8; 3]>::try_from(etag).ok()) {
             Some(etag) if message.code().is_success() => (self.by_tag.get(&etag).copied(), OptionNumber::BLOCK2),
@@ -165,7 +156,6 @@ impl Flows {
     }
 }
 
-/// A message without block option carries the whole body.
 const WHOLE: Block = Block { num: 0, more: false, size: conche_proto::codec::BlockSize::B1024 };
 
 fn of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {

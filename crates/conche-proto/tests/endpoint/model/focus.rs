@@ -1,21 +1,16 @@
-//! The focus of a script: all operations, or those of one role or extension, which a fuzzer then
-//! combines more often.
+//! The focus of a script: all operations, or those of one role or extension.
 
-/// The operations available to a script.
 #[derive(Debug)]
 pub struct Focus {
     pub name: &'static str,
-    /// Operation bytes, as in [`operate`](super::script::Machine::operate); empty for all.
+    /// As in [`operate`](super::script::Machine::operate); empty for all.
     operations: &'static [u8],
-    /// Q-Block is always enabled (RFC 9177).
     pub in_bursts: bool,
-    /// Bodies are always streamed.
     pub in_parts: bool,
-    /// The peer table always has room for all peers.
+    /// The peer table has room for all peers.
     pub has_room: bool,
 }
 
-/// Operations of RFC 7252, by their byte.
 mod plain {
     pub const WAKE: u8 = 0;
     pub const MILLISECONDS: u8 = 1;
@@ -54,15 +49,12 @@ mod extended {
 use plain::{CANCEL, JUMP, MILLISECONDS, PING, POSTPONE, RARE, SECONDS, UNREACHABLE, WAKE};
 
 impl Focus {
-    /// All operations, in both roles.
     pub const ENDPOINT: Self =
         Self { name: "endpoint", operations: &[], in_bursts: false, in_parts: false, has_room: false };
 
-    /// All operations, with a peer table that never evicts.
     pub const WITH_ROOM: Self =
         Self { name: "with_room", operations: &[], in_bursts: false, in_parts: false, has_room: true };
 
-    /// Answers requests and notifies observers.
     pub const SERVER: Self = Self {
         name: "server",
         operations: &[
@@ -88,7 +80,6 @@ impl Focus {
         has_room: false,
     };
 
-    /// Sends requests, observes, and receives possible answers.
     pub const CLIENT: Self = Self {
         name: "client",
         operations: &[
@@ -113,7 +104,7 @@ impl Focus {
         has_room: false,
     };
 
-    /// Block-wise bodies (RFC 7959), in both roles.
+    /// RFC 7959.
     pub const BLOCKWISE: Self = Self {
         name: "blockwise",
         operations: &[
@@ -132,7 +123,7 @@ impl Focus {
         has_room: false,
     };
 
-    /// Observation (RFC 7641), in both roles.
+    /// RFC 7641.
     pub const OBSERVE: Self = Self {
         name: "observe",
         operations: &[
@@ -156,7 +147,7 @@ impl Focus {
         has_room: false,
     };
 
-    /// Q-Block (RFC 9177), in both roles.
+    /// RFC 9177.
     pub const Q_BLOCK: Self = Self {
         name: "q_block",
         operations: &[
@@ -186,7 +177,6 @@ impl Focus {
         has_room: false,
     };
 
-    /// Streamed bodies, in both roles.
     pub const STREAMS: Self = Self {
         name: "streams",
         operations: &[
@@ -225,7 +215,6 @@ impl Focus {
     pub const ALL: [Self; 7] =
         [Self::ENDPOINT, Self::SERVER, Self::CLIENT, Self::BLOCKWISE, Self::OBSERVE, Self::Q_BLOCK, Self::STREAMS];
 
-    /// Returns the operation for a byte of a script.
     pub fn operation(&self, byte: u8) -> u8 {
         match self.operations {
             [] => byte,

@@ -1,5 +1,4 @@
-//! Scripts: bytes interpreted as operations on an endpoint, its clock and its network. Every byte
-//! string is a script.
+//! Scripts: bytes interpreted as operations on an endpoint, its clock and its network.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -66,7 +65,6 @@ pub(super) struct Asked {
     in_the_middle: bool,
 }
 
-/// An endpoint with its checker, and the objects that operations refer to.
 pub(super) struct Machine {
     pub(super) endpoint: Endpoint<Address, AnyController>,
     pub(super) checker: Checker,
@@ -76,9 +74,7 @@ pub(super) struct Machine {
     /// Number of local addresses, and of received datagrams.
     pub(super) addresses: u8,
     pub(super) arrivals: u8,
-    /// Q-Block is enabled.
     in_bursts: bool,
-    /// Bodies may be streamed.
     streams: bool,
     pub(super) streaming: Streaming,
     pub(super) exchanges: Vec<ExchangeId>,
@@ -151,7 +147,6 @@ impl Machine {
         }
     }
 
-    /// Advances the clock, and polls the endpoint when due.
     fn advance(&mut self, span: Duration) {
         self.advance_to(self.now + span);
     }
@@ -164,7 +159,6 @@ impl Machine {
         self.now = self.now.max(until);
     }
 
-    /// Advances the clock without polling.
     fn jump(&mut self, bytes: &mut Bytes<'_>) {
         self.checker.punctual = false;
         self.now += bytes.choose(&[1, 60, 300, 3_600, 86_400].map(Duration::from_secs));
@@ -208,7 +202,6 @@ impl Machine {
         }
     }
 
-    /// Answers a request, possibly for the second time.
     fn respond(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
         let Some(asked) = self.requests.get(index).cloned() else { return };
@@ -265,7 +258,6 @@ impl Machine {
         self.receive(from, &message(ty, code, id, &token));
     }
 
-    /// Receives an answer, or nearly one, to a sent message.
     fn receive_answer(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
@@ -311,7 +303,7 @@ impl Machine {
         self.endpoint.handle(self.now, input).expect("scripts poll after every operation");
     }
 
-    /// Not reported to the checker, so that any answer is a violation.
+    /// Any answer is a violation.
     fn receive_multicast(&mut self, bytes: &mut Bytes<'_>) {
         let from = Self::peer(bytes);
         let ty = bytes.choose(&[Type::Confirmable, Type::NonConfirmable]);
@@ -355,7 +347,6 @@ impl Machine {
         }
     }
 
-    /// Receives a block of a request, or one that answers a recent message.
     fn receive_block(&mut self, bytes: &mut Bytes<'_>) {
         let num = bytes.choose(&[0, 1, 2, 3, Block::MAX_NUM]);
         let size = bytes.choose(&[BlockSize::B16, BlockSize::B64, BlockSize::B128]);
@@ -428,7 +419,6 @@ impl Machine {
         }
     }
 
-    /// Advances the clock until nothing is left to do.
     fn finish(mut self) {
         self.end_streams();
         for asked in std::mem::take(&mut self.requests) {
@@ -450,7 +440,7 @@ impl Machine {
         self.every_peer_is_let_go();
     }
 
-    /// Asserts that all peers can be evicted after their lifetime, hence are not held.
+    /// All peers can be evicted after their lifetime, hence are not held.
     fn every_peer_is_let_go(&mut self) {
         let (lifetime, peers) = (self.checker.retention(), self.checker.limits().peers);
         if self.now + lifetime >= Instant::FAR_FUTURE {

@@ -1,4 +1,4 @@
-//! Script operations on streamed bodies, and the messages of peers about them.
+//! Script operations on streamed bodies.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, Message, MessageId, OptionNumber, Token, Type};
 use conche_proto::{Request, Response, Rest, Unfinished};
@@ -11,10 +11,8 @@ pub(super) const STREAMED: Code = Code::PUT;
 
 const PIECES: [usize; 8] = [16, 64, 17, 0, 1, 15, 33, 200];
 
-/// Pending operations on streamed bodies, and the progress of peers' bodies.
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
-    /// Bodies with only their start supplied.
     unfinished: Vec<Unfinished>,
     /// The next block of each peer's upload.
     uploads: [u32; PEERS as usize],
@@ -22,7 +20,7 @@ pub(super) struct Streaming {
 }
 
 impl Streaming {
-    /// Returns a new message ID: duplicates are tested by other operations.
+    /// Other operations test duplicates.
     fn next_id(&mut self) -> MessageId {
         self.messages = self.messages.wrapping_add(1) % 0x1000;
         MessageId(0x2000 | self.messages)
@@ -43,7 +41,6 @@ impl Machine {
         }
     }
 
-    /// Abandons everything that waits for the application.
     pub(super) fn end_streams(&mut self) {
         for exchange in self.checker.flows.exchanges() {
             let was_open = self.endpoint.cancel(self.now, exchange);
@@ -51,7 +48,6 @@ impl Machine {
         }
     }
 
-    /// The application has accepted a block of a request.
     fn take_part(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
         let Some(asked) = self.requests.iter().rev().nth(index).cloned() else { return };
@@ -64,7 +60,6 @@ impl Machine {
         }
     }
 
-    /// The application has accepted a block of a response.
     fn take_block(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.exchanges.len());
         let Some(&exchange) = self.exchanges.iter().rev().nth(index) else { return };
@@ -86,7 +81,7 @@ impl Machine {
         }
     }
 
-    /// Sends a request that streams its body, its response, or both.
+    /// Streams the request's body, its response, or both.
     fn request_in_parts(&mut self, bytes: &mut Bytes<'_>) {
         let to = Self::peer(bytes);
         let (how, begun) = (bytes.next(), bytes.choose(&[65, 17, 16, 0, 200]));
@@ -127,7 +122,7 @@ impl Machine {
         }
     }
 
-    /// Receives a block of a peer's body, mostly the next one.
+    /// Mostly the next block of a peer's body.
     fn receive_part(&mut self, bytes: &mut Bytes<'_>) {
         let from = Self::peer(bytes);
         let next = &mut self.streaming.uploads[from as usize];
@@ -151,7 +146,7 @@ impl Machine {
         self.receive_body(from, (ty, STREAMED, id, Token::from([9; 8])), &body.build().expect("legal options"));
     }
 
-    /// A peer continues one of our exchanges correctly: it requests a block, or sends one.
+    /// A peer requests the next block, or sends it.
     fn receive_turn(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
@@ -189,7 +184,7 @@ impl Machine {
         self.receive_body(to, (ty, code, id, sent.token()), &body.build().expect("legal options"));
     }
 
-    /// A peer requests the next block of a response, or another response from its start.
+    /// Or another response from its start.
     fn receive_ask(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let answered = self.sent.iter().rev().nth(index).cloned();

@@ -20,7 +20,6 @@ fn client() -> Direct {
     Direct::new(EndpointConfig::default())
 }
 
-/// Sends a group request; returns its datagram.
 fn asking(client: &mut Direct) -> (ExchangeId, Vec<u8>) {
     let asked = client.endpoint.request_group(client.now, GROUP, question()).expect("room");
     let given = client.drain();
@@ -28,7 +27,6 @@ fn asking(client: &mut Direct) -> (ExchangeId, Vec<u8>) {
     (asked, given.datagram().to_vec())
 }
 
-/// Returns the senders of the reported responses.
 fn answers(given: &Given, asked: ExchangeId) -> Vec<u32> {
     let from = |event: &Event<u32>| match event {
         Event::GroupResponse { exchange, from, .. } if *exchange == asked => Some(*from),

@@ -1,5 +1,4 @@
-//! A group member: accepts Non-confirmable requests to the group, and delays its responses
-//! (leisure).
+//! A group member: Non-confirmable requests, and responses after a leisure.
 
 use std::time::Duration;
 
@@ -24,14 +23,13 @@ fn to_group(server: &mut Direct, from: u32, bytes: &[u8]) -> Given {
     server.receive_datagram(datagram)
 }
 
-/// Delivers a group request to the application.
 fn ask(server: &mut Direct, from: u32, id: u16) -> RequestId {
     let given = to_group(server, from, &non(Code::GET, id));
     assert!(given.sent.is_empty(), "{given:?}");
     given.request()
 }
 
-/// Responds; returns the times of the messages sent within two leisure periods.
+/// Returns the times of the messages sent within two leisure periods.
 fn answered(server: &mut Direct, request: RequestId, response: Response) -> Vec<Instant> {
     assert!(server.respond(request, response).sent.is_empty(), "nobody answers a group at once");
     departures(server, s(10))

@@ -8,7 +8,7 @@ use crate::model::Address;
 use crate::support::direct::content;
 use crate::support::{Direct, s};
 
-/// A server that splits an address into a 16-bit prefix, an 8-bit host and an 8-bit port.
+/// A 16-bit prefix, an 8-bit host and an 8-bit port.
 fn server(limits: Limits) -> Direct {
     let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
     server.endpoint.set_source_groups(Box::new(|address| u64::from(address >> 16)));
@@ -16,7 +16,7 @@ fn server(limits: Limits) -> Direct {
     server
 }
 
-/// Registers a client for a topic with this first state; returns `true` if it observes.
+/// Returns `true` if the client observes.
 fn register(server: &mut Direct, from: Address, token: u8, topic: u64, state: &str) -> bool {
     let id = u16::from(token) << 8 | u16::try_from(topic % 256).expect("a byte");
     let request = server.receive(from, &registration(Type::Confirmable, id, &[token], 0)).request();

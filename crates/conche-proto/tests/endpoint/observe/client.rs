@@ -195,7 +195,6 @@ fn a_notification_that_was_on_its_way_does_not_answer_the_deregistration() {
     }
 }
 
-/// Waits until the subscription is stale, and registers again.
 fn reregistered(client: &mut Direct, subscription: SubscriptionId) -> Given {
     client.run(s(80));
     client.endpoint.reregister(client.now, subscription).expect("room");

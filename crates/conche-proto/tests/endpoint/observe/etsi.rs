@@ -6,7 +6,6 @@ use conche_proto::{Event, Failure, ObserverEnd, Reliability, SubscriptionEnd};
 use super::net::{Net, SERVER, get, write};
 use crate::support::{ms, s};
 
-/// A client that observes a server, both settled.
 fn observing(reliability: Option<Reliability>) -> (Net, conche_proto::SubscriptionId) {
     let mut net = Net::of(1);
     net.resource.reliability = reliability;
@@ -17,8 +16,7 @@ fn observing(reliability: Option<Reliability>) -> (Net, conche_proto::Subscripti
     (net, subscription)
 }
 
-/// TD_COAP_OBS_01: a Confirmable GET with Observe, then Confirmable notifications with rising
-/// numbers, each acknowledged.
+/// TD_COAP_OBS_01.
 // RFC 7641 §2 (Q98) §3.1 (Q99) §4.1 (Q106) §4.2 (Q109)
 #[test]
 fn obs_01_confirmable_notifications_are_acknowledged() {
@@ -41,7 +39,7 @@ fn obs_01_confirmable_notifications_are_acknowledged() {
     assert_eq!(net.states(1), ["1", "2", "3", "4"]);
 }
 
-/// TD_COAP_OBS_02: the same with Non-confirmable notifications.
+/// TD_COAP_OBS_02.
 #[test]
 fn obs_02_non_confirmable_notifications_are_not() {
     let (mut net, _) = observing(Some(Reliability::NeverConfirmable));
@@ -52,8 +50,7 @@ fn obs_02_non_confirmable_notifications_are_not() {
     assert_eq!((notification.ty(), net.states(1)), (Type::NonConfirmable, vec!["1".to_owned()]));
 }
 
-/// TD_COAP_OBS_03: a client that is no longer interested rejects the next notification with a
-/// Reset.
+/// TD_COAP_OBS_03.
 // RFC 7641 §3.6 (Q103) §4.5 (Q110)
 #[test]
 fn obs_03_a_client_that_forgot_rejects_the_next_notification_of_either_type_and_gets_no_more() {
@@ -73,8 +70,7 @@ fn obs_03_a_client_that_forgot_rejects_the_next_notification_of_either_type_and_
     }
 }
 
-/// TD_COAP_OBS_04 and IRISA's OBS_03: without a notification for Max-Age the client registers
-/// again, with the same token.
+/// TD_COAP_OBS_04 and IRISA's OBS_03.
 // RFC 7641 §3.3.1 (Q101, Q102)
 #[test]
 fn obs_04_a_client_registers_again_5_to_15_seconds_after_max_age() {
@@ -102,8 +98,7 @@ fn obs_04_a_client_registers_again_5_to_15_seconds_after_max_age() {
     assert!(waits[39] - waits[0] > 5_000, "they are spread: {waits:?}");
 }
 
-/// TD_COAP_OBS_05: a client that is switched off is removed when a Confirmable notification times
-/// out.
+/// TD_COAP_OBS_05.
 // RFC 7641 §4.5 (Q116)
 #[test]
 fn obs_05_a_client_that_is_off_is_removed_when_a_notification_times_out() {
@@ -120,7 +115,7 @@ fn obs_05_a_client_that_is_off_is_removed_when_a_notification_times_out() {
     assert_eq!((net.sent.len(), net.endpoint(SERVER).occupancy().observers), (before, 0));
 }
 
-/// TD_COAP_OBS_06: a client that was restarted rejects a notification.
+/// TD_COAP_OBS_06.
 #[test]
 fn obs_06_a_client_that_was_restarted_rejects_a_notification_and_gets_no_more() {
     let (mut net, _) = observing(Some(Reliability::Confirmable));
@@ -134,7 +129,7 @@ fn obs_06_a_client_that_was_restarted_rejects_a_notification_and_gets_no_more() 
     assert_eq!(net.held(), (0, 0));
 }
 
-/// TD_COAP_OBS_07: when the resource is deleted, observers get 4.04 and no further messages.
+/// TD_COAP_OBS_07: observers get 4.04 and no further messages.
 // RFC 7641 §4.2 (Q111) §3.2 (Q100)
 #[test]
 fn obs_07_a_deletion_ends_the_observation_with_an_error_without_the_option() {
@@ -151,7 +146,7 @@ fn obs_07_a_deletion_ends_the_observation_with_an_error_without_the_option() {
     net.assert_quiescent();
 }
 
-/// TD_COAP_OBS_08: a server that no longer supports the format ends the observation with an error.
+/// TD_COAP_OBS_08.
 // RFC 7641 §4.2 (Q112)
 #[test]
 fn obs_08_another_content_format_is_told_as_an_error() {
@@ -166,7 +161,7 @@ fn obs_08_another_content_format_is_told_as_an_error() {
     net.assert_quiescent();
 }
 
-/// TD_COAP_OBS_09: observers are notified of changes by another client.
+/// TD_COAP_OBS_09.
 #[test]
 fn obs_09_an_update_by_another_client_is_told() {
     let mut net = Net::of(2);
@@ -177,7 +172,7 @@ fn obs_09_an_update_by_another_client_is_told() {
     assert_eq!(net.states(1), ["updated"]);
 }
 
-/// TD_COAP_OBS_10: a plain GET of the observed resource does not cancel the observation.
+/// TD_COAP_OBS_10.
 #[test]
 fn obs_10_a_get_does_not_cancel_the_observation() {
     let (mut net, _) = observing(None);
@@ -188,7 +183,7 @@ fn obs_10_a_get_does_not_cancel_the_observation() {
     assert_eq!((net.states(1), net.held()), (vec!["1".to_owned()], (1, 1)));
 }
 
-/// TD_COAP_OBS_12: a GET with Observe 1 cancels.
+/// TD_COAP_OBS_12.
 // RFC 7641 §3.6 (Q104) §4.1 (Q108)
 #[test]
 fn obs_12_a_get_with_observe_1_cancels_and_is_answered_without_the_option() {

@@ -20,7 +20,6 @@ fn state(format: Option<u32>, payload: &str) -> Response {
     Response { body, reliability: Some(Reliability::Confirmable), ..response }
 }
 
-/// A server with an observer that got this first response.
 fn observed(first: Response) -> Direct {
     let mut server = Direct::new(EndpointConfig::default());
     let request = server.receive(1, &registration(Type::Confirmable, 1, b"observed", 0)).request();
@@ -29,7 +28,7 @@ fn observed(first: Response) -> Direct {
     server
 }
 
-/// Notifies and acknowledges; returns the code of the notification.
+/// Returns the code of the notification.
 fn notified(server: &mut Direct, state: Response) -> Code {
     server.endpoint.notify(server.now, TOPIC, state).expect("legal");
     let given = server.drain();

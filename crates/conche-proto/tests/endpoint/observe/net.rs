@@ -13,12 +13,9 @@ use conche_proto::{
 use crate::support::ms;
 use crate::support::world::{by_name, seed_of};
 
-/// The server; all others are clients.
 pub const SERVER: u32 = 0;
-/// The topic of the resource.
 pub const TOPIC: u64 = 77;
 
-/// The resource: its representation and its notifications.
 pub struct Resource {
     pub state: String,
     pub format: ContentFormat,
@@ -45,7 +42,6 @@ impl Resource {
     }
 }
 
-/// A sent datagram.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub at: Instant,
@@ -59,7 +55,6 @@ impl Sent {
         self.message.header().ty
     }
 
-    /// Returns `true` if it carries a state to an observer.
     pub fn notifies(&self) -> bool {
         self.from == SERVER && self.message.code().is_response() && self.ty() != Type::Acknowledgement
     }
@@ -91,7 +86,6 @@ pub struct Net {
 }
 
 impl Net {
-    /// A server and `clients` clients, with the congestion control of RFC 7252.
     pub fn of(clients: u32) -> Self {
         Self::with(clients, "default", &EndpointConfig::default())
     }
@@ -132,7 +126,6 @@ impl Net {
         self.nodes[node as usize].events.iter().map(|(_, event)| event)
     }
 
-    /// A client starts to observe the resource.
     pub fn subscribe(&mut self, client: u32) -> (ExchangeId, SubscriptionId) {
         let now = self.now;
         let ids = self.endpoint(client).subscribe(now, SERVER, get()).expect("room for a subscription");
@@ -140,20 +133,17 @@ impl Net {
         ids
     }
 
-    /// Changes the state and notifies observers.
     pub fn change(&mut self, state: &str) {
         state.clone_into(&mut self.resource.state);
         self.tell();
     }
 
-    /// Notifies observers of the current state.
     pub fn tell(&mut self) {
         let (now, response) = (self.now, self.resource.response());
         self.endpoint(SERVER).notify(now, TOPIC, response).expect("a legal response");
         self.settle(SERVER);
     }
 
-    /// A client sends a request.
     pub fn request(&mut self, client: u32, request: Request) -> ExchangeId {
         let now = self.now;
         let id = self.endpoint(client).request(now, SERVER, request).expect("room for a request");
@@ -161,7 +151,6 @@ impl Net {
         id
     }
 
-    /// Injects a datagram.
     pub fn inject(&mut self, from: u32, to: u32, bytes: &[u8]) {
         let now = self.now;
         self.endpoint(to).handle(now, Input::datagram(from, bytes)).expect("drained");
@@ -186,7 +175,6 @@ impl Net {
         self.now = until;
     }
 
-    /// Returns the newest state that a client's application received.
     pub fn known(&self, client: u32) -> Option<String> {
         let message = |event: &Event<u32>| match event {
             Event::Response { message, .. } | Event::Notification { message, .. } => {
@@ -197,7 +185,6 @@ impl Net {
         self.events(client).filter_map(message).last()
     }
 
-    /// Returns the states that a client received, in order.
     pub fn states(&self, client: u32) -> Vec<String> {
         let notified = |event: &Event<u32>| match event {
             Event::Notification { message, .. } => Some(String::from_utf8_lossy(message.payload()).into_owned()),
@@ -206,18 +193,16 @@ impl Net {
         self.events(client).filter_map(notified).collect()
     }
 
-    /// Returns the server's messages with a state, except piggybacked responses.
     pub fn notifications(&self) -> Vec<&Sent> {
         self.sent.iter().filter(|sent| sent.notifies()).collect()
     }
 
-    /// Returns the number of observers and of subscriptions.
     pub fn held(&self) -> (usize, usize) {
         let of = |node: &Node| (node.endpoint.occupancy().observers, node.endpoint.occupancy().subscriptions);
         self.nodes.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Runs until nothing is left to do, and asserts that nothing is held.
+    /// Asserts that nothing is held at the end.
     pub fn assert_quiescent(&mut self) {
         self.run(Duration::from_secs(1_000));
         for node in &self.nodes {
@@ -290,18 +275,15 @@ impl Net {
     }
 }
 
-/// A GET of the resource.
 pub fn get() -> Request {
     Request::new(Code::GET, Body::builder().path("/obs").build().expect("a legal path"))
 }
 
-/// A request that changes the resource.
 pub fn write(code: Code, payload: &str) -> Request {
     let body = Body::builder().path("/obs").payload(payload.to_owned()).build();
     Request::new(code, body.expect("a legal path"))
 }
 
-/// Encodes a registration.
 pub fn registration(ty: Type, id: u16, token: &[u8], observe: u8) -> Vec<u8> {
     let value: &[u8] = if observe == 0 { &[] } else { &[1] };
     crate::support::wire::with_options(ty, Code::GET, id, token, &[(6, value), (11, b"obs")], b"")

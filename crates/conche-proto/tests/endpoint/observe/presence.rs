@@ -14,14 +14,14 @@ const TOPIC: u64 = 1;
 const FIRST: std::time::Duration = ObserverChecks::FIRST;
 const EVERY: std::time::Duration = ObserverChecks::EVERY;
 
-/// A server that splits an address into a prefix and a 12-bit host, without source validation.
+/// A prefix and a 12-bit host, without source validation.
 fn server(limits: Limits) -> Direct {
     let mut server = Direct::new(EndpointConfig { limits, ..EndpointConfig::default() });
     server.endpoint.set_source_groups(Box::new(|address| u64::from(address >> 12)));
     server
 }
 
-/// Registers and responds; returns `true` if the sender observes.
+/// Returns `true` if the sender observes.
 fn register(server: &mut Direct, from: Address, id: u16) -> bool {
     let request = server.receive(from, &registration(Type::Confirmable, id, b"observed", 0)).request();
     let observes = server.endpoint.observe(server.now, request, TOPIC).is_some();
@@ -30,7 +30,6 @@ fn register(server: &mut Direct, from: Address, id: u16) -> bool {
     observes
 }
 
-/// Returns a client's answer to a Confirmable message.
 fn answer_of(message: &OwnedMessage) -> Option<Vec<u8>> {
     let id = MessageId(message.header().id.0);
     match (message.header().ty, message.code()) {
@@ -40,7 +39,7 @@ fn answer_of(message: &OwnedMessage) -> Option<Vec<u8>> {
     }
 }
 
-/// Runs for `span`; only `honest` addresses answer.
+/// Only `honest` addresses answer.
 fn run(server: &mut Direct, span: std::time::Duration, honest: &[Address]) {
     let until = server.now + span;
     let mut buffer = vec![0; 1152];
@@ -75,7 +74,7 @@ fn own_request(server: &mut Direct, to: Address) -> bool {
     asked.is_ok()
 }
 
-/// Sends a Non-confirmable GET; returns `true` if it got a state.
+/// Returns `true` if it got a state.
 fn non_is_answered(server: &mut Direct, from: Address, id: u16) -> bool {
     let given = server.receive(from, &wire::request(Type::NonConfirmable, Code::GET, id, b"non", "obs"));
     match given.requests()[..] {
@@ -170,8 +169,7 @@ fn a_client_whose_address_is_proven_is_not_checked_again_when_it_registers_again
     assert!(server.run(EVERY - s(1)).sent.is_empty());
 }
 
-/// Forged registrations and floods of Non-confirmable requests, four times a day for a week. The
-/// tables are small, so that each burst fills them.
+/// Four times a day for a week. Small tables, so that each burst fills them.
 #[test]
 fn forged_sources_never_keep_own_requests_and_honest_clients_out() {
     let limits = Limits { peers: 1024, observers: 1024, ..Limits::default() };
@@ -255,8 +253,7 @@ fn a_flood_of_non_confirmable_requests_from_any_number_of_prefixes_leaves_own_re
     }
 }
 
-/// Sends a Non-confirmable request and acknowledges its Confirmable response; returns the message
-/// ID.
+/// Acknowledges the Confirmable response to a Non-confirmable request; returns the message ID.
 fn answers_a_response(server: &mut Direct, from: Address, id: u16) -> u16 {
     let asked = server.receive(from, &wire::request(Type::NonConfirmable, Code::GET, id, b"non", "obs")).request();
     let confirmable = Response { reliability: Some(Reliability::Confirmable), ..content("0") };

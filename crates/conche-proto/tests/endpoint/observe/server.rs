@@ -11,12 +11,10 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOKEN: &[u8] = b"observed";
 
-/// A server without observer checks.
 fn server() -> Direct {
     Direct::new(EndpointConfig { observer_checks: None, ..EndpointConfig::default() })
 }
 
-/// Registers a client, which gets the state "0".
 fn register(server: &mut Direct, from: u32, id: u16, token: &[u8]) -> Option<ObserverId> {
     let request = server.receive(from, &registration(Type::Confirmable, id, token, 0)).request();
     answer(server, request)

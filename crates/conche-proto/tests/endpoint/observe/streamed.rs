@@ -14,7 +14,7 @@ fn server() -> Direct {
     server
 }
 
-/// A block of a FETCH with this value of Observe: 16 bytes, or 5 in the last block.
+/// 16 bytes, or 5 in the last block.
 fn block(id: u16, token: &[u8], number: u8, more: bool, observe: Option<u8>) -> Vec<u8> {
     let observe: &[u8] = if observe == Some(1) { &[1] } else { &[] };
     let block1 = [number << 4 | u8::from(more) << 3];
@@ -30,7 +30,6 @@ fn last_part(given: &Given) -> RequestId {
     given.events.iter().find_map(part).unwrap_or_else(|| panic!("the last block is delivered: {given:?}"))
 }
 
-/// Delivers the first block of a registration, which is accepted.
 fn begin(server: &mut Direct, from: u32, id: u16, token: &[u8]) -> RequestId {
     let request = server.receive(from, &block(id, token, 0, true, Some(0))).request();
     assert!(server.endpoint.observe(server.now, request, TOPIC).is_some());

@@ -17,7 +17,6 @@ fn requests(pair: &Pair) -> usize {
     pair.world.events(SERVER).iter().filter(|(_, event)| matches!(event, Event::Request { .. })).count()
 }
 
-/// Returns the message with another header and token.
 fn rebuilt(message: &OwnedMessage, ty: Type, id: u16, token: &[u8]) -> Vec<u8> {
     let view = message.view();
     let options: Vec<(u16, &[u8])> = view.options().map(|option| (option.number.0, option.value)).collect();
@@ -105,8 +104,8 @@ fn a_refusal_is_not_protected_and_says_no_more_than_the_rfc_has_it() {
     assert_eq!(pair.world.node(SERVER).endpoint.occupancy().peers, peers + 1, "whoever is told so has a message ID");
 }
 
-/// The block, mismatch and delay attacks on responses: an attacker on the path delivers the answer
-/// to another request.
+/// Block, mismatch and delay attacks: an attacker on the path delivers the answer to another
+/// request.
 #[test]
 fn the_response_to_another_request_is_no_answer() {
     let mut pair = Pair::new();
@@ -155,7 +154,6 @@ fn a_response_in_the_clear_is_no_answer_and_an_error_tells_that_nobody_vouches_f
     assert_eq!(end.err(), Some(Failure::NotAuthenticated(Code::UNAUTHORIZED)));
 }
 
-/// Blocks of a protected response are not available to others.
 #[test]
 fn the_rest_of_a_protected_response_is_not_given_in_the_clear() {
     let mut pair = Pair::new();

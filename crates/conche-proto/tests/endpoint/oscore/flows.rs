@@ -11,7 +11,7 @@ use crate::support::{CLIENT, SERVER, World, end_of, ms, request};
 
 const SECRETS: [&[u8]; 8] = [b"test", b"count", b"separate", b"large", b"hello", b"late", b"nope", b"update"];
 
-/// Checks all sent messages; returns the record of protected ones.
+/// Returns the record of protected messages.
 fn check(pair: &Pair) -> Recorder {
     let messages: Vec<_> = pair.world.sent.iter().map(|sent| (sent.from, sent.message())).collect();
     for (sent, (_, message)) in pair.world.sent.iter().zip(&messages) {

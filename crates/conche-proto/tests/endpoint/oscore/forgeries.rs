@@ -1,5 +1,4 @@
-//! Many replayed and modified messages: none is accepted or leaves a trace, and genuine ones still
-//! are accepted.
+//! Replayed and modified messages leave no trace, and genuine ones are still accepted.
 
 use conche_proto::codec::{Code, OptionNumber, OwnedMessage, Type};
 use conche_proto::oscore::{ContextId, ReplayWindow};
@@ -15,7 +14,6 @@ use crate::support::{CLIENT, SERVER, STRANGER, request};
 /// Recorded messages per direction.
 const KEPT: usize = 40;
 
-/// One end with its context.
 struct End {
     direct: Direct,
     context: ContextId,
@@ -31,7 +29,6 @@ impl End {
         end
     }
 
-    /// Stores reservations at once.
     fn keep(&mut self, mut given: Given) -> Given {
         for event in &given.events {
             if let Event::Reserve(reserve) = event {
@@ -54,7 +51,6 @@ impl End {
         (asked, self.keep(given).datagram().to_vec())
     }
 
-    /// Responds to the single protected request.
     fn answer(&mut self, request: &[u8]) -> Vec<u8> {
         let asked = self.receive(CLIENT, request).request();
         assert_eq!(self.direct.endpoint.security(asked), Some(self.context));
@@ -71,14 +67,13 @@ impl End {
     }
 }
 
-/// Disguises a message with another type, message ID and token.
 fn disguised(kept: &[u8], ty: Type, id: u16, token: &[u8]) -> Vec<u8> {
     let length = usize::from(kept[0] & 15);
     let head = [0x40 | (ty as u8) << 4 | u8::try_from(token.len()).expect("short"), kept[1]];
     [&head, &id.to_be_bytes(), token, &kept[4 + length..]].concat()
 }
 
-/// Flips bits after the token, where only the protection detects them.
+/// Only the protection detects flips after the token.
 fn flip(message: &mut [u8], count: u32, random: &mut ChaCha8Rng) {
     let before = 8 * (4 + usize::from(message[0] & 15));
     for _ in 0..count {

@@ -17,7 +17,6 @@ fn net() -> (Net, ContextId) {
     (net, client)
 }
 
-/// A client and a server with their contexts.
 fn net_and_contexts() -> (Net, ContextId, ContextId) {
     let mut net = Net::of(1);
     let client = net.endpoint(CLIENT).add_context(context(CLIENT_ID, SERVER_ID)).expect("the first one");

@@ -8,7 +8,6 @@ use super::{CLIENT_ID, SERVER_ID, credentials};
 use crate::support::world::{by_name, lossy_link};
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request, wire};
 
-/// A client and the fixture server without stored state, and their contexts.
 fn forgetful(seed: u64) -> (World, ContextId, ContextId) {
     forgetful_in(World::pair_of(&EndpointConfig::default(), &by_name("default"), seed))
 }
@@ -78,7 +77,6 @@ fn a_server_that_never_has_the_keys_is_asked_four_times_at_most() {
     assert_eq!(world.sent.len(), 8);
 }
 
-/// Holds the answer back and delivers an unprotected error instead.
 fn denied(world: &mut World, request: Request) -> ExchangeId {
     world.link = Box::new(|sent| if sent.from == SERVER { vec![] } else { vec![ms(10)] });
     let asked = world.request(request);

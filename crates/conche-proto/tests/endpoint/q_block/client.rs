@@ -1,5 +1,4 @@
-//! A client with a simulated server that does not send the first block first, so that the client
-//! requests missing ones.
+//! A client requests missing blocks, because the first one does not arrive first.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, ExchangeId, QBlock};
@@ -9,7 +8,7 @@ use crate::support::fixture::body;
 use crate::support::world::{Datagram, by_name};
 use crate::support::{CLIENT, SERVER, World, request, s, wire};
 
-/// A block of a 64-byte response that consists of its ETag.
+/// The payload consists of the ETag.
 fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> {
     let block = Block { num, more: num < 3, size: BlockSize::B16 };
     let body = Body::builder()
@@ -20,7 +19,7 @@ fn block(ty: Type, id: MessageId, token: &Token, num: u32, etag: u8) -> Vec<u8> 
     wire::message(ty, Code::CONTENT, id, token, &body.build().expect("legal options"))
 }
 
-/// A client that received block 2 and requested the others; its first message and this request.
+/// Received block 2 and requested the others; its first message and this request.
 fn asking() -> (World, ExchangeId, [Datagram; 2]) {
     let mut world = World::client_of(&in_bursts(), by_name("default"));
     let asked = world.request(request(Code::GET, "/large"));
@@ -102,7 +101,6 @@ fn confirmable() -> EndpointConfig {
     EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_bursts() }
 }
 
-/// A 2.31 for this block.
 fn continues(ty: Type, id: MessageId, token: &Token, num: u32) -> Vec<u8> {
     let block = Block { num, more: true, size: BlockSize::B1024 };
     let body = Body::builder().option(OptionNumber::Q_BLOCK1, block.encode().as_slice()).build().expect("legal");

@@ -15,7 +15,6 @@ fn confirmable() -> EndpointConfig {
     config
 }
 
-/// Returns types and numbers of the blocks that a node sent.
 fn payloads(world: &World, from: u32, number: OptionNumber) -> Vec<(Type, u32)> {
     let messages = world.sent_by(from).map(|sent| sent.message());
     let with_payload = messages.filter(|message| !message.payload().is_empty());
@@ -75,7 +74,6 @@ fn payload(id: u16, num: u32) -> Vec<u8> {
     payload_of(b"tag", id, num)
 }
 
-/// A payload of the body with this Request-Tag.
 fn payload_of(tag: &[u8], id: u16, num: u32) -> Vec<u8> {
     let body = Body::builder()
         .option(OptionNumber::REQUEST_TAG, tag)

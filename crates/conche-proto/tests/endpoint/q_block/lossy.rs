@@ -29,7 +29,6 @@ fn a_mebibyte_is_written_through_a_loss_of_20_percent_byte_by_byte_and_once() {
     (0..20).for_each(|seed| write_through_loss(pair(persistent(), persistent(), "cocoa", seed), seed));
 }
 
-/// Loses the first transmission of these blocks.
 fn without(number: OptionNumber, lost: &'static [u32]) -> crate::support::world::Link {
     let mut lost = lost.to_vec();
     Box::new(move |datagram| {

@@ -20,13 +20,11 @@ fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
     message.content().block(number).expect("endpoints send no reserved sizes")
 }
 
-/// Sends a request; returns its first message.
 fn sending(client: &mut Direct, request: Request) -> OwnedMessage {
     client.endpoint.request(client.now, SERVER, request).expect("admitted");
     client.drain().message().clone()
 }
 
-/// A response with these options.
 fn answer(
     (ty, id): (Type, u16),
     request: &OwnedMessage,
@@ -48,12 +46,10 @@ fn ack(request: &OwnedMessage, code: Code, options: &[(OptionNumber, Block)], bo
     answer((Type::Acknowledgement, request.header().id.0), request, code, options, body)
 }
 
-/// A Non-confirmable error response.
 fn refusal(id: u16, request: &OwnedMessage, code: Code) -> Vec<u8> {
     answer((Type::NonConfirmable, id), request, code, &[], (None, b""))
 }
 
-/// Returns the outcome of the only exchange.
 fn end(given: &Given) -> Option<Result<(Code, usize), Failure>> {
     given.events.iter().find_map(|event| match event {
         Event::Response { message, .. } => Some(Ok((message.code(), message.payload().len()))),
@@ -62,7 +58,7 @@ fn end(given: &Given) -> Option<Result<(Code, usize), Failure>> {
     })
 }
 
-/// Returns the messages that the client sends within a second.
+/// Within a second.
 fn sets_of(client: &mut Direct, given: Given) -> Vec<OwnedMessage> {
     let mut sent: Vec<_> = given.sent.into_iter().map(|(_, message)| message).collect();
     if sent.is_empty() {
@@ -131,8 +127,7 @@ fn a_peer_that_refuses_requests_for_single_blocks_is_asked_for_the_whole_respons
     }
 }
 
-/// The server sends a body of 14 000 bytes in Confirmable messages, like the request, and the
-/// client sends only ACKs.
+/// A body of 14 000 bytes in Confirmable messages, like the request; the client sends only ACKs.
 fn gets_confirmable_blocks(client: &mut Direct, asked: &OwnedMessage) {
     let blocks = [(Q2, block(0, true))];
     let given = client.receive(SERVER, &ack(asked, Code::CONTENT, &blocks, (Some(14_000), &[0; 1024])));

@@ -21,7 +21,6 @@ fn message(ty: Type, code: Code, id: u16, body: conche_proto::codec::BodyBuilder
     wire::message(ty, code, MessageId(id), &token, &body.path("/f").build().expect("legal options"))
 }
 
-/// Block `num` of a body of `bytes`.
 fn put(ty: Type, id: u16, num: u32, bytes: u32) -> Vec<u8> {
     let more = (num + 1) * 16 < bytes;
     let length = if more { 16 } else { bytes as usize - num as usize * 16 };
@@ -42,7 +41,6 @@ fn get(ty: Type, id: u16, blocks: &[Block]) -> Vec<u8> {
     message(ty, Code::GET, id, body)
 }
 
-/// A server that has sent the first of 25 blocks of a response.
 fn serving() -> Direct {
     let mut server = Direct::new(in_bursts());
     let given = server.receive(PEER, &get(Type::Confirmable, 1, &[b16(0, false)]));
@@ -228,7 +226,7 @@ fn other_requests_are_answered_while_a_body_leaves() {
     assert_eq!(server.respond(request, changed()).kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
 }
 
-/// A FETCH for block `num` and those after it, with or without the request's own body.
+/// With or without the request's own body.
 fn fetch(id: u16, num: u32, more: bool, payload: &[u8]) -> Vec<u8> {
     let block = b16(num, more).encode();
     let body = Body::builder().option(QB2, block.as_slice()).payload(payload.to_vec());

@@ -11,7 +11,7 @@ use crate::support::{ms, s, wire};
 const CLIENT: u32 = 1;
 const QB2: OptionNumber = OptionNumber::Q_BLOCK2;
 
-/// A text of `bytes` bytes; each block identifies the state.
+/// Each block identifies the state.
 fn state(number: u32, bytes: usize) -> String {
     let piece = format!("{number:07} ");
     piece.repeat(bytes.div_ceil(piece.len()))[..bytes].to_owned()
@@ -21,7 +21,6 @@ fn net(config: &EndpointConfig) -> Net {
     Net::with(1, "default", config)
 }
 
-/// A client that observes a state of `bytes` bytes.
 fn observing(config: &EndpointConfig, bytes: usize) -> Net {
     let mut net = net(config);
     net.resource.state = state(0, bytes);
@@ -112,7 +111,6 @@ fn a_newer_state_takes_the_place_of_what_has_not_left_of_the_older_one() {
     net.run(s(60));
     assert!(net.states(CLIENT) == [state(2, 100 * 1024)]);
     assert_eq!(payloads(&net).len(), 15 + 100, "nothing of the older one left after that");
-    // Between two bursts.
     net.sent.clear();
     net.change(&state(3, 100 * 1024));
     run_until(&mut net, 20);
@@ -122,7 +120,6 @@ fn a_newer_state_takes_the_place_of_what_has_not_left_of_the_older_one() {
     assert_eq!(payloads(&net).len(), 20 + 100);
 }
 
-/// Runs until `left` payloads were sent.
 fn run_until(net: &mut Net, left: usize) {
     while payloads(net).len() < left {
         net.run(ms(1));
@@ -266,7 +263,7 @@ fn a_registration_that_a_server_without_q_block_refuses_is_repeated_without_it_u
     assert!(tokens.len() == 2 && tokens[0] == tokens[1], "{tokens:?}");
 }
 
-/// A payload of state `observe`, of 64 bytes in blocks of 16.
+/// Of 64 bytes in blocks of 16.
 fn payload(token: &Token, id: u16, num: u32, observe: u32, etag: u8, bytes: u32) -> Vec<u8> {
     let block = Block { num, more: (num + 1) * 16 < bytes, size: BlockSize::B16 };
     let body = Body::builder()

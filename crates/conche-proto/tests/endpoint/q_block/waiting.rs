@@ -1,5 +1,4 @@
-//! Messages that arrive while the next burst of a request waits behind another request to the same
-//! destination.
+//! Messages that arrive while the next burst waits behind another request to the same destination.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, ContentFormat, MessageId, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Event, ExchangeId, QBlock, Request};
@@ -19,8 +18,7 @@ fn configs() -> [EndpointConfig; 2] {
     [in_bursts(), EndpointConfig { q_block, ..in_bursts() }]
 }
 
-/// A client with an acknowledged first block, and another request that holds the slot: the token,
-/// and both.
+/// The first block is acknowledged, and another request holds the slot: the token, and both.
 fn waiting(config: &EndpointConfig) -> (World, Token, [ExchangeId; 2]) {
     let mut world = World::client_of(config, by_name("default"));
     let upload = world.request(put("/large-update", &body(3_000, 1)));
@@ -31,7 +29,7 @@ fn waiting(config: &EndpointConfig) -> (World, Token, [ExchangeId; 2]) {
     (world, first.token(), [upload, beside])
 }
 
-/// Delivers a Confirmable response, which is acknowledged before anything else is sent.
+/// The response is acknowledged before anything else is sent.
 fn respond(world: &mut World, token: &Token, code: Code, body: &Body) {
     let before = world.sent.len();
     world.inject(SERVER, CLIENT, &wire::message(Type::Confirmable, code, MessageId(1), token, body));
@@ -130,7 +128,7 @@ fn what_is_missing_leaves_with_the_rest() {
     }
 }
 
-/// A client that retransmits its registration while nothing arrives: its first message.
+/// Nothing arrives while the registration is retransmitted.
 fn registering(request: Request) -> (Net, MessageId, Token) {
     let mut net = Net::with(1, "default", &in_bursts());
     let now = net.now;

@@ -1,5 +1,4 @@
-//! Congestion control (RFC 7252 §4.7): NSTART, outstanding messages, PROBING_RATE, the server's own
-//! limit.
+//! Congestion control (RFC 7252 §4.7): NSTART, PROBING_RATE, the server's own limit.
 
 use conche_proto::cc::any::ALL;
 use conche_proto::codec::{Code, Type};
@@ -26,7 +25,7 @@ fn no_more_than_nstart_requests_are_outstanding() {
         let left = world.sent.len();
         assert_eq!(left, usize::from(nstart), "at first NSTART leave, each for its round trip");
         world.run_to_end();
-        // The checker counts continuously; here only the results of the requests are checked.
+        // The checker counts continuously.
         let ends: Vec<_> = asked.iter().map(|&id| end_of(world.events(CLIENT), id).expect("it ended")).collect();
         assert!(ends.iter().all(|(_, end)| end.is_ok()));
         for (n, &id) in asked.iter().enumerate().skip(usize::from(nstart)) {
@@ -40,8 +39,7 @@ fn no_more_than_nstart_requests_are_outstanding() {
     }
 }
 
-/// The number of slots occupied by the client toward the server, or by the server toward the
-/// client.
+/// Of the client toward the server, or the reverse.
 const OUTSTANDING: &[(&str, u16)] = &[
     ("a Confirmable request without an answer, as message and as request at once", 1),
     ("a request that was acknowledged and waits for its response", 0),
@@ -94,7 +92,7 @@ fn a_non_confirmable_request_frees_its_slot_when_no_response_is_due_any_more_but
     assert!(end_of(world.events(CLIENT), asked).is_some_and(|(_, end)| end.is_ok()));
 }
 
-/// Returns the departure times of `count` Non-confirmable requests, answered after 20 ms or never.
+/// Answered after 20 ms or never.
 fn non_confirmable_requests(controller: &str, count: usize, answered: bool) -> Vec<Instant> {
     let mut world = World::pair_of(&EndpointConfig::default(), &by_name(controller), 37);
     if !answered {
@@ -152,8 +150,8 @@ fn a_flood_of_non_confirmable_messages_to_a_silent_peer_keeps_to_probing_rate() 
         for reliability in [Reliability::NonConfirmable, Reliability::NeverConfirmable] {
             for payload in [1, 100, 1_000] {
                 let mut world = World::client_of(&EndpointConfig::default(), named.controller());
-                // A controller may convert a message occasionally into a Confirmable one, which is
-                // then retransmitted.
+                // A controller may convert a message into a Confirmable one, which is then
+                // retransmitted.
                 let mut largest = 0;
                 while world.now.as_millis() < 2 * WINDOW * 1_000 {
                     for _ in 0..2 {

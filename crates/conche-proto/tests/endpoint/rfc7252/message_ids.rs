@@ -52,8 +52,8 @@ fn responses_for_which_no_id_comes_free_in_time_are_counted() {
     assert!(expired > 0);
 }
 
-/// Answers Non-confirmable requests of a peer until its message IDs run out, the last 4096 at once.
-/// Returns the number of responses that wait for an ID, and how many of them leave or expire.
+/// The last 4096 IDs are used at once. Returns the number of responses that wait for an ID, and how
+/// many of them leave or expire.
 fn respond_with_all_ids(config: EndpointConfig) -> (usize, usize, u64) {
     let limits = Limits { queue_per_peer: 4096, ..Limits::default() };
     let mut endpoint: Endpoint<Address, _> =

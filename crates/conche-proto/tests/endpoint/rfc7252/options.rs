@@ -1,4 +1,4 @@
-//! Options (RFC 7252 §5.4) and payloads (§5.5): ignored and rejected ones.
+//! Options (RFC 7252 §5.4) and payloads (§5.5).
 
 use conche_proto::codec::{Code, OwnedMessage, Token, Type};
 use conche_proto::{EndpointConfig, Failure};
@@ -10,7 +10,7 @@ type Options<'a> = &'a [(u16, &'a [u8])];
 
 const URI_PATH: (u16, &[u8]) = (11, b"test");
 
-/// Returns the server's response to a request for `/test` with these options.
+/// To a request for `/test`.
 fn answer(ty: Type, code: Code, options: Options<'_>, payload: &[u8]) -> Option<OwnedMessage> {
     let mut world = World::server();
     world.inject(STRANGER, SERVER, &wire::with_options(ty, code, 4, b"t", options, payload));
@@ -23,7 +23,7 @@ fn code_of_answer(options: Options<'_>) -> Code {
     answer(Type::Confirmable, Code::GET, options, b"").expect("an answer").code()
 }
 
-/// Returns the outcome of a request answered with these options, and whether a Reset was sent.
+/// Also returns whether a Reset was sent.
 fn end_by_response(ty: Type, options: Options<'_>) -> (Option<Result<(), Failure>>, bool) {
     let mut world = World::client();
     let asked = world.request(request(Code::GET, "/test"));
@@ -38,8 +38,8 @@ fn end_by_response(ty: Type, options: Options<'_>) -> (Option<Result<(), Failure
 // RFC 7252 §5.4 (Q74)
 #[test]
 fn an_option_that_is_not_defined_for_the_code_counts_as_unrecognised() {
-    // In a request, Max-Age and Location-Path (elective) are ignored; in a response, Uri-Path and
-    // If-Match (critical) are rejected.
+    // Elective in a request: Max-Age and Location-Path. Critical in a response: Uri-Path and
+    // If-Match.
     assert_eq!(code_of_answer(&[(8, b"x"), URI_PATH, (14, &[1])]), Code::CONTENT);
     for options in [&[URI_PATH][..], &[(1, b"etag")]] {
         assert_eq!(end_by_response(Type::Acknowledgement, options).0, Some(Err(Failure::UnacceptableResponse)));

@@ -17,7 +17,6 @@ fn token(length: usize) -> Vec<u8> {
     (0..length).map(|byte| byte as u8).collect()
 }
 
-/// Returns type and code of a sent message, which must carry the token.
 fn echoed(datagram: &[u8], token: &[u8]) -> (Type, Code) {
     let message = wire::decode(datagram);
     assert_eq!(message.token_bytes(), token);

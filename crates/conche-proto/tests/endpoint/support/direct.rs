@@ -14,20 +14,17 @@ use super::wire;
 use super::world::{by_name, seed_of};
 use crate::model::Address;
 
-/// An endpoint and its clock.
 pub struct Direct {
     pub endpoint: Endpoint<Address, AnyController>,
     pub now: Instant,
-    /// The time of the next wake-up.
     pub wake: Option<Instant>,
     buffer: Vec<u8>,
 }
 
-/// The output of an endpoint until it waits.
+/// Output until the endpoint waits.
 #[derive(Debug)]
 pub struct Given {
     pub sent: Vec<(Transmit<Address>, OwnedMessage)>,
-    /// The sent datagrams.
     pub datagrams: Vec<Vec<u8>>,
     pub events: Vec<Event<Address>>,
 }
@@ -37,12 +34,10 @@ impl Direct {
         Self::seeded(config, 23)
     }
 
-    /// Creates an endpoint with this seed, without source validation.
     pub fn seeded(config: EndpointConfig, seed: u64) -> Self {
         Self::as_configured(EndpointConfig { source_validation: SourceValidation::Off, ..config }, seed)
     }
 
-    /// Creates an endpoint with the configured source validation.
     pub fn validating(config: EndpointConfig) -> Self {
         Self::as_configured(config, 23)
     }
@@ -57,12 +52,10 @@ impl Direct {
         Self::new(EndpointConfig { limits, ..EndpointConfig::default() })
     }
 
-    /// Delivers a datagram.
     pub fn receive(&mut self, from: Address, bytes: &[u8]) -> Given {
         self.receive_datagram(Datagram::new(from, bytes))
     }
 
-    /// Delivers a datagram to this local address.
     pub fn receive_at(&mut self, local: IpAddr, from: Address, bytes: &[u8]) -> Given {
         let mut datagram = Datagram::new(from, bytes);
         datagram.local = Some(local);
@@ -74,7 +67,6 @@ impl Direct {
         self.drain()
     }
 
-    /// The application responds.
     pub fn respond(&mut self, request: RequestId, response: Response) -> Given {
         self.endpoint.respond(self.now, request, response).expect("the request waits");
         self.drain()
@@ -99,7 +91,6 @@ impl Direct {
         }
     }
 
-    /// Advances the clock and polls the endpoint when due.
     pub fn run(&mut self, span: Duration) -> Given {
         let until = self.now + span;
         let mut given = self.drain();
@@ -114,7 +105,7 @@ impl Direct {
         given
     }
 
-    /// Runs until nothing is left to do, and asserts that nothing is held.
+    /// Asserts that nothing is held at the end.
     pub fn run_to_end(&mut self) -> Given {
         let given = self.run(Duration::from_secs(100_000));
         let left = self.endpoint.occupancy();
@@ -126,7 +117,6 @@ impl Direct {
 }
 
 impl Given {
-    /// Returns the requests that the application received.
     pub fn requests(&self) -> Vec<RequestId> {
         let id = |event: &Event<Address>| match event {
             Event::Request { id, .. } => Some(*id),
@@ -135,25 +125,21 @@ impl Given {
         self.events.iter().filter_map(id).collect()
     }
 
-    /// Returns the only request that the application received.
     pub fn request(&self) -> RequestId {
         let [id] = self.requests()[..] else { panic!("not one request: {self:?}") };
         id
     }
 
-    /// Returns the only sent message.
     pub fn message(&self) -> &OwnedMessage {
         let [(_, message)] = &self.sent[..] else { panic!("not one message: {self:?}") };
         message
     }
 
-    /// Returns the only sent datagram.
     pub fn datagram(&self) -> &[u8] {
         self.message();
         &self.datagrams[0]
     }
 
-    /// Returns types and codes of all sent messages.
     pub fn kinds(&self) -> Vec<(Type, Code)> {
         self.sent.iter().map(|(_, message)| (message.header().ty, message.code())).collect()
     }
@@ -169,27 +155,22 @@ pub fn count_by_network(server: &mut Direct) {
     server.endpoint.set_source_groups(Box::new(|source| u64::from(source >> 16)));
 }
 
-/// A Confirmable request without options.
 pub fn con(code: Code, id: u16) -> Vec<u8> {
     wire::bare(Type::Confirmable, code, id, b"token678")
 }
 
-/// A Non-confirmable request without options.
 pub fn non(code: Code, id: u16) -> Vec<u8> {
     wire::bare(Type::NonConfirmable, code, id, b"token678")
 }
 
-/// A response with this payload.
 pub fn content(payload: &str) -> Response {
     Response::new(Code::CONTENT, wire::payload(payload))
 }
 
-/// A response without a body.
 pub fn changed() -> Response {
     Response::new(Code::CHANGED, Body::EMPTY)
 }
 
-/// The Empty ACK of a sent message.
 pub fn ack_of(message: &OwnedMessage) -> Vec<u8> {
     wire::empty_ack(MessageId(message.header().id.0))
 }

@@ -14,10 +14,9 @@ use conche_proto::codec::link_format::{Filter, Links};
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber, OwnedMessage};
 use conche_proto::{Instant, Reliability, RequestId, Response};
 
-/// Response delay of `/separate`.
 pub const SEPARATE_AFTER: Duration = Duration::from_secs(5);
 
-/// The links in `/.well-known/core`, for the ETSI test descriptions.
+/// For the ETSI test descriptions.
 pub const LINKS: [&str; 6] = [
     "</link1>;rt=\"Type1\";if=\"If1\"",
     "</link2>;rt=\"Type2\";if=\"If2\"",
@@ -27,16 +26,14 @@ pub const LINKS: [&str; 6] = [
     "</test>",
 ];
 
-/// The application.
 #[derive(Debug)]
 pub struct Fixture {
-    /// The state of `/test`, `None` after DELETE.
+    /// `None` after DELETE.
     pub test: Option<Vec<u8>>,
     /// The state of `/large` and `/large-update`.
     pub large: Vec<u8>,
-    /// The body received at `/large-create`.
     pub created: Option<Vec<u8>>,
-    /// Number of requests, by method and path.
+    /// By method and path.
     pub calls: HashMap<String, u32>,
     later: Vec<(Instant, RequestId, Response)>,
 }
@@ -54,7 +51,7 @@ impl Default for Fixture {
 }
 
 impl Fixture {
-    /// Handles a request. `None`: the response is returned by [`due`](Self::due) later.
+    /// `None`: [`due`](Self::due) returns the response later.
     pub fn handle(&mut self, now: Instant, id: RequestId, message: &OwnedMessage) -> Option<Response> {
         let segments: Vec<_> = message.values(OptionNumber::URI_PATH).collect();
         let path = match segments[..] {
@@ -113,18 +110,16 @@ impl Fixture {
         Some(response)
     }
 
-    /// Returns the time of the next delayed response.
     pub fn next(&self) -> Option<Instant> {
         self.later.iter().map(|(at, ..)| *at).min()
     }
 
-    /// Takes the responses that are ready.
     pub fn due(&mut self, now: Instant) -> Vec<(RequestId, Response)> {
         self.later.extract_if(.., |(at, ..)| *at <= now).map(|(_, id, response)| (id, response)).collect()
     }
 }
 
-/// A body of `bytes` bytes with distinct blocks.
+/// The blocks are distinct.
 pub fn body(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n + seed).wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect()
 }
@@ -137,7 +132,6 @@ fn content(payload: &[u8]) -> Response {
     in_format(ContentFormat::TEXT_PLAIN, payload.to_vec())
 }
 
-/// Returns the links that a query argument selects.
 fn links(query: Option<&[u8]>) -> Response {
     let filter = query.map(|query| Filter::new(str::from_utf8(query).expect("queries are text")));
     let selected = |document: &&str| {

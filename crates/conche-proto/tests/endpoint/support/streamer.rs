@@ -1,4 +1,4 @@
-//! [`Streamer`]: a client or server application that streams bodies.
+//! [`Streamer`]: an application that streams bodies.
 
 use std::time::Duration;
 
@@ -13,33 +13,24 @@ use crate::model::Address;
 /// body, its `/out` sends one.
 #[derive(Debug, Default)]
 pub struct Streamer {
-    /// Delay of all actions.
     pub delay: Duration,
-    /// The body to send.
     pub body: Vec<u8>,
-    /// Size of the supplied pieces; 0 for the requested size.
+    /// 0 for the requested size.
     pub piece: usize,
-    /// The body ends with an error after this many bytes.
+    /// An error follows after this many bytes.
     pub breaks_at: Option<usize>,
-    /// A request gets 4.13 after this many bytes.
+    /// 4.13 follows after this many bytes.
     pub refuses_at: Option<usize>,
-    /// The ETag of `/out`.
     pub etag: Option<Vec<u8>>,
-    /// The received bytes.
     pub came: Vec<u8>,
-    /// Number of received blocks.
     pub blocks: usize,
-    /// Reported ends of bodies.
     pub over: Vec<StreamEnd>,
-    /// Maximum number of bytes requested at once.
+    /// The most bytes requested at once.
     pub wanted: usize,
-    /// Number of bytes supplied.
     pub supplied: usize,
-    /// Pending actions.
     pub later: Vec<(Instant, Action)>,
 }
 
-/// An action that the endpoint waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
     Fetch(ExchangeId),
@@ -49,17 +40,14 @@ pub enum Action {
 }
 
 impl Streamer {
-    /// Creates a streamer that sends this body.
     pub fn with(body: Vec<u8>) -> Self {
         Self { body, ..Self::default() }
     }
 
-    /// Returns `true` if the application streams requests to this path.
     pub fn wants(path: &str) -> bool {
         path == "/in"
     }
 
-    /// Handles an event, now or after the delay.
     pub fn event(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>, event: &Event<Address>) {
         let action = match event {
             Event::Request { id, message, .. } if message.uri_path() == "/out" => {
@@ -90,19 +78,16 @@ impl Streamer {
         }
     }
 
-    /// Returns the time of the next action.
     pub fn next(&self) -> Option<Instant> {
         self.later.iter().map(|(at, _)| *at).min()
     }
 
-    /// Performs due actions.
     pub fn due(&mut self, now: Instant, endpoint: &mut Endpoint<Address, AnyController>) {
         for (_, action) in self.later.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
             self.perform(now, endpoint, action);
         }
     }
 
-    /// Returns the next piece of the body, and whether it is the last.
     pub fn piece(&mut self, wanted: usize) -> (Bytes, bool) {
         let bytes = if self.piece == 0 { wanted } else { self.piece };
         let end = (self.supplied + bytes).min(self.body.len());

@@ -14,7 +14,6 @@ use super::{CLIENT, Fixture, SERVER, Streamer, ms};
 use crate::model::Address;
 use crate::model::checker::Checker;
 
-/// A sent datagram.
 #[derive(Clone, Debug)]
 pub struct Datagram {
     pub at: Instant,
@@ -26,7 +25,6 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Decodes the message.
     pub fn message(&self) -> OwnedMessage {
         OwnedMessage::from(super::wire::decode(&self.bytes))
     }
@@ -35,16 +33,13 @@ impl Datagram {
 /// Delays of all copies of a datagram that arrive: none for a loss, two for a duplication.
 pub type Link<D = Datagram> = Box<dyn FnMut(&D) -> Vec<Duration>>;
 
-/// An endpoint, its checker, and its events.
 pub struct Node {
     pub endpoint: Endpoint<Address, AnyController>,
     pub checker: Checker,
     /// Answers requests; without it they are only recorded.
     pub app: Option<Fixture>,
-    /// Handles streamed bodies.
     pub streamer: Option<Streamer>,
     pub events: Vec<(Instant, Event<Address>)>,
-    /// The next wake-up of the endpoint.
     wake: Option<Instant>,
 }
 
@@ -52,9 +47,7 @@ pub struct Node {
 pub struct World {
     pub now: Instant,
     pub link: Link,
-    /// Q-Block is enabled, with Confirmable responses.
     pub in_bursts: bool,
-    /// All sent datagrams, in order.
     pub sent: Vec<Datagram>,
     nodes: BTreeMap<Address, Node>,
     arrivals: BTreeMap<(Instant, u64), Datagram>,
@@ -63,18 +56,16 @@ pub struct World {
 }
 
 impl World {
-    /// A client and the fixture server with the default configuration and the congestion control of
-    /// RFC 7252.
+    /// A client and the fixture server with the default configuration and RFC 7252's congestion
+    /// control.
     pub fn pair() -> Self {
         Self::pair_of(&EndpointConfig::default(), &by_name("default"), 7)
     }
 
-    /// A client alone: all its datagrams are lost.
     pub fn client() -> Self {
         Self::client_of(&EndpointConfig::default(), by_name("default"))
     }
 
-    /// The fixture server alone, for hand-made requests.
     pub fn server() -> Self {
         let mut world = Self::empty();
         world.add(SERVER, EndpointConfig::default(), by_name("default"), 9);
@@ -82,7 +73,6 @@ impl World {
         world
     }
 
-    /// A client and the fixture server.
     pub fn pair_of(config: &EndpointConfig, controller: &AnyController, seed: u64) -> Self {
         let mut world = Self::empty();
         world.add(CLIENT, config.clone(), controller.clone(), seed);
@@ -91,7 +81,6 @@ impl World {
         world
     }
 
-    /// A client alone.
     pub fn client_of(config: &EndpointConfig, controller: AnyController) -> Self {
         let mut world = Self::empty();
         world.add(CLIENT, config.clone(), controller, 7);
@@ -112,7 +101,7 @@ impl World {
         }
     }
 
-    /// Adds an endpoint without source validation.
+    /// Without source validation.
     pub fn add(&mut self, address: Address, config: EndpointConfig, controller: AnyController, seed: u64) {
         let config = EndpointConfig { source_validation: SourceValidation::Off, ..config };
         let checker = Checker::new(&config);
@@ -121,27 +110,22 @@ impl World {
             .insert(address, Node { endpoint, checker, app: None, streamer: None, events: Vec::new(), wake: None });
     }
 
-    /// Returns the node at this address.
     pub fn node(&mut self, address: Address) -> &mut Node {
         self.nodes.get_mut(&address).expect("there is a node at this address")
     }
 
-    /// Returns the events of the node at this address.
     pub fn events(&self, address: Address) -> &[(Instant, Event<Address>)] {
         &self.nodes[&address].events
     }
 
-    /// Returns the fixture server's application.
     pub fn app(&self) -> &Fixture {
         self.nodes[&SERVER].app.as_ref().expect("the server has the fixture application")
     }
 
-    /// The client sends a request to the server.
     pub fn request(&mut self, request: Request) -> ExchangeId {
         self.request_to(SERVER, request)
     }
 
-    /// The client sends a request.
     pub fn request_to(&mut self, to: Address, request: Request) -> ExchangeId {
         let timeout = request.timeout;
         let now = self.now;
@@ -152,7 +136,6 @@ impl World {
         id
     }
 
-    /// The client pings a peer.
     pub fn ping(&mut self, to: Address) -> ExchangeId {
         let now = self.now;
         let client = self.node(CLIENT);
@@ -162,7 +145,6 @@ impl World {
         id
     }
 
-    /// The client cancels an exchange.
     pub fn cancel(&mut self, id: ExchangeId) -> bool {
         let now = self.now;
         let client = self.node(CLIENT);
@@ -172,7 +154,6 @@ impl World {
         was_open
     }
 
-    /// Delivers a datagram to `to`, from any address.
     pub fn inject(&mut self, from: Address, to: Address, bytes: &[u8]) {
         let now = self.now;
         let node = self.node(to);
@@ -181,7 +162,6 @@ impl World {
         self.settle(to);
     }
 
-    /// Reports to the client that `peer` is unreachable.
     pub fn unreachable(&mut self, peer: Address, quoted: Option<&[u8]>) {
         let now = self.now;
         let input = Input::Unreachable { peer, quoted };
@@ -189,7 +169,6 @@ impl World {
         self.settle(CLIENT);
     }
 
-    /// Returns the time of the next event.
     pub fn next(&self) -> Option<Instant> {
         let arrival = self.arrivals.keys().next().map(|(at, _)| *at);
         let nodes = self.nodes.values();
@@ -201,7 +180,7 @@ impl World {
         wakes.chain(arrival).min()
     }
 
-    /// Advances to the next event; returns `false` if there is none.
+    /// Advances to the next event, if there is one.
     pub fn step(&mut self) -> bool {
         let Some(next) = self.next().map(|next| next.max(self.now)) else { return false };
         self.check_that_nothing_happens_before(next);
@@ -217,7 +196,6 @@ impl World {
         true
     }
 
-    /// Runs until `until`.
     pub fn run_until(&mut self, until: Instant) {
         while self.next().is_some_and(|next| next <= until) {
             self.step();
@@ -225,12 +203,11 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Runs for `span`.
     pub fn run(&mut self, span: Duration) {
         self.run_until(self.now + span);
     }
 
-    /// Runs until nothing is left to do, and asserts that every exchange ended.
+    /// Asserts that every exchange ended.
     pub fn run_to_end(&mut self) {
         while self.step() {}
         for node in self.nodes.values() {
@@ -244,7 +221,6 @@ impl World {
         }
     }
 
-    /// Advances the clock without polling.
     pub fn sleep(&mut self, span: Duration) {
         self.now += span;
         for node in self.nodes.values_mut() {
@@ -255,23 +231,20 @@ impl World {
         }
     }
 
-    /// Returns the datagrams that the node at `from` sent.
     pub fn sent_by(&self, from: Address) -> impl DoubleEndedIterator<Item = &Datagram> {
         self.sent.iter().filter(move |datagram| datagram.from == from)
     }
 
-    /// Returns the times of all transmissions of this exchange.
     pub fn departures(&self, id: ExchangeId) -> Vec<Instant> {
         let of_exchange = |datagram: &&Datagram| datagram.exchange.is_some_and(|(exchange, _)| exchange == id);
         self.sent.iter().filter(of_exchange).map(|datagram| datagram.at).collect()
     }
 
-    /// Returns the first transmission of this exchange.
     pub fn first_copy(&self, id: ExchangeId) -> Datagram {
         self.sent.iter().find(|datagram| datagram.exchange == Some((id, 0))).expect("the message left").clone()
     }
 
-    /// Polls a node until it waits; its application responds at once.
+    /// The application responds at once.
     pub fn settle(&mut self, address: Address) {
         loop {
             let (now, buffer) = (self.now, &mut self.buffer);
@@ -313,7 +286,6 @@ impl World {
         }
     }
 
-    /// Sends the application's delayed responses that are ready.
     fn let_app_respond(&mut self, address: Address) {
         let now = self.now;
         let node = self.node(address);
@@ -341,7 +313,7 @@ impl World {
         self.sent.push(datagram);
     }
 
-    /// Asserts that polling an endpoint early has no effect, except a later wake-up.
+    /// Polling an endpoint early has no effect, except a later wake-up.
     fn check_that_nothing_happens_before(&mut self, next: Instant) {
         let just_before = next - Duration::from_nanos(1);
         for (address, node) in &mut self.nodes {
@@ -359,8 +331,7 @@ impl World {
     }
 }
 
-/// A link with these percentages of loss and duplication, and a delay of 10 ms plus up to
-/// `jitter_ms`.
+/// Percentages of loss and duplication, and a delay of 10 ms plus up to `jitter_ms`.
 pub fn lossy_link<D>(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> Link<D> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     Box::new(move |_| {
@@ -370,12 +341,10 @@ pub fn lossy_link<D>(seed: u64, loss: u32, duplication: u32, jitter_ms: u64) -> 
     })
 }
 
-/// Returns the controller of this name.
 pub fn by_name(name: &str) -> AnyController {
     AnyController::by_name(name).expect("a known controller")
 }
 
-/// Returns the seed for a number.
 pub fn seed_of(number: u64) -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&number.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Requests from forged addresses: the endpoint sends at most three times their bytes, including
-//! pings and Echo challenges. Clients that support Echo get everything.
+//! Forged addresses get at most three times the bytes sent in their name, including pings and Echo
+//! challenges.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,17 @@ use crate::support::{Direct, ms, s, wire};
 
 const TOPIC: u64 = 1;
 
-/// Default settings, with Q-Block.
 fn server() -> Direct {
     let q_block = Some(QBlock::default());
     Direct::validating(EndpointConfig { q_block, ..EndpointConfig::default() })
 }
 
-/// The same, but a ping is no proof.
+/// A ping is no proof.
 fn echo_server() -> Direct {
     let (q_block, source_validation) = (Some(QBlock::default()), SourceValidation::Echo);
     Direct::validating(EndpointConfig { q_block, source_validation, ..EndpointConfig::default() })
 }
 
-/// A request with a four-byte token.
 fn request((ty, code, id): (Type, Code, u16), options: &[(OptionNumber, &[u8])], payload: &[u8]) -> Vec<u8> {
     let add = |body: conche_proto::codec::BodyBuilder, &(number, value): &(_, &[u8])| body.option(number, value);
     let body = options.iter().fold(Body::builder().path("/r"), add).payload(payload.to_vec()).build();
@@ -96,7 +94,6 @@ fn a_late_response_to_a_source_that_is_not_validated_is_sent_once() {
     }
 }
 
-/// The shortest registration with this token and Echo value.
 fn shortest(code: Code, id: u16, token: &[u8], echo: &[u8]) -> Vec<u8> {
     let options = [(OptionNumber::OBSERVE.0, &b""[..]), (OptionNumber::ECHO.0, echo)];
     let options = if echo.is_empty() { &options[..1] } else { &options };
@@ -160,14 +157,13 @@ fn a_copy_that_is_shorter_than_its_original_is_not_answered_at_length() {
     assert!(copy.datagram().len() > 200, "a copy as long as the original is");
 }
 
-/// Bytes received from a source and sent to it.
 #[derive(Default)]
 struct Traffic {
     received: usize,
     sent: usize,
 }
 
-/// Returns a random datagram of an attacker; `before` are its earlier ones.
+/// `before` are the attacker's earlier datagrams.
 fn attack(what: u8, detail: u8, id: u16, before: &[Vec<u8>]) -> Vec<u8> {
     let ty = if detail.is_multiple_of(2) { Type::Confirmable } else { Type::NonConfirmable };
     let block = |num, more| Block { num, more, size: BlockSize::B64 }.encode();
@@ -246,7 +242,7 @@ proptest! {
             }
             let given = server.drain();
             note(&mut traffic, &given);
-            // Advance the clock, and count each departure at its time.
+            // Count each departure at its time.
             let until = server.now + ms(u64::from(pause) / 8);
             while let Some(wake) = server.wake.filter(|&wake| wake <= until) {
                 server.now = wake;

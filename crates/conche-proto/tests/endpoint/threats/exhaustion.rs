@@ -11,7 +11,6 @@ use conche_proto::{
 use crate::support::world::{by_name, seed_of};
 use crate::support::{request, s, wire};
 
-/// An endpoint with larger peer numbers than those of worlds.
 type Server = Endpoint<u32, AnyController>;
 
 fn endpoint(limits: Limits) -> Server {
@@ -19,8 +18,7 @@ fn endpoint(limits: Limits) -> Server {
     Endpoint::new(config, by_name("default"), seed_of(11)).expect("legal parameters")
 }
 
-/// Delivers a request and responds; returns the code sent, and whether the application received the
-/// request.
+/// Returns the code sent, and whether the application received the request.
 fn ask(server: &mut Server, now: Instant, from: u32, bytes: &[u8]) -> (Option<Code>, bool) {
     let mut buffer = [0; 1152];
     server.handle(now, Input::datagram(from, bytes)).expect("drained");

@@ -18,13 +18,12 @@ fn server(config: EndpointConfig) -> Direct {
     server
 }
 
-/// Delivers a Non-confirmable POST and responds at once; returns `true` if the response left.
+/// Returns `true` if the response to the POST left.
 fn telemetry(server: &mut Direct, from: Address, id: u16) -> bool {
     let given = server.receive(from, &non(Code::POST, id));
     given.requests().into_iter().any(|request| !server.respond(request, changed()).sent.is_empty())
 }
 
-/// Delivers a Confirmable GET and responds at once; returns the code.
 fn get(server: &mut Direct, from: Address, id: u16) -> Code {
     let given = server.receive(from, &con(Code::GET, id));
     match given.requests()[..] {

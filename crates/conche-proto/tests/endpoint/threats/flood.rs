@@ -28,7 +28,6 @@ fn limits() -> Limits {
     Limits { deduplication_bytes: Limits::default().deduplication_bytes / 8, ..Limits::default() }
 }
 
-/// The outcome for honest clients and for a flood.
 #[derive(Debug, Default)]
 struct Outcome {
     asked: u32,
@@ -38,7 +37,6 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Delivers a POST and responds at once; returns the code.
     fn post(&mut self, server: &mut Direct, from: Address, id: u16) -> Option<Code> {
         let given = server.receive(from, &con(Code::POST, id));
         let mut sent = given.sent.first().map(|(_, message)| message.code());

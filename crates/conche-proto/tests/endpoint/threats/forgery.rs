@@ -15,7 +15,6 @@ use crate::model::Address;
 use crate::support::world::{by_name, seed_of};
 use crate::support::{CLIENT, SERVER, World, end_of, ms, request, s, wire};
 
-/// An endpoint with an outstanding request to the server, and the request's bytes.
 fn asking(seed: u64) -> (Endpoint<Address, AnyController>, Vec<u8>) {
     let mut endpoint =
         Endpoint::new(EndpointConfig::default(), by_name("default"), seed_of(seed)).expect("legal parameters");
@@ -25,7 +24,7 @@ fn asking(seed: u64) -> (Endpoint<Address, AnyController>, Vec<u8>) {
     (endpoint, buffer[..transmit.len].to_vec())
 }
 
-/// Delivers a datagram; returns the datagrams sent in answer. No event may follow.
+/// Returns the datagrams sent in answer. No event may follow.
 fn attack(endpoint: &mut Endpoint<Address, AnyController>, from: Address, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut buffer = [0; 1152];
     endpoint.handle(Instant::ZERO, Input::datagram(from, bytes)).expect("drained");
@@ -80,8 +79,7 @@ fn requests_complete_under_a_spray_of_all_empty_acks() {
         let mut world = World::empty();
         world.add(CLIENT, EndpointConfig::default(), by_name("default"), trial);
         let asked = world.request(request(Code::GET, "/test"));
-        // The first transmission is lost, so that a trusted acknowledgement would stall the
-        // request.
+        // The first transmission is lost: a trusted acknowledgement would stall the request.
         let first = random.next_u32() as u16;
         let (now, client) = (world.now, world.node(CLIENT));
         for id in 0..=u16::MAX {

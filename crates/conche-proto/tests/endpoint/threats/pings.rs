@@ -1,5 +1,5 @@
-//! Source validation by ping: plain RFC 7252 clients get everything after one round trip, and
-//! forgers nothing.
+//! Source validation by ping: plain clients get everything after one round trip, and forgers
+//! nothing.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn server() -> Direct {
     Direct::validating(EndpointConfig { q_block: Some(QBlock::default()), ..EndpointConfig::default() })
 }
 
-/// A request for `/r` with a four-byte token: 11 bytes without options.
+/// 11 bytes without options.
 fn get((ty, id): (Type, u16), options: &[(u16, &[u8])]) -> Vec<u8> {
     request((ty, Code::GET, id), options)
 }
@@ -36,13 +36,12 @@ fn large() -> Response {
     content(&"x".repeat(1_000))
 }
 
-/// Returns the message ID of a ping, which must be the only message sent.
+/// The ping must be the only message sent.
 fn ping_of(given: &Given) -> MessageId {
     assert_eq!(given.kinds(), [(Type::Confirmable, Code::EMPTY)], "{given:?}");
     given.message().header().id
 }
 
-/// Returns a server that peer 1, validated by a ping, has observed for this time.
 fn observed_for(span: Duration) -> Direct {
     let mut server = server();
     let given = server.receive(1, &get((Type::Confirmable, 1), &[OBSERVE]));
@@ -290,8 +289,7 @@ fn large_bodies_for_forged_sources_of_all_networks_leave_newcomers_their_downloa
     assert!(server.endpoint.occupancy().representations > 200, "the room is used up");
 }
 
-/// A client without ping and Echo support, like CoAPthon3: it retransmits, and fetches one block
-/// after the other.
+/// Like CoAPthon3: it retransmits, and fetches one block after the other.
 // RFC 9175 §2.4, RFC 7959 §2.4
 #[test]
 fn a_client_that_answers_no_ping_fetches_the_body_in_small_blocks() {
@@ -366,7 +364,7 @@ fn ask(server: &mut Direct, from: Address, id: u16) -> Given {
     server.respond(asked, large())
 }
 
-/// Returns whether a source that answers its ping, or two in a row, gets its response.
+/// The source answers its ping, or two in a row.
 fn is_validated(server: &mut Direct, from: Address, id: u16) -> bool {
     let mut given = ask(server, from, id);
     for _ in 0..2 {
@@ -526,7 +524,6 @@ fn in_a_closed_network_sources_need_no_proof() {
     assert_eq!(server.respond(asked, large()).message().payload().len(), 1_000);
 }
 
-/// Forged requests in the name of one source, and the application's responses.
 struct Forged {
     name: &'static str,
     requests: Vec<Vec<u8>>,

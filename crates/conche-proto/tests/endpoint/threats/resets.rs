@@ -9,7 +9,6 @@ use crate::model::Address;
 use crate::support::world::by_name;
 use crate::support::{CLIENT, Direct, SERVER, STRANGER, World, acknowledged_at, end_of, ms, request, s, wire};
 
-/// Sends a forged datagram with each message ID to `to`, starting with `first`.
 fn spray(world: &mut World, from: Address, to: Address, first: u16, forge: fn(MessageId) -> Vec<u8>) {
     let now = world.now;
     for n in 0..=u16::MAX {
@@ -19,7 +18,6 @@ fn spray(world: &mut World, from: Address, to: Address, first: u16, forge: fn(Me
     world.settle(to);
 }
 
-/// A client with this seed and an outstanding request to the server.
 fn asking(seed: u64) -> (World, conche_proto::ExchangeId) {
     let mut world = World::empty();
     world.add(CLIENT, EndpointConfig::default(), by_name("default"), seed);
@@ -98,8 +96,7 @@ fn an_empty_ack_that_was_not_believed_does_not_keep_out_a_response_after_100_sec
     world.run_to_end();
 }
 
-/// A server that has answered a Non-confirmable GET of another host, and the message ID of the
-/// response.
+/// Returns the message ID of the response to a Non-confirmable GET of another host.
 fn answered_non() -> (World, MessageId) {
     let mut world = World::server();
     world.inject(STRANGER, SERVER, &wire::request(Type::NonConfirmable, Code::GET, 5, b"tok", "/test"));

@@ -1,5 +1,4 @@
-//! Messages at the size limit: an oversized message is refused or ends its own exchange, and `poll`
-//! never panics.
+//! An oversized message is refused or ends its own exchange, and `poll` never panics.
 
 use conche_proto::codec::{Body, Code, OptionNumber, Token, Type};
 use conche_proto::{EndpointConfig, Limits, QBlock, Request, Response};
@@ -7,7 +6,7 @@ use conche_proto::{EndpointConfig, Limits, QBlock, Request, Response};
 use crate::support::direct::{Given, content};
 use crate::support::{CLIENT, Direct, SERVER, wire};
 
-/// A server with an observer of `/r`, registered with this Q-Block2, after its first response.
+/// Registered with this Q-Block2, after its first response.
 fn observed(config: EndpointConfig, token: &[u8], q_block2: Option<u8>) -> Direct {
     let mut server = Direct::new(config);
     let value = q_block2.map(|value| [value]);
@@ -20,7 +19,7 @@ fn observed(config: EndpointConfig, token: &[u8], q_block2: Option<u8>) -> Direc
     server
 }
 
-/// Asserts that every sent message is within the limit, and none was dropped for its size.
+/// No message exceeds the limit or was dropped for its size.
 fn all_fit(direct: &Direct, given: &Given, limit: usize) {
     assert_eq!(direct.endpoint.stats().oversized, 0);
     assert!(given.datagrams.iter().all(|datagram| datagram.len() <= limit));

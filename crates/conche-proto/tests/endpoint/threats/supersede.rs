@@ -10,8 +10,7 @@ use conche_proto::{
 use crate::support::direct::{Given, ack_of, con, content};
 use crate::support::{Direct, request, s, wire};
 
-/// A server that has answered a request of client 1 with a separate response, and the messages
-/// sent.
+/// A separate response to client 1, and the messages sent.
 fn responding() -> (Direct, ExchangeId, Given) {
     let mut server = Direct::new(EndpointConfig::default());
     let (exchange, given) = respond_late(&mut server, 1, "old");
@@ -26,7 +25,6 @@ fn respond_late(server: &mut Direct, id: u16, payload: &str) -> (ExchangeId, Giv
     (exchange.expect("a Confirmable response"), server.drain())
 }
 
-/// The transmissions of an unacknowledged response.
 #[derive(Debug, Default)]
 struct Course {
     times: Vec<Instant>,
@@ -51,7 +49,7 @@ impl Course {
     }
 }
 
-/// Returns the transmissions of an unacknowledged response, superseded after the first one or not.
+/// Superseded after the first transmission or not.
 fn unacknowledged(superseded: bool) -> Course {
     let (mut server, exchange, first) = responding();
     if superseded {

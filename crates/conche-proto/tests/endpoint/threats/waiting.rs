@@ -6,7 +6,7 @@ use conche_proto::{EndpointConfig, Event, Limits, Reliability, RespondError};
 use crate::support::direct::{Given, ack_of, changed, con, content, non};
 use crate::support::{Direct, ms, request, s, wire};
 
-/// Acknowledges all Confirmable messages until there are none; returns the tokens of all responses.
+/// Returns the tokens of all responses.
 fn acknowledge_all(server: &mut Direct, client: u32, given: Given) -> Vec<Vec<u8>> {
     let mut tokens = Vec::new();
     let mut sent = given.sent;
@@ -227,6 +227,5 @@ fn peers_are_let_go_however_a_request_of_theirs_ends() {
             }
         }
         server.run_to_end();
-        // An idle peer has the only place, and the next one evicts it.
     }
 }

@@ -1,4 +1,4 @@
-//! [`Kept`]: stored responses sent in bursts, as requested.
+//! [`Kept`]: stored responses sent in bursts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,14 +8,12 @@ use conche_proto::{ExchangeId, Instant};
 use super::super::Address;
 use super::{Rules, blocks, end_of_burst};
 
-/// Blocks that peers requested, and blocks sent.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     peers: HashMap<Address, Asked>,
     leaving: HashMap<ExchangeId, Leaving>,
 }
 
-/// The requests of one peer.
 #[derive(Debug, Default)]
 struct Asked {
     tokens: HashSet<Vec<u8>>,
@@ -26,10 +24,9 @@ struct Asked {
     left_of_all: HashMap<u32, usize>,
     /// A message has arrived since the last transmission.
     heard: bool,
-    /// Number of whole states that may have been sent.
+    /// Whole states that may have been sent.
     states: usize,
-    /// Requests for whole bodies that the application may still be answering: each counts as a
-    /// message again.
+    /// The application may still be answering these requests: each counts as a message again.
     late: usize,
 }
 
@@ -65,7 +62,7 @@ impl Kept {
         self.peers.values_mut().for_each(|asked| asked.states += 1);
     }
 
-    /// Checks a sent payload: it was requested, and is sent once per request.
+    /// Each payload was requested, and is sent once per request.
     pub(super) fn left(
         &mut self,
         now: Instant,

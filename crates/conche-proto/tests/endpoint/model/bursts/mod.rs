@@ -17,7 +17,7 @@ use requests::Request;
 use states::States;
 use uploads::Uploads;
 
-/// The parameters of RFC 9177 §7.2.
+/// RFC 9177 §7.2.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     max_payloads: u32,
@@ -27,11 +27,9 @@ struct Rules {
     most: u8,
 }
 
-/// All Q-Block transfers of one endpoint.
 #[derive(Debug)]
 pub struct Bursts {
     rules: Rules,
-    /// IDs of received messages that may be remembered.
     ids: HashSet<(Address, MessageId)>,
     requests: BTreeMap<ExchangeId, Request>,
     kept: Kept,
@@ -40,7 +38,6 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Returns `None` if the configuration has no Q-Block.
     pub fn of(config: &EndpointConfig) -> Option<Self> {
         let q_block = config.q_block?;
         let rules = Rules {
@@ -59,7 +56,6 @@ impl Bursts {
         })
     }
 
-    /// Records a datagram before it is delivered.
     pub fn received(&mut self, now: Instant, from: Address, local: Option<IpAddr>, message: &Message<'_>) {
         // A Confirmable message with a known ID counts as a duplicate (RFC 7252 §4.2), as does a
         // refusal of Q-Block, if there was room to remember it.
@@ -76,33 +72,29 @@ impl Bursts {
         }
     }
 
-    /// Returns `true` for a token of a message sent for this request, other than its own.
+    /// Of a message sent for this request, other than its own.
     pub fn used(&self, id: ExchangeId, token: &Token) -> bool {
         self.requests.get(&id).is_some_and(|request| request.used(token))
     }
 
-    /// Returns `true` if the request may start again without Q-Block, because its peer does not
-    /// support it.
+    /// The request may start again without Q-Block.
     pub fn fell_back(&self, id: ExchangeId) -> bool {
         self.requests.get(&id).is_some_and(Request::may_be_refused)
     }
 
-    /// Returns the number of messages of this exchange after its first.
     pub fn left(&self, id: ExchangeId) -> usize {
         self.requests.get(&id).map_or(0, Request::left)
     }
 
-    /// Records a notification.
     pub fn notified(&mut self) {
         self.kept.notified();
     }
 
-    /// Records the end of an exchange.
     pub fn ended(&mut self, id: ExchangeId) {
         self.requests.remove(&id);
     }
 
-    /// Records a transmitted datagram; returns whether it belongs to a burst, and to which request.
+    /// Returns whether it belongs to a burst, and to which request.
     pub fn transmitted(
         &mut self,
         now: Instant,
@@ -171,12 +163,11 @@ fn end_of_burst(number: u32, rules: &Rules) -> u32 {
     (number / rules.max_payloads + 1).saturating_mul(rules.max_payloads)
 }
 
-/// Returns the values of a block option.
 fn blocks(message: &Message<'_>, number: OptionNumber) -> Option<Vec<Block>> {
     message.values(number).map(|value| Block::decode(value).ok()).collect()
 }
 
-/// Decodes a sequence of CBOR unsigned integers; `None` if it has anything else.
+/// `None` for anything but CBOR unsigned integers.
 fn listed(payload: &[u8]) -> Option<Vec<u32>> {
     let (mut numbers, mut rest) = (Vec::new(), payload);
     while let Some((&head, behind)) = rest.split_first() {
@@ -195,7 +186,7 @@ fn listed(payload: &[u8]) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
-/// Returns code and options that identify the body, without block options and Observe.
+/// Without block options and Observe.
 fn asks(message: &Message<'_>) -> (Code, Vec<(u16, Vec<u8>)>) {
     use OptionNumber as N;
     let is_block = |number| matches!(number, N::Q_BLOCK1 | N::Q_BLOCK2 | N::ETAG | N::OBSERVE | N::SIZE1);

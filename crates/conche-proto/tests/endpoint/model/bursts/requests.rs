@@ -11,47 +11,37 @@ use super::{Rules, asks, blocks, end_of_burst, listed};
 /// Minimum wait for missing blocks after the end of a burst.
 const REORDERING: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// The known state of a request.
 #[derive(Debug)]
 pub(super) struct Request {
     to: Address,
     id: MessageId,
     token: Token,
     asks: (Code, Vec<(u16, Vec<u8>)>),
-    /// Sent token numbers, if tokens are numbered.
     tokens: HashSet<Vec<u8>>,
-    /// Messages sent after the first.
     left: usize,
     answered: bool,
-    /// It was answered with 4.02.
     refused: bool,
-    /// An Empty ACK for the first message arrived, which is acknowledged if the ACK was trusted.
+    /// An Empty ACK for the first message arrived, which counts if it was trusted.
     acknowledged: bool,
     /// Refused in a second acknowledgement, which counts only if the first was not trusted.
     perhaps_refused: bool,
-    /// It registers an observer: its payloads share one token.
     observes: bool,
-    /// The sent body: block size and total length.
+    /// Block size and total length.
     body: Option<(Block, usize)>,
-    /// The first block never sent.
     next: u32,
-    /// The burst that may start here: its turn was announced.
+    /// The burst that may start here.
     begins: Option<u32>,
-    /// Missing blocks, each of which may be sent once more.
+    /// Each may be sent once more.
     again: BTreeSet<u32>,
-    /// Consecutive unanswered bursts.
     unanswered: u8,
-    /// Time of the last transmission, or of the last part of a response.
+    /// The last transmission, or part of a response.
     last: Instant,
-    /// The received blocks, while they are consistent.
     came: Option<Came>,
     /// Received messages that may cause a request for more.
     unsaid: usize,
-    /// Consecutive requests for more without a result.
     in_vain: u8,
 }
 
-/// A response being received.
 #[derive(Debug, Default)]
 struct Came {
     marks: Option<(Code, Option<Vec<u8>>, u32, usize)>,
@@ -63,7 +53,6 @@ struct Came {
 }
 
 impl Request {
-    /// Creates the state from the first message.
     pub(super) fn new(now: Instant, to: Address, message: &Message<'_>) -> Self {
         let block = message.block(OptionNumber::Q_BLOCK1).expect("endpoints send no reserved sizes");
         let body = block.map(|block| {
@@ -108,13 +97,12 @@ impl Request {
         *token == self.token || self.tokens.contains(token.as_slice())
     }
 
-    /// Returns the prefix of a numbered token of at least six bytes: the first has the number 0.
+    /// Of a numbered token of at least six bytes: the first has the number 0.
     fn prefix(&self) -> Option<&[u8]> {
         let (prefix, number) = self.token.as_slice().split_last_chunk::<2>()?;
         (prefix.len() >= 4 && *number == [0, 0]).then_some(prefix)
     }
 
-    /// Returns `true` if this message may belong to the request.
     pub(super) fn may_use(&self, to: Address, message: &Message<'_>) -> bool {
         let token = &message.token();
         if self.observes && message.option(OptionNumber::Q_BLOCK1).is_some() {
@@ -126,7 +114,7 @@ impl Request {
         to == self.to && self.prefix().map_or(*token == self.token, same)
     }
 
-    /// Records a datagram before it is delivered; a possible duplicate may be ignored.
+    /// Before delivery; a possible duplicate may be ignored.
     pub(super) fn received(
         &mut self,
         now: Instant,
@@ -172,7 +160,6 @@ impl Request {
         }
     }
 
-    /// The burst that starts with this block may be sent if all blocks before it were.
     fn may_begin(&mut self, number: u32) {
         if number == self.next {
             self.begins = Some(number);
@@ -180,7 +167,6 @@ impl Request {
         }
     }
 
-    /// Records missing blocks, as far as they were sent.
     fn misses(&mut self, message: &Message<'_>, rules: &Rules) {
         let Some(mut numbers) = listed(message.payload()) else { return };
         numbers.truncate(rules.max_payloads as usize);
@@ -195,7 +181,7 @@ impl Request {
         self.unanswered = 0;
     }
 
-    /// Checks a sent payload: a new one in its burst's turn, or a missing one.
+    /// A new payload in its burst's turn, or a missing one.
     pub(super) fn payload_left(&mut self, now: Instant, message: &Message<'_>, block: Block, rules: &Rules) {
         let (first, bytes) = self.body.expect("only what has a body sends payloads");
         self.is_alike(message);
@@ -219,7 +205,6 @@ impl Request {
         self.last = now;
     }
 
-    /// Asserts equal options and a token of its own.
     fn is_alike(&mut self, message: &Message<'_>) {
         self.says_the_same(message);
         if self.prefix().is_some() && !(self.observes && message.token() == self.token) {
@@ -238,7 +223,7 @@ impl Request {
         assert!(message.uint(OptionNumber::OBSERVE) == observe || !self.observes, "{message} (RFC 9177 §4.5)");
     }
 
-    /// Checks a sent Confirmable payload or its retransmission: the next one, or a missing one.
+    /// The next payload, a missing one, or a retransmission.
     pub(super) fn confirmable_left(&mut self, now: Instant, message: &Message<'_>, block: Block) {
         if message.id() == self.id {
             return;
@@ -278,7 +263,7 @@ impl Request {
         }
     }
 
-    /// Checks a request for more of the response: justified by a received message or a timeout.
+    /// A received message or a timeout justifies a request for more.
     pub(super) fn asked(&mut self, now: Instant, message: &Message<'_>, rules: &Rules) {
         self.is_alike(message);
         let came = self.came.as_ref().unwrap_or_else(|| panic!("{message} asks for what has not begun to come"));
@@ -310,7 +295,7 @@ impl Request {
     }
 }
 
-/// Records a block, which is accepted if it belongs to the expected burst or the next one.
+/// Accepts a block of the expected burst or the next one.
 fn enter(blocks: &mut BTreeSet<u32>, number: u32, rules: &Rules) {
     let next = (0..).find(|number| !blocks.contains(number)).expect("of infinitely many");
     if number < end_of_burst(next, rules).saturating_add(rules.max_payloads) {

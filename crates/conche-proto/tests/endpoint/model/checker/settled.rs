@@ -8,12 +8,10 @@ use super::super::script::PEERS;
 use super::super::track::Track;
 use super::Checker;
 
-/// Maximum growth of the deduplication table for one message, in bytes: its entry and others
-/// allocated with it, and a reply.
+/// Maximum growth of the deduplication table for one message, in bytes.
 const ROOM_FOR_ONE_MORE: usize = 16 << 10;
 
 impl Checker {
-    /// Checks an endpoint that was polled until it waits for `wake`.
     pub fn settled(&mut self, now: Instant, endpoint: &Endpoint<Address, AnyController>, wake: Option<Instant>) {
         assert!(wake.is_none_or(|wake| wake > now), "to wait until {wake:?} at {now:?} is a busy loop: {endpoint:?}");
         let (occupancy, limits) = (endpoint.occupancy(), &self.config.limits);
@@ -56,7 +54,6 @@ impl Checker {
         }
     }
 
-    /// Returns the number of live requests to these peers that have started.
     fn begun(&self, to: impl Fn(Address) -> bool) -> usize {
         let begun = |track: &&Track| track.before > 0 || !track.sent.is_empty();
         self.exchanges.values().filter(|track| !track.own && !track.ended && to(track.to)).filter(begun).count()
