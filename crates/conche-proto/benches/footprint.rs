@@ -14,7 +14,7 @@ use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, PeerKey, R
 
 type Server = Endpoint<SocketAddr, AnyController>;
 
-/// An endpoint, its bytes, and the longest time to create one of its peers.
+/// The bytes, and the longest time to create a peer.
 type Known = (Server, i64, Duration);
 
 const MILLION: u32 = 1_000_000;
@@ -40,7 +40,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Returns an endpoint that has sent one request to each of `peers` peers.
 fn known(peers: u32, controller: AnyController) -> Result<Known, Box<dyn std::error::Error>> {
     let limits = Limits { peers: MILLION as usize, ..Limits::default() };
     let mut endpoint = Endpoint::new(EndpointConfig { limits, ..EndpointConfig::default() }, controller, [1; 32])?;
@@ -55,7 +54,7 @@ fn known(peers: u32, controller: AnyController) -> Result<Known, Box<dyn std::er
     Ok((endpoint, measured.bytes_current, longest))
 }
 
-/// Sends a request and forgets it, which leaves the peer's state.
+/// The peer's state remains.
 fn ask<P: PeerKey, C: Controller>(endpoint: &mut Endpoint<P, C>, peer: P) {
     let mut buffer = [0; 1152];
     let asked = endpoint.request(Instant::ZERO, peer, Request::new(Code::GET, Body::EMPTY));

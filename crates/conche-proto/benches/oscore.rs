@@ -28,7 +28,7 @@ fn message(ty: Type, code: Code, body: &Body) -> OwnedMessage {
     OwnedMessage::encode(ty, code, MessageId(1), &Token::from([1; 8]), body).expect("legal")
 }
 
-/// A request with a datagram of 60 bytes before protection.
+/// 60 bytes before protection.
 fn exchange(criterion: &mut Criterion) {
     let body = Body::builder().path("/sensors/temperature").query("unit=celsius&since=mondays");
     let body = body.build().expect("legal");

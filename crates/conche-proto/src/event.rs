@@ -47,8 +47,9 @@ pub enum Output<P> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<P> {
-    /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond).
-    /// [`Endpoint::came_to_group`](super::Endpoint::came_to_group) recognises group requests.
+    /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates
+    /// cause no event. [`Endpoint::came_to_group`](super::Endpoint::came_to_group) recognises group
+    /// requests.
     Request {
         /// Identifies the request in answers.
         id: RequestId,

@@ -46,7 +46,7 @@ impl Security {
     /// code, the tag, and longer option deltas where options in between moved to the other message.
     pub(crate) const RESPONSE_BYTES: usize = 2 + (1 + 5) + 4 + 1 + 1 + 16 + 4;
 
-    /// The bytes to reserve beside its own content and its response.
+    /// Returns the bytes to reserve beside its own content and its response.
     #[inline]
     pub(crate) fn request_bytes(&self) -> usize {
         #[cfg(feature = "oscore")]

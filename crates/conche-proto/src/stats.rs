@@ -27,7 +27,8 @@ pub struct Stats {
     /// Responses, acknowledgements and resets that match nothing.
     pub unmatched: u64,
     /// Requests refused on arrival, with 5.03 if Confirmable, because a resource or the source's
-    /// share of it was used up, or a Non-confirmable peer uses up its message IDs.
+    /// share of it was used up. Includes Non-confirmable requests of a peer that uses up its
+    /// message IDs.
     pub overloaded: u64,
     /// Group datagrams dropped: no group is served, or not a Non-confirmable request.
     pub multicast: u64,

@@ -103,6 +103,7 @@ struct Context<T> {
     used: Instant,
     value: T,
     finished: bool,
+    /// Used since its start.
     continued: bool,
     by_use: Links,
 }
@@ -171,7 +172,7 @@ impl<T> Contexts<T> {
         Some((index, &mut context.value))
     }
 
-    /// A finished context stays until its place is needed.
+    /// Marks a context as finished; it stays until its place is needed.
     pub(crate) fn finish(&mut self, key: Key) {
         let Some(index) = self.find(key) else { return };
         self.unlink(index);
@@ -243,6 +244,7 @@ impl<T> Contexts<T> {
         self.make_room(now, group, Room { contexts: 1, bytes }, Claim::Share(reserved), None)
     }
 
+    /// Returns `true` if an empty table has room for this size.
     pub(crate) const fn can_hold(&self, bytes: usize) -> bool {
         self.bounds.per_peer > 0 && self.bounds.total > 0 && bytes <= self.bounds.bytes
     }
@@ -342,6 +344,7 @@ impl<T> Contexts<T> {
         except: Option<Key>,
     ) -> Result<(), Full> {
         if bytes > self.bounds.bytes || contexts > self.bounds.total {
+            // Evict nothing if the context cannot fit.
             return Err(Full);
         }
         loop {

@@ -29,6 +29,7 @@ use core::ops::Range;
 
 use crate::codec::{Block, BlockSize, Code, Message, OptionNumber, Overhead, decode_uint, encode_uint};
 
+/// The part of a FETCH hash that depends on the payload.
 const PAYLOAD: u64 = u32::MAX as u64;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +75,8 @@ impl Asked {
         if self.block2.is_in_bursts() { self.block2.get() } else { None }
     }
 
-    /// By Q-Block2, or whole after Q-Block1, since its sender supports both (RFC 9177 §4.1).
+    /// Returns how to send a response in bursts: by Q-Block2, or whole after Q-Block1, since its
+    /// sender supports both (RFC 9177 §4.1).
     pub(crate) fn response_in_bursts(&self) -> Option<Block> {
         self.q_block2().or_else(|| self.q_block1().map(|block| Block { num: 0, more: true, ..block }))
     }
@@ -143,7 +145,7 @@ pub(crate) fn begins_transfer(response: &Message<'_>) -> bool {
     }
 }
 
-/// `None` beyond the end. An empty body has one empty block.
+/// Returns the block at `offset`; `None` beyond the end. An empty body has one empty block.
 pub(crate) fn cut(body_bytes: usize, offset: usize, size: BlockSize) -> Option<(Range<usize>, Block)> {
     if offset > 0 && offset >= body_bytes {
         return None;

@@ -104,7 +104,7 @@ impl Representation {
         self.head.rewritten(|_| true, &[], self.payload.kept())
     }
 
-    /// `None` if block `number` of a Q-Block body (RFC 9177 §4.4, §4.6) does not exist or fit.
+    /// Returns a Q-Block (RFC 9177 §4.4, §4.6); `None` if it does not exist or fit.
     pub(crate) fn block_of_burst(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
         if self.size_in_bursts(size, others, limit)? < size {
             return None;
@@ -215,7 +215,7 @@ impl Representations {
         }
     }
 
-    /// `Err(Full)` is temporary.
+    /// Keeps a response for block-wise transfer. `Err(Full)` is temporary.
     pub(crate) fn keep(
         &mut self,
         now: Instant,
@@ -234,7 +234,7 @@ impl Representations {
         if self.contexts.can_hold(bytes) { kept } else { Ok(()) }
     }
 
-    /// The last block was sent: the place is free once needed.
+    /// Frees the place once needed: the last block was sent.
     pub(crate) fn finish(&mut self, key: Key) {
         self.contexts.finish(key);
     }

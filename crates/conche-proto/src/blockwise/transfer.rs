@@ -163,7 +163,7 @@ impl Transfer {
         }
     }
 
-    /// `None` for the response to the whole request.
+    /// Continues the upload; `None` for the response to the whole request.
     fn answer_upload(&mut self, response: &Message<'_>, rules: &Rules) -> Option<Step> {
         let code = response.code();
         let Ok(block1) = response.block(OptionNumber::BLOCK1) else {
@@ -296,7 +296,7 @@ impl Transfer {
         }
     }
 
-    /// Only FETCH repeats its body, if it fits into one message.
+    /// Requests a block of the response. Only FETCH repeats its body, if it fits into one message.
     fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
         let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { self.payload.kept() } else { &[] };
         let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
@@ -431,7 +431,7 @@ impl Outflow {
         self.announced
     }
 
-    /// The M bit needs the next byte or the end.
+    /// Returns the block at `offset`. Its M bit needs the next byte or the end.
     pub(crate) fn block(&self, offset: usize, size: BlockSize) -> Result<(Bytes, Block), Missing> {
         let before = offset.checked_sub(self.start).ok_or(Missing::Gone)?;
         let there = self.kept.len().saturating_sub(before);

@@ -35,8 +35,8 @@ enum Verdict {
 }
 
 impl GroupRequest {
-    /// A sender may have at most the number left for all others, so that one member of the group
-    /// cannot exclude the others.
+    /// Records a response. A sender may have at most the number left for all others, so that no
+    /// member of the group excludes the others.
     fn enter(&mut self, sender: u64, id: MessageId, limit: usize) -> Verdict {
         let ids = self.delivered.get(&sender).map_or(&[][..], Vec::as_slice);
         let left = limit.saturating_sub(self.responses);
@@ -240,7 +240,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// A timeout is the normal end of a group request, not a failure.
+    /// Returns the end of a sent group request: a timeout is no failure.
     pub(super) fn group_over(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -176,7 +176,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             && matches!(message.code(), Code::BAD_OPTION | Code::BAD_REQUEST)
     }
 
-    /// The message is not a duplicate.
+    /// Handles a separate response or notification that is not a duplicate.
     pub(crate) fn receive_separate_response(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -252,7 +252,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.deliver(layers, index, AckKind::Piggybacked, message);
     }
 
-    /// The response comes later.
+    /// Handles an acknowledgement before the response.
     pub(crate) fn request_acknowledged(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         layers.transport.acknowledge(layers.now, index, AckKind::Empty);
         if layers.transport.exchanges.get(index).wants_no_response() {
@@ -269,7 +269,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// The exchange is over, unless it continues with further blocks.
+    /// Handles a response. The exchange is over, unless it continues with further blocks.
     #[inline]
     pub(super) fn deliver(
         &mut self,
@@ -382,7 +382,7 @@ pub(crate) enum Tried {
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// `may_try` permits to try an extended token.
+    /// Returns a random token; `may_try` permits an extended one.
     fn choose_token(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -214,8 +214,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         (agreed && !answers).then_some(subscription)
     }
 
-    /// An Observe option shows that a response does not answer a deregistration (RFC 7641 §3.6,
-    /// §4.1).
+    /// Returns `true` if an Observe option shows that a response does not answer a deregistration
+    /// (RFC 7641 §3.6, §4.1).
     pub(super) fn is_late_notification(
         &self,
         layers: &Layers<P, C>,
@@ -284,8 +284,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// `Err`: the reason why a notification is the last one, or `None` if it is older than the
-    /// newest one.
+    /// Records a notification. `Err`: the reason why it is the last one, or `None` if it is older
+    /// than the newest one.
     pub(super) fn take(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -197,8 +197,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    /// The request that the message is bound to determines whether it is a notification or the
-    /// response to a repeated registration.
+    /// Handles a notification or the response to a repeated registration: the bound request
+    /// determines which.
     fn receive_protected_notification(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -113,7 +113,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         self.use_q_block_tagged(layers, peer, opening, tag, named)
     }
 
-    /// For observations, too.
+    /// As [`use_q_block`](Self::use_q_block), for observations too.
     fn use_q_block_tagged(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -184,7 +184,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// An Empty ACK acknowledged the first block.
+    /// Continues after an Empty ACK of the first block.
     pub(super) fn first_block_acknowledged(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let round_trip = layers.transport.exchanges.get(index).course(layers.now).acknowledged_after;
         let round_trip = round_trip.map(|time| time.max(layers.transport.config.envelope.timeout_floor));
@@ -351,7 +351,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// The message answers a received one, hence bypasses the controller.
+    /// Sends a message that answers a received one, hence bypasses the controller.
     fn say(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, body: &Body) {
         let exchange = layers.transport.exchanges.get(index);
         let (peer, code, local) = (exchange.peer, exchange.content.code, exchange.local);
@@ -502,7 +502,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         true
     }
 
-    /// Without room for a newer state, its payload is treated as lost.
+    /// Starts to receive a newer state. Without room, its payload is treated as lost.
     fn begin_state(
         &mut self,
         layers: &mut Layers<P, C>,

@@ -37,7 +37,7 @@ pub(super) fn asks_for_one_block(body: &Body, code: Code) -> bool {
 }
 
 impl<P: PeerKey, C: Controller> Client<P, C> {
-    /// The token may be a new one after a restart.
+    /// Returns the rules for this token or a new one after a restart.
     pub(super) fn transfer_rules(&self, layers: &Layers<P, C>, token: &Token, security: &Security) -> Rules {
         let (config, limits) = (&layers.transport.config, &layers.transport.config.limits);
         let overhead = layers.transport.config.longest_overhead(token).with(security.request_bytes());
@@ -66,6 +66,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             }
             self.tag_body(layers, opening, tagged);
             let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
+            // If even the smallest block does not fit, the request is refused for its size.
             if let Some(first) = transfer.begin(&self.transfer_rules(layers, &opening.token, &opening.security)) {
                 opening.body = first;
                 opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
@@ -92,7 +93,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
     }
 
-    /// `None` if the application requests single blocks.
+    /// Returns the transfer of an exchange; `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
     pub(super) fn work_of(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> Option<Box<Transferring>> {
         let taken = layers.transport.exchanges.take_transfer(index);

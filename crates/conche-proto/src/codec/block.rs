@@ -143,6 +143,7 @@ pub(crate) fn encode_missing_blocks(numbers: &[u32], room: usize) -> Vec<u8> {
     let mut sequence = Vec::new();
     for &number in numbers {
         let before = sequence.len();
+        // Writing to a vector cannot fail.
         let _ = minicbor::Encoder::new(&mut sequence).u32(number);
         if sequence.len() > room {
             sequence.truncate(before);

@@ -66,6 +66,7 @@ impl Body {
     /// Returns the options in order.
     #[must_use]
     pub fn options(&self) -> Options<'_> {
+        // The iterator stops at the payload marker.
         Options::encoded(&self.bytes)
     }
 

@@ -85,6 +85,7 @@ impl<'a> Content<'a> {
     pub(super) fn read(code: Code, tkl: u8, bytes: &'a [u8], longest_token: usize) -> Result<Self, DecodeErrorKind> {
         let (length, rest) = split_length(tkl, bytes, longest_token)?;
         let behind = rest.get(length as usize..).ok_or(DecodeErrorKind::TokenTruncated)?;
+        // At most two bytes.
         let token_start = u8::try_from(bytes.len() - rest.len()).unwrap_or_default();
         let (options_end, present) = options_end(bytes.len(), behind)?;
         let layout = Layout { code, token_start, token_end: u32::from(token_start) + length, present, options_end };
@@ -120,7 +121,7 @@ impl<'a> Content<'a> {
         self.bytes.get(usize::from(token_start)..token_end as usize).unwrap_or_default()
     }
 
-    /// In bytes, with its extended length.
+    /// Returns the bytes of the token with its extended length.
     pub(crate) const fn encoded_token_len(&self) -> usize {
         self.layout.token_end as usize
     }

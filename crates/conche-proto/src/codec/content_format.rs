@@ -34,7 +34,7 @@ impl ContentFormat {
     }
 
     /// Returns the format of a media type without content coding, in any case and with any spaces.
-    /// Without its parameters, it is the format with the smallest number.
+    /// A media type without its parameters selects the format with the smallest number.
     #[must_use]
     pub fn by_media_type(media_type: &str) -> Option<Self> {
         let plain = || Self::REGISTERED.iter().copied().filter(|format| format.content_coding().is_none());

@@ -171,8 +171,8 @@ impl<'b> Encoder<'b> {
         Ok(())
     }
 
-    /// If there is room, one instruction stores all of `padded` instead of a loop; the next write
-    /// overwrites the excess.
+    /// Writes `length` bytes of `padded`. If there is room, one instruction stores all instead of a
+    /// loop; the next write overwrites the excess.
     #[inline]
     fn write_padded<const N: usize>(&mut self, padded: [u8; N], length: u8) -> Result<(), EncodeError> {
         match self.buffer.get_mut(self.length..).and_then(|free| free.first_chunk_mut::<N>()) {
@@ -352,6 +352,7 @@ mod tests {
             let mut body = Body::builder();
             for (number, length) in numbers.into_iter().zip(lengths) {
                 let with = body.clone().option(N(number), &vec![1; length]);
+                // Registered options have length bounds.
                 body = if with.clone().build().is_ok() { with } else { body };
             }
             let body = body.build().expect("each option was accepted");

@@ -276,7 +276,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// RFC 5987 attr-char, and the `*` of `title*`.
+/// Returns `true` for RFC 5987 attr-char, and the `*` of `title*`.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~*".contains(&byte)
 }

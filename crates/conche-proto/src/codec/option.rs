@@ -173,7 +173,7 @@ pub enum OptionDefault {
     Destination,
 }
 
-/// The messages for which an option is defined (RFC 7252 §5.4).
+/// The messages for which an option is defined; in others it is unrecognised (RFC 7252 §5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionUse {
@@ -313,7 +313,7 @@ pub(super) struct Split<'a> {
     pub rest: &'a [u8],
 }
 
-/// `first` is the option's first byte, not the payload marker; `rest` follows it.
+/// Splits off an option. `first` is its first byte, not the payload marker.
 #[inline]
 pub(super) fn split_option(first: u8, rest: &[u8]) -> Result<Split<'_>, DecodeErrorKind> {
     let (delta, rest) = extended(first >> 4, rest, DecodeErrorKind::OptionDelta)?;
@@ -342,7 +342,7 @@ pub(super) struct OptionHeader {
 }
 
 impl OptionHeader {
-    /// `None` beyond [`MAX_OPTION_LENGTH`].
+    /// Returns `None` beyond [`MAX_OPTION_LENGTH`].
     #[inline]
     pub(super) fn new(delta: u16, length: usize) -> Option<Self> {
         let delta = Field::new(delta.into())?;

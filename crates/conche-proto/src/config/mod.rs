@@ -13,6 +13,7 @@ use conche_cc::Controller;
 use thiserror::Error;
 
 use crate::codec::{BlockSize, Body, OptionNumber, Overhead, Token};
+// Targets without atomic pointers have a single endpoint: nothing is shared.
 #[cfg(not(target_has_atomic = "ptr"))]
 use alloc::boxed::Box as Shared;
 #[cfg(target_has_atomic = "ptr")]
@@ -252,8 +253,9 @@ pub struct Limits {
     pub queue: usize,
     /// Live requests and pings, including queued ones.
     pub exchanges: usize,
-    /// Received requests without a response, and unacknowledged separate responses. Beyond the
-    /// limit, Confirmable requests get 5.03 with Max-Age, and Non-confirmable ones are dropped.
+    /// Received requests without a response, and unacknowledged separate responses. An admitted
+    /// request is always answered. Beyond the limit, Confirmable requests get 5.03 with Max-Age,
+    /// and Non-confirmable ones are dropped.
     pub incoming: usize,
     /// Received group requests that await their response, and responses that wait for their time;
     /// further requests are ignored.

@@ -50,6 +50,7 @@ fn expand(prk: &BytesHashLen, info: &[u8], output: &mut [u8]) {
 /// EDHOC_KDF (RFC 9528 §4.1.2) with a transcript hash as context.
 pub(super) fn kdf(prk: &BytesHashLen, label: u8, context: &BytesHashLen, output: &mut [u8]) {
     let info = super::wire::sequence(|encoder| {
+        // Writing to memory cannot fail.
         let _ = encoder
             .u8(label)
             .and_then(|encoder| encoder.bytes(context))

@@ -67,6 +67,7 @@ impl Credential {
     /// If the ID or the subject is too long.
     pub fn of(key: &PrivateKey, kid: &[u8], subject: &str) -> Result<Self, CredentialError> {
         let mut bytes = Vec::new();
+        // Writing to memory cannot fail.
         let _ = encode(&mut Encoder::new(&mut bytes), key.public(), kid, subject);
         Self::parse(&bytes)
     }

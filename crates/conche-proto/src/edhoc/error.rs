@@ -94,6 +94,7 @@ impl Error {
     /// Returns the error message for the other end (RFC 9528 §6).
     #[must_use]
     pub fn message(&self) -> Vec<u8> {
+        // Writing to memory cannot fail.
         sequence(|encoder| {
             let _ = match self {
                 Self::Suite => encoder.i64(2).and_then(|encoder| encoder.i64(super::SUITE)),

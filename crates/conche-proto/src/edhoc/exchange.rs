@@ -152,7 +152,7 @@ impl Responder {
     }
 
     /// Checks a message_1 at a small part of the cost of [`answer`](Self::answer), which also
-    /// checks that the key is a point on the curve.
+    /// checks that the key is a point on the curve. Messages that fail need not be counted.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Method`], [`Error::Suite`], [`Error::Ead`], or
@@ -257,8 +257,8 @@ impl fmt::Debug for Agreed {
 /// A responder's exchanges that wait for message_3, by its connection identifier (C_R).
 ///
 /// A group of sources holds at most half of them (see [`Shares`]), each until its deadline; a host
-/// with a validated address at most a sixteenth of all. An attacker could use unvalidated addresses
-/// against their host.
+/// with a validated address at most a sixteenth of all. Unvalidated addresses do not count for a
+/// host: an attacker could use them against it.
 #[derive(Debug)]
 pub struct HalfOpen {
     most: usize,

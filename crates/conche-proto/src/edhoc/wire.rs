@@ -87,6 +87,7 @@ impl<'b> Plaintext3<'b> {
 
 pub(super) fn write_bytes(content: &[u8]) -> Vec<u8> {
     sequence(|encoder| {
+        // Writing to memory cannot fail.
         let _ = encoder.bytes(content);
     })
 }

@@ -133,7 +133,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.peers.share_paths(choose, self.layers.transport.config.limits.paths);
     }
 
-    /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order.
+    /// Returns the state of all [shared](Self::share_paths) paths in no meaningful order, for
+    /// storage.
     pub fn paths(&self) -> impl Iterator<Item = (PathKey, &PathHistory)> {
         self.layers.transport.peers.paths()
     }
@@ -201,6 +202,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             "poll needs a buffer of message_bytes = {message_bytes} bytes, got {}",
             buf.len()
         );
+        // No message is larger, regardless of the buffer.
         let buf = buf.get_mut(..message_bytes).unwrap_or_default();
         loop {
             if let Some(departure) = self.layers.transport.outbox.pop_front() {

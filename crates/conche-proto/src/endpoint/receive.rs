@@ -11,8 +11,8 @@ use conche_cc::Controller;
 use conche_cc::control::{AbandonReason, AckKind};
 
 impl<P: PeerKey, C: Controller> Endpoint<P, C> {
-    /// RFC 7252 §4.2, §4.3: a Confirmable message without meaning is rejected with a Reset, others
-    /// are ignored.
+    /// Dispatches a datagram (RFC 7252 §4.2, §4.3). A Confirmable message without meaning is
+    /// rejected with a Reset, others are ignored.
     pub(super) fn receive(&mut self, datagram: &Datagram<'_, P>) {
         let &Datagram { from, bytes, local, validated, .. } = datagram;
         let transport = &mut self.layers.transport;
@@ -74,8 +74,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.transport.ask_again(self.layers.now, peer);
     }
 
-    /// A quoted message must match an outstanding one (RFC 7252 §4.2); otherwise the error may be
-    /// forged, and is ignored.
+    /// Handles a network error. A quoted message must match an outstanding one (RFC 7252 §4.2);
+    /// otherwise the error may be forged.
     pub(super) fn unreachable(&mut self, peer: P, quoted: Option<&[u8]>) {
         self.server.ping_unreachable(&mut self.layers, &peer, quoted);
         let transport = &mut self.layers.transport;
@@ -154,8 +154,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// The sender then counts as validated, unless this was a ping: this releases messages that may
-    /// end other exchanges, so it comes last.
+    /// Completes a response, notification or ping. Its sender then counts as validated, except for
+    /// a ping: this releases messages that may end other exchanges, so it comes last.
     fn acknowledged(&mut self, index: ExchangeIndex) {
         let transport = &mut self.layers.transport;
         let exchange = transport.exchanges.get(index);
@@ -176,7 +176,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         }
     }
 
-    /// A Reset answers a ping, and ends any other exchange if the peer's message IDs are trusted.
+    /// Handles a Reset: it answers a ping, and ends any other exchange if the peer's message IDs
+    /// are trusted.
     fn receive_reset(&mut self, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, peer, .. } = sender;
         if self.server.validates(&mut self.layers, &source.from, message.id()) {

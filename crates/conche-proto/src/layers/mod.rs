@@ -75,7 +75,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         });
     }
 
-    /// Within the limits of the application.
+    /// Opens an exchange within the application's limits.
     #[inline]
     pub(crate) fn submit(&mut self, peer: PeerIndex, opening: &mut Opening) -> Result<ExchangeId, RequestError> {
         self.transport.check_room(peer, opening)?;
@@ -100,7 +100,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         }
     }
 
-    /// The last step before the exchange of a request is opened.
+    /// Protects a request, as the last step before its exchange is opened.
     #[inline]
     pub(crate) fn protect_opening(&mut self, opening: &mut Opening) -> Result<(), RequestError> {
         match opening.security.context() {
@@ -146,7 +146,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
         Some((code, body.clone()))
     }
 
-    /// If a response cannot be protected, returns an unprotected error: the client comes back
+    /// Protects a response or, if that fails, returns an unprotected error: the client comes back
     /// later.
     #[inline]
     pub(crate) fn protect(&mut self, security: &Security, overhead: Overhead, code: Code, body: &Body) -> (Code, Body) {

@@ -49,7 +49,7 @@ pub type Agree = dyn FnMut(Instant, EndId, &[u8], &mut Add<'_>) -> Result<(), (C
 /// Adds a context, like [`Endpoint::add_context`](crate::Endpoint::add_context).
 pub type Add<'a> = dyn FnMut(Context) -> Result<ContextId, InsertError> + 'a;
 
-/// The first item is an encoded byte string, the rest is not empty.
+/// Splits off the first item, an encoded byte string; the rest is not empty.
 fn divided(payload: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut decoder = minicbor::Decoder::new(payload);
     decoder.bytes().ok()?;

@@ -214,6 +214,7 @@ impl Observers {
         self.by_place.insert(hash, index);
     }
 
+    /// Returns a topic's number of observers, and one of them.
     pub(crate) fn of_topic(&self, name: u64) -> (usize, Option<ObserverIndex>) {
         let topic = self.by_name.peek(&self.topics, self.hash.spread(name, 1), |topic: &Topic| topic.name == name);
         topic.map_or((0, None), |topic| (self.topics[topic].len as usize, self.topics[topic].observers.first()))
@@ -249,7 +250,8 @@ impl Observers {
         candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
     }
 
-    /// `group` holds `besides` elsewhere.
+    /// Returns `true` if `group`, which holds `besides` elsewhere, may evict an observer of
+    /// `other`.
     pub(crate) fn may_displace(&self, group: Group, besides: usize, other: Group) -> bool {
         self.unproven_shares.may_displace(group, besides, other)
     }
@@ -334,6 +336,7 @@ impl Observers {
         Some(ObserverId { index, generation: self.generation })
     }
 
+    /// The observer must have no notification in progress. Returns its peer.
     pub(crate) fn remove(&mut self, index: ObserverIndex) -> PeerIndex {
         self.end_registration(index);
         self.unlist(index);
@@ -540,6 +543,7 @@ impl Observers {
         body.with_uint(OptionNumber::OBSERVE, sequence)
     }
 
+    /// Records the answer to a registration; `exchange` is `None` if piggybacked.
     pub(crate) fn answered(&mut self, index: ObserverIndex, exchange: Option<ExchangeId>) {
         self.end_registration(index);
         let observer = &mut self.slots[index];
@@ -560,7 +564,7 @@ impl Observers {
         })
     }
 
-    /// An error always fits.
+    /// Returns `true` if a new state fits, as an error always does.
     pub(crate) fn has_room(&mut self, name: u64, response: &Response, capacity: usize) -> bool {
         let topic = self.topic(name).filter(|_| response.code.is_success());
         topic.is_none_or(|topic| self.payer(topic, response.body.len(), capacity).is_some())
@@ -837,11 +841,13 @@ pub(super) struct OfTopic;
 #[derive(Debug)]
 pub(super) struct Walking;
 
+/// Observations that differ only in the client.
 #[derive(Debug)]
 pub(super) struct Topic {
     pub(super) name: u64,
     /// Counts states.
     pub(super) version: u32,
+    /// `None` before the first change.
     pub(super) state: Option<State>,
     pub(super) sequence: Sequence,
     /// A visited observer moves to the end.
@@ -854,6 +860,7 @@ pub(super) struct Topic {
     pub(super) settled: bool,
     pub(super) to_visit: u32,
     pub(super) walks: bool,
+    /// `false` after its last state.
     pub(super) named: bool,
     pub(super) walking: Links,
 }

@@ -205,6 +205,7 @@ impl Sequence {
         Ok(number)
     }
 
+    /// Returns `true` if the reserved numbers, but not all numbers, are used.
     pub(super) const fn waits(&self) -> bool {
         self.next >= self.reserved && self.next < Self::END
     }

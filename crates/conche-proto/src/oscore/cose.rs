@@ -76,8 +76,8 @@ impl Nonce {
     }
 }
 
-/// A COSE Enc_structure around `aad_array` (RFC 8613 §5.4). Each CBOR type and length takes one
-/// byte.
+/// Returns a COSE Enc_structure around `aad_array` (RFC 8613 §5.4). Each CBOR type and length takes
+/// one byte.
 pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: PartialIv) -> SmallVec<[u8; 32]> {
     const BYTE_STRING: u8 = 0x40;
     let mut array: SmallVec<[u8; 24]> = SmallVec::from_slice(&[0x85, 1, 0x81]);
@@ -114,7 +114,7 @@ pub(super) fn seal(
     }
 }
 
-/// The tag follows the ciphertext. Returns the plaintext length.
+/// Decrypts in place; the tag follows the ciphertext. Returns the plaintext length.
 pub(super) fn open(aead: Aead, key: &Key, nonce: Nonce, additional: &[u8], sealed: &mut [u8]) -> Result<usize, Failed> {
     match aead {
         Aead::AesCcm16_64_128 => open_with::<Ccm<Aes128Enc, U8, U13>>(key, nonce, additional, sealed),
@@ -191,6 +191,7 @@ impl<'a> Material<'a> {
         let info = info(self.credentials, output, length);
         let mut derived = Hidden([0; N]);
         if let Some(bytes) = derived.0.get_mut(..length) {
+            // The lengths are valid for all hash functions.
             let _ = match &self.extracted {
                 Extracted::Sha256(extracted) => extracted.expand(&info, bytes),
                 Extracted::Sha512(extracted) => extracted.expand(&info, bytes),
@@ -206,6 +207,7 @@ fn info(credentials: &Credentials, output: Output, length: usize) -> Vec<u8> {
         Output::CommonIv => (EndId::default(), "IV"),
     };
     let mut info = Vec::new();
+    // Writing to memory cannot fail.
     let _ = encode(&mut Encoder::new(&mut info), credentials, id, name, length);
     info
 }

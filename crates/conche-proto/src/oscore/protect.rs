@@ -258,6 +258,7 @@ pub(super) fn merged(
     let visible =
         |option: &RawOption<'_>| matches!(option.number.oscore_class(), OscoreClass::Visible | OscoreClass::Divided);
     for option in outer.options().filter(visible) {
+        // Protected options have precedence.
         if options.iter().take(inner_ones).all(|inner| inner.number != option.number) {
             options.push(option);
         }

@@ -226,6 +226,7 @@ impl Contexts {
 
 fn wrapped(bytes: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(2 + bytes.len());
+    // Writing to memory cannot fail.
     let _ = minicbor::Encoder::new(&mut encoded).bytes(bytes);
     encoded
 }

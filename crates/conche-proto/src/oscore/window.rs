@@ -83,7 +83,9 @@ impl ReplayWindow {
 }
 
 enum Place {
+    /// By this distance.
     Ahead(u64),
+    /// At this bit.
     Inside(u32),
     Behind,
 }

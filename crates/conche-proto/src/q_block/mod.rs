@@ -129,7 +129,7 @@ pub(crate) struct BurstTransfer {
 }
 
 impl BurstTransfer {
-    /// `None` if no block fits.
+    /// Starts an upload; `None` if no block fits.
     pub(crate) fn upload(
         code: Code,
         whole: &Body,
@@ -245,7 +245,7 @@ impl BurstTransfer {
         Some(self.head.rewritten(|_| true, &added, self.payload.get(range)?))
     }
 
-    /// The peer has the first block. Returns `true` if a burst follows.
+    /// Records that the peer has the first block; returns `true` if a burst follows.
     pub(crate) fn acknowledged(&mut self, round_trip: Option<Duration>) -> bool {
         self.sender = self.sender.take().map(|sender| sender.after(round_trip));
         self.sender.as_mut().is_some_and(|sender| sender.has_left() && sender.begin_burst())
@@ -298,6 +298,7 @@ impl BurstTransfer {
             Ok(Some(block)) if block.more || block.num > 0 || self.receiver.is_some() => {
                 self.receive(now, response, block, rules, bursts)
             }
+            // A late duplicate of the first block.
             Ok(None) if self.receiver.is_none() => BurstStep::Blocks,
             Ok(_) => BurstStep::Received,
             Err(_) => BurstStep::Failed(Trouble::Unacceptable),
@@ -410,7 +411,7 @@ impl BurstTransfer {
         }
     }
 
-    /// Retransmitted payloads have no sequence number (RFC 9177 §4.5).
+    /// Sets the newest sequence number: retransmitted payloads have none (RFC 9177 §4.5).
     fn numbered(&self, whole: OwnedMessage) -> Option<OwnedMessage> {
         let Some(Order { sequence, .. }) = self.newest else { return Some(whole) };
         if whole.uint(OptionNumber::OBSERVE) == Some(sequence) {
@@ -424,7 +425,7 @@ impl BurstTransfer {
         OwnedMessage::encode(ty, code, id, &whole.token(), &body)
     }
 
-    /// `None` after too many.
+    /// Returns the next request for missing blocks; `None` after too many.
     pub(crate) fn overdue(&mut self, now: Instant, rules: &Rules, bursts: &BurstRules) -> Option<Body> {
         let (receiver, _) = self.receiver.as_mut()?;
         if !receiver.ask(now, bursts.non_max_retransmit) {
@@ -471,6 +472,7 @@ impl BurstTransfer {
         self.head.rewritten(kept, &added, self.sent_again())
     }
 
+    /// Returns the repeated body: that of a FETCH, unless sent by Q-Block.
     fn sent_again(&self) -> &[u8] {
         if self.code == Code::FETCH && !self.uploaded { &self.payload } else { &[] }
     }

@@ -124,12 +124,14 @@ impl Receiver {
         self.joined.capacity() + self.early_bytes
     }
 
+    /// Returns an upper bound with another block.
     pub(crate) fn bytes_with(&self, length: usize) -> usize {
         let joined = self.joined.capacity_with(self.early_bytes + length, self.shape.bytes);
         joined + self.early_bytes + length + EARLY_BYTES
     }
 
-    /// All blocks are Confirmable, not just the first: the sender detects losses (RFC 9177 §4.1).
+    /// Returns `true` if all blocks are Confirmable, not just the first: the sender detects losses
+    /// (RFC 9177 §4.1).
     pub(crate) fn is_confirmable(&self) -> bool {
         self.confirmable && !self.non
     }
@@ -163,7 +165,7 @@ impl Receiver {
         Taken::New
     }
 
-    /// A duplicate gets the same report again (RFC 9177 §4.3).
+    /// Returns the report after a block; a duplicate gets the same (RFC 9177 §4.3).
     pub(crate) fn reply(&mut self, number: u32, taken: Taken) -> Reply {
         let max = self.shape.max_payloads;
         if self.next >= self.shape.blocks() {
@@ -181,7 +183,7 @@ impl Receiver {
         Reply::Nothing
     }
 
-    /// Within the bursts received so far.
+    /// Returns missing blocks within the bursts received so far.
     pub(crate) fn missing(&self, most: usize) -> Vec<u32> {
         let behind = self.early.last_key_value().map_or(self.next, |(last, _)| *last);
         let end = self.shape.end_of_burst(behind.max(self.next));
@@ -198,6 +200,7 @@ impl Receiver {
         // retransmitted.
         let repeated = self.is_confirmable() && self.next > 0;
         let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
+        // No message is retransmitted for longer than MAX_TRANSMIT_SPAN.
         self.last + if repeated { patience.max(self.patience.confirmable) } else { patience }
     }
 

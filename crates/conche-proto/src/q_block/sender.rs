@@ -128,7 +128,7 @@ impl Sender {
         begun
     }
 
-    /// The next burst's request confirms all blocks before `number`.
+    /// Starts the next burst; its request confirms all blocks before `number`.
     pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> Follows {
         if number != self.next || !self.due.is_empty() {
             return Follows::Nothing;
@@ -138,14 +138,14 @@ impl Sender {
         if self.begin_burst() { Follows::Burst } else { Follows::Nothing }
     }
 
-    /// The blocks are Confirmable: the outstanding one is not missing yet.
+    /// Repeats Confirmable blocks: the outstanding one is not missing yet.
     pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
         let on_its_way = |number: u32| number == self.left && number < self.fresh;
         let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
         self.send_again(now, &numbers)
     }
 
-    /// The numbers ascend.
+    /// Repeats missing blocks; the numbers ascend.
     pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
         // This confirms all blocks before the next burst.
         if numbers.first().is_some_and(|&first| first == self.next) {

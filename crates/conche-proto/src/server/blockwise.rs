@@ -300,8 +300,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.answer_remembered(layers, received, code, &cut.body);
     }
 
-    /// The response is gone: the application is asked again if the method is safe, otherwise the
-    /// request is refused.
+    /// Asks the application again for a lost response if the method is safe, otherwise refuses the
+    /// request.
     fn not_kept(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> Option<Delivery> {
         let message = received.message;
         if message.code().is_safe() {
@@ -450,6 +450,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
         let (block1, block2) = (to.asked.block1(), to.asked.block2());
+        // Errors and responses without a body are not blocks of the requested body.
         let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
         let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(layers.transport.config.block_size);
         if bytes > wanted.bytes() || !goes_whole {
@@ -477,6 +478,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
+    /// Returns the first block of 16 bytes, and keeps the body. `None` if the response is not the
+    /// beginning of a body, or the message would exceed `most` bytes.
     pub(super) fn smallest_first_block(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -494,6 +497,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let first = Some(Block { num: 0, more: false, size: SMALLEST });
         let cut = |whole: &Representation| whole.block(first, block1, Some(SMALLEST), to.beside, limit).ok();
         let body = match response.body.content(code)?.block(OptionNumber::BLOCK2).ok()? {
+            // It was cut before, and the body is kept.
             Some(block) if block.num == 0 => {
                 let body = cut(self.representations.get(layers.now, to.key)?)?.body;
                 if !to.beside.fits(&body, most) {

@@ -124,7 +124,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         next.into_iter().flatten().min()
     }
 
-    /// The only possible answer is a Reset.
+    /// Sends a response whose only possible answer is a Reset.
     pub(crate) fn response_sent(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -142,7 +142,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         transmit
     }
 
-    /// The exchange is over, unless it has more to send.
+    /// Ends an acknowledged exchange, unless it has more to send.
     pub(crate) fn acknowledged(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let exchange = layers.transport.exchanges.get(index);
         let purpose = exchange.purpose;

@@ -107,7 +107,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observers
     }
 
-    /// A request with Observe and the same token replaces the observation (RFC 7641 §4.1).
+    /// Ends the observation that a request with Observe and the same token replaces (RFC 7641
+    /// §4.1).
     pub(super) fn observation_renewed(&mut self, layers: &mut Layers<P, C>, request: RequestId, message: &Message<'_>) {
         let reason = match message.uint(OptionNumber::OBSERVE) {
             Some(REGISTER) => ObserverEnd::Replaced,
@@ -192,8 +193,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// While a Confirmable notification is in progress, its next retransmission carries the new
-    /// state (RFC 7641 §4.5.2).
+    /// Notifies an observer. A Confirmable notification in progress carries the new state in its
+    /// next retransmission (RFC 7641 §4.5.2).
     pub(super) fn notify_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         match self.observers.progress(observer) {
             Progress::Unanswered(_) => {}
@@ -222,6 +223,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     reliability,
                     transfer,
                     whole: true,
+                    // No protected response follows, so the exchange is plain.
                     ..Opening::EMPTY
                 };
                 if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
@@ -276,8 +278,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// Before the application's first notification, a ping checks an observer: the client answers
-    /// with a Reset (RFC 7252 §4.3).
+    /// Pings an observer before the application's first notification: the client answers with a
+    /// Reset (RFC 7252 §4.3).
     fn ping_observer(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex) {
         if !self.observers.is_in_question(observer) {
             return;
@@ -289,7 +291,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// `None` if the first message cannot be protected: without a free sequence number it is
+    /// Protects a notification. `None` if that fails: without a free sequence number it is
     /// postponed, without the context the observer is removed.
     fn protected_notification(
         &mut self,
@@ -344,7 +346,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.catch_up(layers, observer);
     }
 
-    /// The response may be the first to an observer.
+    /// Handles the acknowledgement of a response, maybe the first to an observer.
     pub(super) fn response_acknowledged(&mut self, layers: &mut Layers<P, C>, place: &Place, exchange: ExchangeId) {
         let trusted = layers.transport.peers.get_mut(place.peer).trust.is_given(layers.now);
         if let Some(observers) = self.observers.made()
@@ -365,13 +367,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     ) {
         self.close(layers, index);
         if reason == Failure::QueueExpired {
+            // Not the client's fault.
             self.observers.missed(observer);
             return self.catch_up(layers, observer);
         }
         self.lose_observer(layers, observer, ObserverEnd::Failed(reason));
     }
 
-    /// The response may be the first to an observer, or to an earlier request with its token.
+    /// Handles a failed response, maybe the first to an observer, or to an earlier request with its
+    /// token.
     pub(super) fn response_failed(
         &mut self,
         layers: &mut Layers<P, C>,
@@ -395,7 +399,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// A Reset that matches no exchange may reject an earlier Non-confirmable notification.
+    /// Handles a Reset that matches no exchange: it may reject an earlier Non-confirmable
+    /// notification.
     pub(crate) fn reject_notification(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex, id: MessageId) -> bool {
         let lifetime = layers.transport.config.times().exchange_lifetime;
         let observer = self.observers.made().and_then(|made| made.with_id(layers.now, peer, id, lifetime));

@@ -152,7 +152,9 @@ pub(crate) struct Incoming<P> {
     /// Requests that need an Empty ACK in time, in order of arrival and of deadlines.
     unacknowledged: List<InOrder, RequestIndex>,
     timers: usize,
+    /// Requests and separate responses, by source.
     shares: Shares,
+    /// Places reserved for response bodies, by source.
     reserved: Shares,
     /// Apart because most requests have no protection.
     #[cfg(feature = "oscore")]
@@ -193,7 +195,8 @@ impl<P> Incoming<P> {
 impl<P: Copy> Incoming<P> {
     pub(crate) const BYTES: usize = Arena::<Slot<P>, RequestIndex>::PLACE_BYTES;
 
-    /// `places` are those of the request's token, `capacity` those of all groups.
+    /// Returns `true` if a group may hold a request that counts as `places`, of `capacity` for all
+    /// groups.
     #[inline]
     pub(crate) fn admits(&self, group: Group, places: usize, capacity: usize) -> bool {
         self.shares.admits(group, places, capacity)
@@ -290,7 +293,7 @@ impl<P: Copy> Incoming<P> {
         Some(request)
     }
 
-    /// The next message must be [admitted](Self::admits_next).
+    /// Resumes a request; its next message must be [admitted](Self::admits_next).
     pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: Waiting<P>) {
         let Some(before) = self.get(id) else { return };
         // Weights differ if the token lengths do.

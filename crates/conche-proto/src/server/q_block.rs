@@ -52,7 +52,7 @@ pub(crate) struct QBlock<P> {
     pub(crate) uploads: Uploads<P>,
     /// For requests that continue them.
     sending: BTreeMap<[u64; 2], ExchangeId>,
-    /// The size of `leaving` at which entries of ended exchanges are removed.
+    /// The size of `sending` at which entries of ended exchanges are removed.
     tidied_at: usize,
 }
 
@@ -66,7 +66,7 @@ impl<P: PeerKey> QBlock<P> {
         self.sending.get(&[key.from, key.what]).copied()
     }
 
-    /// Occasionally removes the entries that are not `live`.
+    /// Records an exchange, and occasionally removes those that are not `live`.
     fn remember(&mut self, key: Key, exchange: ExchangeId, live: impl Fn(ExchangeId) -> bool) {
         if self.sending.len() >= self.tidied_at {
             self.sending.retain(|_, id| live(*id));

@@ -186,7 +186,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(id)
     }
 
-    /// The request already has its place. Inlined, so that the result stays in registers.
+    /// Accepts a request that has its place. Inlined, so that the result stays in registers.
     #[inline(always)]
     pub(super) fn take_in_place(
         &mut self,
@@ -212,7 +212,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Some(Resources { peer: peer.and_then(Compact::of), remembered })
     }
 
-    /// An invalid protection gets an unprotected error, which reveals nothing.
+    /// Unprotects a request. If that fails, an unprotected error is sent, which reveals nothing.
     #[cfg(feature = "oscore")]
     fn receive_protected(&mut self, layers: &mut Layers<P, C>, arrival: Arrival<P>, message: &Message<'_>) {
         if message.option(OptionNumber::EDHOC).is_some() {
@@ -363,7 +363,7 @@ impl OptionsPass {
         }
     }
 
-    /// Of several Q-Block2 options, only the first is used here.
+    /// Evaluates a block option; of several Q-Block2 options, only the first.
     fn pass_block(&mut self, number: OptionNumber, value: &[u8]) {
         // RFC 7959 §2.2: the reserved size "MUST lead to a 4.00".
         const RESERVED: Refusal = (Code::BAD_REQUEST, "the size exponent 7 of blocks is reserved");

@@ -93,7 +93,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         Ok(exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some_and(Exchange::is_reportable)))
     }
 
-    /// For an observed state, also returns its observer and sequence number.
+    /// Returns the first block and, for an observed state, its observer and sequence number.
     fn rest_in_bursts(
         &self,
         request: RequestId,
@@ -257,7 +257,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         self.reply(layers, waiting, reply);
     }
 
-    /// The reply is also sent to duplicates while the request is remembered.
+    /// Sends a reply, also to duplicates while the request is remembered.
     #[inline(always)]
     pub(crate) fn reply(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>, reply: Reply) {
         let &Waiting { from, local, id, .. } = waiting;

@@ -499,7 +499,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    /// The last block was sent. It can be requested again.
+    /// Finishes a body; its last block can be requested again.
     pub(in crate::server) fn finish(&mut self, layers: &mut Layers<P, C>, key: Key) {
         let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
         let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
@@ -583,6 +583,7 @@ impl Coming {
 #[derive(Debug)]
 pub(crate) struct Leaving {
     pub(crate) whole: Representation,
+    /// In bytes.
     pub(crate) served: usize,
     pub(crate) size: BlockSize,
 }

@@ -8,6 +8,7 @@ use core::mem::size_of;
 use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
 
+/// The number of no place.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// An index into an arena, and into the containers of its values. [`index_type`] declares one.
@@ -119,7 +120,7 @@ impl<T, I: ArenaIndex> Arena<T, I> {
         }
     }
 
-    /// `None` if all numbers are used.
+    /// Inserts a value; `None` if all numbers are used.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Option<I> {
         self.insert_with(|| value)

@@ -29,7 +29,7 @@ const KEPT: usize = 1024;
 const NOTHING: u8 = 0;
 const MANY: u8 = 1;
 
-/// From hash bits that do not select the bucket.
+/// Returns hash bits that do not select the bucket.
 const fn byte_of(hash: u32) -> u8 {
     let [.., byte] = hash.to_le_bytes();
     if byte > MANY { byte } else { MANY + 1 }
@@ -166,8 +166,8 @@ impl Table {
         found
     }
 
-    /// Also returns the number of visits. A single entry is compared after its byte: its hash would
-    /// be another cache miss.
+    /// Returns an entry and the number of visits. A single entry is compared after its byte: its
+    /// hash would be another cache miss.
     #[inline]
     fn search<T, I: ArenaIndex>(&self, arena: &Arena<T, I>, hash: u32, is_it: impl Fn(&T) -> bool) -> (Option<I>, u64) {
         let Some(bucket) = self.bucket(hash) else { return (None, 0) };
@@ -330,6 +330,7 @@ impl<T: Copy> Chunks<T> {
     fn make(&mut self, number: usize, value: T) {
         let chunk = number / CHUNK;
         if self.chunks.is_empty() {
+            // Most indexes have a single chunk.
             self.chunks.reserve_exact(1);
         }
         if self.chunks.len() <= chunk {

@@ -48,7 +48,7 @@ struct Nodes {
 }
 
 impl Nodes {
-    /// The root is the last of its family, so that the first child of every node is the first.
+    /// Places the root last of its family, so that the first child of every node is the first.
     const fn place(node: usize) -> (usize, usize) {
         (node.div_ceil(CHILDREN), (node + CHILDREN - 1) % CHILDREN)
     }

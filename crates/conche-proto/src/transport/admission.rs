@@ -27,8 +27,8 @@ enum Turn {
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// The exchange of an admitted message has a slot and a message ID. Call it until it returns
-    /// `None`, after every event that may permit a message.
+    /// Admits a message: its exchange has a slot and a message ID. Call it until it returns `None`,
+    /// after every event that may permit a message.
     #[inline]
     pub(crate) fn admit_next<P: PeerKey>(
         &mut self,
@@ -46,7 +46,7 @@ impl<C: Controller> Exchanges<C> {
         None
     }
 
-    /// Out of line, because queues are empty where peers keep up.
+    /// Admits a queued message. Out of line: queues are empty where peers keep up.
     #[inline(never)]
     fn admit_queued<P: PeerKey>(
         &mut self,
@@ -155,6 +155,7 @@ impl<C: Controller> Exchanges<C> {
             return Turn::Until(free);
         }
         if !exchange.is_controlled() {
+            // A Non-confirmable response waits only for a message ID.
             return Turn::Leave { confirmable: false, path: None };
         }
         let probing_rate = self.config.transmission.probing_rate;

@@ -227,7 +227,7 @@ pub(crate) struct Payload {
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// `None` if it is obsolete.
+    /// Writes a reply; `None` if it is obsolete.
     pub(crate) fn write_reply(&mut self, departure: Departure<P>, buf: &mut [u8]) -> Option<Transmit<P>> {
         let (to, len) = match departure {
             Departure::Exchange(_) => return None,
@@ -282,7 +282,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         attempt
     }
 
-    /// `None` if the exchange is over, or if no message ID is free yet.
+    /// Returns the next payload's ID; `None` if the exchange is over, or no ID is free yet.
     pub(crate) fn payload_id(&mut self, now: Instant, id: ExchangeId) -> Option<MessageId> {
         let exchange = self.exchanges.live(id)?;
         if exchange.sent.is_empty() {
@@ -298,7 +298,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// `None` if it does not fit: the exchange has failed.
+    /// Writes a payload of a burst; `None` if it does not fit: the exchange has failed.
     pub(crate) fn write_payload(
         &mut self,
         now: Instant,

@@ -33,6 +33,7 @@ struct Entry {
     what: Fingerprint,
     next: EntryIndex,
     expires: Tick,
+    /// Charged for the entry, if the request is not idempotent.
     group: Group,
     reply: Reply,
 }
@@ -221,6 +222,7 @@ impl Deduplication {
         let has_share =
             |this: &Self| idempotent.map_or_else(|group| this.shares.admits(group, bytes, this.capacity), |()| true);
         if now >= self.first_expiry && (self.room(reply_bytes) != Room::Free || !has_share(self)) {
+            // Remove expired entries before evicting or refusing.
             self.forget(now, false);
         }
         if !has_share(self) {
@@ -436,7 +438,7 @@ impl Tick {
         Self(Self::before(instant).0.wrapping_add(1))
     }
 
-    /// Negative if `other` is earlier.
+    /// Returns the ticks to `other`; negative if it is earlier.
     const fn until(self, other: Self) -> i32 {
         other.0.wrapping_sub(self.0).cast_signed()
     }
@@ -467,7 +469,7 @@ pub(crate) fn allows(allowance: Option<NonZeroU16>, bytes: usize) -> bool {
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {
-    /// Pending replies of evicted entries are still sent.
+    /// Inserts a message. Pending replies of evicted entries are still sent.
     #[inline]
     pub(crate) fn remember(&mut self, now: Instant, received: Received, reply: Reply) -> Option<Remembered> {
         self.received.insert(now, received, reply, |received| self.outbox.keep(received)).ok()

@@ -50,7 +50,7 @@ impl Opening {
         security: Security::PLAIN,
     };
 
-    /// An upper bound if the message is still to be protected.
+    /// Returns the message size; an upper bound if it is still to be protected.
     pub(crate) fn bytes(&self) -> usize {
         Overhead::of(&self.token).with(self.security.bytes_to_come()).message(&self.body)
     }
@@ -255,7 +255,7 @@ impl<C: Controller> Exchanges<C> {
         self.find_token(peer, token).is_some()
     }
 
-    /// An unsent request cannot have a response.
+    /// Returns the sent request with this token: an unsent one has no response.
     pub(crate) fn with_token(&mut self, peer: PeerIndex, token: &Token) -> Option<ExchangeIndex> {
         let may_be_answered = |exchange: &Exchange<C>| !exchange.sent.is_empty() || exchange.has_begun_in_bursts();
         self.find_token(peer, token).filter(|&index| may_be_answered(&self.slots[index]))
@@ -313,7 +313,7 @@ impl<C: Controller> Exchanges<C> {
         found
     }
 
-    /// Inlined, so that the results are written directly into the event.
+    /// Returns the parts of an event. Inlined, so that they are written directly into it.
     #[inline(always)]
     pub(crate) fn summary<P: PeerKey>(
         &self,
@@ -412,7 +412,7 @@ impl<C: Controller> Exchanges<C> {
         self.identify(index, id);
     }
 
-    /// An older exchange with the same ID is then found only by its token.
+    /// Registers a message ID. An older exchange with the same ID is then found only by its token.
     #[inline]
     pub(super) fn identify(&mut self, index: ExchangeIndex, id: MessageId) {
         let exchange = &mut self.slots[index];
@@ -439,7 +439,7 @@ impl<C: Controller> Exchanges<C> {
         self.by_token.insert(hash, index);
     }
 
-    /// In bytes, with the counted overhead.
+    /// Returns the bytes with the counted overhead.
     pub(super) fn message_bytes(&self, index: ExchangeIndex, body: &Body) -> u32 {
         let payload = Overhead::of(&self.slots[index].token).message(body);
         u32::try_from(payload).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead)
@@ -460,7 +460,7 @@ impl<C: Controller> Exchanges<C> {
     }
 }
 
-/// All bytes of long tokens are hashed: an application's tokens may share a prefix.
+/// Hashes all bytes of long tokens: an application's tokens may share a prefix.
 #[inline]
 pub(crate) fn token_hash(hash: &Keyed, peer: PeerIndex, token: &Token) -> u64 {
     let bytes = if token.is_extended() { hash.digest(0, token.as_slice()) } else { token.as_u64() };

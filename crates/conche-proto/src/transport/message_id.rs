@@ -51,7 +51,7 @@ impl NextId {
 pub(crate) struct UsedIds(Option<Box<[Option<Instant>; BLOCKS]>>);
 
 impl UsedIds {
-    /// `None` if the next ID is free now.
+    /// Returns when the next ID is free; `None` if it is now.
     pub(crate) fn blocked_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         if !next.0.is_multiple_of(BLOCK) {
             return None;
@@ -61,7 +61,7 @@ impl UsedIds {
         (free > now).then_some(free)
     }
 
-    /// `None` if IDs beyond the current block are free now.
+    /// Returns when IDs beyond the current block are free; `None` if some are now.
     pub(crate) fn scarce_until(&self, next: NextId, now: Instant, lifetime: Duration) -> Option<Instant> {
         let following = (usize::from(next.0 / BLOCK) + 1) % BLOCKS;
         let free = (*self.0.as_ref()?)[following]? + lifetime;

@@ -180,7 +180,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         self.stats.timeouts += u64::from(timed_out);
     }
 
-    /// Call after every event that may permit a message.
+    /// Admits messages from the queue. Call after every event that may permit one.
     #[inline]
     pub(crate) fn admit_waiting(&mut self, now: Instant, peer: PeerIndex) {
         while let Some(exchange) = self.exchanges.admit_next(now, &mut self.peers, peer) {
@@ -188,7 +188,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         }
     }
 
-    /// `Err`: when the next message ID is free.
+    /// Allocates a message ID; `Err`: when the next one is free.
     #[inline]
     pub(crate) fn message_id(&mut self, now: Instant, peer: PeerIndex) -> Result<MessageId, Instant> {
         self.peers.get_mut(peer).allocate_id(now, self.config.times().exchange_lifetime)
@@ -213,7 +213,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         (same && exchange.state == State::AwaitingAck).then(|| exchange.id(index))
     }
 
-    /// The exchange's message was sent. An unmatched ID may be a guess.
+    /// Returns the exchange of a sent message ID. An unmatched ID may be a guess.
     #[inline]
     pub(crate) fn exchange_with_id(
         &mut self,
@@ -232,7 +232,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         found
     }
 
-    /// Without a free message ID an answer is dropped, as if lost.
+    /// Sends an answer; without a free message ID it is dropped, as if lost.
     pub(crate) fn send_answer(&mut self, now: Instant, answer: &Answer<'_, P>) -> Option<MessageId> {
         let &Answer { to, peer, token, code, body } = answer;
         let id = self.message_id(now, peer).ok()?;

@@ -118,6 +118,7 @@ pub(crate) enum Fate {
         round_trip: Option<Duration>,
     },
     Lost,
+    /// Cancelled or never sent.
     Unknown,
 }
 
@@ -227,6 +228,7 @@ impl<P> Paths<P> {
         }
         let waited = self.turn == Some(peer);
         if gate.is_open_for(peer) && (waited || !gate.is_awaited()) {
+            // The turn is used up.
             self.turn = None;
             return Entry::Through { path: index, waited };
         }

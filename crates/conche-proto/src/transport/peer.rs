@@ -40,7 +40,7 @@ pub(crate) struct Peer<P, C: Controller> {
 }
 
 impl<P, C: Controller> Peer<P, C> {
-    /// `queued` excludes the message to be admitted.
+    /// Returns the load; `queued` excludes the message to be admitted.
     #[inline]
     pub(crate) fn load(&self, queued: u32) -> Load {
         let work = self.work();
@@ -58,12 +58,13 @@ impl<P, C: Controller> Peer<P, C> {
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
     }
 
-    /// `Err`: when the next message ID will be free.
+    /// Allocates a message ID. `Err`: when the next one will be free.
     #[inline]
     pub(crate) fn allocate_id(&mut self, now: Instant, lifetime: Duration) -> Result<MessageId, Instant> {
         self.used_ids.allocate(&mut self.next_id, now, lifetime)
     }
 
+    /// Returns when the next message ID is free; `None` if it is now.
     pub(crate) fn ids_blocked_until(&self, now: Instant, lifetime: Duration) -> Option<Instant> {
         self.used_ids.blocked_until(self.next_id, now, lifetime)
     }
@@ -174,6 +175,7 @@ impl<P, C: Controller> Controllers<P, C> {
         Self { all: Vec::from([first]), choose: None }
     }
 
+    /// Adds a controller; `None` if there are 256 already.
     pub(crate) fn add(&mut self, controller: C) -> Option<ControllerId> {
         let id = u8::try_from(self.all.len()).ok()?;
         self.all.push(controller);

@@ -132,8 +132,8 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         self.fingerprint_of(source, hash, message.ty(), message.id(), message.token_bytes())
     }
 
-    /// The fingerprint of an undecoded datagram, if it looks like a request with a token of at most
-    /// 8 bytes.
+    /// Returns the fingerprint of an undecoded datagram, if it looks like a request with a token of
+    /// at most 8 bytes.
     pub(crate) fn fingerprint_of_request(&self, source: Source<P>, datagram: &[u8]) -> Option<Fingerprint> {
         let header = Header::of(datagram).filter(|header| header.code.is_request())?;
         let length = usize::from(datagram.first()? & 0x0f);

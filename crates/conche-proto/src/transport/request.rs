@@ -20,8 +20,9 @@ pub struct Request {
     /// The token. `None`: a random token, which an off-path attacker cannot guess (RFC 7252
     /// §5.3.1).
     pub token: Option<Token>,
-    /// Transfer whole bodies (RFC 7959); `true` by default. With `false`, and for a request for a
-    /// block in the middle, the application handles single blocks.
+    /// Transfer whole bodies (RFC 7959); `true` by default: a request body that exceeds a message
+    /// is sent block-wise, and the remaining blocks of a response are fetched. With `false`, and
+    /// for a request for a block in the middle, the application handles single blocks.
     pub whole: bool,
     /// Stream the response body, of any size; `false` by default: each block but the last is an
     /// [`Event::Block`](crate::Event::Block), and

@@ -40,7 +40,7 @@ pub(crate) enum Next {
 }
 
 impl<C: Controller> Exchanges<C> {
-    /// The controller arms the timer. Returns the number of the transmission.
+    /// Records a transmission: the controller arms the timer. Returns its number.
     #[inline]
     pub(crate) fn sent<P: PeerKey>(
         &mut self,
@@ -191,8 +191,8 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    /// The next transmission has a new message ID, while timeout and number of attempts continue
-    /// (RFC 7641 §4.5.2).
+    /// Replaces the content: the next transmission has a new message ID, while timeout and number
+    /// of attempts continue (RFC 7641 §4.5.2).
     pub(crate) fn supersede<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex, content: Content) {
         self.slots[index].successor = Some(content);
         if self.slots[index].sent.is_empty() {
@@ -309,8 +309,8 @@ impl<C: Controller> Exchanges<C> {
         Next::Admit
     }
 
-    /// Each retransmission waits at least twice as long as the previous one; the next flight waits
-    /// no shorter until an RTT is measured (RFC 6347 §4.2.4.1).
+    /// Records a flight. Each retransmission waits at least twice as long as the previous one; the
+    /// next flight waits no shorter until an RTT is measured (RFC 6347 §4.2.4.1).
     pub(crate) fn flight_left<P: PeerKey>(
         &mut self,
         now: Instant,

@@ -78,6 +78,7 @@ impl Transferring {
         Self { work, before: None, in_bursts: None, owed: 0, passed: false, bytes: 0, token: None }
     }
 
+    /// Without shared memory.
     fn held(&self) -> usize {
         match &self.work {
             Work::Blocks(transfer) => transfer.bytes(),

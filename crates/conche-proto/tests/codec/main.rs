@@ -1,5 +1,4 @@
-//! Tests of the codec's public interface: properties, malformed datagrams, allocations, fuzzing
-//! seeds.
+//! Tests of the codec's public interface.
 
 mod allocations;
 mod corpus;

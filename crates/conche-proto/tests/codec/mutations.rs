@@ -5,7 +5,7 @@ use conche_proto::codec::Message;
 
 const MUTATIONS: u64 = 1_000_000_000;
 
-/// Well-formed messages with every form of option header, empty and long tokens, and payloads.
+/// Every form of option header, empty and long tokens, and payloads.
 const MESSAGES: [&[u8]; 6] = [
     b"\x48\x01\x00\x01\xa0\xa1\xa2\xa3\xa4\xa5\xa6\xa7\xbb.well-known\x04core\x4ert=temperature",
     b"\x68\x45\x00\x01\x07\x07\x07\x07\x07\x07\x07\x07\x48\xe7\xe7\xe7\xe7\xe7\xe7\xe7\xe7\x81\x32\x21\x1e\xff{\"unit\":\"Cel\"}",
@@ -39,7 +39,7 @@ fn mutations_of_messages_never_panic_and_options_stay_inside_their_datagram() {
     assert!(well_formed > MUTATIONS / 10 && well_formed < MUTATIONS / 10 * 9, "{well_formed}");
 }
 
-/// A fast random generator of low quality (Marsaglia 2003).
+/// Fast and of low quality (Marsaglia 2003).
 struct Xorshift(u64);
 
 impl Xorshift {

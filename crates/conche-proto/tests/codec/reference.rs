@@ -1,6 +1,5 @@
 //! A second decoder, written after RFC 7252 §3 and RFC 8974 §2.1 for readability.
 
-/// The fields of a well-formed message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fields {
     pub ty: u8,
@@ -11,7 +10,7 @@ pub struct Fields {
     pub payload: Vec<u8>,
 }
 
-/// Decodes a message with tokens of at most `longest` bytes; `None` if it is malformed.
+/// `None` if the message is malformed.
 pub fn decode(datagram: &[u8], longest: u64) -> Option<Fields> {
     let mut input = datagram.iter().copied();
     let first = input.next()?;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-/// Runs all inputs, at least `least` of them.
 pub fn replay(target: &str, least: usize, body: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let mut seeds = 0;

@@ -9,7 +9,7 @@ use conche_proto::{Endpoint, EndpointConfig, Instant, Limits, Output, Request, S
 /// One chunk more than a power of two: all places are used, and the index has its maximum slack.
 const PEERS: u32 = 8_192 + 256;
 
-/// Returns the bytes held by an endpoint after requests to this many peers, all idle again.
+/// All peers are idle again.
 fn bytes_held(controller: AnyController) -> i64 {
     let limits = Limits { peers: PEERS as usize, ..Limits::default() };
     let config = EndpointConfig { limits, ..EndpointConfig::default() };
@@ -37,7 +37,7 @@ fn an_idle_peer_takes_256_bytes_at_most_under_every_controller() {
     }
 }
 
-/// One of many with the same configuration, as in a simulation.
+/// In a simulation, endpoints share the configuration.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn an_endpoint_takes_1536_bytes_at_most_and_2048_with_a_request_under_way() {

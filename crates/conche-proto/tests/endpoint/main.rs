@@ -1,7 +1,5 @@
-//! Tests of the endpoint's public interface in virtual time: malformed datagrams, RFC 7252 and
-//! RFC 7641 by requirement, block-wise transfer, threats, broken controllers, lossy links, random
-//! scripts, allocations, and OSCORE contexts. A single program, since each would compile the
-//! endpoint again.
+//! Tests of the endpoint's public interface in virtual time. A single program, since each would
+//! compile the endpoint again.
 #![allow(clippy::cast_possible_truncation, reason = "test data is small")]
 
 mod allocations;

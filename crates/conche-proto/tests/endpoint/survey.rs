@@ -5,7 +5,6 @@ use conche_proto::{Limits, Request, Survey};
 
 use crate::support::Direct;
 
-/// A client with `n % 7` requests in progress to peer `n`.
 fn busy(peers: u32) -> Direct {
     let mut client = Direct::with_limits(Limits { queue_per_peer: 10, peers: peers as usize, ..Limits::default() });
     for peer in 0..peers {

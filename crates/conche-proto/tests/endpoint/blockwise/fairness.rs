@@ -12,7 +12,7 @@ use crate::support::{CLIENT, SERVER, World, end_of, request, s};
 const REQUESTERS: usize = 8;
 
 /// Returns the number of answers to each of eight closed-loop requesters within 60 s, beside a
-/// transfer that takes longer.
+/// longer transfer.
 pub fn answers_beside(world: &mut World, transfer: Request) -> (ExchangeId, Vec<usize>) {
     world.node(SERVER).app.as_mut().expect("the fixture").large = body(1 << 20, 1);
     let transfer = world.request(transfer);

@@ -1,5 +1,4 @@
-//! FETCH: its payload is part of the request's identity (RFC 8132), and distinguishes response
-//! bodies.
+//! FETCH: its payload identifies the request and the response body (RFC 8132).
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 
@@ -10,12 +9,11 @@ use crate::support::direct::{Given, content};
 const B1: OptionNumber = OptionNumber::BLOCK1;
 const B2: OptionNumber = OptionNumber::BLOCK2;
 
-/// A FETCH with this payload requests block `num` of the response.
+/// Requests block `num` of the response.
 fn fetch(server: &mut Direct, id: u16, num: u32, payload: &[u8]) -> Given {
     server.receive(1, &block_message((Type::Confirmable, Code::FETCH, id), "/l", &[(B2, b64(num, false))], payload))
 }
 
-/// Requests the first block, which the application answers.
 fn begin(server: &mut Direct, id: u16, payload: &[u8], letter: &str) {
     let request = fetch(server, id, 0, payload).request();
     let first = server.respond(request, content(&letter.repeat(100)));

@@ -19,19 +19,16 @@ use crate::model::Address;
 use crate::support::world::by_name;
 use crate::support::{CLIENT, SERVER, World, end_of, wire};
 
-/// The default configuration with this maximum block size.
 fn with_block_size(size: BlockSize) -> EndpointConfig {
     EndpointConfig { block_size: size, ..EndpointConfig::default() }
 }
 
-/// A configuration with room for bodies of a mebibyte.
 fn roomy() -> EndpointConfig {
     let limits = Limits { body_bytes: 2 << 20, ..Limits::default() };
     let hours = std::time::Duration::from_secs(24 * 3_600);
     EndpointConfig { limits, transfer_lifetime: hours, ..EndpointConfig::default() }
 }
 
-/// A client and the fixture server with these configurations.
 fn pair(client: EndpointConfig, server: EndpointConfig, seed: u64) -> World {
     let mut world = World::empty();
     world.add(CLIENT, client, by_name("default"), seed);
@@ -45,7 +42,6 @@ fn request_with(code: Code, path: &str, payload: &[u8]) -> Request {
     Request::new(code, body)
 }
 
-/// Encodes a message with block options.
 fn block_message(
     (ty, code, id): (Type, Code, u16),
     path: &str,
@@ -64,13 +60,11 @@ const fn b64(num: u32, more: bool) -> Block {
     Block { num, more, size: BlockSize::B64 }
 }
 
-/// Returns Block1 or Block2 of a message.
 fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
     message.content().block(number).expect("endpoints send no reserved sizes")
 }
 
-/// Returns the Block1 or Block2 values of all messages that a node sent, in order, without
-/// retransmissions.
+/// In order, without retransmissions.
 fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String> {
     let mut blocks: Vec<_> = Vec::new();
     for sent in world.sent_by(from) {
@@ -85,7 +79,6 @@ fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     end.expect("it ended with a response")
 }
 
-/// Returns the number of requests that the server's application received.
 fn given(world: &World) -> usize {
     world.events(SERVER).iter().filter(|(_, event)| matches!(event, Event::Request { .. })).count()
 }

@@ -5,7 +5,7 @@ use conche_proto::oscore::{Credentials, ReplayWindow, Start};
 
 use super::support::{End, id, option};
 
-/// Credentials of `client` and `server` with the master secret and salt of RFC 8613.
+/// With the master secret and salt of RFC 8613.
 fn credentials(sender: &[u8], recipient: &[u8]) -> Credentials {
     let secret: Vec<u8> = (1..=16).collect();
     Credentials {
@@ -54,8 +54,7 @@ fn a_request_is_protected_as_aiocoap_does_it() {
     }
 }
 
-/// The responses to both, accepted by aiocoap as 2.05 with a payload: one with the request's
-/// number, one with its own.
+/// aiocoap accepted both as 2.05 with a payload: one with the request's number, one with its own.
 #[test]
 fn responses_are_those_that_aiocoap_takes() {
     let mut server = End::ready(&credentials(b"server", b"client"), Start::First);

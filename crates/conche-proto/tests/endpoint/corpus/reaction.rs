@@ -5,7 +5,6 @@ use conche_proto::codec::{Message, Type};
 use super::entry::{Reaction, bytes};
 use crate::support::wire::decode;
 
-/// Returns `true` if the sent datagrams are this reaction.
 pub fn matches(accepted: &Reaction, sent: &[Vec<u8>]) -> bool {
     match (accepted, sent) {
         (Reaction::Silent, sent) => sent.is_empty(),
@@ -26,7 +25,6 @@ pub fn matches(accepted: &Reaction, sent: &[Vec<u8>]) -> bool {
     }
 }
 
-/// Asserts that no forbidden reaction occurred.
 pub fn check_absences(id: &str, must_not: &[String], sent: &[Vec<u8>]) {
     for absent in must_not {
         let happened: Box<dyn Fn(&Message<'_>) -> bool> = match absent.as_str() {

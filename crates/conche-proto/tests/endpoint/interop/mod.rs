@@ -7,14 +7,12 @@
 mod observations;
 mod requests;
 
-/// Number of different links per case.
 const SEEDS: u64 = 20;
 
 /// Loss in percent, and the percentage of cases that must pass.
 const LOSSES: [(u32, usize); 3] = [(0, 100), (10, 97), (30, 85)];
 
-/// Runs these cases at all loss rates; `passes` returns the result for a seed and a loss rate, and
-/// panics on misbehaviour.
+/// `passes` returns the result for a seed and a loss rate, and panics on misbehaviour.
 fn most_pass<C>(cases: &[C], name: impl Fn(&C) -> &'static str, passes: impl Fn(&C, u64, u32) -> bool) {
     for (loss, least_percent) in LOSSES {
         let mut failed = Vec::new();

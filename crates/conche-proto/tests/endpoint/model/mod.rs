@@ -13,6 +13,5 @@ pub mod script;
 mod streams;
 mod track;
 
-/// The peer key in tests. A single type, with `AnyController`, because each combination compiles
-/// the whole endpoint again.
+/// A single type, with `AnyController`, because each combination compiles the whole endpoint again.
 pub type Address = u32;

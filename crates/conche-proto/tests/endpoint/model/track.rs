@@ -5,23 +5,22 @@ use conche_proto::codec::{Code, MessageId, Token, Type};
 
 use super::Address;
 
-/// An exchange as seen from outside.
 #[derive(Debug)]
 pub(super) struct Track {
     pub(super) to: Address,
     pub(super) ends_by: Instant,
     pub(super) sent: Vec<Instant>,
-    /// Transmissions of earlier, answered messages of the exchange.
+    /// Of earlier, answered messages.
     pub(super) before: usize,
     pub(super) first: Option<Sent>,
     pub(super) acknowledged: bool,
     /// An Empty ACK arrived, and the endpoint may have stopped waiting for another one although it
     /// did not trust this one.
     pub(super) doubtful: bool,
-    /// The content was superseded: the next transmission, or another message after an
-    /// acknowledgement, may carry the new one.
+    /// The next transmission, or another message after an acknowledgement, may carry the new
+    /// content.
     pub(super) superseded: bool,
-    /// Opened by the endpoint itself and not reported: a notification, or a repeated registration.
+    /// The endpoint opened it without a report: a notification, or a repeated registration.
     pub(super) own: bool,
     pub(super) ended: bool,
 }

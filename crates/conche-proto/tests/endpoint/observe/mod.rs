@@ -1,5 +1,4 @@
-//! Observe (RFC 7641), both roles: ETSI and IRISA cases, individual requirements, many observers,
-//! attacks.
+//! Observe (RFC 7641), both roles.
 
 mod bounds;
 mod client;

@@ -1,5 +1,4 @@
-//! Eventual consistency: a state sent only in a Non-confirmable message is sent again once it has
-//! settled.
+//! Eventual consistency: a state sent only as Non-confirmable is sent again once it has settled.
 
 use conche_proto::codec::{Code, OptionNumber, Type};
 use conche_proto::{EndpointConfig, Reliability, Response};
@@ -23,7 +22,7 @@ impl Told {
         Self { server, max_age }
     }
 
-    /// Returns types and times, in milliseconds from now, of the messages with this state.
+    /// In milliseconds from now.
     fn tell(&mut self, state: &str, reliability: Option<Reliability>, within: u64) -> Vec<(Type, u64)> {
         let mut response = Response { reliability, ..content(state) };
         if let Some(seconds) = self.max_age {

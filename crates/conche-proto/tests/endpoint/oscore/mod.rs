@@ -15,22 +15,19 @@ use crate::support::world::by_name;
 use crate::support::{CLIENT, SERVER, World, request};
 use conche_proto::codec::Code;
 
-/// IDs of the ends.
 pub const CLIENT_ID: &[u8] = b"c";
 pub const SERVER_ID: &[u8] = b"srv";
 
-/// Shared credentials, from the point of view of `sender`.
+/// From the point of view of `sender`.
 pub fn credentials(sender: &[u8], recipient: &[u8]) -> Credentials {
     let [sender, recipient] = [sender, recipient].map(|id| EndId::new(id).expect("short"));
     Credentials::new(*b"16 random bytes.", sender, recipient)
 }
 
-/// A new context of one end.
 pub fn context(sender: &[u8], recipient: &[u8]) -> Context {
     Context::derive(&credentials(sender, recipient), Start::First).expect("legal credentials")
 }
 
-/// A client and the fixture server with a shared security context.
 pub struct Pair {
     pub world: World,
     pub client: ContextId,
@@ -54,7 +51,6 @@ impl Pair {
         Self { world, client, server }
     }
 
-    /// A protected request.
     pub fn request(&self, code: Code, path: &str) -> Request {
         request(code, path).protected(self.client)
     }

@@ -10,18 +10,17 @@ use crate::support::CLIENT;
 
 type Nonce = (&'static [u8], Vec<u8>);
 
-/// All protected messages: key owner, nonce, and ciphertext.
+/// Key owner, nonce, and ciphertext.
 #[derive(Debug, Default)]
 pub struct Recorder {
     seen: HashMap<(Address, Nonce), Vec<u8>>,
-    /// The numbers of the requests with each token, by message ID. The blocks of a body share a
-    /// token.
+    /// By token and message ID. The blocks of a body share a token.
     numbers: HashMap<Vec<u8>, Vec<(MessageId, Vec<u8>)>>,
     pub messages: usize,
 }
 
 impl Recorder {
-    /// Records a sent message and asserts that a protected one has a new nonce.
+    /// Asserts that a protected message has a new nonce.
     pub fn record(&mut self, from: Address, message: &OwnedMessage) {
         let Some(value) = message.option(OptionNumber::OSCORE) else { return };
         let number = value.split_first().map_or(&[][..], |(flags, rest)| &rest[..usize::from(flags & 7)]).to_vec();
@@ -46,20 +45,17 @@ impl Recorder {
         assert_eq!(*before, sealed, "a nonce protects two messages: {message}");
     }
 
-    /// Records all messages in order of transmission.
     pub fn of<'a>(sent: impl IntoIterator<Item = (Address, &'a OwnedMessage)>) -> Self {
         let mut recorder = Self::default();
         sent.into_iter().for_each(|(from, message)| recorder.record(from, message));
         recorder
     }
 
-    /// Returns the number of distinct protected messages.
     pub fn different(&self) -> usize {
         self.seen.len()
     }
 }
 
-/// Asserts that only public parts of a message are visible.
 pub fn assert_opaque(message: &OwnedMessage, bytes: &[u8], secrets: &[&[u8]]) {
     if message.code() == Code::EMPTY {
         return;

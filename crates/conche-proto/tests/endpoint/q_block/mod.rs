@@ -24,7 +24,6 @@ fn in_bursts() -> EndpointConfig {
     EndpointConfig { limits, transfer_lifetime: hours, q_block: Some(QBlock::default()), ..EndpointConfig::default() }
 }
 
-/// A client and the fixture server with these configurations.
 fn pair(client: EndpointConfig, server: EndpointConfig, controller: &str, seed: u64) -> World {
     let mut world = World::empty();
     world.in_bursts = true;
@@ -43,12 +42,10 @@ fn response_to(world: &World, id: ExchangeId) -> &OwnedMessage {
     end.expect("it ended with a response")
 }
 
-/// Returns this block option of a message.
 fn block_of(message: &OwnedMessage, number: OptionNumber) -> Option<Block> {
     message.content().block(number).expect("endpoints send no reserved sizes")
 }
 
-/// Returns the Q-Block1 or Q-Block2 values of all messages that a node sent, in order.
 fn blocks_sent(world: &World, from: Address, number: OptionNumber) -> Vec<String> {
     let messages = world.sent_by(from).map(|sent| sent.message());
     messages.filter_map(|message| block_of(&message, number).map(|block| block.to_string())).collect()

@@ -111,6 +111,7 @@ fn a_newer_state_takes_the_place_of_what_has_not_left_of_the_older_one() {
     net.run(s(60));
     assert!(net.states(CLIENT) == [state(2, 100 * 1024)]);
     assert_eq!(payloads(&net).len(), 15 + 100, "nothing of the older one left after that");
+    // Between two bursts.
     net.sent.clear();
     net.change(&state(3, 100 * 1024));
     run_until(&mut net, 20);

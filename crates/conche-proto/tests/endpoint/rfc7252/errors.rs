@@ -75,8 +75,7 @@ fn a_message_too_big_for_the_path_is_repeated_on_schedule_and_times_out() {
 // RFC 7252 §4.2 (Q18, Q19)
 #[test]
 fn an_endpoint_cannot_even_be_told_of_errors_that_it_must_ignore() {
-    // Exhaustive on purpose: a new input for Source Quench, Time Exceeded or Packet Too Big fails
-    // here.
+    // Exhaustive: a new input for Source Quench, Time Exceeded or Packet Too Big fails here.
     fn is_error(input: &Input<'_, Address>) -> bool {
         match input {
             Input::Datagram(_) => false,

@@ -1,5 +1,5 @@
-//! RFC 7252 by requirement: sections 4 and 5, for an endpoint without multicast, DTLS and
-//! extensions. The IDs are those of `docs/compliance/requirements.json`.
+//! RFC 7252 by requirement: sections 4 and 5. The IDs are those of
+//! `docs/compliance/requirements.json`.
 
 mod congestion;
 mod deduplication;

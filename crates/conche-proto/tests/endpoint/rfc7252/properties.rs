@@ -1,13 +1,11 @@
-//! Properties of all sent messages for any input. Every world's checker asserts them; this test
-//! provides input.
+//! Properties of all sent messages for any input; the checkers assert them.
 
 use conche_proto::codec::{Code, Type};
 use proptest::prelude::*;
 
 use crate::support::{CLIENT, SERVER, STRANGER, World, request, s, wire};
 
-/// Datagrams near valid ones: all types and codes, few message IDs and tokens, some truncated or
-/// modified.
+/// All types and codes, few message IDs and tokens, some truncated or modified.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let ty = prop::sample::select(vec![Type::Confirmable, Type::NonConfirmable, Type::Acknowledgement, Type::Reset]);
     let code = prop_oneof![

@@ -1,5 +1,4 @@
-//! Endpoints in virtual time: worlds of nodes and links, the fixture server, and hand-made
-//! messages.
+//! Endpoints in virtual time, the fixture server, and hand-made messages.
 
 pub mod direct;
 pub mod fixture;
@@ -20,11 +19,8 @@ use conche_proto::{EndpointConfig, Event, ExchangeId, Failure, Instant, Request,
 
 use crate::model::Address;
 
-/// The client of most tests.
 pub const CLIENT: Address = 1;
-/// The server of most tests.
 pub const SERVER: Address = 2;
-/// Another host.
 pub const STRANGER: Address = 3;
 
 pub const fn ms(millis: u64) -> Duration {
@@ -35,28 +31,23 @@ pub const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The time this many milliseconds after the epoch.
 pub const fn at_ms(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// A request for `path` without a payload.
 pub fn request(code: Code, path: &str) -> Request {
     Request::new(code, Body::builder().path(path).build().expect("a legal path"))
 }
 
-/// A request with a payload of `bytes` bytes.
 pub fn request_with_payload(code: Code, path: &str, bytes: usize) -> Request {
     let body = Body::builder().path(path).payload(vec![b'x'; bytes]).build();
     Request::new(code, body.expect("a legal path"))
 }
 
-/// The default configuration with other transmission parameters.
 pub fn with_transmission(transmission: TransmissionParameters) -> EndpointConfig {
     EndpointConfig { transmission, ..EndpointConfig::default() }
 }
 
-/// Returns the outcome of an exchange, if it has ended: the response or the failure.
 pub fn end_of(
     events: &[(Instant, Event<Address>)],
     id: ExchangeId,
@@ -68,7 +59,6 @@ pub fn end_of(
     })
 }
 
-/// Returns when a message of this exchange was acknowledged, if at all.
 pub fn acknowledged_at(events: &[(Instant, Event<Address>)], id: ExchangeId) -> Option<Instant> {
     events.iter().find_map(|(at, event)| match event {
         Event::Acknowledged { exchange, .. } if *exchange == id => Some(*at),

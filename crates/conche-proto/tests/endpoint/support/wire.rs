@@ -2,7 +2,6 @@
 
 use conche_proto::codec::{Body, Code, Encoder, Message, MessageId, OptionNumber, Token, Type, encode_empty};
 
-/// Encodes a message.
 pub fn message(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) -> Vec<u8> {
     let mut bytes = vec![0; 4 + token.encoded_len() + body.len()];
     let mut encoder = Encoder::new(&mut bytes, ty, code, id, token).expect("room for the header");
@@ -11,12 +10,10 @@ pub fn message(ty: Type, code: Code, id: MessageId, token: &Token, body: &Body) 
     bytes
 }
 
-/// A message without options and payload.
 pub fn bare(ty: Type, code: Code, id: u16, token: &[u8]) -> Vec<u8> {
     message(ty, code, MessageId(id), &Token::extended(token).expect("a legal token"), &Body::EMPTY)
 }
 
-/// A request for `path`.
 pub fn request(ty: Type, code: Code, id: u16, token: &[u8], path: &str) -> Vec<u8> {
     let body = Body::builder().path(path).build().expect("a legal path");
     message(ty, code, MessageId(id), &Token::extended(token).expect("a legal token"), &body)
@@ -30,28 +27,24 @@ pub fn reset(id: MessageId) -> Vec<u8> {
     encode_empty(Type::Reset, id).to_vec()
 }
 
-/// A piggybacked response to the request in `datagram`.
 pub fn piggybacked(datagram: &[u8], code: Code) -> Vec<u8> {
     let request = decode(datagram);
     message(Type::Acknowledgement, code, request.id(), &request.token(), &payload("hello"))
 }
 
-/// A separate response to the request in `datagram`, with its own message ID.
 pub fn separate(datagram: &[u8], ty: Type, code: Code, id: u16) -> Vec<u8> {
     message(ty, code, MessageId(id), &decode(datagram).token(), &payload("hello"))
 }
 
-/// A body with this text.
 pub fn payload(text: &str) -> Body {
     Body::builder().payload(text.to_owned()).build().expect("no options")
 }
 
-/// Decodes a well-formed datagram.
 pub fn decode(datagram: &[u8]) -> Message<'_> {
     Message::decode_extended(datagram).expect("a well-formed message")
 }
 
-/// A message with these options, legal or not, in ascending order.
+/// The options may be illegal, in ascending order.
 pub fn with_options(ty: Type, code: Code, id: u16, token: &[u8], options: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
     let token = Token::extended(token).expect("a legal token");

@@ -9,7 +9,7 @@ use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Limits, Outp
 use crate::support::direct::{changed, non};
 use crate::support::world::{by_name, seed_of};
 
-/// A server with socket addresses as peer keys that answers every request.
+/// Socket addresses are peer keys.
 struct Server {
     endpoint: Endpoint<SocketAddr, AnyController>,
     buffer: [u8; 1152],
@@ -22,7 +22,7 @@ impl Server {
         Self { endpoint: endpoint.expect("legal parameters"), buffer: [0; 1152] }
     }
 
-    /// Delivers a datagram; returns the number of datagrams sent in answer.
+    /// Returns the number of datagrams sent in answer.
     fn receive(&mut self, from: SocketAddr, datagram: &[u8]) -> usize {
         let mut sent = 0;
         self.endpoint.handle(Instant::ZERO, Input::datagram(from, datagram)).expect("drained");

@@ -1,4 +1,4 @@
-//! [`Sets`]: checks Q-Block messages (RFC 9177) against earlier ones, with rules for each role.
+//! [`Bursts`]: checks Q-Block messages (RFC 9177) against earlier ones, with rules for each role.
 
 mod kept;
 mod requests;

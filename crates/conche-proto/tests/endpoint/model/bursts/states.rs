@@ -16,7 +16,7 @@ pub(super) struct States {
 struct Registered {
     to: Address,
     asks: Asks,
-    /// Payloads received from the peer: each may start a state, or cause a request for more.
+    /// Each may start a state, or cause a request for more.
     came: usize,
     asked: usize,
 }
@@ -37,7 +37,7 @@ impl States {
         }
     }
 
-    /// Checks a request for more of a state: it was registered for, and a part of it arrived.
+    /// A request for more was registered for, and a part of the state arrived.
     pub(super) fn asked(&mut self, to: Address, message: &Message<'_>, rules: &Rules) {
         let asks = asks(message);
         let known = self.registered.iter_mut().find(|known| (known.to, &known.asks) == (to, &asks));

@@ -8,7 +8,6 @@ use conche_proto::codec::{Block, Message, OptionNumber};
 use super::super::Address;
 use super::{Rules, asks, listed};
 
-/// Received blocks per peer.
 #[derive(Debug, Default)]
 pub(super) struct Uploads {
     peers: HashMap<Address, Came>,
@@ -17,7 +16,6 @@ pub(super) struct Uploads {
 #[derive(Debug, Default)]
 struct Came {
     tokens: HashSet<Vec<u8>>,
-    /// Blocks of any body, each of which may be answered.
     blocks: BTreeSet<u32>,
     unsaid: usize,
     bodies: HashSet<String>,
@@ -42,7 +40,6 @@ impl Uploads {
         came
     }
 
-    /// Checks the report of a complete burst.
     pub(super) fn continued(&mut self, to: Address, message: &Message<'_>, block: Block, rules: &Rules) {
         let came = self.of(to, message);
         assert!((block.num + 1).is_multiple_of(rules.max_payloads), "{message} is about no whole set");
@@ -52,7 +49,6 @@ impl Uploads {
         came.unsaid -= 1;
     }
 
-    /// Checks a list of missing blocks.
     pub(super) fn listed(&mut self, to: Address, message: &Message<'_>, rules: &Rules) {
         let came = self.of(to, message);
         let numbers = listed(message.payload()).expect("a list of numbers (RFC 9177 §5)");
