@@ -72,18 +72,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut codes = Vec::new();
     for celsius in [21.5, 19.0, 99.0] {
-        let setpoint = serde_json::to_vec(&Setpoint { celsius })?;
-        let response =
-            client.put(uri("/rooms/kitchen")).payload(ContentFormat::JSON, setpoint).await?;
+        // ANCHOR: put
+        let response = client.put(uri("/rooms/kitchen")).json(&Setpoint { celsius }).await?;
+        // ANCHOR_END: put
         println!("PUT {celsius}: {} {}", response.code(), response.text()?);
         codes.push(response.code());
     }
     assert_eq!(codes, [Code::CREATED, Code::CHANGED, Code::BAD_REQUEST]);
 
+    // ANCHOR: get
     let response =
         client.get(uri("/rooms/kitchen")).accept(ContentFormat::JSON).await?.successful()?;
+    let setpoint: Setpoint = response.json()?;
+    // ANCHOR_END: get
     println!("GET: {} {}", response.code(), response.text()?);
-    assert_eq!(serde_json::from_slice::<Setpoint>(response.payload())?, Setpoint { celsius: 19.0 });
+    assert_eq!(setpoint, Setpoint { celsius: 19.0 });
     assert_eq!(response.option(conche::OptionNumber::MAX_AGE), Some(&[10][..]));
 
     assert_eq!(client.get(uri("/rooms")).await?.text()?, r#"["kitchen"]"#);
