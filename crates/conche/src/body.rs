@@ -6,9 +6,8 @@
 //! - Receive a request's body: [`BodyStream`](crate::server::BodyStream), a handler argument.
 //! - Send a response's body: [`Response::stream`](crate::server::Response::stream).
 //!
-//! Senders supply a [`Stream`] of [`Bytes`], for example from `tokio-stream`, `futures`, or
-//! [`from_reader`]. At most two blocks are read ahead. Receivers get one block at a time; taking it
-//! requests or acknowledges the next.
+//! Senders supply a [`Stream`] of [`Bytes`], such as [`from_reader`]'s. At most two blocks are read
+//! ahead. Receivers get one block at a time; taking it requests or acknowledges the next.
 //!
 //! RFC 7959 allows one outstanding block, so at most one block per RTT. Q-Block (RFC 9177) is
 //! faster, but does not support streams.

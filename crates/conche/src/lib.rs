@@ -24,8 +24,7 @@
 //! # Guarantees
 //!
 //! - One task per socket drives one sans-I/O [`Endpoint`](conche_proto::Endpoint), which the
-//!   simulator also runs. A server may have several [workers](server::ServerBuilder::workers), each
-//!   with its own thread, task and endpoint.
+//!   simulator also runs. A server may have several [workers](server::ServerBuilder::workers).
 //! - Dropping a request's future cancels the request. A slow handler's response is sent separately;
 //!   a handler that panics returns 5.00.
 //! - A request's [`timeout`](client::RequestBuilder::timeout) bounds the whole request.
@@ -75,8 +74,8 @@
 //! [`Observation`](client::Observation). A [`Notifier`](server::Notifier) makes a server's resource
 //! observable (RFC 7641).
 //!
-//! A client with a [`cache`](client::ClientBuilder::cache) (off by default) reuses a response until
-//! its Max-Age expires, then validates it by its ETag (RFC 7252 §5.6).
+//! A client's [`cache`](client::ClientBuilder::cache), off by default, reuses a response until its
+//! Max-Age expires, then validates its ETag (RFC 7252 §5.6).
 //!
 //! # Security
 //!
@@ -102,7 +101,7 @@
 //!   with its `peer` and, if sent, its `attempt`: 0 for the first transmission.
 //! - WARN: legal but unwise settings, refused requests, and responses that cannot be sent.
 //! - ERROR: a panic in code that serves one peer, such as a handler. Messages that a peer can cause
-//!   are limited to one per second, with the number of suppressed ones.
+//!   are limited to one per second.
 //!
 //! # Features
 //!

@@ -93,7 +93,7 @@ impl<R, C: SharedController> Builder<R, C> {
     /// Sets whether peers on the same path share RTT and retransmissions per exchange (RFC 9040;
     /// RFC 3124). `true` by default.
     ///
-    /// All ports of one IPv4 address, and all hosts of one IPv6 /64, are on the same path unless
+    /// All ports of one IPv4 address, and all hosts of one IPv6 /64, share a path unless
     /// [`path_length_for`](Self::path_length_for) changes this. Up to
     /// [`Limits::paths`](crate::Limits::paths) paths are remembered for a day, across restarts with
     /// a [`path_store`](Self::path_store).
@@ -130,20 +130,20 @@ impl<R, C: SharedController> Builder<R, C> {
 
     /// Keeps the state of [shared](Self::share_paths) paths in a file across restarts.
     ///
-    /// The file is read when the first socket opens. It is written once a minute if anything was
+    /// The file is read when the first socket opens, and written once a minute if anything was
     /// measured, on a server's [shutdown](crate::Server::shutdown), when the last clone of a client
     /// is dropped and the runtime continues, and by
     /// [`Client::keep_paths`](crate::Client::keep_paths). State is used for up to a day of
     /// [`SystemTime`](std::time::SystemTime); after some minutes it counts as one measurement.
     ///
     /// The file is text with a line per path, and is replaced atomically through a file named
-    /// `*.tmp`. It reveals the program's peers, so on Unix only its owner may read it. Of several
-    /// programs, the last to write wins. The most recent paths are kept, at most
+    /// `*.tmp`. It reveals the program's peers, so on Unix only its owner may read it. The last
+    /// program to write wins. The most recent paths are kept, at most
     /// [`Limits::paths`](crate::Limits::paths) lines of at most 128 bytes. Link-local paths are not
-    /// kept: their interface index is valid only until the next boot.
+    /// kept: their interface index may change.
     ///
-    /// Invalid lines are skipped. An unreadable file, or one of another format or newer version,
-    /// causes a warning and is left untouched: paths begin without state, and nothing is written.
+    /// Invalid lines are skipped. A file that is unreadable, of another format or newer is left
+    /// untouched with a warning: paths begin without state.
     ///
     /// ```
     /// let client = conche::Client::builder().path_store("/var/lib/gateway/paths").build()?;

@@ -86,9 +86,9 @@ impl<C: SharedController> Builder<ClientRole, C> {
     /// Polls for responses for up to this long after a send, instead of sleeping. Zero, the
     /// default, disables it. Linux only.
     ///
-    /// Like `SO_BUSY_POLL`, this saves the time to sleep and wake up, for sequential requests to
-    /// servers that respond within tens of microseconds. While polling, the core runs only other
-    /// tasks of the runtime. Destinations with a longer RTT are not polled for.
+    /// Like `SO_BUSY_POLL`, this saves sleeping and waking up, for sequential requests to servers
+    /// that respond within tens of microseconds. Meanwhile the core runs only the runtime's tasks.
+    /// Destinations with a longer RTT are not polled for.
     ///
     /// ```
     /// # use std::time::Duration;

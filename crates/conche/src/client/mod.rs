@@ -44,10 +44,10 @@ const GROUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A CoAP client. Clones are cheap and share sockets, queues, cache and path state.
 ///
-/// It opens a socket per IP version on first use, each driven by its own task, which ends with the
-/// last clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4), so beyond 64
-/// 512 messages to one destination in four minutes the client opens further ports. With a fixed
-/// port or a given socket, requests wait for free IDs.
+/// It opens a socket per IP version on first use, each driven by a task that ends with the last
+/// clone. Message IDs cannot be reused within EXCHANGE_LIFETIME (RFC 7252 §4.4), so beyond 64 512
+/// messages to one destination in four minutes the client opens further ports. With a fixed port or
+/// a given socket, requests wait for free IDs.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -148,7 +148,7 @@ impl RequestBuilder {
     }
 
     /// Bounds the time to the response, including name resolution, queueing and retransmissions.
-    /// The protocol's own timeouts add up to minutes. Overrides the
+    /// Without it the protocol's timeouts add up to minutes. Overrides the
     /// [client's](super::ClientBuilder::timeout).
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }

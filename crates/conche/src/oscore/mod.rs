@@ -41,10 +41,10 @@
 //! for credentials that outlive the program. After a restart, a server requires its first client to
 //! prove freshness by Echo (appendix B.1.2), which [`Client`](crate::Client) does automatically.
 //!
-//! Keys are leased to one socket at a time: for a client, the first that needed them, by IPv4 or
-//! IPv6. A server with keys has one [worker](crate::server::ServerBuilder::workers). A dropped
-//! client returns its keys some time later: requests of the next client wait up to two seconds for
-//! them, then fail with [`KeysError::InUse`].
+//! Keys are leased to one socket at a time: for a client, the first that needed them. A server with
+//! keys has one [worker](crate::server::ServerBuilder::workers). A dropped client returns its keys
+//! some time later: requests of the next client wait up to two seconds for them, then fail with
+//! [`KeysError::InUse`].
 //!
 //! # Files
 //!
@@ -52,10 +52,10 @@
 //! `settings.json` and `secret.json`, and stores sequence numbers beside them.
 //!
 //! Programs with their own endpoint use a [`Keeper`]. It records in `sequence.json`, in aiocoap's
-//! format, that the credentials are in use, each range of numbers before its use and, at an orderly
-//! end, the exact state, which saves the next start a round trip. A lock file beside it keeps other
-//! programs from using the same numbers. Copies cannot be detected: move credentials, never copy
-//! them or restore them from a backup.
+//! format, each range of numbers before its use and, at an orderly end, the exact state, which
+//! saves the next start a round trip. A lock file beside it keeps other programs from using the
+//! same numbers. Copies cannot be detected: move credentials, never copy them or restore them from
+//! a backup.
 //!
 //! On Unix, credentials are refused if another user can read the master secret, or owns or may
 //! write one of these files or their directory, or if the secret's file has a hard link. They are

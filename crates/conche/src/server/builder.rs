@@ -53,7 +53,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Joins a multicast group (RFC 7252 §8), such as `ff05::fd` for All CoAP Nodes (§12.8). Linux
-    /// only: elsewhere the server fails to start.
+    /// only.
     ///
     /// `interface` is a network interface's index, or 0 for the operating system's choice. The
     /// server must be bound to an unspecified address or the group's, at the clients' port.
@@ -95,9 +95,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Sets the maximum number of waiting handlers, 1024 by default. One prefix (/16 for IPv4, /32
     /// for IPv6) may use at most half.
     ///
-    /// Handlers that complete without waiting always run. Beyond the limit, a request whose handler
-    /// would wait is answered with 5.03 and Max-Age. A request that is not idempotent is refused
-    /// before its handler starts.
+    ///  Beyond the limit, a request whose handler would wait is answered with 5.03 and Max-Age. One
+    /// that is not idempotent is refused before its handler starts.
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.role.handlers.max = handlers;
         self
@@ -106,9 +105,9 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Runs each handler as its own task from the start.
     ///
     /// By default a handler becomes a task only where it first waits. Until then it delays all
-    /// others: move long computations and blocking calls to [`tokio::task::spawn_blocking`], or
-    /// spawn handlers on a runtime with several threads. [`concurrency`](Self::concurrency) then
-    /// counts all handlers, and refuses those beyond it before they start.
+    /// others: move long computations to [`tokio::task::spawn_blocking`], or spawn handlers on a
+    /// runtime with several threads. [`concurrency`](Self::concurrency) then counts all handlers,
+    /// and refuses those beyond it before they start.
     pub fn spawn_handlers(mut self) -> Self {
         self.role.handlers.spawn = true;
         self
@@ -119,21 +118,21 @@ impl<C: SharedController> Builder<ServerRole, C> {
     ///
     /// The default is 1, a task on the caller's runtime. More require Linux.
     ///
-    /// The kernel distributes clients by the addresses and ports of both sides. A client whose
-    /// address or port changes, as behind a NAT, may reach another worker, without its state.
+    /// The kernel distributes clients by address and port. A client behind a NAT may change to
+    /// another worker, without its state.
     ///
     /// - Handlers run concurrently and share the router's state. A [`Notifier`](super::Notifier)
-    ///   reaches the observers of all workers, each of which runs the handler once per change.
-    ///   Tasks that a handler spawns end with the server.
+    ///   reaches all observers: each worker runs the handler once per change. Tasks that a handler
+    ///   spawns end with the server.
     /// - [`Limits`](crate::Limits), except those per peer, and [`concurrency`](Self::concurrency)
     ///   are divided evenly among workers. Each worker measures up to
     ///   [`Limits::paths`](crate::Limits::paths) paths; a [`path_store`](Self::path_store) merges
-    ///   these for the next start.
+    ///   them.
     /// - [`Server::client`] has its own sockets, which serve no resources. Both roles at one
     ///   address, as for LwM2M, require one worker.
     /// - Groups cannot be [joined](Self::join_group): each worker would respond.
-    /// - Other programs of the same user could bind the address with SO_REUSEPORT and receive part
-    ///   of the traffic. A server whose address is in use fails to start.
+    /// - The user's other programs could bind the address and receive part of the traffic. A server
+    ///   whose address is in use fails to start.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")]
@@ -209,7 +208,7 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// Sets a pre-shared key for DTLS sessions that the server's [`client`](Server::client) opens
     /// for `coaps` requests. The identity has 1 to 1024 bytes.
     ///
-    /// The peer's requests in such a session reach the server's routes, with this
+    /// The peer's requests in such a session reach the server's routes with this
     /// [`Identity`](crate::security::Identity): an LwM2M device registers at its server and is then
     /// managed through the same session.
     ///
@@ -320,8 +319,8 @@ impl<C: SharedController> Builder<ServerRole, C> {
     }
 
     /// Starts the server on a UDP address, such as `"[::]:5683"` for all addresses of both IP
-    /// versions. Port 0 selects a free port. Of several addresses, the first that can be bound is
-    /// used.
+    /// versions. Port 0 selects a free port.
+    /// The first address that can be bound is used.
     ///
     /// # Errors
     /// If a route or a setting is invalid, or the address cannot be bound.

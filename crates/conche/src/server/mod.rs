@@ -335,10 +335,10 @@ impl Server {
 
     /// Shuts the server down, in at most `within`.
     ///
-    /// New requests are answered with 5.03. Running handlers may finish until a quarter of the time
-    /// (at most 5 s) is left; the others are dropped and answered with 5.03 and Max-Age. The
-    /// shutdown also waits for requests of this server's [`client`](Self::client), including new
-    /// ones, and for acknowledgements of Confirmable responses.
+    /// New requests are answered with 5.03. Handlers may finish until a quarter of the time (at
+    /// most 5 s) is left; others are dropped and answered with 5.03 and Max-Age. The shutdown also
+    /// waits for requests of this server's [`client`](Self::client), including new ones, and for
+    /// acknowledgements of Confirmable responses.
     pub async fn shutdown(mut self, within: Duration) {
         self.workers.handles().for_each(|handle| handle.shutdown(within));
         self.workers.all_ended().await;
@@ -359,9 +359,9 @@ impl Server {
     ///
     /// # Errors
     /// Why the server ended, unless it was shut down; the same on later calls. With several
-    /// [workers](ServerBuilder::workers), the first that ends is reported at once. The others
-    /// continue, but the kernel redistributes half or more of their clients, which lose their
-    /// deduplication state and observations. To avoid that, shut the server down.
+    /// [workers](ServerBuilder::workers), the first end is reported at once: shut the server down,
+    /// or the kernel redistributes half or more of the others' clients, which lose their
+    /// deduplication state and observations.
     pub async fn wait(&mut self) -> Result<(), Stopped> {
         if self.ended.is_none() {
             self.ended = Some(self.workers.ended().await);

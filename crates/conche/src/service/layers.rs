@@ -211,7 +211,7 @@ impl<F> fmt::Debug for HandleError<F> {
 }
 
 /// A layer that passes only fresh requests: those with an Echo value (RFC 9175 §2) that the server
-/// recently sent to this client. Others are answered with 4.01 and an Echo value, with which
+/// recently sent to this client. Others get 4.01 and an Echo value, with which
 /// [`Client`](crate::Client) repeats them.
 ///
 /// This rejects requests that are recorded, delayed or from forged addresses. It costs a round

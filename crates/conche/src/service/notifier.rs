@@ -7,7 +7,7 @@ use crate::driver::{Changes, Observable};
 
 /// Notifies a resource's observers of changes (RFC 7641).
 /// [`observed_by`](super::Resource::observed_by) makes a [`Resource`](super::Resource) observable;
-/// the code that changes it keeps a clone of the notifier.
+/// its writer keeps a clone of the notifier.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,7 +45,7 @@ use crate::driver::{Changes, Observable};
 /// [`Request::is_for_observers`](super::Request::is_for_observers) identifies such a run. An error
 /// response is the last notification.
 ///
-/// The methods return at once, and may be called anywhere.
+/// The methods return at once.
 #[derive(Clone, Debug, Default)]
 pub struct Notifier(Arc<Observable<Response>>);
 

@@ -251,8 +251,8 @@ type Messages = SmallVec<[usize; MAX_BATCH]>;
 /// (UDP_SEGMENT).
 ///
 /// The kernel splits a message into datagrams of one size (the last may be shorter) after one route
-/// lookup. All messages of a call share the segment size. Some devices, tunnels and kernels lack
-/// support: a refused message is sent again datagram by datagram.
+/// lookup. Some devices, tunnels and kernels lack support: a refused message is sent again datagram
+/// by datagram.
 #[derive(Debug)]
 pub(in crate::socket) struct Sender {
     pub(in crate::socket) segments: bool,

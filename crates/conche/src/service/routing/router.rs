@@ -222,9 +222,9 @@ impl<S: Send + Sync + 'static> Router<S> {
     /// Wraps all handlers added so far in a `tower` layer, including the fallback and the responses
     /// 4.04 and 4.05. Layers added later are outer.
     ///
-    /// Each handler is wrapped separately: a concurrency limit applies to each, unless the layer
-    /// shares it, as `tower::limit::GlobalConcurrencyLimitLayer` does. The router's 4.02 and 4.13
-    /// and the list of resources bypass layers. Layers whose service fails require
+    /// Each handler is wrapped separately: for a common concurrency limit use
+    /// `tower::limit::GlobalConcurrencyLimitLayer`. The router's 4.02 and 4.13 and the list of
+    /// resources bypass layers. Layers whose service fails require
     /// [`handle_error`](crate::server::handle_error).
     pub fn layer<L>(mut self, layer: L) -> Self
     where

@@ -20,8 +20,7 @@ use super::{Fact, Notice, Watcher};
 /// Some ten thousand small messages.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// A watcher that writes events to a file. Clones write to the same file, so several clients and
-/// servers can share one.
+/// A watcher that writes events to a file, which clones share.
 ///
 /// Events for which the file is too slow are dropped, and the file records where and how many.
 ///
