@@ -13,8 +13,10 @@ const PROGRAMS: [(&str, &str); 3] =
 
 const PYARROW: &str = "pyarrow==26.0.1";
 
+/// Requirements of a Python virtual environment.
 pub const PYTHON: [(&str, &str); 1] = [("python3 -c import ensurepip", "python3-venv")];
 
+/// Returns a Python with pyarrow.
 pub fn ensure_pyarrow(project: &Project) -> Result<String> {
     ensure(project, &PYTHON)?;
     ensure_python(project, "pyarrow", PYARROW)
@@ -37,6 +39,7 @@ pub fn ensure_python(project: &Project, environment: &str, requirement: &str) ->
     Ok(python)
 }
 
+/// Adds a compiler target with rustup, if missing.
 pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     let installed = process::Command::new("rustup")
         .args(["target", "list", "--installed"])
@@ -49,6 +52,7 @@ pub fn ensure_target(project: &Project, target: &str) -> Result<()> {
     Command::new("rustup", ["target", "add", target]).run(project)
 }
 
+/// Installs the programs of the interop tests, if missing.
 pub fn ensure_programs(project: &Project) -> Result<()> {
     ensure(project, &PROGRAMS)
 }

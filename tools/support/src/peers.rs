@@ -8,23 +8,26 @@ use anyhow::{Context, Result};
 
 use crate::{Command, Project, packages};
 
+/// Version of aiocoap in the Python index.
 pub const AIOCOAP: &str = "0.4.17";
 
-/// As in tools/interop/californium/pom.xml.
+/// Version of Californium in tools/interop/californium/pom.xml.
 pub const CALIFORNIUM: &str = "3.14.0";
 
-/// The last one before 4.0.
+/// No later version before 4.0 was published.
 pub const CALIFORNIUM_OSCORE: &str = "3.13.0";
 
-/// As in tools/interop/leshan/pom.xml.
+/// Version of Leshan in tools/interop/leshan/pom.xml.
 const LESHAN: &str = "2.0.0-M18";
 
-/// A program or header, and its Debian package.
+/// Requirements of C programs: a program or header, and its Debian package.
 pub const C: [(&str, &str); 1] = [("gcc", "gcc")];
+/// Requirements of programs on libcoap.
 pub const LIBCOAP: [(&str, &str); 2] = [C[0], ("/usr/include/coap3/coap.h", "libcoap3-dev")];
 /// aiocoap's DTLS (tinydtls), which has no wheel.
 const DTLS_SOCKET: [(&str, &str); 5] =
     [C[0], ("make", "make"), ("autoreconf", "autoconf"), ("aclocal", "automake"), (PYTHON_HEADER, "python3-dev")];
+/// Requirements of programs on Californium.
 pub const JAVA: [(&str, &str); 2] = [("javac", "default-jdk-headless"), ("mvn", "maven")];
 
 /// Succeeds if C modules for Python can be compiled.
@@ -34,7 +37,7 @@ const PYTHON_HEADER: &str =
 /// Links libcoap with DTLS by OpenSSL.
 pub const WITH_LIBCOAP_DTLS: &[&str] = &["-lcoap-3-openssl"];
 
-/// The first source includes the others.
+/// Compiles a C program, unless it is current. The first source includes the others.
 pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: &[&str]) -> Result<()> {
     if is_current(program, sources) {
         return Ok(());
@@ -43,7 +46,7 @@ pub fn compile_c(project: &Project, sources: &[&str], program: &str, libraries: 
     Command::new("gcc", arguments.chain(libraries.iter().copied())).unshown().run(project)
 }
 
-/// Returns the class path.
+/// Compiles changed programs on Californium. Returns their class path.
 pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -> Result<String> {
     let jars = [
         format!("californium-core-{CALIFORNIUM}"),
@@ -53,7 +56,7 @@ pub fn compile_californium(project: &Project, sources: &[&str], classes: &str) -
     compile_java(project, "californium", &jars, sources, classes)
 }
 
-/// Returns the class path.
+/// Fetches Leshan and compiles its programs, if missing. Returns their class path.
 pub fn leshan(project: &Project) -> Result<String> {
     packages::ensure(project, &JAVA)?;
     let source = |class| project.root.join(format!("tools/interop/leshan/{class}.java")).to_string_lossy().into_owned();
@@ -87,13 +90,14 @@ fn compile_java(project: &Project, peer: &str, jars: &[String], sources: &[&str]
     Ok(format!("{path}:{classes}"))
 }
 
-/// Each program is named after its package.
+/// Builds the programs of a Go module, each named after its package.
 pub fn build_go(project: &Project, sources: &str, programs: &str) -> Result<()> {
     packages::ensure(project, &[("go", "golang-go")])?;
     fs::create_dir_all(programs).with_context(|| format!("cannot make {programs}"))?;
     Command::new("go", ["build", "-C", sources, "-o", &format!("{programs}/"), "./..."]).unshown().run(project)
 }
 
+/// Installs `client.js`, `server.js` and the packages of package-lock.json into a directory.
 pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Result<()> {
     packages::ensure(project, &[("node", "nodejs"), ("npm", "npm")])?;
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -111,6 +115,7 @@ pub fn install_node(project: &Project, sources: &str, directory: &Path) -> Resul
     Ok(())
 }
 
+/// Returns a Python with aiocoap.
 pub fn aiocoap(project: &Project) -> Result<String> {
     packages::ensure_python(project, "aiocoap", &format!("aiocoap=={AIOCOAP}"))
 }
@@ -122,11 +127,13 @@ pub fn secured_aiocoap(project: &Project) -> Result<String> {
     packages::ensure_python(project, "aiocoap-secured", &format!("aiocoap[oscore,tinydtls]=={AIOCOAP}"))
 }
 
+/// Whether a product is at least as new as its sources.
 pub fn is_current(product: &str, sources: &[&str]) -> bool {
     let changed = |path: &str| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     changed(product).is_some_and(|built| sources.iter().all(|source| changed(source).is_some_and(|at| at <= built)))
 }
 
+/// Removes the user's settings from a program's environment.
 pub fn without_settings(command: &mut process::Command) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONCHE_")) {
         command.env_remove(name);
