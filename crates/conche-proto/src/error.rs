@@ -193,7 +193,7 @@ pub enum NotifyError {
         /// The limit.
         limit: usize,
     },
-    /// The longest token, Observe and OSCORE leave no room for a block in
+    /// The longest accepted token, Observe and OSCORE leave no room for a block in
     /// [`Limits::message_bytes`](crate::Limits::message_bytes).
     #[error("the notification takes {bytes} bytes, the limit is {limit}")]
     TooLarge {

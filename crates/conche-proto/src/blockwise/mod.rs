@@ -94,7 +94,7 @@ impl Asked {
         self.block2.get().filter(|_| !self.block2.is_in_bursts())
     }
 
-    /// For notifications, from the first block on.
+    /// Returns the block options for notifications, from the first block on.
     pub(crate) fn for_states(self) -> Self {
         let in_bursts = self.response_in_bursts().map(|block| Packed::of(Block { num: 0, ..block }, true));
         let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));

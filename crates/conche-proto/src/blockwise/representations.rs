@@ -104,7 +104,8 @@ impl Representation {
         self.head.rewritten(|_| true, &[], self.payload.kept())
     }
 
-    /// Returns a Q-Block (RFC 9177 §4.4, §4.6); `None` if it does not exist or fit.
+    /// Returns block `number` of a Q-Block body (RFC 9177 §4.4, §4.6); `None` if it does not exist
+    /// or fit.
     pub(crate) fn block_of_burst(&self, number: u32, size: BlockSize, others: Overhead, limit: usize) -> Option<Body> {
         if self.size_in_bursts(size, others, limit)? < size {
             return None;

@@ -227,7 +227,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             && deregisters(&layers.transport.exchanges.get(index).content.body)
     }
 
-    /// RFC 7641 §3.2 to §3.5.
+    /// Handles a notification (RFC 7641 §3.2 to §3.5).
     pub(super) fn receive_notification(
         &mut self,
         layers: &mut Layers<P, C>,

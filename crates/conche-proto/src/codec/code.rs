@@ -8,7 +8,7 @@ use core::fmt;
 pub struct Code(pub u8);
 
 impl Code {
-    /// Creates the code from the lower three bits of the class and five of the detail.
+    /// Creates the code from the lower three bits of the class and the lower five of the detail.
     #[must_use]
     pub const fn new(class: u8, detail: u8) -> Self {
         Self((class & 0b111) << 5 | (detail & 0b1_1111))

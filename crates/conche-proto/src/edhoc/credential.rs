@@ -285,7 +285,7 @@ impl PrivateKey {
         [key.as_affine().x().into(), key.as_affine().y().into()]
     }
 
-    /// G_XY, G_RX or G_IY.
+    /// Computes a shared secret: G_XY, G_RX or G_IY.
     pub(super) fn agree(&self, with: &PublicKey) -> Zeroizing<[u8; KEY_LENGTH]> {
         let shared = diffie_hellman(self.0.to_nonzero_scalar(), with.0);
         let mut bytes = Zeroizing::new([0; KEY_LENGTH]);

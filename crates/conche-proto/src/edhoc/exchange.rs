@@ -97,7 +97,7 @@ impl Initiator {
         self.own.credential()
     }
 
-    /// RFC 9528 §5.3.2.
+    /// Decrypts ciphertext_2 (RFC 9528 §5.3.2).
     fn decrypt(&self, g_y: &[u8], ciphertext_2: &[u8]) -> Result<Vec<u8>, Error> {
         let shared = self.ephemeral.agree(&PublicKey::new(g_y).ok_or(Error::NoPoint)?);
         let transcript = [wire::write_bytes(g_y), wire::write_bytes(&self.hash)].concat();

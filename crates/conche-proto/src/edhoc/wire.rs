@@ -60,7 +60,7 @@ impl<'b> Message1<'b> {
     }
 }
 
-/// RFC 9528 §5.3.1.
+/// Splits message_2 (RFC 9528 §5.3.1).
 pub(super) fn message_2(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     only_bytes(bytes)?.split_at_checked(KEY_LENGTH).ok_or(Error::Malformed)
 }

@@ -546,10 +546,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     }
 
     /// Requests the next block of a [streamed](crate::Request::streamed) response, after the
-    /// application has taken the last [`Event::Block`]. Returns `false` if the
-    /// exchange does not wait for this call.
-    ///
-    /// The server may forget the response meanwhile (RFC 7959 §2.4), usually after 247 s.
+    /// application has taken the last [`Event::Block`]. Returns `false` if the exchange does not
+    /// wait for this call. The server may forget the response meanwhile (RFC 7959 §2.4), after 247
+    /// s if it uses EXCHANGE_LIFETIME.
     pub fn fetch_next(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         self.layers.now = now;
         self.client.fetch_next(&mut self.layers, exchange)

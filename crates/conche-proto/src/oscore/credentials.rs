@@ -11,9 +11,8 @@ use crate::codec::Hexadecimal;
 
 /// The input of a [`Context`](super::Context). The other end has the same with both IDs exchanged.
 ///
-/// No two credentials may have master secret, master salt, ID context and sender ID in common (RFC
-/// 8613 §3.3): to use one secret for many peers, vary the sender ID or ID context.
-/// vary the sender ID or ID context.
+/// No two credentials may have all of master secret, master salt, ID context and sender ID in
+/// common (RFC 8613 §3.3): to use one secret for many peers, vary the sender ID or ID context.
 ///
 /// ```
 /// use conche_proto::oscore::{Context, Credentials, EndId, Start};

@@ -649,9 +649,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 }
 
-/// Returns the blocks, out of `blocks`, that the Q-Block2 options request, and whether these
-/// include the end of a set. `None` if the options are not in ascending order or there is no such
-/// block (RFC 9177 §4.4).
+/// Returns the blocks, out of `blocks`, that the Q-Block2 options request, and whether all blocks
+/// to the end of a set are requested. `None` if the options are not in ascending order or there is
+/// no such block (RFC 9177 §4.4).
 fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
     let blocks = u32::try_from(blocks).ok()?;
     let (mut numbers, mut to_the_end) = (Vec::new(), false);

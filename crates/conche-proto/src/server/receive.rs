@@ -36,7 +36,7 @@ pub(crate) struct Arrival<P> {
     pub(crate) security: Security,
 }
 
-/// The message is unprotected.
+/// A received request, with the message unprotected.
 pub(crate) struct ReceivedRequest<'a, P> {
     pub(crate) arrival: &'a Arrival<P>,
     pub(crate) message: &'a Message<'a>,

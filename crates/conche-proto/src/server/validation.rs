@@ -519,7 +519,7 @@ const OVERHEAD: usize = 256;
 
 /// Maximum number of wrong answers from one host in each [`LIFETIME`]; then its answers prove
 /// nothing until the next period. A forger guesses one of the 2^16 message IDs of a host in three
-/// days. Other hosts of its network keep their proofs.
+/// days. Other hosts of its network keep their proofs: anybody can send wrong answers.
 const PING_GUESSES: usize = 64;
 
 /// Maximum number of wrong answers from all hosts in each [`LIFETIME`]. After that a source must

@@ -94,7 +94,7 @@ impl<I: ArenaIndex> Index<I> {
         }
     }
 
-    /// Does not count.
+    /// As [`find`](Self::find), without counting.
     #[inline]
     pub(crate) fn peek<T>(&self, arena: &Arena<T, I>, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<I> {
         match &self.entries {

@@ -17,7 +17,6 @@ const SERVER: u32 = 1;
 struct Client {
     endpoint: Endpoint<u32, AnyController>,
     now: Instant,
-    /// Sent datagrams, permitted flights, and failures.
     left: Vec<(u32, Vec<u8>)>,
     flights: Vec<(Instant, ExchangeId)>,
     failed: Vec<(ExchangeId, Failure)>,

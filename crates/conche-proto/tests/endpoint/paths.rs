@@ -57,7 +57,6 @@ fn ask_all(client: &mut Client, now: Instant, peers: impl Iterator<Item = u32>) 
     leaving(client, now)
 }
 
-/// Returns the initial timeout.
 fn exchange(client: &mut Client, now: &mut Instant, peer: u32, round_trip: Duration) -> Duration {
     let datagram = ask(client, *now, peer);
     let first = timeout(client, *now);

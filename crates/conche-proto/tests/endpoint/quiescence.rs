@@ -15,7 +15,6 @@ const CLIENT: u32 = 1;
 
 struct Script {
     net: Net,
-    /// Exchanges of each node, live or ended.
     exchanges: Vec<(u32, ExchangeId)>,
     subscriptions: Vec<SubscriptionId>,
 }
@@ -122,7 +121,6 @@ impl Script {
     }
 }
 
-/// Each node with its peer.
 const PAIRS: [(u32, u32); 2] = [(SERVER, CLIENT), (CLIENT, SERVER)];
 
 fn request_of(event: &Event<u32>) -> Option<conche_proto::RequestId> {

@@ -14,7 +14,6 @@ use super::support::{End, credentials, option, pair};
 
 #[derive(Clone, Copy, Default)]
 struct Disk {
-    /// Anything was ever written.
     used: bool,
     next: u64,
     /// At an orderly shutdown; removed before any use.

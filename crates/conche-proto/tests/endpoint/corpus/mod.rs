@@ -75,7 +75,6 @@ fn ask_server(entry: &Entry) {
     assert_still_alive(&mut world, SERVER);
 }
 
-/// The fixture server is a member.
 fn ask_group(entry: &Entry) {
     let (mut server, mut app) = (
         Direct::new(EndpointConfig { multicast: Some(Multicast::default()), ..EndpointConfig::default() }),

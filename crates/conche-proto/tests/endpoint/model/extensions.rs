@@ -87,7 +87,6 @@ impl Machine {
         }
     }
 
-    /// The request may be invalid.
     fn observe(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.requests.len());
         let Some(asked) = self.requests.get(index) else { return };
@@ -154,7 +153,6 @@ impl Machine {
         self.receive_with_options(from, (ty, code, id, token), bytes);
     }
 
-    /// Piggybacked, separate, or a notification.
     fn receive_answer_with_options(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };

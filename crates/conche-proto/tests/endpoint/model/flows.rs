@@ -42,7 +42,6 @@ impl Flows {
         [0x5a, high, low]
     }
 
-    /// `supplied` bytes are present.
     pub(super) fn began(&mut self, body: Unfinished, etag: Option<[u8; 3]>, supplied: usize) {
         let tag = self.next_body();
         self.leaving.insert(body, Leaving { tag, supplied, whole: false });
@@ -59,7 +58,6 @@ impl Flows {
         self.leaving.get(&body).map_or_else(Vec::new, |leaving| piece(leaving.tag, leaving.supplied, length))
     }
 
-    /// `taken`: the endpoint accepted them.
     pub(super) fn supplied(&mut self, body: Unfinished, bytes: usize, last: bool, taken: bool) {
         if taken {
             let leaving = self.leaving.get_mut(&body).expect("only what began is taken");

@@ -14,7 +14,6 @@ const PIECES: [usize; 8] = [16, 64, 17, 0, 1, 15, 33, 200];
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
     unfinished: Vec<Unfinished>,
-    /// The next block of each peer's upload.
     uploads: [u32; PEERS as usize],
     messages: u16,
 }
@@ -81,7 +80,6 @@ impl Machine {
         }
     }
 
-    /// Streams the request's body, its response, or both.
     fn request_in_parts(&mut self, bytes: &mut Bytes<'_>) {
         let to = Self::peer(bytes);
         let (how, begun) = (bytes.next(), bytes.choose(&[65, 17, 16, 0, 200]));
@@ -146,7 +144,6 @@ impl Machine {
         self.receive_body(from, (ty, STREAMED, id, Token::from([9; 8])), &body.build().expect("legal options"));
     }
 
-    /// A peer requests the next block, or sends it.
     fn receive_turn(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let Some((to, sent)) = self.sent.iter().rev().nth(index).cloned() else { return };
@@ -184,7 +181,6 @@ impl Machine {
         self.receive_body(to, (ty, code, id, sent.token()), &body.build().expect("legal options"));
     }
 
-    /// Or another response from its start.
     fn receive_ask(&mut self, bytes: &mut Bytes<'_>) {
         let index = bytes.index(self.sent.len());
         let answered = self.sent.iter().rev().nth(index).cloned();

@@ -1,4 +1,4 @@
-//! The OBS cases of ETSI's and IRISA's interoperability tests, without blocks.
+//! The OBS cases of ETSI (TD_COAP_OBS_01 to 12) and IRISA, without blocks.
 
 use conche_proto::codec::{Code, ContentFormat, OptionNumber, Type};
 use conche_proto::{Event, Failure, ObserverEnd, Reliability, SubscriptionEnd};
@@ -16,7 +16,6 @@ fn observing(reliability: Option<Reliability>) -> (Net, conche_proto::Subscripti
     (net, subscription)
 }
 
-/// TD_COAP_OBS_01.
 // RFC 7641 §2 (Q98) §3.1 (Q99) §4.1 (Q106) §4.2 (Q109)
 #[test]
 fn obs_01_confirmable_notifications_are_acknowledged() {
@@ -39,7 +38,6 @@ fn obs_01_confirmable_notifications_are_acknowledged() {
     assert_eq!(net.states(1), ["1", "2", "3", "4"]);
 }
 
-/// TD_COAP_OBS_02.
 #[test]
 fn obs_02_non_confirmable_notifications_are_not() {
     let (mut net, _) = observing(Some(Reliability::NeverConfirmable));
@@ -50,7 +48,6 @@ fn obs_02_non_confirmable_notifications_are_not() {
     assert_eq!((notification.ty(), net.states(1)), (Type::NonConfirmable, vec!["1".to_owned()]));
 }
 
-/// TD_COAP_OBS_03.
 // RFC 7641 §3.6 (Q103) §4.5 (Q110)
 #[test]
 fn obs_03_a_client_that_forgot_rejects_the_next_notification_of_either_type_and_gets_no_more() {
@@ -98,7 +95,6 @@ fn obs_04_a_client_registers_again_5_to_15_seconds_after_max_age() {
     assert!(waits[39] - waits[0] > 5_000, "they are spread: {waits:?}");
 }
 
-/// TD_COAP_OBS_05.
 // RFC 7641 §4.5 (Q116)
 #[test]
 fn obs_05_a_client_that_is_off_is_removed_when_a_notification_times_out() {
@@ -115,7 +111,6 @@ fn obs_05_a_client_that_is_off_is_removed_when_a_notification_times_out() {
     assert_eq!((net.sent.len(), net.endpoint(SERVER).occupancy().observers), (before, 0));
 }
 
-/// TD_COAP_OBS_06.
 #[test]
 fn obs_06_a_client_that_was_restarted_rejects_a_notification_and_gets_no_more() {
     let (mut net, _) = observing(Some(Reliability::Confirmable));
@@ -146,7 +141,6 @@ fn obs_07_a_deletion_ends_the_observation_with_an_error_without_the_option() {
     net.assert_quiescent();
 }
 
-/// TD_COAP_OBS_08.
 // RFC 7641 §4.2 (Q112)
 #[test]
 fn obs_08_another_content_format_is_told_as_an_error() {
@@ -161,7 +155,6 @@ fn obs_08_another_content_format_is_told_as_an_error() {
     net.assert_quiescent();
 }
 
-/// TD_COAP_OBS_09.
 #[test]
 fn obs_09_an_update_by_another_client_is_told() {
     let mut net = Net::of(2);
@@ -172,7 +165,6 @@ fn obs_09_an_update_by_another_client_is_told() {
     assert_eq!(net.states(1), ["updated"]);
 }
 
-/// TD_COAP_OBS_10.
 #[test]
 fn obs_10_a_get_does_not_cancel_the_observation() {
     let (mut net, _) = observing(None);
@@ -183,7 +175,6 @@ fn obs_10_a_get_does_not_cancel_the_observation() {
     assert_eq!((net.states(1), net.held()), (vec!["1".to_owned()], (1, 1)));
 }
 
-/// TD_COAP_OBS_12.
 // RFC 7641 §3.6 (Q104) §4.1 (Q108)
 #[test]
 fn obs_12_a_get_with_observe_1_cancels_and_is_answered_without_the_option() {

@@ -11,7 +11,6 @@ use crate::model::Address;
 use crate::support::direct::{Direct, Given, changed};
 use crate::support::{CLIENT, SERVER, STRANGER, request};
 
-/// Recorded messages per direction.
 const KEPT: usize = 40;
 
 struct End {

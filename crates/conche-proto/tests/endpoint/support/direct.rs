@@ -21,7 +21,6 @@ pub struct Direct {
     buffer: Vec<u8>,
 }
 
-/// Output until the endpoint waits.
 #[derive(Debug)]
 pub struct Given {
     pub sent: Vec<(Transmit<Address>, OwnedMessage)>,

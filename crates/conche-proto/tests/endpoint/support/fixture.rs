@@ -28,9 +28,7 @@ pub const LINKS: [&str; 6] = [
 
 #[derive(Debug)]
 pub struct Fixture {
-    /// `None` after DELETE.
     pub test: Option<Vec<u8>>,
-    /// The state of `/large` and `/large-update`.
     pub large: Vec<u8>,
     pub created: Option<Vec<u8>>,
     /// By method and path.

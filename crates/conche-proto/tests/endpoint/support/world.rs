@@ -180,7 +180,6 @@ impl World {
         wakes.chain(arrival).min()
     }
 
-    /// Advances to the next event, if there is one.
     pub fn step(&mut self) -> bool {
         let Some(next) = self.next().map(|next| next.max(self.now)) else { return false };
         self.check_that_nothing_happens_before(next);
