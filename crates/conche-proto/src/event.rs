@@ -48,7 +48,7 @@ pub enum Output<P> {
 #[non_exhaustive]
 pub enum Event<P> {
     /// A request arrived; answer with [`Endpoint::respond`](super::Endpoint::respond). Duplicates
-    /// cause no event. [`Endpoint::came_to_group`](super::Endpoint::came_to_group) recognises group
+    /// cause no event. [`Endpoint::is_group_request`](super::Endpoint::is_group_request) recognises group
     /// requests.
     Request {
         /// Identifies the request in answers.

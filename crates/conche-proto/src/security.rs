@@ -30,7 +30,7 @@ struct Bound {
     /// `None` until the request is protected.
     binding: Option<Binding>,
     /// Of our own request before protection: the outer message does not contain them.
-    said: Option<(Code, Body)>,
+    unprotected: Option<(Code, Body)>,
     /// Repetitions of the request with other keys.
     again: u8,
 }
@@ -84,12 +84,12 @@ impl Security {
     }
 
     #[inline]
-    pub(crate) const fn said(&self) -> Option<(Code, &Body)> {
+    pub(crate) const fn unprotected(&self) -> Option<(Code, &Body)> {
         None
     }
 
     #[inline]
-    pub(crate) const fn anew(&self) -> Self {
+    pub(crate) const fn for_new_request(&self) -> Self {
         Self::PLAIN
     }
 }
@@ -98,12 +98,12 @@ impl Security {
 impl Security {
     pub(crate) fn with(context: ContextId, names: usize) -> Self {
         let names = u16::try_from(names).unwrap_or(u16::MAX);
-        Self { bound: Some(Box::new(Bound { context, names, binding: None, said: None, again: 0 })) }
+        Self { bound: Some(Box::new(Bound { context, names, binding: None, unprotected: None, again: 0 })) }
     }
 
     pub(crate) fn by(binding: Binding) -> Self {
         let context = binding.context();
-        Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), said: None, again: 0 })) }
+        Self { bound: Some(Box::new(Bound { context, names: 0, binding: Some(binding), unprotected: None, again: 0 })) }
     }
 
     #[inline]
@@ -121,8 +121,8 @@ impl Security {
     }
 
     #[inline]
-    pub(crate) fn said(&self) -> Option<(Code, &Body)> {
-        self.bound.as_ref()?.said.as_ref().map(|(code, body)| (*code, body))
+    pub(crate) fn unprotected(&self) -> Option<(Code, &Body)> {
+        self.bound.as_ref()?.unprotected.as_ref().map(|(code, body)| (*code, body))
     }
 
     #[inline]
@@ -140,20 +140,20 @@ impl Security {
 
     pub(crate) fn bind(&mut self, binding: Binding, code: Code, body: Body) {
         if let Some(bound) = &mut self.bound {
-            (bound.binding, bound.said) = (Some(binding), Some((code, body)));
+            (bound.binding, bound.unprotected) = (Some(binding), Some((code, body)));
         }
     }
 
     /// Returns `false` after three. A server may have lost its keys and offer new ones, possibly
     /// too late for a single repetition.
-    pub(crate) fn goes_again(&mut self) -> bool {
+    pub(crate) fn count_repetition(&mut self) -> bool {
         let Some(bound) = self.bound.as_mut().filter(|bound| bound.again < 3) else { return false };
         bound.again += 1;
         true
     }
 
-    pub(crate) fn anew(&self) -> Self {
-        let unbound = |bound: &Bound| Box::new(Bound { binding: None, said: None, again: 0, ..*bound });
+    pub(crate) fn for_new_request(&self) -> Self {
+        let unbound = |bound: &Bound| Box::new(Bound { binding: None, unprotected: None, again: 0, ..*bound });
         Self { bound: self.bound.as_deref().map(unbound) }
     }
 }

@@ -2,13 +2,13 @@
 //! the client restarts with block 0.
 
 use super::contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
-use crate::codec::{Block, BlockSize, Code, Content, Joined, OptionNumber};
+use crate::codec::{Block, BlockSize, Code, Content, JoinedBody, OptionNumber};
 use crate::shares::Group;
 use conche_cc::Instant;
 
 #[derive(Debug)]
 pub(crate) struct Assemblies {
-    contexts: Contexts<Joined>,
+    contexts: Contexts<JoinedBody>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +20,9 @@ pub(crate) struct RequestBlock<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum BlockResult {
     /// Stored; 2.31 requests the next block with this size (RFC 7959 §2.3).
-    Kept(Block),
+    Stored(Block),
     /// The last block, which [completes](Assemblies::complete) the body.
     Last,
     Whole,
@@ -37,7 +37,7 @@ impl Assemblies {
         Self { contexts: Contexts::new(bounds) }
     }
 
-    pub(crate) fn contexts(&self) -> &Contexts<Joined> {
+    pub(crate) fn contexts(&self) -> &Contexts<JoinedBody> {
         &self.contexts
     }
 
@@ -53,12 +53,12 @@ impl Assemblies {
         now: Instant,
         RequestBlock { key, group, content, block }: RequestBlock<'_>,
         largest: BlockSize,
-    ) -> Part {
+    ) -> BlockResult {
         let (part, most) = (content.payload(), self.contexts.bounds().body_bytes);
         // "The size of the payload matches exactly, except for the last block" (RFC 7959 §2.2).
         let fits = if block.more { part.len() == block.size.bytes() } else { part.len() <= block.size.bytes() };
         if !fits {
-            return Part::Refused(Code::BAD_REQUEST);
+            return BlockResult::Refused(Code::BAD_REQUEST);
         }
         let announced = content.uint(OptionNumber::SIZE1).map_or(0, |size| size as usize);
         if announced.max(block.offset().saturating_add(part.len())) > most {
@@ -69,16 +69,16 @@ impl Assemblies {
             self.contexts.remove(key);
             // Without an assembly, the beginning is missing (RFC 7959 §2.9.2, §2.9.3).
             return match block.num == 0 || announced > most {
-                true => Part::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
-                false if is_next => Part::Outgrown,
-                false => Part::Refused(Code::REQUEST_ENTITY_INCOMPLETE),
+                true => BlockResult::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
+                false if is_next => BlockResult::Outgrown,
+                false => BlockResult::Refused(Code::REQUEST_ENTITY_INCOMPLETE),
             };
         }
         if block.num == 0 {
             return self.begin(now, RequestBlock { key, group, content, block }, largest);
         }
         let Some((index, joined)) = self.contexts.use_of(now, key) else {
-            return Part::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
+            return BlockResult::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
         };
         let had = joined.payload();
         if let Some(again) = had.get(block.offset()..block.offset() + part.len())
@@ -86,25 +86,25 @@ impl Assemblies {
             && again == part
         {
             // An undetected duplicate, already added.
-            return Part::Kept(Block { size: block.size.min(largest), ..block });
+            return BlockResult::Stored(Block { size: block.size.min(largest), ..block });
         }
         if block.offset() != had.len() || joined.code() != content.code() {
-            return Part::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
+            return BlockResult::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
         }
         if !block.more {
-            return Part::Last;
+            return BlockResult::Last;
         }
         let capacity = joined.capacity_with(part.len(), most);
         if self.contexts.grow(now, index, capacity) == Err(Full) {
-            return Part::Refused(Code::SERVICE_UNAVAILABLE);
+            return BlockResult::Refused(Code::SERVICE_UNAVAILABLE);
         }
         if let Some((_, joined)) = self.contexts.use_of(now, key) {
             joined.push(part, most);
         }
-        Part::Kept(Block { size: block.size.min(largest), ..block })
+        BlockResult::Stored(Block { size: block.size.min(largest), ..block })
     }
 
-    pub(crate) fn complete(&mut self, key: Key, content: &Content<'_>) -> Option<Joined> {
+    pub(crate) fn complete(&mut self, key: Key, content: &Content<'_>) -> Option<JoinedBody> {
         let mut joined = self.contexts.remove(key)?;
         joined.push(content.payload(), 0);
         Some(joined)
@@ -116,17 +116,17 @@ impl Assemblies {
         now: Instant,
         RequestBlock { key, group, content, block }: RequestBlock<'_>,
         largest: BlockSize,
-    ) -> Part {
+    ) -> BlockResult {
         if !block.more {
             self.contexts.remove(key);
-            return Part::Whole;
+            return BlockResult::Whole;
         }
-        let mut joined = Joined::new(content, |number| !number.describes_blocks());
+        let mut joined = JoinedBody::new(content, |number| !number.describes_blocks());
         joined.push(content.payload(), 0);
         let bytes = joined.capacity();
         match self.contexts.insert(now, NewContext { key, group, value: joined, bytes }, Claim::SHARE) {
-            Ok(()) => Part::Kept(Block { size: block.size.min(largest), ..block }),
-            Err(Full) => Part::Refused(Code::SERVICE_UNAVAILABLE),
+            Ok(()) => BlockResult::Stored(Block { size: block.size.min(largest), ..block }),
+            Err(Full) => BlockResult::Refused(Code::SERVICE_UNAVAILABLE),
         }
     }
 }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A client's transfer is one exchange. A server stores [`Assemblies`] and [`Representations`] (RFC
-//! 7959 §2.5, §2.6) within [`Limits`](crate::Limits). With streamed bodies, an `Outflow` pauses
-//! between blocks.
+//! 7959 §2.5, §2.6) within [`Limits`](crate::Limits). With streamed bodies, an `OutgoingBody`
+//! pauses between blocks.
 //!
 //! If both ends support Q-Block (RFC 9177), Non-confirmable [bursts](crate::q_block) carry the
 //! blocks.
@@ -19,10 +19,10 @@ mod contexts;
 mod representations;
 mod transfer;
 
-pub(crate) use assembly::{Assemblies, Part, RequestBlock};
+pub(crate) use assembly::{Assemblies, BlockResult, RequestBlock};
 pub(crate) use contexts::{Bounds, Claim, ContextIndex, Contexts, Full, Key, NewContext};
-pub(crate) use representations::{Cut, Mark, NoBlock, Representation, Representations};
-pub(crate) use transfer::{FETCHED_AGAIN, Marks, Missing, Rules, Step, Transfer, Trouble};
+pub(crate) use representations::{BlockError, ExtractedBlock, Representation, RepresentationVersion, Representations};
+pub(crate) use transfer::{BodyIdentity, FETCHED_AGAIN, Missing, Rules, Step, Transfer, TransferError};
 
 use core::num::NonZeroU32;
 use core::ops::Range;
@@ -33,14 +33,14 @@ use crate::codec::{Block, BlockSize, Code, Message, OptionNumber, Overhead, deco
 const PAYLOAD: u64 = u32::MAX as u64;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct BlockOptions {
     /// Equal for all blocks of a body.
     pub(crate) what: u64,
     block1: Packed,
     block2: Packed,
 }
 
-impl Asked {
+impl BlockOptions {
     /// Adds the hash of a FETCH's payload, a part of its identity (RFC 8132 §2.1); requests for
     /// further blocks may omit it. Ignores a payload that arrives in blocks.
     pub(crate) fn fetches(&mut self, payload: Option<u64>) {
@@ -97,8 +97,8 @@ impl Asked {
     /// Returns the block options for notifications, from the first block on.
     pub(crate) fn for_states(self) -> Self {
         let in_bursts = self.response_in_bursts().map(|block| Packed::of(Block { num: 0, ..block }, true));
-        let in_blocks = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
-        let block2 = in_bursts.or_else(in_blocks);
+        let deliver_per_block = || self.block2().map(|block| Packed::of(Block { num: 0, more: false, ..block }, false));
+        let block2 = in_bursts.or_else(deliver_per_block);
         Self { block1: Packed(None), block2: block2.unwrap_or_default(), ..self }
     }
 
@@ -112,21 +112,21 @@ impl Asked {
 struct Packed(Option<NonZeroU32>);
 
 impl Packed {
-    const IN_SETS: u32 = 1 << 24;
+    const IN_BURSTS: u32 = 1 << 24;
 
     fn of(block: Block, in_bursts: bool) -> Self {
-        let flag = if in_bursts { Self::IN_SETS } else { 0 };
+        let flag = if in_bursts { Self::IN_BURSTS } else { 0 };
         Self(decode_uint(block.encode().as_slice()).and_then(|value| NonZeroU32::new(!(value | flag))))
     }
 
     #[inline]
     fn get(self) -> Option<Block> {
-        Block::decode(encode_uint(!self.0?.get() & (Self::IN_SETS - 1)).as_slice()).ok()
+        Block::decode(encode_uint(!self.0?.get() & (Self::IN_BURSTS - 1)).as_slice()).ok()
     }
 
     #[inline]
     fn is_in_bursts(self) -> bool {
-        self.0.is_some_and(|value| !value.get() & Self::IN_SETS != 0)
+        self.0.is_some_and(|value| !value.get() & Self::IN_BURSTS != 0)
     }
 }
 

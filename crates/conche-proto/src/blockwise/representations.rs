@@ -14,7 +14,7 @@ use core::time::Duration;
 use conche_cc::Instant;
 
 use super::contexts::{Bounds, Claim, Contexts, Full, Key, NewContext};
-use super::transfer::{Missing, Outflow};
+use super::transfer::{Missing, OutgoingBody};
 use super::{cut, largest_fitting};
 use crate::codec::{
     BLOCK_BYTES, Block, BlockSize, Body, Code, MARKER_BYTES, OptionNumber, Overhead, SIZE_BYTES, UintBytes, encode_uint,
@@ -25,19 +25,19 @@ use crate::shares::{Group, Shares};
 pub(crate) struct Representation {
     pub(crate) code: Code,
     head: Body,
-    payload: Outflow,
+    payload: OutgoingBody,
 }
 
 impl Representation {
     pub(crate) fn new(code: Code, body: &Body) -> Self {
-        Self::with(code, body, Outflow::whole(body.payload()))
+        Self::with(code, body, OutgoingBody::whole(body.payload()))
     }
 
     pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
-        Self::with(code, body, Outflow::beginning(body.payload(), announced))
+        Self::with(code, body, OutgoingBody::beginning(body.payload(), announced))
     }
 
-    fn with(code: Code, body: &Body, payload: Outflow) -> Self {
+    fn with(code: Code, body: &Body, payload: OutgoingBody) -> Self {
         // Size1 of a 4.13 is the application's limit for request bodies (RFC 7959 §4).
         let is_kept = |number: OptionNumber| number == OptionNumber::SIZE1 || !number.describes_blocks();
         Self { code, head: body.rewritten(is_kept, &[], b""), payload }
@@ -47,7 +47,7 @@ impl Representation {
         self.payload.kept()
     }
 
-    pub(crate) fn outflow(&mut self) -> &mut Outflow {
+    pub(crate) fn outgoing(&mut self) -> &mut OutgoingBody {
         &mut self.payload
     }
 
@@ -69,16 +69,16 @@ impl Representation {
         largest: Option<BlockSize>,
         others: Overhead,
         limit: usize,
-    ) -> Result<Cut, NoBlock> {
+    ) -> Result<ExtractedBlock, BlockError> {
         let others = others.with(self.head.len() + block1.map_or(0, |_| BLOCK_BYTES) + MARKER_BYTES);
         if largest.is_none() && others.and(self.payload().len()) <= limit {
             let added = block1.map(|block1| (OptionNumber::BLOCK1, block1.encode()));
             let body = self.head.rewritten(|_| true, added.as_slice(), self.payload());
-            return Ok(Cut { body, block: None });
+            return Ok(ExtractedBlock { body, block: None });
         }
         let largest = largest.unwrap_or_default();
         let wanted = asked.map_or(largest, |asked| asked.size.min(largest));
-        let size = largest_fitting(wanted, others.with(BLOCK_BYTES + SIZE_BYTES), limit).ok_or(NoBlock::NoRoom)?;
+        let size = largest_fitting(wanted, others.with(BLOCK_BYTES + SIZE_BYTES), limit).ok_or(BlockError::NoRoom)?;
         let offset = asked.map_or(0, Block::offset);
         let (payload, block) = self.payload.block(offset, size)?;
         let mut added: smallvec::SmallVec<[(OptionNumber, UintBytes); 3]> = smallvec::SmallVec::new();
@@ -89,15 +89,15 @@ impl Representation {
         }
         let announced = self.payload.announced().filter(|_| offset == 0 && !all);
         added.extend(announced.map(|bytes| (OptionNumber::SIZE2, encode_uint(bytes))));
-        Ok(Cut { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
+        Ok(ExtractedBlock { body: self.head.rewritten(|_| true, &added, &payload), block: (!all).then_some(block) })
     }
 
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn version(&self) -> RepresentationVersion {
         let etag = self.head.option(OptionNumber::ETAG).unwrap_or_default();
-        let mut mark = Mark { code: self.code, bytes: self.payload.kept().len(), etag: [0; 9] };
-        mark.etag.iter_mut().zip(etag).for_each(|(byte, given)| *byte = *given);
-        mark.etag[8] = u8::try_from(etag.len()).unwrap_or(u8::MAX);
-        mark
+        let mut version = RepresentationVersion { code: self.code, bytes: self.payload.kept().len(), etag: [0; 9] };
+        version.etag.iter_mut().zip(etag).for_each(|(byte, given)| *byte = *given);
+        version.etag[8] = u8::try_from(etag.len()).unwrap_or(u8::MAX);
+        version
     }
 
     pub(crate) fn into_body(self) -> Body {
@@ -129,28 +129,28 @@ impl Representation {
 
 /// Code, length, and ETag with its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct RepresentationVersion {
     code: Code,
     bytes: usize,
     etag: [u8; 9],
 }
 
 #[derive(Debug)]
-pub(crate) struct Cut {
+pub(crate) struct ExtractedBlock {
     pub(crate) body: Body,
     /// `None` if there are no other blocks.
     pub(crate) block: Option<Block>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoBlock {
+pub(crate) enum BlockError {
     /// Not even the smallest block fits into a message.
     NoRoom,
     /// The block is missing.
     Missing(Missing),
 }
 
-impl From<Missing> for NoBlock {
+impl From<Missing> for BlockError {
     fn from(missing: Missing) -> Self {
         Self::Missing(missing)
     }
@@ -159,14 +159,14 @@ impl From<Missing> for NoBlock {
 const REMEMBERED: usize = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Large {
+struct LargeResponse {
     /// Half of the hash of the request.
     tag: u32,
     /// 0 in an empty place.
     bytes: u32,
 }
 
-impl Large {
+impl LargeResponse {
     fn place(what: u64) -> (u32, usize) {
         let mixed = what.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let [a, b, c, d, _, _, _, place] = mixed.rotate_left(8).to_be_bytes();
@@ -177,7 +177,7 @@ impl Large {
 #[derive(Debug)]
 pub(crate) struct Representations {
     contexts: Contexts<Representation>,
-    large: Option<Box<[Large; REMEMBERED]>>,
+    large: Option<Box<[LargeResponse; REMEMBERED]>>,
 }
 
 impl Representations {
@@ -206,7 +206,7 @@ impl Representations {
     /// Reserves a place if the last response to this request was large; otherwise returns
     /// `Ok(false)`. The caller counts reserved places.
     pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
-        let (tag, place) = Large::place(key.what);
+        let (tag, place) = LargeResponse::place(key.what);
         let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
         match large.map_or(0, |large| large.bytes as usize) {
             bytes if bytes > 0 && self.contexts.can_hold(bytes) => {
@@ -226,10 +226,10 @@ impl Representations {
         claim: Claim<'_>,
     ) -> Result<(), Full> {
         let bytes = representation.bytes();
-        let (tag, place) = Large::place(key.what);
-        let large = self.large.get_or_insert_with(|| Box::new([Large::default(); REMEMBERED]));
+        let (tag, place) = LargeResponse::place(key.what);
+        let large = self.large.get_or_insert_with(|| Box::new([LargeResponse::default(); REMEMBERED]));
         if let Some(large) = large.get_mut(place) {
-            *large = Large { tag, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
+            *large = LargeResponse { tag, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
         }
         let kept = self.contexts.insert(now, NewContext { key, group, value: representation, bytes }, claim);
         if self.contexts.can_hold(bytes) { kept } else { Ok(()) }
@@ -242,10 +242,10 @@ impl Representations {
 
     pub(crate) fn forget(&mut self, key: Key) {
         self.contexts.remove(key);
-        let (tag, place) = Large::place(key.what);
+        let (tag, place) = LargeResponse::place(key.what);
         if let Some(large) = self.large.as_mut().and_then(|large| large.get_mut(place)).filter(|large| large.tag == tag)
         {
-            *large = Large::default();
+            *large = LargeResponse::default();
         }
     }
 }

@@ -1,5 +1,5 @@
 //! [`Transfer`]: a client's block-wise request or response (RFC 7959 §2.4, §2.5, §2.7);
-//! [`Outflow`]: an outgoing body of either role.
+//! [`OutgoingBody`]: an outgoing body of either role.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::{cut, largest_fitting};
 use crate::codec::{
-    BLOCK_BYTES, Block, BlockSize, Body, Code, Header, Joined, MARKER_BYTES, Message, OptionNumber, Overhead,
+    BLOCK_BYTES, Block, BlockSize, Body, Code, Header, JoinedBody, MARKER_BYTES, Message, OptionNumber, Overhead,
     OwnedMessage, SIZE_BYTES, UintBytes, encode_uint,
 };
 
@@ -26,19 +26,19 @@ pub(crate) enum Step {
     /// Send this with the same code and token.
     Next(Body),
     /// A new token, which late responses do not match.
-    Anew(Body),
+    Restart(Body),
     /// A block for the application, which then [continues](Transfer::resume).
-    Told,
+    Received,
     /// [Continue](Transfer::resume) once the next block of the request is available.
-    Awaited,
+    AwaitsSupply,
     /// Complete, with this response.
     Done(OwnedMessage),
     AsItIs,
-    Failed(Trouble),
+    Failed(TransferError),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum TransferError {
     /// The resource changes too often.
     Changed,
     /// The body or its block numbers are too large.
@@ -54,11 +54,11 @@ pub(crate) const FETCHED_AGAIN: u8 = 3;
 pub(crate) struct Transfer {
     code: Code,
     head: Body,
-    payload: Outflow,
+    payload: OutgoingBody,
     upload: Option<Upload>,
     download: Option<Download>,
     /// The application receives the response block by block.
-    tells: bool,
+    per_block: bool,
     /// The next step when [resumed](Self::resume).
     paused: Option<Paused>,
     fetched_again: u8,
@@ -82,21 +82,21 @@ enum Paused {
 
 impl Transfer {
     pub(crate) fn new(code: Code, body: &Body) -> Self {
-        Self::with(code, body, Outflow::whole(body.payload()))
+        Self::with(code, body, OutgoingBody::whole(body.payload()))
     }
 
     pub(crate) fn beginning(code: Code, body: &Body, announced: Option<u32>) -> Self {
-        Self::with(code, body, Outflow::beginning(body.payload(), announced))
+        Self::with(code, body, OutgoingBody::beginning(body.payload(), announced))
     }
 
-    fn with(code: Code, body: &Body, payload: Outflow) -> Self {
+    fn with(code: Code, body: &Body, payload: OutgoingBody) -> Self {
         let head = body.rewritten(|number| !number.describes_blocks(), &[], b"");
         let (upload, download, paused) = (None, None, None);
-        Self { code, head, payload, upload, download, tells: false, paused, fetched_again: 0, sent_again: false }
+        Self { code, head, payload, upload, download, per_block: false, paused, fetched_again: 0, sent_again: false }
     }
 
-    pub(crate) fn telling(self, tells: bool) -> Self {
-        Self { tells, ..self }
+    pub(crate) fn deliver_per_block(self, per_block: bool) -> Self {
+        Self { per_block, ..self }
     }
 
     /// Returns the first message; `None` if no block fits or the first is unavailable.
@@ -127,7 +127,7 @@ impl Transfer {
         self.payload.wants(offset, size)
     }
 
-    pub(crate) const fn is_told(&self) -> bool {
+    pub(crate) const fn awaits_application(&self) -> bool {
         matches!(self.paused, Some(Paused::Ask(..)))
     }
 
@@ -139,7 +139,7 @@ impl Transfer {
         match self.paused.take() {
             Some(Paused::Send(offset, size)) => self.next(offset, size),
             Some(Paused::Ask(offset, size)) => self.ask(offset, size, rules),
-            None => Step::Awaited,
+            None => Step::AwaitsSupply,
         }
     }
 
@@ -154,11 +154,11 @@ impl Transfer {
             return step;
         }
         match response.block(OptionNumber::BLOCK2) {
-            Err(_) => Step::Failed(Trouble::Unacceptable),
+            Err(_) => Step::Failed(TransferError::Unacceptable),
             // An error is the response, as is a body that no longer needs blocks.
-            Ok(None) if !self.tells || self.download.is_none() || !response.code().is_success() => Step::AsItIs,
+            Ok(None) if !self.per_block || self.download.is_none() || !response.code().is_success() => Step::AsItIs,
             // Blocks already delivered belong to another state.
-            Ok(None) => Step::Failed(Trouble::Changed),
+            Ok(None) => Step::Failed(TransferError::Changed),
             Ok(Some(block)) => self.answer_download(response, block, rules),
         }
     }
@@ -167,7 +167,7 @@ impl Transfer {
     fn answer_upload(&mut self, response: &Message<'_>, rules: &Rules) -> Option<Step> {
         let code = response.code();
         let Ok(block1) = response.block(OptionNumber::BLOCK1) else {
-            return Some(Step::Failed(Trouble::Unacceptable));
+            return Some(Step::Failed(TransferError::Unacceptable));
         };
         let upload = self.upload;
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
@@ -175,12 +175,12 @@ impl Transfer {
             // an unblocked body.
             let hint = block1?.size.min(self.largest_size(rules)?);
             let smaller = upload.map_or(self.payload.kept().len() > hint.bytes(), |upload| hint < upload.size);
-            return (smaller && self.begins()).then(|| self.begin_anew(hint));
+            return (smaller && self.begins()).then(|| self.begin_again(hint));
         }
         let upload = upload?;
         if code == Code::REQUEST_ENTITY_INCOMPLETE && upload.offset > 0 && !self.sent_again && self.begins() {
             self.sent_again = true;
-            return Some(self.begin_anew(upload.size));
+            return Some(self.begin_again(upload.size));
         }
         // Success without Block1 answers the request; with it, only this block was processed (RFC
         // 7959 §2.3).
@@ -214,54 +214,54 @@ impl Transfer {
     fn answer_download(&mut self, response: &Message<'_>, block: Block, rules: &Rules) -> Step {
         let payload = response.payload();
         if block.more && payload.len() != block.size.bytes() || payload.len() > block.size.bytes() {
-            return Step::Failed(Trouble::Unacceptable);
+            return Step::Failed(TransferError::Unacceptable);
         }
         let announced = response.uint(OptionNumber::SIZE2).map_or(0, |size| size as usize);
-        let most = if self.tells { usize::MAX } else { rules.body_bytes };
+        let most = if self.per_block { usize::MAX } else { rules.body_bytes };
         let download = match &mut self.download {
-            None if block.num > 0 => return Step::Failed(Trouble::Unacceptable),
+            None if block.num > 0 => return Step::Failed(TransferError::Unacceptable),
             None if !block.more => return Step::AsItIs,
-            None if announced > most => return Step::Failed(Trouble::TooLarge),
-            None => self.download.insert(Download::new(response, self.tells)),
+            None if announced > most => return Step::Failed(TransferError::TooLarge),
+            None => self.download.insert(Download::new(response, self.per_block)),
             // An error is the response, as is another whole success before any delivered block.
             Some(download) if download.code() != response.code() => {
-                let whole = !response.code().is_success() || !self.tells && block.num == 0 && !block.more;
-                return if whole { Step::AsItIs } else { Step::Failed(Trouble::Changed) };
+                let whole = !response.code().is_success() || !self.per_block && block.num == 0 && !block.more;
+                return if whole { Step::AsItIs } else { Step::Failed(TransferError::Changed) };
             }
             Some(download) if !download.belongs(response) => return self.fetch_again(rules),
-            Some(download) if !download.follows(block) => return Step::Failed(Trouble::Unacceptable),
+            Some(download) if !download.follows(block) => return Step::Failed(TransferError::Unacceptable),
             Some(download) => download,
         };
         if download.len().saturating_add(payload.len()) > most {
-            return Step::Failed(Trouble::TooLarge);
+            return Step::Failed(TransferError::TooLarge);
         }
         download.push(payload, if block.more { most } else { 0 });
         if block.more {
             let (offset, size) = (download.len(), block.size.min(rules.block_size));
-            if self.tells {
+            if self.per_block {
                 self.paused = Some(Paused::Ask(offset, size));
-                return Step::Told;
+                return Step::Received;
             }
             return self.ask(offset, size, rules);
         }
-        if self.tells {
+        if self.per_block {
             return Step::AsItIs;
         }
         let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
         let joined = self.download.take().and_then(Download::into_joined);
         let whole = joined.and_then(|joined| joined.finish(header, &response.token()));
-        whole.map_or(Step::Failed(Trouble::Unacceptable), Step::Done)
+        whole.map_or(Step::Failed(TransferError::Unacceptable), Step::Done)
     }
 
     /// Restarts a download after a change of the body (RFC 7959 §2.4), unless this could have
     /// another effect.
     fn fetch_again(&mut self, rules: &Rules) -> Step {
         self.fetched_again += 1;
-        if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() || self.tells {
-            return Step::Failed(Trouble::Changed);
+        if self.fetched_again > FETCHED_AGAIN || !self.code.is_safe() || self.upload.is_some() || self.per_block {
+            return Step::Failed(TransferError::Changed);
         }
         self.download = None;
-        anew(self.ask(0, rules.block_size, rules))
+        restarted(self.ask(0, rules.block_size, rules))
     }
 
     fn begins(&self) -> bool {
@@ -281,8 +281,8 @@ impl Transfer {
         Ok(self.head.rewritten(|_| true, &added, &payload))
     }
 
-    fn begin_anew(&mut self, size: BlockSize) -> Step {
-        anew(self.next(0, size))
+    fn begin_again(&mut self, size: BlockSize) -> Step {
+        restarted(self.next(0, size))
     }
 
     fn next(&mut self, offset: usize, size: BlockSize) -> Step {
@@ -290,29 +290,29 @@ impl Transfer {
             Ok(body) => Step::Next(body),
             Err(Missing::Later(_)) => {
                 self.paused = Some(Paused::Send(offset, size));
-                Step::Awaited
+                Step::AwaitsSupply
             }
-            Err(Missing::BeyondTheEnd | Missing::Gone) => Step::Failed(Trouble::TooLarge),
+            Err(Missing::BeyondTheEnd | Missing::Gone) => Step::Failed(TransferError::TooLarge),
         }
     }
 
     /// Requests a block of the response. Only FETCH repeats its body, if it fits into one message.
     fn ask(&self, offset: usize, size: BlockSize, rules: &Rules) -> Step {
         let payload: &[u8] = if self.code == Code::FETCH && self.upload.is_none() { self.payload.kept() } else { &[] };
-        let Some(block) = Block::at(offset, false, size) else { return Step::Failed(Trouble::TooLarge) };
+        let Some(block) = Block::at(offset, false, size) else { return Step::Failed(TransferError::TooLarge) };
         // Only the first block registers an observation (RFC 7959 §2.6).
         let kept = |number| number != OptionNumber::OBSERVE;
         let body = self.head.rewritten(kept, &[(OptionNumber::BLOCK2, block.encode())], payload);
         if !rules.overhead.fits(&body, rules.message_bytes) {
-            return Step::Failed(Trouble::TooLarge);
+            return Step::Failed(TransferError::TooLarge);
         }
         Step::Next(body)
     }
 }
 
-fn anew(step: Step) -> Step {
+fn restarted(step: Step) -> Step {
     match step {
-        Step::Next(body) => Step::Anew(body),
+        Step::Next(body) => Step::Restart(body),
         step => step,
     }
 }
@@ -323,18 +323,18 @@ pub(crate) struct Download {
     /// Received payload bytes.
     len: usize,
     /// `None` if the application receives each block.
-    joined: Option<Joined>,
-    marks: Marks,
+    joined: Option<JoinedBody>,
+    identity: BodyIdentity,
 }
 
 /// ETag and Content-Format, which distinguish bodies (RFC 7959 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct BodyIdentity {
     etag: Option<([u8; 8], usize)>,
     format: Option<u32>,
 }
 
-impl Marks {
+impl BodyIdentity {
     pub(crate) fn of(response: &Message<'_>) -> Self {
         let etag = response.option(OptionNumber::ETAG).map(|etag| {
             let mut bytes = [0; 8];
@@ -346,10 +346,10 @@ impl Marks {
 }
 
 impl Download {
-    /// With `told`, the application receives each block instead of a joined body.
-    pub(crate) fn new(response: &Message<'_>, told: bool) -> Self {
-        let joined = (!told).then(|| Joined::new(&response.content(), |number| !number.describes_blocks()));
-        Self { code: response.code(), len: 0, joined, marks: Marks::of(response) }
+    /// With `per_block`, the application receives each block instead of a joined body.
+    pub(crate) fn new(response: &Message<'_>, per_block: bool) -> Self {
+        let joined = (!per_block).then(|| JoinedBody::new(&response.content(), |number| !number.describes_blocks()));
+        Self { code: response.code(), len: 0, joined, identity: BodyIdentity::of(response) }
     }
 
     pub(crate) fn code(&self) -> Code {
@@ -361,15 +361,15 @@ impl Download {
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.joined.as_ref().map_or(0, Joined::capacity)
+        self.joined.as_ref().map_or(0, JoinedBody::capacity)
     }
 
     /// Returns `true` for a block of the same body. With an ETag, later blocks may omit the
     /// Content-Format, as node-coap does from the third on.
     pub(crate) fn belongs(&self, response: &Message<'_>) -> bool {
-        let marks = Marks::of(response);
-        let omits_format = marks.etag.is_some() && marks.format.is_none();
-        marks.etag == self.marks.etag && (omits_format || marks.format == self.marks.format)
+        let identity = BodyIdentity::of(response);
+        let omits_format = identity.etag.is_some() && identity.format.is_none();
+        identity.etag == self.identity.etag && (omits_format || identity.format == self.identity.format)
     }
 
     pub(crate) fn follows(&self, block: Block) -> bool {
@@ -383,20 +383,20 @@ impl Download {
         }
     }
 
-    pub(crate) fn into_joined(self) -> Option<Joined> {
+    pub(crate) fn into_joined(self) -> Option<JoinedBody> {
         self.joined
     }
 }
 
 /// The available part of a body, from the last sent block on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outflow {
+pub(crate) struct OutgoingBody {
     kept: Bytes,
     start: usize,
     complete: bool,
     announced: Option<u32>,
     /// The application was asked for more.
-    told: bool,
+    requested: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -408,15 +408,15 @@ pub(crate) enum Missing {
     Later(usize),
 }
 
-impl Outflow {
+impl OutgoingBody {
     pub(crate) fn whole(payload: Bytes) -> Self {
         let announced = Some(u32::try_from(payload.len()).unwrap_or(u32::MAX));
-        Self { kept: payload, start: 0, complete: true, announced, told: false }
+        Self { kept: payload, start: 0, complete: true, announced, requested: false }
     }
 
     /// The rest is [supplied](Self::supply) later.
     pub(crate) fn beginning(payload: Bytes, announced: Option<u32>) -> Self {
-        Self { kept: payload, start: 0, complete: false, announced, told: false }
+        Self { kept: payload, start: 0, complete: false, announced, requested: false }
     }
 
     pub(crate) fn kept(&self) -> &Bytes {
@@ -462,15 +462,15 @@ impl Outflow {
             self.kept = joined.into();
         }
         self.complete = last;
-        self.told = false;
+        self.requested = false;
         true
     }
 
     /// Returns the bytes needed for the block at `offset`, once until more is supplied.
     pub(crate) fn wants(&mut self, offset: usize, size: BlockSize) -> Option<usize> {
         match self.block(offset, size) {
-            Err(Missing::Later(bytes)) if !self.told => {
-                self.told = true;
+            Err(Missing::Later(bytes)) if !self.requested => {
+                self.requested = true;
                 Some(bytes)
             }
             _ => None,
@@ -484,13 +484,13 @@ mod tests {
 
     const SIZE: BlockSize = BlockSize::B16;
 
-    fn block(flow: &Outflow, offset: usize) -> Result<(Vec<u8>, alloc::string::String), Missing> {
+    fn block(flow: &OutgoingBody, offset: usize) -> Result<(Vec<u8>, alloc::string::String), Missing> {
         flow.block(offset, SIZE).map(|(bytes, block)| (bytes.to_vec(), alloc::format!("{block}")))
     }
 
     #[test]
     fn a_block_can_leave_when_the_first_byte_after_it_is_there_or_the_end() {
-        let mut flow = Outflow::beginning(Bytes::from(alloc::vec![1; 15]), None);
+        let mut flow = OutgoingBody::beginning(Bytes::from(alloc::vec![1; 15]), None);
         assert_eq!((block(&flow, 0), flow.wants(0, SIZE)), (Err(Missing::Later(2)), Some(2)));
         assert_eq!(flow.wants(0, SIZE), None, "it is told once");
         assert!(flow.supply(Bytes::from_static(&[1]), false));
@@ -505,7 +505,7 @@ mod tests {
 
     #[test]
     fn what_has_arrived_is_gone_and_what_left_last_is_not() {
-        let mut flow = Outflow::beginning(Bytes::from(alloc::vec![7; 40]), None);
+        let mut flow = OutgoingBody::beginning(Bytes::from(alloc::vec![7; 40]), None);
         flow.forget_before(16);
         assert_eq!((block(&flow, 0), flow.kept().len()), (Err(Missing::Gone), 24));
         assert_eq!(block(&flow, 16), Ok((alloc::vec![7; 16], "1/1/16".into())));
@@ -516,7 +516,7 @@ mod tests {
 
     #[test]
     fn an_empty_body_has_one_empty_block() {
-        let flow = Outflow::whole(Bytes::new());
+        let flow = OutgoingBody::whole(Bytes::new());
         assert_eq!(block(&flow, 0), Ok((Vec::new(), "0/0/16".into())));
     }
 }

@@ -11,7 +11,7 @@ use crate::error::RequestError;
 use crate::event::Event;
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
-use crate::store::Seldom;
+use crate::store::CreateOnDemand;
 use crate::transport::{
     ExchangeId, ExchangeIndex, Failure, GROUP_IDS, Opening, PeerIndex, Purpose, Reliability, Request, Sender,
 };
@@ -124,14 +124,14 @@ impl GroupRequests {
     }
 }
 
-impl Seldom for GroupRequests {
-    type Recipe = ();
+impl CreateOnDemand for GroupRequests {
+    type Config = ();
 
     fn empty<'a>() -> &'a Self {
         const { &Self::NONE }
     }
 
-    fn make(_: &()) -> Self {
+    fn create(_: &()) -> Self {
         Self::NONE
     }
 }

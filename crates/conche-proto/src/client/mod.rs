@@ -41,20 +41,20 @@ use q_block::QBlock;
 use transfer::asks_for_one_block;
 
 pub(crate) struct Client<P: PeerKey, C: Controller> {
-    support: Option<Box<Support>>,
+    extensions: Option<Box<Extensions>>,
     pub(crate) group_requests: OnDemand<GroupRequests>,
     pub(crate) subscriptions: OnDemand<Subscriptions>,
     layers: PhantomData<fn() -> Layers<P, C>>,
 }
 
-struct Support {
-    discovery: Option<Discovery>,
+struct Extensions {
+    discovery: Option<TokenDiscovery>,
     q_block: Option<QBlock>,
 }
 
-impl Support {
+impl Extensions {
     fn of(config: &SharedConfig) -> Option<Self> {
-        let (discovery, q_block) = (Discovery::of(config), QBlock::of(config));
+        let (discovery, q_block) = (TokenDiscovery::of(config), QBlock::of(config));
         (discovery.is_some() || q_block.is_some()).then_some(Self { discovery, q_block })
     }
 }
@@ -62,7 +62,7 @@ impl Support {
 impl<P: PeerKey, C: Controller> Client<P, C> {
     pub(crate) fn new(config: &SharedConfig, hash: Keyed) -> Self {
         Self {
-            support: Support::of(config).map(Box::new),
+            extensions: Extensions::of(config).map(Box::new),
             group_requests: OnDemand::new(()),
             subscriptions: OnDemand::new(hash),
             layers: PhantomData,
@@ -74,20 +74,20 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     }
 
     fn q_block(&self) -> Option<&QBlock> {
-        self.support.as_ref()?.q_block.as_ref()
+        self.extensions.as_ref()?.q_block.as_ref()
     }
 
     fn q_block_mut(&mut self) -> Option<&mut QBlock> {
-        self.support.as_mut()?.q_block.as_mut()
+        self.extensions.as_mut()?.q_block.as_mut()
     }
 
-    fn discovery_mut(&mut self) -> Option<&mut Discovery> {
-        self.support.as_mut()?.discovery.as_mut()
+    fn discovery_mut(&mut self) -> Option<&mut TokenDiscovery> {
+        self.extensions.as_mut()?.discovery.as_mut()
     }
 
     /// Reports a stale observation; returns `false` without one.
-    pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>) -> bool {
-        let due = self.subscriptions.made().and_then(|made| made.pop_due(layers.now));
+    pub(crate) fn handle_due(&mut self, layers: &mut Layers<P, C>) -> bool {
+        let due = self.subscriptions.created().and_then(|created| created.pop_due(layers.now));
         if let Some(subscription) = due {
             self.subscription_due(layers, subscription);
         }
@@ -121,7 +121,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     #[inline]
     pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
-        if let Some(requests) = self.group_requests.made() {
+        if let Some(requests) = self.group_requests.created() {
             let exchange = layers.transport.exchanges.get(index);
             requests.forget(exchange.id(index), &exchange.token);
         }
@@ -139,7 +139,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let security = layers.security_of(&request);
         // Try one feature at a time: a protected request sent again would look like a replay to a
         // server that has received the first message.
-        let Chosen { token, tried } = self.token(layers, peer, request.token, confirmable && security.is_plain())?;
+        let ChosenToken { token, tried } =
+            self.token(layers, peer, request.token, confirmable && security.is_plain())?;
         let mut opening = Opening {
             purpose: Purpose::Request,
             code: request.code,
@@ -280,7 +281,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     ) {
         if layers.transport.exchanges.get(index).tries_token {
             let refused = message.code() == Code::BAD_REQUEST;
-            if !self.token_tried(layers, index, if refused { Tried::Refused(kind) } else { Tried::Understood }) {
+            if !self.token_tried(
+                layers,
+                index,
+                if refused { TokenTrial::Refused(kind) } else { TokenTrial::Understood },
+            ) {
                 return;
             }
         }
@@ -299,7 +304,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     #[inline]
     fn registers(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> Option<SubscriptionIndex> {
-        let subscriptions = self.subscriptions.made().filter(|subscriptions| !subscriptions.is_empty())?;
+        let subscriptions = self.subscriptions.created().filter(|subscriptions| !subscriptions.is_empty())?;
         let exchange = layers.transport.exchanges.get(index);
         if exchange.purpose != Purpose::Request {
             return None;
@@ -318,7 +323,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     ) -> Option<OwnedMessage> {
         let exchange = layers.transport.exchanges.get(index);
         let begins = exchange.whole && begins_transfer(response);
-        let (code, body) = exchange.said();
+        let (code, body) = exchange.unprotected();
         if exchange.transfer.is_none() && (!begins || asks_for_one_block(body, code)) {
             return Some(OwnedMessage::from(*response));
         }
@@ -346,11 +351,11 @@ struct TokenSupport {
 /// one that does not accept this length responds with 4.00; the request is then repeated with eight
 /// bytes. Because addresses change owners, results are valid for half an hour.
 #[derive(Debug)]
-struct Discovery {
+struct TokenDiscovery {
     places: Box<[TokenSupport]>,
 }
 
-impl Discovery {
+impl TokenDiscovery {
     fn of(config: &EndpointConfig) -> Option<Self> {
         let nobody = TokenSupport { hash: 0, until: Instant::ZERO, understands: false };
         (config.token_length > Token::MAX_LENGTH).then(|| Self { places: vec![nobody; PLACES].into_boxed_slice() })
@@ -366,14 +371,14 @@ impl Discovery {
     }
 }
 
-struct Chosen {
+struct ChosenToken {
     token: Token,
     /// It is unknown whether the peer supports the token.
     tried: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tried {
+pub(crate) enum TokenTrial {
     Understood,
     /// Answered with 4.00, in this kind of message.
     Refused(AckKind),
@@ -388,7 +393,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers: &mut Layers<P, C>,
         peer: PeerIndex,
         may_try: bool,
-    ) -> Result<Chosen, RequestError> {
+    ) -> Result<ChosenToken, RequestError> {
         let known = match self.discovery_mut() {
             None => Some(true),
             Some(discovery) => {
@@ -398,15 +403,16 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let tried = known.is_none() && may_try;
         let most = if known == Some(true) || tried { usize::MAX } else { Token::MAX_LENGTH };
         let length = layers.transport.config.token_length.min(most);
-        let subscribed = |token: &Token| self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
+        let subscribed =
+            |token: &Token| self.subscriptions.created().is_some_and(|created| created.find(peer, token).is_some());
         let token = layers.transport.exchanges.unused_token(peer, length, &mut layers.transport.random, subscribed);
-        Ok(Chosen { token: token.ok_or(RequestError::NoToken { length })?, tried })
+        Ok(ChosenToken { token: token.ok_or(RequestError::NoToken { length })?, tried })
     }
 
     /// Records the outcome of a trial. Returns `false` if the request is repeated with a short
     /// token.
-    pub(crate) fn token_tried(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, tried: Tried) -> bool {
-        let understands = tried == Tried::Understood;
+    pub(crate) fn token_tried(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, tried: TokenTrial) -> bool {
+        let understands = tried == TokenTrial::Understood;
         let exchange = layers.transport.exchanges.get_mut(index);
         exchange.tries_token = false;
         let peer = exchange.peer;
@@ -415,11 +421,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             *discovery.place(hash) = TokenSupport { hash, until: layers.now + LIFETIME, understands };
         }
         let short = if understands { None } else { self.choose_token(layers, peer, false).ok() };
-        let Some(Chosen { token, .. }) = short else { return true };
-        if let Tried::Refused(kind) = tried {
+        let Some(ChosenToken { token, .. }) = short else { return true };
+        if let TokenTrial::Refused(kind) = tried {
             layers.transport.acknowledge(layers.now, index, kind);
         }
-        layers.transport.exchanges.send_anew(layers.now, &mut layers.transport.peers, index, token);
+        layers.transport.exchanges.send_with_new_token(layers.now, &mut layers.transport.peers, index, token);
         layers.transport.admit_waiting(layers.now, peer);
         false
     }
@@ -432,17 +438,17 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         peer: PeerIndex,
         wanted: Option<Token>,
         may_try: bool,
-    ) -> Result<Chosen, RequestError> {
+    ) -> Result<ChosenToken, RequestError> {
         let Some(token) = wanted else { return self.choose_token(layers, peer, may_try) };
         if self.uses_token(layers, peer, &token) {
             return Err(RequestError::TokenInUse);
         }
-        Ok(Chosen { token, tried: false })
+        Ok(ChosenToken { token, tried: false })
     }
 
     #[inline]
     fn uses_token(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex, token: &Token) -> bool {
-        let subscribed = self.subscriptions.made().is_some_and(|made| made.find(peer, token).is_some());
+        let subscribed = self.subscriptions.created().is_some_and(|created| created.find(peer, token).is_some());
         subscribed || layers.transport.exchanges.uses_token(peer, token)
     }
 }

@@ -134,10 +134,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         kind: AckKind,
         message: OwnedMessage,
     ) {
-        let told = self.is_reported(layers, index);
+        let reported = self.is_reported(layers, index);
         layers.transport.acknowledge(layers.now, index, kind);
         let (exchange, from, course) = layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
-        let proved = layers.transport.exchanges.get(index).said().1.option(OptionNumber::ECHO).is_some();
+        let proved = layers.transport.exchanges.get(index).unprotected().1.option(OptionNumber::ECHO).is_some();
         let security = core::mem::take(&mut layers.transport.exchanges.get_mut(index).security);
         let found = self.subscriptions.get_mut(subscription);
         found.exchange = None;
@@ -146,10 +146,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             found.security = security;
         }
         self.close(layers, index);
-        if !told && !proved && self.prove_fresh(layers, subscription, &message).is_some() {
+        if !reported && !proved && self.prove_fresh(layers, subscription, &message).is_some() {
             return;
         }
-        if told {
+        if reported {
             let end = self.take(layers, subscription, &message).err().flatten();
             self.discard_state(layers, subscription);
             layers.announce(Event::Response { exchange, from, message, course });
@@ -260,10 +260,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Ends the subscription of a cancelled registration. Of a repeated one the application knows
     /// only the exchange: an event names the subscription.
     pub(super) fn registration_cancelled(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
-        let told = self.is_reported(layers, index);
+        let reported = self.is_reported(layers, index);
         let Some(subscription) = self.registers(layers, index) else { return };
         self.subscriptions.get_mut(subscription).exchange = None;
-        if told {
+        if reported {
             self.remove_subscription(layers, subscription);
         } else {
             self.subscription_over(layers, subscription, SubscriptionEnd::Cancelled);
@@ -335,7 +335,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     fn registration_again(&self, index: SubscriptionIndex, content: Content) -> Opening {
         let found = self.subscriptions.get(index);
-        registration(content, found.token.clone(), found.reliability, Instant::FAR_FUTURE, found.security.anew())
+        registration(
+            content,
+            found.token.clone(),
+            found.reliability,
+            Instant::FAR_FUTURE,
+            found.security.for_new_request(),
+        )
     }
 
     fn abandon_registration(&mut self, layers: &mut Layers<P, C>, exchange: Option<ExchangeId>) {

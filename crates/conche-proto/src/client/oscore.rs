@@ -44,15 +44,15 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     fn may_be_repeated(&self, layers: &Layers<P, C>, index: ExchangeIndex) -> bool {
         let exchange = layers.transport.exchanges.get(index);
         let is_proposal = exchange.security.binding().is_some_and(Binding::is_proposal);
-        is_proposal || exchange.said().0.is_idempotent()
+        is_proposal || exchange.unprotected().0.is_idempotent()
     }
 
     fn send_with_other_keys(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex, kind: AckKind) {
         layers.transport.acknowledge(layers.now, index, kind);
-        if !layers.transport.exchanges.get_mut(index).security.goes_again() {
+        if !layers.transport.exchanges.get_mut(index).security.count_repetition() {
             return self.fail(layers, index, Failure::NotAuthenticated(Code::UNAUTHORIZED));
         }
-        let said = layers.transport.exchanges.get(index).said().1.clone();
+        let said = layers.transport.exchanges.get(index).unprotected().1.clone();
         let body = match layers.protect_next(index, said) {
             Ok(body) => body,
             Err(reason) => return self.fail(layers, index, reason),
@@ -63,7 +63,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         // An observation keeps the token of its registration.
         let token = if registers { None } else { self.choose_token(layers, peer, false).ok() };
         let token = token.map(|chosen| chosen.token);
-        match self.work_of(layers, index) {
+        match self.take_transfer_state(layers, index) {
             Some(transfer) => layers.transport.exchanges.go_on(
                 layers.now,
                 &mut layers.transport.peers,
@@ -72,7 +72,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             ),
             None => {
                 layers.transport.exchanges.get_mut(index).content.body = body;
-                layers.transport.exchanges.send_anew(
+                layers.transport.exchanges.send_with_new_token(
                     layers.now,
                     &mut layers.transport.peers,
                     index,
@@ -182,7 +182,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let &Sender { source, peer, .. } = sender;
         let token = message.token();
         let subscription =
-            peer.and_then(|peer| self.subscriptions.made()?.find(peer, &token)).filter(|&subscription| {
+            peer.and_then(|peer| self.subscriptions.created()?.find(peer, &token)).filter(|&subscription| {
                 let found = self.subscriptions.get(subscription);
                 found.newest.is_some() && !found.security.is_plain()
             });

@@ -12,7 +12,7 @@ use core::time::Duration;
 use super::Client;
 use super::transfer::failure_of;
 use crate::PeerKey;
-use crate::blockwise::{Transfer, Trouble};
+use crate::blockwise::{Transfer, TransferError};
 use crate::codec::{Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
 use crate::config::SharedConfig;
 use crate::event::Event;
@@ -21,8 +21,8 @@ use crate::observe::Order;
 use crate::q_block::{BurstRegistration, BurstRules, BurstStep, BurstTransfer, RequestTag, lists_missing_blocks};
 use crate::security::Security;
 use crate::transport::{
-    Answer, ExchangeId, ExchangeIndex, Failure, Left, NextMessage, Opening, Payload, PeerIndex, Purpose, Reliability,
-    Source, State, SubscriptionIndex, Transferring, Transmit, Work,
+    ActiveTransfer, AfterPayload, Answer, ExchangeId, ExchangeIndex, Failure, NextMessage, Opening, Payload, PeerIndex,
+    Purpose, Reliability, Source, State, SubscriptionIndex, TransferState, Transmit,
 };
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
@@ -60,8 +60,8 @@ impl QBlock {
 
 fn uploads(opening: &Opening) -> bool {
     opening.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-        Work::Bursts(bursts) => bursts.is_upload(),
-        Work::Blocks(_) | Work::Kept(..) => false,
+        TransferState::Bursts(bursts) => bursts.is_upload(),
+        TransferState::Blocks(_) | TransferState::Response(..) => false,
     })
 }
 
@@ -90,7 +90,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             self.fail(layers, id.index, Failure::MessageTooLarge);
             return None;
         };
-        if left == Left::Over {
+        if left == AfterPayload::Over {
             self.close(layers, id.index);
         }
         Some(transmit)
@@ -160,7 +160,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             transfer.has_tokens = true;
         }
         opening.body = first;
-        opening.transfer = Some(Box::new(Transferring::new(Work::Bursts(Box::new(transfer)))));
+        opening.transfer = Some(Box::new(ActiveTransfer::new(TransferState::Bursts(Box::new(transfer)))));
         true
     }
 
@@ -179,7 +179,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let base = token.clone().numbered(0);
         let numbered = layers.transport.exchanges.with_token(peer, &base).filter(|_| base != *token)?;
         match layers.transport.exchanges.get(numbered).transfer.as_ref().map(|transfer| &transfer.work) {
-            Some(Work::Bursts(transfer)) if transfer.has_used(&base, token) => Some(numbered),
+            Some(TransferState::Bursts(transfer)) if transfer.has_used(&base, token) => Some(numbered),
             _ => None,
         }
     }
@@ -199,7 +199,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let confirmable = self.burst_rules().is_some_and(|rules| rules.confirmable);
         let peer = layers.transport.exchanges.get(index).peer;
         if !confirmable {
-            layers.transport.exchanges.go_on_with_set(layers.now, &mut layers.transport.peers, index);
+            layers.transport.exchanges.continue_burst(layers.now, &mut layers.transport.peers, index);
             return layers.transport.admit_waiting(layers.now, peer);
         }
         let base = layers.transport.exchanges.get(index).token.clone();
@@ -238,7 +238,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             return match bursts.answer(layers.now, message, first, &rules, &burst_rules) {
                 BurstStep::Failed(trouble) => self.fail(layers, index, failure_of(trouble)),
                 BurstStep::SendBurst if !confirmable => {
-                    let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
+                    let next =
+                        layers.transport.exchanges.burst_incomplete(layers.now, &mut layers.transport.peers, index);
                     layers.transport.follow(layers.now, index, &next);
                 }
                 _ => {}
@@ -265,7 +266,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if acknowledges {
             layers.transport.acknowledge(layers.now, index, kind);
         }
-        let step = if fits { step } else { BurstStep::Failed(Trouble::TooLarge) };
+        let step = if fits { step } else { BurstStep::Failed(TransferError::TooLarge) };
         match step {
             // The acknowledgement of the first message, with any content.
             BurstStep::Wait if first && in_ack && layers.transport.exchanges.get(index).is_sending() => {
@@ -284,7 +285,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 }
             }
             BurstStep::SendBurst if missing && !first => {
-                let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
+                let next = layers.transport.exchanges.burst_incomplete(layers.now, &mut layers.transport.peers, index);
                 layers.transport.follow(layers.now, index, &next);
             }
             BurstStep::SendBurst => self.send_more(layers, index),
@@ -347,7 +348,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     fn await_more(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         if let Some(due) = layers.transport.exchanges.burst_mut(index).and_then(|bursts| bursts.due()) {
-            layers.transport.exchanges.await_set(&mut layers.transport.peers, index, due);
+            layers.transport.exchanges.await_burst(&mut layers.transport.peers, index, due);
         }
     }
 
@@ -388,7 +389,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             if observed { None } else { self.choose_token(layers, peer, false).ok().map(|chosen| chosen.token) };
         let overhead = Overhead::of(token.as_ref().unwrap_or(&own));
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
-        let Work::Bursts(bursts) = &transfer.work else { return layers.transport.exchanges.put_back(index, transfer) };
+        let TransferState::Bursts(bursts) = &transfer.work else {
+            return layers.transport.exchanges.put_back(index, transfer);
+        };
         let whole = bursts.whole.clone();
         let mut blocks = Transfer::new(bursts.code, &whole);
         let fits = overhead.fits(&whole, rules.message_bytes);
@@ -397,7 +400,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             false if fits && whole.payload().len() <= rules.block_size.bytes() => Some(whole),
             false => blocks.begin(&rules),
         };
-        transfer.work = Work::Blocks(blocks);
+        transfer.work = TransferState::Blocks(blocks);
         let Some(first) = first else {
             layers.transport.exchanges.put_back(index, transfer);
             return self.fail(layers, index, Failure::MessageTooLarge);
@@ -427,7 +430,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let base = base.filter(|base| base.clone().numbered(1) != *base && !self.uses_token(layers, peer, base));
         bursts.has_tokens = base.is_some();
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
-        transfer.work = Work::Bursts(Box::new(bursts));
+        transfer.work = TransferState::Bursts(Box::new(bursts));
         layers.transport.exchanges.get_mut(index).confirmable = true;
         layers.transport.exchanges.go_on(
             layers.now,
@@ -441,8 +444,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
     /// Switches to Block2 for the response. Requests for further blocks are Confirmable.
     fn go_by_blocks(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
-        if let Work::Bursts(bursts) = &transfer.work {
-            transfer.work = Work::Blocks(Transfer::new(bursts.code, &bursts.whole));
+        if let TransferState::Bursts(bursts) = &transfer.work {
+            transfer.work = TransferState::Blocks(Transfer::new(bursts.code, &bursts.whole));
         }
         layers.transport.exchanges.put_back(index, transfer);
         layers.transport.exchanges.get_mut(index).confirmable = true;
@@ -526,7 +529,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
             body: request.body,
             token: if numbered { base } else { token },
             reliability: Reliability::NeverConfirmable,
-            transfer: Some(Box::new(Transferring::new(Work::Bursts(Box::new(transfer))))),
+            transfer: Some(Box::new(ActiveTransfer::new(TransferState::Bursts(Box::new(transfer))))),
             ..Opening::EMPTY
         };
         let exchange = layers.transport.exchanges.open(layers.now, &mut layers.transport.peers, peer, &mut opening)?;

@@ -4,28 +4,30 @@ use alloc::boxed::Box;
 
 use super::Client;
 use crate::PeerKey;
-use crate::blockwise::{Rules, Step, Transfer, Trouble};
+use crate::blockwise::{Rules, Step, Transfer, TransferError};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
 use crate::config::Limits;
 use crate::error::RequestError;
 use crate::event::{Event, NotWanted};
 use crate::layers::Layers;
 use crate::security::Security;
-use crate::transport::{Exchange, ExchangeId, ExchangeIndex, Failure, NextMessage, Opening, Rest, Transferring, Work};
+use crate::transport::{
+    ActiveTransfer, Exchange, ExchangeId, ExchangeIndex, Failure, NextMessage, Opening, Rest, TransferState,
+};
 use bytes::Bytes;
 use conche_cc::Controller;
 
-pub(crate) const fn failure_of(trouble: Trouble) -> Failure {
-    match trouble {
-        Trouble::Changed => Failure::BodyChanged,
-        Trouble::TooLarge => Failure::BodyTooLarge,
-        Trouble::Unacceptable => Failure::UnacceptableResponse,
+pub(crate) const fn failure_of(error: TransferError) -> Failure {
+    match error {
+        TransferError::Changed => Failure::BodyChanged,
+        TransferError::TooLarge => Failure::BodyTooLarge,
+        TransferError::Unacceptable => Failure::UnacceptableResponse,
     }
 }
 
-fn begun_by<C: Controller>(exchange: &Exchange<C>) -> Box<Transferring> {
-    let (code, body) = exchange.said();
-    Box::new(Transferring::new(Work::Blocks(Transfer::new(code, body).telling(exchange.streamed))))
+fn begun_by<C: Controller>(exchange: &Exchange<C>) -> Box<ActiveTransfer> {
+    let (code, body) = exchange.unprotected();
+    Box::new(ActiveTransfer::new(TransferState::Blocks(Transfer::new(code, body).deliver_per_block(exchange.streamed))))
 }
 
 /// Returns `true` if the application itself requests a later block or sends a block.
@@ -65,11 +67,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 return Err(RequestError::BodyTooLarge { bytes: payload, limit });
             }
             self.tag_body(layers, opening, tagged);
-            let mut transfer = Transfer::new(opening.code, &opening.body).telling(opening.streamed);
+            let mut transfer = Transfer::new(opening.code, &opening.body).deliver_per_block(opening.streamed);
             // If even the smallest block does not fit, the request is refused for its size.
             if let Some(first) = transfer.begin(&self.transfer_rules(layers, &opening.token, &opening.security)) {
                 opening.body = first;
-                opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
+                opening.transfer = Some(Box::new(ActiveTransfer::new(TransferState::Blocks(transfer))));
             }
         } else if smaller && opening.code.is_safe() && !wanted && !by_hand {
             // Early negotiation (RFC 7959 §2.4).
@@ -95,10 +97,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
 
     /// Returns the transfer of an exchange; `None` if the application requests single blocks.
     #[cfg(feature = "oscore")]
-    pub(super) fn work_of(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) -> Option<Box<Transferring>> {
+    pub(super) fn take_transfer_state(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        index: ExchangeIndex,
+    ) -> Option<Box<ActiveTransfer>> {
         let taken = layers.transport.exchanges.take_transfer(index);
         let exchange = layers.transport.exchanges.get(index);
-        let (code, body) = exchange.said();
+        let (code, body) = exchange.unprotected();
         let may = exchange.whole && !asks_for_one_block(body, code);
         taken.or_else(|| may.then(|| begun_by(exchange)))
     }
@@ -115,13 +121,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let exchange = layers.transport.exchanges.get(index);
         let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
         let step = match &mut transfer.work {
-            Work::Blocks(transfer) => transfer.answer(response, &rules),
-            Work::Bursts(_) | Work::Kept(..) => Step::AsItIs,
+            TransferState::Blocks(transfer) => transfer.answer(response, &rules),
+            TransferState::Bursts(_) | TransferState::Response(..) => Step::AsItIs,
         };
         let message = match step {
             Step::Done(whole) => Some(whole),
             Step::AsItIs => Some(OwnedMessage::from(*response)),
-            Step::Told => {
+            Step::Received => {
                 let (exchange, from, course) =
                     layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
                 let course = transfer.course(layers.now, course);
@@ -142,13 +148,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         index: ExchangeIndex,
-        transfer: Box<Transferring>,
+        transfer: Box<ActiveTransfer>,
         step: Step,
     ) {
         let peer = layers.transport.exchanges.get(index).peer;
-        let begins_anew = matches!(step, Step::Anew(_));
+        let restarts = matches!(step, Step::Restart(_));
         let reason = match step {
-            Step::Next(body) | Step::Anew(body) if self.fits_all_transfers(layers, &transfer) => {
+            Step::Next(body) | Step::Restart(body) if self.fits_all_transfers(layers, &transfer) => {
                 let body = match layers.protect_next(index, body) {
                     Ok(body) => body,
                     Err(reason) => {
@@ -156,7 +162,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                         return self.fail(layers, index, reason);
                     }
                 };
-                let token = if begins_anew { self.choose_token(layers, peer, false).ok() } else { None };
+                let token = if restarts { self.choose_token(layers, peer, false).ok() } else { None };
                 let token = token.map(|chosen| chosen.token);
                 layers.transport.exchanges.go_on(
                     layers.now,
@@ -168,26 +174,27 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 layers.announce_wanted(exchange);
                 return layers.transport.admit_waiting(layers.now, peer);
             }
-            Step::Told | Step::Awaited => {
+            Step::Received | Step::AwaitsSupply => {
                 layers.transport.exchanges.pause(layers.now, &mut layers.transport.peers, index, transfer);
                 let exchange = layers.transport.exchanges.get(index).id(index);
                 layers.announce_wanted(exchange);
                 return layers.transport.admit_waiting(layers.now, peer);
             }
-            Step::Failed(trouble) => failure_of(trouble),
-            Step::Next(_) | Step::Anew(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
+            Step::Failed(error) => failure_of(error),
+            Step::Next(_) | Step::Restart(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
         };
         layers.transport.exchanges.put_back(index, transfer);
         self.fail(layers, index, reason);
     }
 
-    pub(super) fn fits_all_transfers(&self, layers: &Layers<P, C>, transfer: &Transferring) -> bool {
+    pub(super) fn fits_all_transfers(&self, layers: &Layers<P, C>, transfer: &ActiveTransfer) -> bool {
         let bytes = layers.transport.exchanges.transfer_bytes().saturating_add(transfer.growth());
         transfer.growth() == 0 || bytes <= layers.transport.config.limits.assembly_bytes
     }
 
     pub(crate) fn fetch_next(&mut self, layers: &mut Layers<P, C>, exchange: ExchangeId) -> bool {
-        let waits = layers.transport.exchanges.blocks_mut(exchange).is_some_and(|transfer| transfer.is_told());
+        let waits =
+            layers.transport.exchanges.blocks_mut(exchange).is_some_and(|transfer| transfer.awaits_application());
         if waits {
             self.resume(layers, exchange);
         }
@@ -202,8 +209,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         layers.transport.exchanges.report_starvation(layers.now, &mut layers.transport.peers, peer);
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(id.index) else { return };
         let step = match &mut transfer.work {
-            Work::Blocks(transfer) => transfer.resume(&rules),
-            Work::Bursts(_) | Work::Kept(..) => Step::Awaited,
+            TransferState::Blocks(transfer) => transfer.resume(&rules),
+            TransferState::Bursts(_) | TransferState::Response(..) => Step::AwaitsSupply,
         };
         self.take_step(layers, id.index, transfer, step);
     }
@@ -217,12 +224,13 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         tagged: bool,
     ) -> Result<(), RequestError> {
         self.tag_body(layers, opening, tagged);
-        let mut transfer = Transfer::beginning(opening.code, &opening.body, rest.size).telling(opening.streamed);
+        let mut transfer =
+            Transfer::beginning(opening.code, &opening.body, rest.size).deliver_per_block(opening.streamed);
         let given = opening.body.payload().len();
         opening.body = transfer
             .begin(&self.transfer_rules(layers, &opening.token, &opening.security))
             .ok_or(RequestError::TooShort { given, least: layers.transport.config.block_size.bytes() + 1 })?;
-        opening.transfer = Some(Box::new(Transferring::new(Work::Blocks(transfer))));
+        opening.transfer = Some(Box::new(ActiveTransfer::new(TransferState::Blocks(transfer))));
         Ok(())
     }
 

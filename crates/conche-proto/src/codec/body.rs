@@ -400,7 +400,7 @@ fn write_options<'a>(bytes: &mut Vec<u8>, options: impl IntoIterator<Item = RawO
 /// A message assembled from consecutive parts of its payload. The buffer reserves room for the
 /// longest header and token, which come with the last part.
 #[derive(Debug)]
-pub(crate) struct Joined {
+pub(crate) struct JoinedBody {
     code: Code,
     bytes: Vec<u8>,
     start: usize,
@@ -408,7 +408,7 @@ pub(crate) struct Joined {
 
 const FRONT: usize = HEADER_LENGTH + Token::MAX_LENGTH;
 
-impl Joined {
+impl JoinedBody {
     pub(crate) fn new(content: &Content<'_>, kept: impl Fn(OptionNumber) -> bool) -> Self {
         let options: SmallVec<[RawOption<'_>; 16]> = content.options().filter(|option| kept(option.number)).collect();
         let mut bytes = Vec::with_capacity(FRONT + encoded_length(&options) + 1 + content.payload().len());
@@ -484,7 +484,7 @@ mod tests {
     fn parts_are_joined_behind_the_header_of_the_last_one() {
         let content = Content::decode(Code::PUT, 0, b"\xb1a\xd1\x03\x08\xff01").expect("well-formed");
         for token in [&b""[..], b"t", b"8 bytes!", b"9 bytes..", &[7; 13], &[7; 300]] {
-            let mut joined = Joined::new(&content, |number| number != OptionNumber::BLOCK1);
+            let mut joined = JoinedBody::new(&content, |number| number != OptionNumber::BLOCK1);
             for part in [&b"0123"[..], b"45", b"6"] {
                 joined.push(part, 7);
             }
@@ -503,7 +503,7 @@ mod tests {
     fn nothing_joined_has_no_payload_marker() {
         let content = Content::decode(Code::CONTENT, 0, b"").expect("well-formed");
         let header = Header { ty: Type::Acknowledgement, code: Code::CONTENT, id: MessageId(7) };
-        let whole = Joined::new(&content, |_| true).finish(header, &Token::EMPTY).expect("well-formed");
+        let whole = JoinedBody::new(&content, |_| true).finish(header, &Token::EMPTY).expect("well-formed");
         assert_eq!(whole.view().as_bytes(), b"\x60\x45\x00\x07");
     }
 

@@ -38,16 +38,16 @@ pub(super) struct Layout {
     token_start: u8,
     token_end: u32,
     /// Lets a lookup of an absent option skip the walk.
-    present: Present,
+    present: OptionSet,
     /// Offset of the payload marker, or of the end.
     options_end: usize,
 }
 
 /// A set of option numbers: a bit for each below 31, and one for all others.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-struct Present(u32);
+struct OptionSet(u32);
 
-impl Present {
+impl OptionSet {
     #[inline]
     fn with(self, number: u32) -> Self {
         Self(self.0 | 1 << number.min(u32::BITS - 1))
@@ -181,8 +181,8 @@ const DEFAULT_MAX_AGE: u32 = 60;
 /// Checks the end of a content of `length` bytes. Returns the end of the options, and the options
 /// present.
 #[inline]
-fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, Present), DecodeErrorKind> {
-    let (mut number, mut present) = (0_u32, Present::default());
+fn options_end(length: usize, mut rest: &[u8]) -> Result<(usize, OptionSet), DecodeErrorKind> {
+    let (mut number, mut present) = (0_u32, OptionSet::default());
     loop {
         match rest.split_first() {
             None => return Ok((length, present)),

@@ -38,7 +38,7 @@ pub use bytes::Bytes;
 
 pub use block::{BadBlock, Block, BlockSize};
 pub(crate) use block::{decode_missing_blocks, encode_missing_blocks};
-pub(crate) use body::Joined;
+pub(crate) use body::JoinedBody;
 pub use body::{Body, BodyBuilder, BuildError};
 #[cfg(feature = "oscore")]
 pub(crate) use body::{content_length, write_content};

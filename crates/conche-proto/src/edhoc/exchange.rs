@@ -263,7 +263,7 @@ impl fmt::Debug for Agreed {
 pub struct HalfOpen {
     most: usize,
     lifetime: Duration,
-    waiting: BTreeMap<EndId, Waiting>,
+    waiting: BTreeMap<EndId, HalfOpenExchange>,
     /// In order of deadlines.
     deadlines: VecDeque<(Instant, EndId)>,
     shares: Shares,
@@ -271,7 +271,7 @@ pub struct HalfOpen {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct HalfOpenExchange {
     responder: Responder,
     group: Group,
     host: Option<Group>,
@@ -340,7 +340,7 @@ impl HalfOpen {
             self.hosts.take(host, 1);
         }
         self.deadlines.push_back((now + self.lifetime, c_r));
-        self.waiting.insert(c_r, Waiting { responder, group, host });
+        self.waiting.insert(c_r, HalfOpenExchange { responder, group, host });
         Ok(())
     }
 
@@ -366,7 +366,7 @@ impl HalfOpen {
     }
 
     fn remove(&mut self, c_r: EndId) -> Option<Responder> {
-        let Waiting { responder, group, host } = self.waiting.remove(&c_r)?;
+        let HalfOpenExchange { responder, group, host } = self.waiting.remove(&c_r)?;
         self.shares.give_back(group, 1);
         if let Some(host) = host {
             self.hosts.give_back(host, 1);

@@ -51,11 +51,11 @@ use crate::config::{ConfigError, SharedConfig, TransmissionParameters};
 use crate::hash::Fingerprint;
 use crate::layers::Layers;
 use crate::observe::{ObserverId, Observers, SubscriptionId};
-use crate::server::{Incoming, Server};
+use crate::server::{PendingRequests, Server};
 use crate::transport::{
     ChooseController, ChoosePath, ControllerId, Deduplication, Departure, ExchangeId, ExchangeIndex, Failure, Flight,
-    Next, Opening, PathKey, PeerIndex, PeerSnapshot, Peers, Purpose, Request, RequestId, Response, Rest, Source, State,
-    Survey, Transport,
+    NextAction, Opening, PathKey, PeerIndex, PeerSnapshot, Peers, Purpose, Request, RequestId, Response, Rest, Source,
+    State, Survey, Transport,
 };
 use bytes::Bytes;
 use conche_cc::control::AbandonReason;
@@ -84,7 +84,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     pub const DEDUPLICATION_ENTRY_BYTES: usize = Deduplication::BYTES_BESIDE_REPLY;
 
     /// Bytes of a received request that awaits its response.
-    pub const WAITING_REQUEST_BYTES: usize = Incoming::<P>::BYTES;
+    pub const WAITING_REQUEST_BYTES: usize = PendingRequests::<P>::BYTES;
 
     /// Bytes of an observer with its key: peer, token and local address.
     pub const OBSERVER_BYTES: usize = Observers::BYTES;
@@ -215,7 +215,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 return Output::Event(event);
             } else if let Some(peer) = self.layers.transport.peers.next_on_path() {
                 self.layers.transport.admit_waiting(now, peer);
-            } else if !self.do_what_is_due() {
+            } else if !self.handle_due() {
                 return Output::Wait(self.next_due());
             }
         }
@@ -223,13 +223,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     /// Performs one due action; returns `false` without one. Out of line: most polls end before it.
     #[inline(never)]
-    fn do_what_is_due(&mut self) -> bool {
+    fn handle_due(&mut self) -> bool {
         if let Some(index) = self.layers.transport.exchanges.pop_due(self.layers.now) {
             self.exchange_due(index);
             return true;
         }
-        self.server.do_what_is_due(&mut self.layers)
-            || self.client.do_what_is_due(&mut self.layers)
+        self.server.handle_due(&mut self.layers)
+            || self.client.handle_due(&mut self.layers)
             || self.server.notify_due(&mut self.layers)
     }
 
@@ -237,21 +237,21 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     fn next_due(&mut self) -> Option<Instant> {
         let transport = &mut self.layers.transport;
         transport.peers.forget_lost();
-        let next_purge = transport.received.made().and_then(|received| {
+        let next_purge = transport.received.created().and_then(|received| {
             received.purge(self.layers.now);
             received.next_purge(self.layers.now)
         });
-        let subscriptions = self.client.subscriptions.made().and_then(|subscriptions| subscriptions.next_due());
+        let subscriptions = self.client.subscriptions.created().and_then(|subscriptions| subscriptions.next_due());
         let next = [next_purge, self.server.next_due(self.layers.now), subscriptions];
         next.into_iter().flatten().chain(self.layers.transport.exchanges.next_due()).min()
     }
 
     fn exchange_due(&mut self, index: ExchangeIndex) {
         match self.layers.transport.exchange_due(self.layers.now, index) {
-            Next::Wait | Next::Depart | Next::Admit => {}
-            Next::Fail(reason) => self.fail(index, reason),
-            Next::Ask => self.client.ask_for_missing_blocks(&mut self.layers, index),
-            Next::Over => self.server.notification_over(&mut self.layers, index),
+            NextAction::Wait | NextAction::Depart | NextAction::Admit => {}
+            NextAction::Fail(reason) => self.fail(index, reason),
+            NextAction::Ask => self.client.ask_for_missing_blocks(&mut self.layers, index),
+            NextAction::Over => self.server.notification_over(&mut self.layers, index),
         }
     }
 
@@ -318,15 +318,15 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             transport.stats.duplicates,
             transport.random.get_word_pos(),
         ));
-        transport.exchanges.glance();
-        transport.peers.glance();
+        transport.exchanges.prefetch();
+        transport.peers.prefetch();
         let request = |datagram: Datagram<'_, P>| {
             let source = Source { from: datagram.from, local: datagram.local };
             transport.fingerprint_of_request(source, datagram.bytes)
         };
         // Hash all of them before reading memory.
         let requests: SmallVec<[Fingerprint; 32]> = datagrams.into_iter().filter_map(request).collect();
-        transport.received.glance(&requests);
+        transport.received.prefetch(&requests);
     }
 
     /// Returns the counters since the start.
@@ -391,23 +391,23 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             exchanges: self.layers.transport.exchanges.len(),
             queued: self.layers.transport.exchanges.queued(),
             over_paths: self.layers.transport.peers.over_paths(),
-            incoming: self.server.incoming.len(),
+            incoming: self.server.pending_requests.len(),
             awaiting_validation: self.server.validation.as_ref().map_or(0, |validation| validation.held()),
             responses: self.layers.transport.exchanges.responses(),
-            at_leisure: self.server.leisure.len(),
+            at_leisure: self.server.delayed_responses.len(),
             observers: self.server.observers.len(),
             subscriptions: self.client.subscriptions.len(),
             timers: self.layers.transport.exchanges.timers()
-                + self.server.incoming.timers()
-                + self.server.leisure.len()
+                + self.server.pending_requests.timers()
+                + self.server.delayed_responses.len()
                 + self.client.subscriptions.timers()
                 + self.server.observers.timers()
                 + self.server.validation.as_ref().map_or(0, |validation| validation.pinged()),
             transfers: self.layers.transport.exchanges.transfers(),
-            assemblies: self.server.parts.assemblies.contexts().len()
+            assemblies: self.server.streamed_bodies.assemblies.contexts().len()
                 + self.server.q_block.as_ref().map_or(0, |q_block| q_block.uploads.contexts().len()),
             representations: self.server.representations.contexts().len(),
-            streams: self.server.parts.streams.len(),
+            streams: self.server.streamed_bodies.streams.len(),
             body_bytes: self.server.body_bytes(&self.layers),
             deduplication_entries: self.layers.transport.received.len(),
             deduplication_bytes: self.layers.transport.received.bytes(),
@@ -444,7 +444,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             }
             _ if exchange.sends_bursts() => return self.client.transmit_payload(&mut self.layers, id, buf),
             Purpose::Request => {
-                self.client.group_requests.made().and_then(|requests| requests.id_of(id, &exchange.token))
+                self.client.group_requests.created().and_then(|requests| requests.id_of(id, &exchange.token))
             }
             _ => None,
         };
@@ -652,8 +652,8 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns `true` if the request was sent to a group and still awaits a response. The response
     /// leaves at a random time within the leisure, and only if it is useful.
     #[must_use]
-    pub fn came_to_group(&self, request: RequestId) -> bool {
-        self.server.came_to_group(request)
+    pub fn is_group_request(&self, request: RequestId) -> bool {
+        self.server.is_group_request(request)
     }
 
     /// Adds the sender of a request to the observers of `topic`, a number that the application

@@ -69,7 +69,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Returns the context that a pending request was protected with, which identifies the sender.
     #[must_use]
     pub fn security(&self, request: RequestId) -> Option<ContextId> {
-        self.server.incoming.security(request).context()
+        self.server.pending_requests.security(request).context()
     }
 
     /// Returns the security contexts of the client's exchanges and observations, possibly several

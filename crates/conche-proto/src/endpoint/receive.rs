@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use crate::PeerKey;
-use crate::client::Tried;
+use crate::client::TokenTrial;
 use crate::codec::{Code, Message, Type};
 use crate::event::Event;
 use crate::hash::Keyed;
@@ -110,7 +110,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
                 true => None,
                 false => self.server.allowance(&mut self.layers, &source, hash, message),
             };
-            return self.layers.transport.receive_copy(source, message, remembered, allowance);
+            return self.layers.transport.receive_duplicate(source, message, remembered, allowance);
         }
         self.client.receive_separate_response(&mut self.layers, sender, what, message);
     }
@@ -221,7 +221,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             return;
         }
         transport.abandon(self.layers.now, index, AbandonReason::Reset);
-        if tries_token && !self.client.token_tried(&mut self.layers, index, Tried::Rejected) {
+        if tries_token && !self.client.token_tried(&mut self.layers, index, TokenTrial::Rejected) {
             return;
         }
         if purpose == Purpose::Ping {

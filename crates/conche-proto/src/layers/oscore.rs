@@ -169,7 +169,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     ) -> Result<Body, Failure> {
         let exchange = self.transport.exchanges.get(index);
         let overhead = self.transport.config.longest_overhead(&exchange.token);
-        let (inner_code, inner) = (exchange.said().0, body);
+        let (inner_code, inner) = (exchange.unprotected().0, body);
         let Protected { code, body, binding } =
             self.protect_request(context, inner_code, &inner).map_err(Failure::NotProtected)?;
         let exchange = self.transport.exchanges.get_mut(index);

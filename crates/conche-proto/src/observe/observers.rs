@@ -12,16 +12,16 @@ use core::time::Duration;
 use conche_cc::Instant;
 use conche_cc::units::Stamp;
 
-use crate::blockwise::Asked;
+use crate::blockwise::BlockOptions;
 use crate::codec::{Body, Code, MessageId, OptionNumber, Token};
 use crate::config::{Limits, ObserverChecks, SharedConfig};
 use crate::hash::Keyed;
 use crate::security::Security;
 use crate::shares::{CANDIDATES, Group, Shares};
-use crate::store::{Arena, Index, Linked, Links, List, Seldom, Timers, index_type};
+use crate::store::{Arena, CreateOnDemand, Index, Linked, Links, List, Timers, index_type};
 use crate::transport::{Content, ExchangeId, Failure, ObserverIndex, PeerIndex, Reliability, RequestId, Response};
 
-index_type!(pub(super) WatcherIndex);
+index_type!(pub(super) ObservingPeerIndex);
 index_type!(pub(super) TopicIndex);
 
 /// Identifies an observer of this endpoint.
@@ -62,7 +62,7 @@ impl fmt::Display for ObserverEnd {
 
 /// The identity of an observer (RFC 7641 §4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ObserverKey {
     pub(crate) peer: PeerIndex,
     pub(crate) token: Token,
     pub(crate) local: Option<IpAddr>,
@@ -70,39 +70,39 @@ pub(crate) struct Place {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
-    pub(crate) place: Place,
+    pub(crate) key: ObserverKey,
     pub(crate) group: Group,
     pub(crate) host: Group,
     pub(crate) topic: u64,
     pub(crate) proven: bool,
     pub(crate) measured: bool,
     pub(crate) request: RequestId,
-    pub(crate) asked: Asked,
+    pub(crate) asked: BlockOptions,
     pub(crate) security: Security,
 }
 
 #[derive(Debug)]
 pub(crate) struct Notification {
-    pub(crate) place: Place,
+    pub(crate) key: ObserverKey,
     pub(crate) group: Group,
-    pub(crate) asked: Asked,
+    pub(crate) asked: BlockOptions,
     pub(crate) security: Security,
     pub(crate) content: Content,
     pub(crate) reliability: Reliability,
 }
 
-const _: () = assert!(Observers::BYTES <= 120 + size_of::<Place>());
+const _: () = assert!(Observers::BYTES <= 120 + size_of::<ObserverKey>());
 
 #[derive(Debug)]
 pub(crate) struct Observers {
     pub(super) slots: Arena<Observer, ObserverIndex>,
-    by_place: Index<ObserverIndex>,
-    pub(super) watchers: Arena<ObservingPeer, WatcherIndex>,
-    by_peer: Index<WatcherIndex>,
+    by_key: Index<ObserverIndex>,
+    pub(super) observing_peers: Arena<ObservingPeer, ObservingPeerIndex>,
+    by_peer: Index<ObservingPeerIndex>,
     pub(super) topics: Arena<Topic, TopicIndex>,
     pub(super) by_name: Index<TopicIndex>,
     /// Topics with observers still to visit, in turn.
-    pub(super) walking: List<Walking, TopicIndex>,
+    pub(super) notify_queue: List<NotifyQueue, TopicIndex>,
     /// Timers until each topic's newest state settles.
     pub(super) settling: Timers<TopicIndex>,
     shares: Shares,
@@ -128,14 +128,14 @@ pub(crate) struct Observers {
     sequence: Sequence,
 }
 
-impl Seldom for Observers {
-    type Recipe = (Keyed, SharedConfig);
+impl CreateOnDemand for Observers {
+    type Config = (Keyed, SharedConfig);
 
     fn empty<'a>() -> &'a Self {
         const { &Self::new(Keyed::NONE, None, 0) }
     }
 
-    fn make((hash, config): &Self::Recipe) -> Self {
+    fn create((hash, config): &Self::Config) -> Self {
         let limits = &config.limits;
         Self::new(*hash, config.observer_checks, limits.observers.min(limits.peers) / 2)
     }
@@ -148,12 +148,12 @@ impl Observers {
     const fn new(hash: Keyed, checks: Option<ObserverChecks>, crowded: usize) -> Self {
         Self {
             slots: Arena::new(),
-            by_place: Index::new(),
-            watchers: Arena::new(),
+            by_key: Index::new(),
+            observing_peers: Arena::new(),
             by_peer: Index::new(),
             topics: Arena::new(),
             by_name: Index::new(),
-            walking: List::new(),
+            notify_queue: List::new(),
             settling: Timers::new(),
             shares: Shares::new(),
             hosts: Shares::new(),
@@ -197,21 +197,21 @@ impl Observers {
         &mut self,
         index: ObserverIndex,
         token: Token,
-        asked: Asked,
+        asked: BlockOptions,
         security: Security,
     ) {
-        let Observer { watcher, token: before, presence, .. } = &self.slots[index];
-        let ObservingPeer { peer, group, .. } = self.watchers[*watcher];
+        let Observer { observing_peer, token: before, presence, .. } = &self.slots[index];
+        let ObservingPeer { peer, group, .. } = self.observing_peers[*observing_peer];
         let unproven = (*presence != Presence::Proven).then_some(&mut self.unproven_shares);
         for shares in unproven.into_iter().chain([&mut self.shares]) {
             shares.give_back(group, before.places());
             shares.take(group, token.places());
         }
-        self.by_place.remove(index);
+        self.by_key.remove(index);
         let hash = self.hash_of(peer, &token);
         let observer = &mut self.slots[index];
         (observer.token, observer.asked, observer.security) = (token, asked, security);
-        self.by_place.insert(hash, index);
+        self.by_key.insert(hash, index);
     }
 
     /// Returns a topic's number of observers, and one of them.
@@ -225,8 +225,9 @@ impl Observers {
     }
 
     pub(crate) fn peer_host_and_topic_have_room(&mut self, registration: &Registration, limits: &Limits) -> bool {
-        let &Registration { ref place, group, host, topic, .. } = registration;
-        let of_peer = self.watcher(place.peer).map_or(0, |watcher| self.watchers[watcher].len as usize);
+        let &Registration { ref key, group, host, topic, .. } = registration;
+        let of_peer =
+            self.observing_peer(key.peer).map_or(0, |observing_peer| self.observing_peers[observing_peer].len as usize);
         of_peer < limits.observers_per_peer
             && self.hosts.held(host) < limits.observers_per_host
             && (self.topic(topic).is_some() || self.topic_shares.admits(group, 1, limits.topics))
@@ -244,7 +245,7 @@ impl Observers {
             true => self.unproven.first_few(&mut self.slots, CANDIDATES),
             false => checked,
         };
-        let group = |index: ObserverIndex| self.watchers[self.slots[index].watcher].group;
+        let group = |index: ObserverIndex| self.observing_peers[self.slots[index].observing_peer].group;
         let candidates = oldest.into_iter().map(|index| (index, group(index)));
         // On a tie, the oldest.
         candidates.rev().max_by_key(|&(_, group)| self.unproven_shares.held(group))
@@ -265,12 +266,12 @@ impl Observers {
     /// `capacity` has no room, that of another observer. A group thus cannot end others'
     /// observations by opening a topic first and then filling its share.
     pub(super) fn payer(&mut self, topic: TopicIndex, bytes: usize, capacity: usize) -> Option<Group> {
-        let Self { topics, slots, watchers, state_shares, .. } = self;
+        let Self { topics, slots, observing_peers, state_shares, .. } = self;
         let &Topic { group, bytes: before, ref observers, .. } = &topics[topic];
         if bytes <= before || state_shares.admits(group, bytes - before, capacity) {
             return Some(group);
         }
-        let group_of = |observer: &Observer| watchers[observer.watcher].group;
+        let group_of = |observer: &Observer| observing_peers[observer.observing_peer].group;
         state_shares.give_back(group, before);
         let admitted = observers.find(slots, |observer| state_shares.admits(group_of(observer), bytes, capacity));
         state_shares.take(group, before);
@@ -293,16 +294,16 @@ impl Observers {
     }
 
     pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
-        let Registration { place, group, host, topic, proven, measured, request, asked, security } = registration;
-        let Place { peer, token, local } = place;
+        let Registration { key, group, host, topic, proven, measured, request, asked, security } = registration;
+        let ObserverKey { peer, token, local } = key;
         let topic = self.open_topic(topic, group)?;
-        let watcher = self.open_watcher(peer, group, host)?;
+        let observing_peer = self.open_observing_peer(peer, group, host)?;
         let presence = if proven { Presence::Proven } else { Presence::Unproven };
         self.generation = self.generation.wrapping_add(1);
         let (hash, places) = (self.hash_of(peer, &token), token.places());
         let observer = Observer {
             generation: self.generation,
-            watcher,
+            observing_peer,
             topic,
             seen: self.topics[topic].version,
             progress: Progress::Unanswered(request),
@@ -321,14 +322,14 @@ impl Observers {
             confirmed: now,
             of_presence: Links::default(),
             of_topic: Links::default(),
-            of_watcher: Links::default(),
+            of_peer: Links::default(),
         };
         let index = self.slots.insert(observer)?;
-        self.by_place.insert(hash, index);
+        self.by_key.insert(hash, index);
         self.topics[topic].observers.push_back(&mut self.slots, index);
         self.topics[topic].len += 1;
-        self.watchers[watcher].observers.push_back(&mut self.slots, index);
-        self.watchers[watcher].len += 1;
+        self.observing_peers[observing_peer].observers.push_back(&mut self.slots, index);
+        self.observing_peers[observing_peer].len += 1;
         self.enlist(index, presence);
         self.shares.take(group, places);
         self.hosts.take(host, 1);
@@ -340,17 +341,17 @@ impl Observers {
     pub(crate) fn remove(&mut self, index: ObserverIndex) -> PeerIndex {
         self.end_registration(index);
         self.unlist(index);
-        let &Observer { watcher, topic, ref token, .. } = &self.slots[index];
+        let &Observer { observing_peer, topic, ref token, .. } = &self.slots[index];
         let places = token.places();
-        self.by_place.remove(index);
+        self.by_key.remove(index);
         self.topics[topic].observers.remove(&mut self.slots, index);
-        self.watchers[watcher].observers.remove(&mut self.slots, index);
+        self.observing_peers[observing_peer].observers.remove(&mut self.slots, index);
         self.slots.remove(index);
-        let &mut ObservingPeer { peer, group, host, ref mut len, .. } = &mut self.watchers[watcher];
+        let &mut ObservingPeer { peer, group, host, ref mut len, .. } = &mut self.observing_peers[observing_peer];
         *len -= 1;
         if *len == 0 {
-            self.by_peer.remove(watcher);
-            self.watchers.remove(watcher);
+            self.by_peer.remove(observing_peer);
+            self.observing_peers.remove(observing_peer);
         }
         self.shares.give_back(group, places);
         self.hosts.give_back(host, 1);
@@ -371,8 +372,8 @@ impl Observers {
         self.slots[index].presence = presence;
         self.unproven_len += usize::from(presence == Presence::Unproven);
         if presence != Presence::Proven {
-            let Observer { watcher, token, .. } = &self.slots[index];
-            self.unproven_shares.take(self.watchers[*watcher].group, token.places());
+            let Observer { observing_peer, token, .. } = &self.slots[index];
+            self.unproven_shares.take(self.observing_peers[*observing_peer].group, token.places());
         }
         let mut list = core::mem::take(self.list(presence));
         list.push_back(&mut self.slots, index);
@@ -383,8 +384,8 @@ impl Observers {
         let presence = self.slots[index].presence;
         self.unproven_len -= usize::from(presence == Presence::Unproven);
         if presence != Presence::Proven {
-            let Observer { watcher, token, .. } = &self.slots[index];
-            self.unproven_shares.give_back(self.watchers[*watcher].group, token.places());
+            let Observer { observing_peer, token, .. } = &self.slots[index];
+            self.unproven_shares.give_back(self.observing_peers[*observing_peer].group, token.places());
         }
         let mut list = core::mem::take(self.list(presence));
         list.remove(&mut self.slots, index);
@@ -420,8 +421,8 @@ impl Observers {
     }
 
     pub(crate) fn of_peer(&mut self, peer: PeerIndex) -> Option<ObserverIndex> {
-        let watcher = self.watcher(peer)?;
-        self.watchers[watcher].observers.first()
+        let observing_peer = self.observing_peer(peer)?;
+        self.observing_peers[observing_peer].observers.first()
     }
 
     pub(crate) fn live(&self, id: ObserverId) -> Option<ObserverIndex> {
@@ -430,26 +431,26 @@ impl Observers {
     }
 
     pub(crate) fn named(&self, index: ObserverIndex) -> (ObserverId, PeerIndex, u64) {
-        let &Observer { generation, watcher, topic, .. } = &self.slots[index];
-        (ObserverId { index, generation }, self.watchers[watcher].peer, self.topics[topic].name)
+        let &Observer { generation, observing_peer, topic, .. } = &self.slots[index];
+        (ObserverId { index, generation }, self.observing_peers[observing_peer].peer, self.topics[topic].name)
     }
 
-    pub(crate) fn place(&self, index: ObserverIndex) -> Place {
-        let Observer { watcher, token, local, .. } = &self.slots[index];
-        Place { peer: self.watchers[*watcher].peer, token: token.clone(), local: *local }
+    pub(crate) fn key(&self, index: ObserverIndex) -> ObserverKey {
+        let Observer { observing_peer, token, local, .. } = &self.slots[index];
+        ObserverKey { peer: self.observing_peers[*observing_peer].peer, token: token.clone(), local: *local }
     }
 
     pub(crate) fn is_secured_as(&self, index: ObserverIndex, security: &Security) -> bool {
         self.slots[index].security.is_as(security)
     }
 
-    pub(crate) fn find(&mut self, place: &Place) -> Option<ObserverIndex> {
-        let (watchers, hash) = (&self.watchers, self.hash_of(place.peer, &place.token));
+    pub(crate) fn find(&mut self, key: &ObserverKey) -> Option<ObserverIndex> {
+        let (observing_peers, hash) = (&self.observing_peers, self.hash_of(key.peer, &key.token));
         let is_it = |observer: &Observer| {
-            let Observer { watcher, token, local, .. } = observer;
-            (place.peer, &place.token, place.local) == (watchers[*watcher].peer, token, *local)
+            let Observer { observing_peer, token, local, .. } = observer;
+            (key.peer, &key.token, key.local) == (observing_peers[*observing_peer].peer, token, *local)
         };
-        self.by_place.find(&self.slots, hash, is_it)
+        self.by_key.find(&self.slots, hash, is_it)
     }
 
     /// Returns the observer of the last notification with this message ID, within the ID's
@@ -461,31 +462,32 @@ impl Observers {
         id: MessageId,
         lifetime: Duration,
     ) -> Option<ObserverIndex> {
-        let watcher = self.watcher(peer)?;
+        let observing_peer = self.observing_peer(peer)?;
         let lives = |left: Stamp| u128::from(left.age_ms(Stamp::at(now))) < lifetime.as_millis();
         let is_it = |observer: &Observer| observer.last == Some(id) && lives(observer.left);
-        self.watchers[watcher].observers.find(&mut self.slots, is_it)
+        self.observing_peers[observing_peer].observers.find(&mut self.slots, is_it)
     }
 
-    pub(crate) fn first_answered_by(&mut self, place: &Place, exchange: ExchangeId) -> Option<ObserverIndex> {
-        self.find(place).filter(|&index| self.slots[index].first == Some(exchange.generation))
+    pub(crate) fn first_answered_by(&mut self, key: &ObserverKey, exchange: ExchangeId) -> Option<ObserverIndex> {
+        self.find(key).filter(|&index| self.slots[index].first == Some(exchange.generation))
     }
 
     fn hash_of(&self, peer: PeerIndex, token: &Token) -> u64 {
         self.hash.hash(&(peer, token))
     }
 
-    fn watcher(&mut self, peer: PeerIndex) -> Option<WatcherIndex> {
-        self.by_peer
-            .find(&self.watchers, self.hash.spread(peer.into(), 0), |watcher: &ObservingPeer| watcher.peer == peer)
+    fn observing_peer(&mut self, peer: PeerIndex) -> Option<ObservingPeerIndex> {
+        self.by_peer.find(&self.observing_peers, self.hash.spread(peer.into(), 0), |observing_peer: &ObservingPeer| {
+            observing_peer.peer == peer
+        })
     }
 
-    fn open_watcher(&mut self, peer: PeerIndex, group: Group, host: Group) -> Option<WatcherIndex> {
-        if let Some(watcher) = self.watcher(peer) {
-            return Some(watcher);
+    fn open_observing_peer(&mut self, peer: PeerIndex, group: Group, host: Group) -> Option<ObservingPeerIndex> {
+        if let Some(observing_peer) = self.observing_peer(peer) {
+            return Some(observing_peer);
         }
-        let watcher = ObservingPeer { peer, len: 0, group, host, observers: List::new() };
-        let index = self.watchers.insert(watcher)?;
+        let observing_peer = ObservingPeer { peer, len: 0, group, host, observers: List::new() };
+        let index = self.observing_peers.insert(observing_peer)?;
         self.by_peer.insert(self.hash.spread(peer.into(), 0), index);
         Some(index)
     }
@@ -505,7 +507,7 @@ impl Observers {
     }
 
     fn close_if_unobserved(&mut self, index: TopicIndex) {
-        let &Topic { len, walks, named, sequence, group, bytes, .. } = &self.topics[index];
+        let &Topic { len, is_queued, named, sequence, group, bytes, .. } = &self.topics[index];
         if len > 0 {
             return;
         }
@@ -513,8 +515,8 @@ impl Observers {
         self.state_shares.give_back(group, bytes);
         self.sequence = self.sequence.max(sequence);
         self.settling.cancel(index);
-        if walks {
-            self.walking.remove(&mut self.topics, index);
+        if is_queued {
+            self.notify_queue.remove(&mut self.topics, index);
         }
         if named {
             self.by_name.remove(index);
@@ -572,7 +574,13 @@ impl Observers {
 
     /// Sets a topic's state and starts to visit its observers; returns their number, or `None` if
     /// the state does not fit into `state_bytes`.
-    pub(crate) fn changed(&mut self, now: Instant, name: u64, state: State, state_bytes: usize) -> Option<usize> {
+    pub(crate) fn changed(
+        &mut self,
+        now: Instant,
+        name: u64,
+        state: ResourceState,
+        state_bytes: usize,
+    ) -> Option<usize> {
         let Some(index) = self.topic(name) else { return Some(0) };
         let capacity = state.content.code.is_success().then_some(state_bytes);
         if !self.resize(index, state.content.body.len(), capacity) {
@@ -596,8 +604,8 @@ impl Observers {
     fn walk(&mut self, index: TopicIndex) {
         let topic = &mut self.topics[index];
         topic.to_visit = topic.len;
-        if !core::mem::replace(&mut topic.walks, true) {
-            self.walking.push_back(&mut self.topics, index);
+        if !core::mem::replace(&mut topic.is_queued, true) {
+            self.notify_queue.push_back(&mut self.topics, index);
         }
     }
 
@@ -618,16 +626,16 @@ impl Observers {
             self.topics[settled].settled = true;
             self.walk(settled);
         }
-        while let Some(index) = self.walking.first() {
-            self.walking.remove(&mut self.topics, index);
+        while let Some(index) = self.notify_queue.first() {
+            self.notify_queue.remove(&mut self.topics, index);
             let topic = &mut self.topics[index];
             let observer = topic.observers.first().filter(|_| topic.to_visit > 0);
-            topic.walks = observer.is_some();
+            topic.is_queued = observer.is_some();
             let Some(observer) = observer else { continue };
             topic.to_visit -= 1;
             topic.observers.remove(&mut self.slots, observer);
             topic.observers.push_back(&mut self.slots, observer);
-            self.walking.push_back(&mut self.topics, index);
+            self.notify_queue.push_back(&mut self.topics, index);
             if self.is_behind(observer) || self.is_doubtful(observer) {
                 return Some(observer);
             }
@@ -646,7 +654,7 @@ impl Observers {
     pub(crate) fn is_doubtful(&self, index: ObserverIndex) -> bool {
         let observer = &self.slots[index];
         let topic = &self.topics[observer.topic];
-        let never = |state: &State| state.reliability == Some(Reliability::NeverConfirmable);
+        let never = |state: &ResourceState| state.reliability == Some(Reliability::NeverConfirmable);
         topic.settled && !observer.over && observer.unconfirmed > 0 && !topic.state.as_ref().is_some_and(never)
     }
 
@@ -669,7 +677,7 @@ impl Observers {
     pub(crate) fn message(&mut self, now: Instant, index: ObserverIndex) -> Option<Notification> {
         let observer = &mut self.slots[index];
         let topic = &self.topics[observer.topic];
-        let State { content, reliability } = topic.state.as_ref()?;
+        let ResourceState { content, reliability } = topic.state.as_ref()?;
         observer.seen = topic.version;
         let format = ContentFormat::of(content.code, &content.body);
         observer.over = observer.format.is_some() && format.is_some() && observer.format != format;
@@ -689,10 +697,10 @@ impl Observers {
             None => Reliability::NonConfirmable,
             Some(reliability) => *reliability,
         };
-        let &ObservingPeer { peer, group, .. } = &self.watchers[observer.watcher];
-        let place = Place { peer, token: observer.token.clone(), local: observer.local };
+        let &ObservingPeer { peer, group, .. } = &self.observing_peers[observer.observing_peer];
+        let key = ObserverKey { peer, token: observer.token.clone(), local: observer.local };
         let (asked, security) = (observer.asked, observer.security.clone());
-        Some(Notification { place, group, asked, security, content, reliability })
+        Some(Notification { key, group, asked, security, content, reliability })
     }
 
     pub(crate) fn sending(&mut self, index: ObserverIndex, exchange: ExchangeId) {
@@ -745,13 +753,13 @@ pub(crate) enum Progress {
 #[derive(Debug)]
 pub(crate) struct Observer {
     pub(super) generation: u32,
-    pub(super) watcher: WatcherIndex,
+    pub(super) observing_peer: ObservingPeerIndex,
     pub(super) topic: TopicIndex,
     pub(super) seen: u32,
     pub(super) progress: Progress,
     pub(super) token: Token,
     pub(super) local: Option<IpAddr>,
-    pub(super) asked: Asked,
+    pub(super) asked: BlockOptions,
     pub(super) security: Security,
     /// Message ID of the last notification, to match a late Reset.
     pub(super) last: Option<MessageId>,
@@ -771,7 +779,7 @@ pub(crate) struct Observer {
     pub(super) confirmed: Instant,
     pub(super) of_presence: Links,
     pub(super) of_topic: Links,
-    pub(super) of_watcher: Links,
+    pub(super) of_peer: Links,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -801,11 +809,11 @@ pub(super) struct ObservingPeer {
     pub(super) len: u32,
     pub(super) group: Group,
     pub(super) host: Group,
-    pub(super) observers: List<OfWatcher, ObserverIndex>,
+    pub(super) observers: List<OfPeer, ObserverIndex>,
 }
 
 #[derive(Debug)]
-pub(super) struct OfWatcher;
+pub(super) struct OfPeer;
 
 #[derive(Debug)]
 pub(super) struct OfPresence;
@@ -822,9 +830,9 @@ impl Linked<OfTopic> for Observer {
     }
 }
 
-impl Linked<OfWatcher> for Observer {
+impl Linked<OfPeer> for Observer {
     fn links(&mut self) -> &mut Links {
-        &mut self.of_watcher
+        &mut self.of_peer
     }
 }
 
@@ -839,7 +847,7 @@ const LATE: Duration = Duration::from_secs(2);
 pub(super) struct OfTopic;
 
 #[derive(Debug)]
-pub(super) struct Walking;
+pub(super) struct NotifyQueue;
 
 /// Observations that differ only in the client.
 #[derive(Debug)]
@@ -848,7 +856,7 @@ pub(super) struct Topic {
     /// Counts states.
     pub(super) version: u32,
     /// `None` before the first change.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<ResourceState>,
     pub(super) sequence: Sequence,
     /// A visited observer moves to the end.
     pub(super) observers: List<OfTopic, ObserverIndex>,
@@ -859,19 +867,19 @@ pub(super) struct Topic {
     /// The newest state is being repeated to observers that may have missed it.
     pub(super) settled: bool,
     pub(super) to_visit: u32,
-    pub(super) walks: bool,
+    pub(super) is_queued: bool,
     /// `false` after its last state.
     pub(super) named: bool,
-    pub(super) walking: Links,
+    pub(super) notify_queue: Links,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct ResourceState {
     pub(crate) content: Content,
     pub(crate) reliability: Option<Reliability>,
 }
 
-impl State {
+impl ResourceState {
     /// Returns the time until the state is repeated to observers that may have missed it: slightly
     /// more than Max-Age. Earlier, a change may make this unnecessary; later, clients consider the
     /// state stale.
@@ -895,9 +903,9 @@ impl Topic {
             bytes: 0,
             settled: false,
             to_visit: 0,
-            walks: false,
+            is_queued: false,
             named: true,
-            walking: Links::default(),
+            notify_queue: Links::default(),
         }
     }
 
@@ -906,9 +914,9 @@ impl Topic {
     }
 }
 
-impl Linked<Walking> for Topic {
+impl Linked<NotifyQueue> for Topic {
     fn links(&mut self) -> &mut Links {
-        &mut self.walking
+        &mut self.notify_queue
     }
 }
 

@@ -11,7 +11,7 @@ use crate::codec::{Code, Token};
 use crate::hash::Keyed;
 use crate::q_block::BurstRegistration;
 use crate::security::Security;
-use crate::store::{Arena, Index, Seldom, Timers};
+use crate::store::{Arena, CreateOnDemand, Index, Timers};
 use crate::transport::{Content, ExchangeId, Failure, PeerIndex, Reliability, SubscriptionIndex, token_hash};
 use conche_cc::Instant;
 
@@ -85,14 +85,14 @@ pub(crate) struct Subscriptions {
     generation: u32,
 }
 
-impl Seldom for Subscriptions {
-    type Recipe = Keyed;
+impl CreateOnDemand for Subscriptions {
+    type Config = Keyed;
 
     fn empty<'a>() -> &'a Self {
         const { &Self::new(Keyed::NONE) }
     }
 
-    fn make(hash: &Keyed) -> Self {
+    fn create(hash: &Keyed) -> Self {
         Self::new(*hash)
     }
 }

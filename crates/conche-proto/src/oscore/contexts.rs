@@ -11,7 +11,7 @@ use rand_core::{RngCore, SeedableRng};
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::protect::{Divided, Key, Plain, Seal, Sealed, Workspace, merged};
+use super::protect::{Key, Plain, Seal, Sealed, SplitProxyUri, Workspace, merged};
 use super::renewal::unwrapped;
 use super::window::Arrivals;
 use super::{
@@ -309,7 +309,7 @@ impl Contexts {
     ///
     /// [`ProtectError`].
     pub fn protect_request(&mut self, id: ContextId, code: Code, body: &Body) -> Result<Protected, ProtectError> {
-        let divided = Divided::of(body)?;
+        let divided = SplitProxyUri::of(body)?;
         let plain = Plain::new(code, body, divided.as_ref())?;
         self.propose(id);
         let number = self.take_number(id)?;

@@ -23,14 +23,14 @@ const NONCE_LENGTH: usize = 13;
 
 /// Wiped on drop, not in debug output.
 #[derive(Clone)]
-pub(super) struct Hidden<const N: usize>(pub(super) [u8; N]);
+pub(super) struct SecretBytes<const N: usize>(pub(super) [u8; N]);
 
 /// Padded with zeros.
-pub(super) type Key = Hidden<LONGEST_KEY>;
+pub(super) type Key = SecretBytes<LONGEST_KEY>;
 
-pub(super) type CommonIv = Hidden<NONCE_LENGTH>;
+pub(super) type CommonIv = SecretBytes<NONCE_LENGTH>;
 
-impl<const N: usize> Hidden<N> {
+impl<const N: usize> SecretBytes<N> {
     pub(super) fn wipe(&mut self) {
         self.0.zeroize();
     }
@@ -41,13 +41,13 @@ impl<const N: usize> Hidden<N> {
     }
 }
 
-impl<const N: usize> Drop for Hidden<N> {
+impl<const N: usize> Drop for SecretBytes<N> {
     fn drop(&mut self) {
         self.wipe();
     }
 }
 
-impl<const N: usize> fmt::Debug for Hidden<N> {
+impl<const N: usize> fmt::Debug for SecretBytes<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("_")
     }
@@ -97,7 +97,7 @@ pub(super) fn additional_data(aead: Aead, request_kid: EndId, request_number: Pa
 
 /// A wrong tag, or a message that is too long.
 #[derive(Debug)]
-pub(super) struct Failed;
+pub(super) struct AeadFailed;
 
 pub(super) fn seal(
     aead: Aead,
@@ -105,7 +105,7 @@ pub(super) fn seal(
     nonce: Nonce,
     additional: &[u8],
     text: &mut [u8],
-) -> Result<SmallVec<[u8; 16]>, Failed> {
+) -> Result<SmallVec<[u8; 16]>, AeadFailed> {
     match aead {
         Aead::AesCcm16_64_128 => seal_with::<Ccm<Aes128Enc, U8, U13>>(key, nonce, additional, text),
         Aead::AesCcm16_64_256 => seal_with::<Ccm<Aes256Enc, U8, U13>>(key, nonce, additional, text),
@@ -115,7 +115,13 @@ pub(super) fn seal(
 }
 
 /// Decrypts in place; the tag follows the ciphertext. Returns the plaintext length.
-pub(super) fn open(aead: Aead, key: &Key, nonce: Nonce, additional: &[u8], sealed: &mut [u8]) -> Result<usize, Failed> {
+pub(super) fn open(
+    aead: Aead,
+    key: &Key,
+    nonce: Nonce,
+    additional: &[u8],
+    sealed: &mut [u8],
+) -> Result<usize, AeadFailed> {
     match aead {
         Aead::AesCcm16_64_128 => open_with::<Ccm<Aes128Enc, U8, U13>>(key, nonce, additional, sealed),
         Aead::AesCcm16_64_256 => open_with::<Ccm<Aes256Enc, U8, U13>>(key, nonce, additional, sealed),
@@ -129,9 +135,9 @@ fn seal_with<A: KeyInit + AeadInOut>(
     nonce: Nonce,
     additional: &[u8],
     text: &mut [u8],
-) -> Result<SmallVec<[u8; 16]>, Failed> {
+) -> Result<SmallVec<[u8; 16]>, AeadFailed> {
     let (cipher, nonce) = prepare::<A>(key, &nonce)?;
-    let tag = cipher.encrypt_inout_detached(&nonce, additional, text.into()).map_err(|_| Failed)?;
+    let tag = cipher.encrypt_inout_detached(&nonce, additional, text.into()).map_err(|_| AeadFailed)?;
     Ok(SmallVec::from_slice(&tag))
 }
 
@@ -140,19 +146,22 @@ fn open_with<A: KeyInit + AeadInOut>(
     nonce: Nonce,
     additional: &[u8],
     sealed: &mut [u8],
-) -> Result<usize, Failed> {
+) -> Result<usize, AeadFailed> {
     let (cipher, nonce) = prepare::<A>(key, &nonce)?;
-    let length = sealed.len().checked_sub(size_of::<RawTag<A>>()).ok_or(Failed)?;
-    let (text, tag) = sealed.split_at_mut_checked(length).ok_or(Failed)?;
-    let tag = <&RawTag<A>>::try_from(&*tag).map_err(|_| Failed)?;
-    cipher.decrypt_inout_detached(&nonce, additional, text.into(), tag).map_err(|_| Failed)?;
+    let length = sealed.len().checked_sub(size_of::<RawTag<A>>()).ok_or(AeadFailed)?;
+    let (text, tag) = sealed.split_at_mut_checked(length).ok_or(AeadFailed)?;
+    let tag = <&RawTag<A>>::try_from(&*tag).map_err(|_| AeadFailed)?;
+    cipher.decrypt_inout_detached(&nonce, additional, text.into(), tag).map_err(|_| AeadFailed)?;
     Ok(length)
 }
 
 /// Contexts do not store expanded keys, which are about ten times as large.
-fn prepare<A: KeyInit + AeadCore>(Hidden(key): &Key, Nonce(nonce): &Nonce) -> Result<(A, RawNonce<A>), Failed> {
-    let key = key.get(..size_of::<RawKey<A>>()).and_then(|key| <&RawKey<A>>::try_from(key).ok()).ok_or(Failed)?;
-    let nonce = RawNonce::<A>::try_from(&nonce[..]).map_err(|_| Failed)?;
+fn prepare<A: KeyInit + AeadCore>(
+    SecretBytes(key): &Key,
+    Nonce(nonce): &Nonce,
+) -> Result<(A, RawNonce<A>), AeadFailed> {
+    let key = key.get(..size_of::<RawKey<A>>()).and_then(|key| <&RawKey<A>>::try_from(key).ok()).ok_or(AeadFailed)?;
+    let nonce = RawNonce::<A>::try_from(&nonce[..]).map_err(|_| AeadFailed)?;
     Ok((A::new(key), nonce))
 }
 
@@ -183,13 +192,13 @@ impl<'a> Material<'a> {
         Self { credentials, extracted }
     }
 
-    pub(super) fn derive<const N: usize>(&self, output: Output) -> Hidden<N> {
+    pub(super) fn derive<const N: usize>(&self, output: Output) -> SecretBytes<N> {
         let length = match output {
             Output::Key(_) => self.credentials.aead.key_length(),
             Output::CommonIv => self.credentials.aead.nonce_length(),
         };
         let info = info(self.credentials, output, length);
-        let mut derived = Hidden([0; N]);
+        let mut derived = SecretBytes([0; N]);
         if let Some(bytes) = derived.0.get_mut(..length) {
             // The lengths are valid for all hash functions.
             let _ = match &self.extracted {

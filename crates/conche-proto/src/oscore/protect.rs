@@ -77,7 +77,7 @@ pub(super) struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    pub(super) fn new(code: Code, body: &'a Body, divided: Option<&'a Divided>) -> Result<Self, ProtectError> {
+    pub(super) fn new(code: Code, body: &'a Body, divided: Option<&'a SplitProxyUri>) -> Result<Self, ProtectError> {
         let (mut outer, mut inner) = (Options::new(), Options::new());
         for option in body.options() {
             match option.number.oscore_class() {
@@ -413,12 +413,12 @@ impl Refused {
 }
 
 #[derive(Debug)]
-pub(super) struct Divided {
+pub(super) struct SplitProxyUri {
     proxy_uri: Vec<u8>,
     inner: SmallVec<[(OptionNumber, Vec<u8>); 8]>,
 }
 
-impl Divided {
+impl SplitProxyUri {
     pub(super) fn of(body: &Body) -> Result<Option<Self>, ProtectError> {
         let divided = body.option(OptionNumber::PROXY_URI).map(|uri| Self::new(uri).ok_or(ProtectError::ProxyUri));
         divided.transpose()
@@ -482,7 +482,7 @@ mod tests {
     use super::*;
 
     fn divided(uri: &str) -> Option<(String, Vec<String>)> {
-        let divided = Divided::new(uri.as_bytes())?;
+        let divided = SplitProxyUri::new(uri.as_bytes())?;
         let inner = divided
             .inner_options()
             .map(|option| format!("{}={}", option.number, String::from_utf8_lossy(option.value)));
@@ -511,6 +511,6 @@ mod tests {
         for uri in ["", "/path", "coap:", "coap://", "coap:///path", "1x://h", "://h", "coap://h/%4", "coap://h/%zz"] {
             assert_eq!(divided(uri), None, "{uri}");
         }
-        assert!(Divided::new(b"coap://\xff").is_none());
+        assert!(SplitProxyUri::new(b"coap://\xff").is_none());
     }
 }

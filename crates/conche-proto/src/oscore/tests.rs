@@ -7,7 +7,7 @@ use std::format;
 
 use conche_cc::Instant;
 
-use super::cose::{Hidden, additional_data};
+use super::cose::{SecretBytes, additional_data};
 use super::*;
 use crate::codec::{Body, Code, Encoder, Message, MessagePool};
 
@@ -168,10 +168,10 @@ fn a_context_is_small_and_wipes_its_keys() {
     if cfg!(target_pointer_width = "64") {
         assert_eq!((size_of::<Context>(), size_of::<Binding>()), (232, 40));
     }
-    let mut key = Hidden([7; 32]);
+    let mut key = SecretBytes([7; 32]);
     key.wipe();
     assert_eq!(key.0, [0; 32]);
-    assert!(core::mem::needs_drop::<Hidden<32>>(), "it does that when it is dropped");
+    assert!(core::mem::needs_drop::<SecretBytes<32>>(), "it does that when it is dropped");
 }
 
 #[test]

@@ -32,8 +32,8 @@
 mod receiver;
 mod sender;
 
-pub(crate) use receiver::{Receiver, Reply, Shape};
-pub(crate) use sender::{Follows, Sender};
+pub(crate) use receiver::{BodyLayout, Receiver, Reply};
+pub(crate) use sender::{NextBurst, Sender};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -41,10 +41,10 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use conche_cc::Instant;
-use receiver::{Patience, Taken};
+use receiver::{BlockStatus, ReceiveTimeouts};
 use smallvec::SmallVec;
 
-use crate::blockwise::{FETCHED_AGAIN, Marks, Rules, Trouble, cut, largest_fitting};
+use crate::blockwise::{BodyIdentity, FETCHED_AGAIN, Rules, TransferError, cut, largest_fitting};
 use crate::codec::{
     BLOCK_BYTES, Block, BlockSize, Body, Code, ContentFormat, Header, MARKER_BYTES, Message, OptionNumber, Order,
     OwnedMessage, REGISTER, SIZE_BYTES, Token, UintBytes, decode_missing_blocks, decode_uint, encode_uint,
@@ -66,7 +66,7 @@ pub(crate) struct BurstRegistration {
 pub(crate) struct BurstRules {
     pub(crate) feature: QBlockFeature,
     pub(crate) max_payloads: u16,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: ReceiveTimeouts,
     pub(crate) non_max_retransmit: u8,
     pub(crate) confirmable: bool,
 }
@@ -77,7 +77,10 @@ impl BurstRules {
         Some(Self {
             feature,
             max_payloads: q_block.max_payloads,
-            patience: Patience { non: q_block.non_receive_timeout, confirmable: config.times().max_transmit_span },
+            timeouts: ReceiveTimeouts {
+                non: q_block.non_receive_timeout,
+                confirmable: config.times().max_transmit_span,
+            },
             non_max_retransmit: config.transmission.max_retransmit,
             confirmable: q_block.confirmable,
         })
@@ -97,7 +100,7 @@ pub(crate) enum BurstStep {
     Whole(Box<(BurstTransfer, Body)>),
     /// Continue with Block2.
     Blocks,
-    Failed(Trouble),
+    Failed(TransferError),
 }
 
 #[derive(Debug)]
@@ -110,7 +113,7 @@ pub(crate) struct BurstTransfer {
     head: Body,
     payload: Bytes,
     pub(crate) sender: Option<Sender>,
-    receiver: Option<(Receiver, Marks)>,
+    receiver: Option<(Receiver, BodyIdentity)>,
     /// Q-Block sent the body, which is not repeated.
     uploaded: bool,
     /// The request registers an observer, or this is a notification.
@@ -121,7 +124,7 @@ pub(crate) struct BurstTransfer {
     /// Only the first message was sent.
     alone: bool,
     /// Marks of the body before a change.
-    outdated: Option<Marks>,
+    outdated: Option<BodyIdentity>,
     fetched_again: u8,
     /// Its lower 16 bits end the token of the message.
     token: u32,
@@ -275,9 +278,9 @@ impl BurstTransfer {
         }
         if self.uploaded && reports_blocks(response) {
             return match self.receive_report(now, response, bursts) {
-                Follows::Burst => BurstStep::SendBurst,
-                Follows::Nothing => BurstStep::Wait,
-                Follows::TooMuch => BurstStep::Failed(Trouble::Unacceptable),
+                NextBurst::Burst => BurstStep::SendBurst,
+                NextBurst::Nothing => BurstStep::Wait,
+                NextBurst::TooMuch => BurstStep::Failed(TransferError::Unacceptable),
             };
         }
         if code.is_success() && self.sender.as_ref().is_some_and(|sender| !sender.is_at_end()) {
@@ -285,7 +288,7 @@ impl BurstTransfer {
             return if self.code.is_idempotent() {
                 BurstStep::Fallback
             } else {
-                BurstStep::Failed(Trouble::Unacceptable)
+                BurstStep::Failed(TransferError::Unacceptable)
             };
         }
         // The body has arrived, or the peer refuses it.
@@ -301,7 +304,7 @@ impl BurstTransfer {
             // A late duplicate of the first block.
             Ok(None) if self.receiver.is_none() => BurstStep::Blocks,
             Ok(_) => BurstStep::Received,
-            Err(_) => BurstStep::Failed(Trouble::Unacceptable),
+            Err(_) => BurstStep::Failed(TransferError::Unacceptable),
         }
     }
 
@@ -326,14 +329,14 @@ impl BurstTransfer {
     }
 
     /// Handles a report about a burst, which may arrive late.
-    fn receive_report(&mut self, now: Instant, response: &Message<'_>, bursts: &BurstRules) -> Follows {
-        let Some(sender) = &mut self.sender else { return Follows::Nothing };
+    fn receive_report(&mut self, now: Instant, response: &Message<'_>, bursts: &BurstRules) -> NextBurst {
+        let Some(sender) = &mut self.sender else { return NextBurst::Nothing };
         if response.code() == Code::CONTINUE {
             let block = response.block(OptionNumber::Q_BLOCK1).ok().flatten();
-            return block.map_or(Follows::Nothing, |block| sender.go_on(now, block.num.saturating_add(1)));
+            return block.map_or(NextBurst::Nothing, |block| sender.go_on(now, block.num.saturating_add(1)));
         }
         let numbers = decode_missing_blocks(response.payload(), bursts.max_payloads.into());
-        numbers.map_or(Follows::Nothing, |numbers| match bursts.confirmable {
+        numbers.map_or(NextBurst::Nothing, |numbers| match bursts.confirmable {
             true => sender.send_acknowledged_again(now, &numbers),
             false => sender.send_again(now, &numbers),
         })
@@ -347,29 +350,29 @@ impl BurstTransfer {
         rules: &Rules,
         bursts: &BurstRules,
     ) -> BurstStep {
-        let marks = Marks::of(response);
+        let identity = BodyIdentity::of(response);
         let Some(bytes) = response.uint(OptionNumber::SIZE2).map(|size| size as usize) else {
             // Only blocks of a whole body require Size2 and ETag (RFC 9177 §4.6).
             return match (self.uploaded || self.observes, self.pushed) {
-                (true, _) => BurstStep::Failed(Trouble::Unacceptable),
+                (true, _) => BurstStep::Failed(TransferError::Unacceptable),
                 (false, true) => BurstStep::Fallback,
                 (false, false) => self.ask_for_whole(rules),
             };
         };
         if bytes > rules.body_bytes {
-            return BurstStep::Failed(Trouble::TooLarge);
+            return BurstStep::Failed(TransferError::TooLarge);
         }
         let sequence = response.uint(OptionNumber::OBSERVE).filter(|_| self.observes);
         let order = sequence.map(|sequence| Order { sequence, received: now });
         let newer = order.filter(|order| self.newest.is_none_or(|newest| newest.is_before(order)));
-        if self.outdated == Some(marks) && newer.is_none() {
+        if self.outdated == Some(identity) && newer.is_none() {
             return BurstStep::Wait;
         }
         let max_payloads = u32::from(bursts.max_payloads);
         // A changed body is requested again, unless this could have another effect (RFC 9177 §4.4).
         // A newer sequence number belongs to the next state; an older one is late.
         let changed =
-            self.receiver.as_ref().filter(|(receiver, of)| *of != marks || receiver.code() != response.code());
+            self.receiver.as_ref().filter(|(receiver, of)| *of != identity || receiver.code() != response.code());
         let restart = changed.is_some() && sequence.is_none();
         if let Some((_, of)) = changed {
             if sequence.is_some() && newer.is_none() {
@@ -377,7 +380,7 @@ impl BurstTransfer {
             }
             (self.outdated, self.fetched_again) = (Some(*of), self.fetched_again.saturating_add(u8::from(restart)));
             if restart && (self.fetched_again > FETCHED_AGAIN || !self.code.is_safe()) {
-                return BurstStep::Failed(Trouble::Changed);
+                return BurstStep::Failed(TransferError::Changed);
             }
             self.receiver = None;
         }
@@ -385,13 +388,13 @@ impl BurstTransfer {
         let (receiver, _) = match &mut self.receiver {
             Some(known) => known,
             none => {
-                let shape = Shape { size: block.size, bytes, max_payloads };
-                let receiver = Receiver::new(now, &response.content(), shape, bursts.patience);
-                none.insert((receiver, marks))
+                let shape = BodyLayout { size: block.size, bytes, max_payloads };
+                let receiver = Receiver::new(now, &response.content(), shape, bursts.timeouts);
+                none.insert((receiver, identity))
             }
         };
         if bytes != receiver.shape().bytes || !receiver.shape().fits(block, response.payload().len()) {
-            return BurstStep::Failed(Trouble::Unacceptable);
+            return BurstStep::Failed(TransferError::Unacceptable);
         }
         let taken = receiver.take(now, block.num, response.payload(), response.ty());
         match receiver.reply(block.num, taken) {
@@ -399,9 +402,11 @@ impl BurstTransfer {
                 let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
                 let whole = self.receiver.take().and_then(|(receiver, _)| receiver.finish(header, &response.token()));
                 let whole = whole.and_then(|whole| self.numbered(whole));
-                whole.map_or(BurstStep::Failed(Trouble::Unacceptable), BurstStep::Done)
+                whole.map_or(BurstStep::Failed(TransferError::Unacceptable), BurstStep::Done)
             }
-            _ if restart || !self.pushed && block.num == 0 && taken == Taken::New && bytes > block.size.bytes() => {
+            _ if restart
+                || !self.pushed && block.num == 0 && taken == BlockStatus::New && bytes > block.size.bytes() =>
+            {
                 self.ask(rules)
             }
             Reply::Nothing => BurstStep::Wait,
@@ -460,7 +465,11 @@ impl BurstTransfer {
             let (more, size) = (*more, *size);
             blocks = alloc::vec![Block { num: 0, more: false, size }, Block { num: 1, more, size }];
         }
-        if blocks.is_empty() { BurstStep::Failed(Trouble::TooLarge) } else { BurstStep::Send(self.asking(&blocks)) }
+        if blocks.is_empty() {
+            BurstStep::Failed(TransferError::TooLarge)
+        } else {
+            BurstStep::Send(self.asking(&blocks))
+        }
     }
 
     fn asking(&self, blocks: &[Block]) -> Body {
@@ -512,7 +521,7 @@ mod tests {
     const BURSTS: BurstRules = BurstRules {
         feature: QBlockFeature,
         max_payloads: 10,
-        patience: Patience { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) },
+        timeouts: ReceiveTimeouts { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) },
         non_max_retransmit: 4,
         confirmable: false,
     };

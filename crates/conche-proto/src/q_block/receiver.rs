@@ -9,7 +9,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::codec::{Block, BlockSize, Code, Content, Header, Joined, OwnedMessage, Token, Type};
+use crate::codec::{Block, BlockSize, Code, Content, Header, JoinedBody, OwnedMessage, Token, Type};
 use conche_cc::Instant;
 
 /// Wait for reordered payloads after the end of a burst.
@@ -23,14 +23,14 @@ const EARLY_BYTES: usize = 64;
 
 /// The division of a body into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct BodyLayout {
     pub(crate) size: BlockSize,
     /// Exact body size, from Size1 or Size2 (RFC 9177 §4.6).
     pub(crate) bytes: usize,
     pub(crate) max_payloads: u32,
 }
 
-impl Shape {
+impl BodyLayout {
     pub(crate) fn blocks(&self) -> u32 {
         u32::try_from(self.bytes.div_ceil(self.size.bytes())).unwrap_or(u32::MAX)
     }
@@ -47,7 +47,7 @@ impl Shape {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct ReceiveTimeouts {
     /// For Non-confirmable blocks: NON_RECEIVE_TIMEOUT.
     pub(crate) non: Duration,
     /// MAX_TRANSMIT_SPAN, during which Confirmable blocks are retransmitted (RFC 9177 §4.4).
@@ -56,12 +56,12 @@ pub(crate) struct Patience {
 
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    shape: Shape,
-    patience: Patience,
+    shape: BodyLayout,
+    timeouts: ReceiveTimeouts,
     /// A block after the first was Confirmable.
     confirmable: bool,
     non: bool,
-    joined: Joined,
+    joined: JoinedBody,
     /// Not joined yet.
     next: u32,
     early: BTreeMap<u32, Box<[u8]>>,
@@ -76,7 +76,7 @@ pub(crate) struct Receiver {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum BlockStatus {
     /// The block was missing.
     New,
     Ignored,
@@ -95,13 +95,13 @@ pub(crate) enum Reply {
 
 impl Receiver {
     /// `content` carries a block of the body.
-    pub(crate) fn new(now: Instant, content: &Content<'_>, shape: Shape, patience: Patience) -> Self {
+    pub(crate) fn new(now: Instant, content: &Content<'_>, shape: BodyLayout, timeouts: ReceiveTimeouts) -> Self {
         Self {
             shape,
-            patience,
+            timeouts,
             confirmable: false,
             non: false,
-            joined: Joined::new(content, |number| !number.describes_blocks()),
+            joined: JoinedBody::new(content, |number| !number.describes_blocks()),
             next: 0,
             early: BTreeMap::new(),
             early_bytes: 0,
@@ -112,7 +112,7 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &BodyLayout {
         &self.shape
     }
 
@@ -136,8 +136,8 @@ impl Receiver {
         self.confirmable && !self.non
     }
 
-    /// The block must [fit](Shape::fits).
-    pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8], ty: Type) -> Taken {
+    /// The block must [fit](BodyLayout::fits).
+    pub(crate) fn take(&mut self, now: Instant, number: u32, payload: &[u8], ty: Type) -> BlockStatus {
         self.confirmable |= number > 0 && ty == Type::Confirmable;
         self.non |= ty == Type::NonConfirmable;
         let gap = now - self.last;
@@ -147,12 +147,12 @@ impl Receiver {
         self.last = now;
         let beyond = self.shape.end_of_burst(self.next).saturating_add(self.shape.max_payloads);
         if number < self.next || number >= beyond || self.early.contains_key(&number) {
-            return Taken::Ignored;
+            return BlockStatus::Ignored;
         }
         if number > self.next {
             self.early.insert(number, payload.into());
             self.early_bytes += payload.len() + EARLY_BYTES;
-            return Taken::New;
+            return BlockStatus::New;
         }
         self.asked = 0;
         self.joined.push(payload, self.shape.bytes);
@@ -162,16 +162,17 @@ impl Receiver {
             self.joined.push(&payload, self.shape.bytes);
             self.next += 1;
         }
-        Taken::New
+        BlockStatus::New
     }
 
     /// Returns the report after a block; a duplicate gets the same (RFC 9177 §4.3).
-    pub(crate) fn reply(&mut self, number: u32, taken: Taken) -> Reply {
+    pub(crate) fn reply(&mut self, number: u32, taken: BlockStatus) -> Reply {
         let max = self.shape.max_payloads;
         if self.next >= self.shape.blocks() {
             return Reply::Complete;
         }
-        if self.next.is_multiple_of(max) && (taken == Taken::New && number < self.next || number + 1 == self.next) {
+        if self.next.is_multiple_of(max) && (taken == BlockStatus::New && number < self.next || number + 1 == self.next)
+        {
             return Reply::Continue(self.next);
         }
         // The next burst has started: earlier missing blocks are lost.
@@ -194,14 +195,14 @@ impl Receiver {
         // Only reordering can still bring earlier blocks.
         let end = self.shape.end_of_burst(self.next);
         if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
-            return self.last + (self.gap * 2).max(REORDERING).min(self.patience.non);
+            return self.last + (self.gap * 2).max(REORDERING).min(self.timeouts.non);
         }
         // With only later blocks, the first was lost with its acknowledgement, which is not
         // retransmitted.
         let repeated = self.is_confirmable() && self.next > 0;
-        let patience = self.patience.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
+        let timeouts = self.timeouts.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
         // No message is retransmitted for longer than MAX_TRANSMIT_SPAN.
-        self.last + if repeated { patience.max(self.patience.confirmable) } else { patience }
+        self.last + if repeated { timeouts.max(self.timeouts.confirmable) } else { timeouts }
     }
 
     /// Returns `false` after `most` requests without a result.
@@ -223,7 +224,7 @@ mod tests {
     use crate::codec::{BlockSize, Body};
     use alloc::vec;
 
-    const SHAPE: Shape = Shape { size: BlockSize::B16, bytes: 25 * 16 - 3, max_payloads: 10 };
+    const SHAPE: BodyLayout = BodyLayout { size: BlockSize::B16, bytes: 25 * 16 - 3, max_payloads: 10 };
 
     fn at(ms: u64) -> Instant {
         Instant::from_millis(ms)
@@ -232,8 +233,8 @@ mod tests {
     fn receiver() -> Receiver {
         let body = Body::builder().payload(&[1][..]).build().expect("legal");
         let content = body.content(Code::PUT).expect("well-formed");
-        let patience = Patience { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) };
-        Receiver::new(at(0), &content, SHAPE, patience)
+        let timeouts = ReceiveTimeouts { non: Duration::from_secs(4), confirmable: Duration::from_secs(45) };
+        Receiver::new(at(0), &content, SHAPE, timeouts)
     }
 
     fn come(receiver: &mut Receiver, ms: u64, number: u32) -> Reply {
@@ -333,7 +334,7 @@ mod tests {
             assert_eq!(receiver.due(), at(due));
         }
         assert!(!receiver.ask(at(225_000), 4));
-        receiver.patience.non = Duration::from_secs(10);
+        receiver.timeouts.non = Duration::from_secs(10);
         assert_eq!(receiver.due(), at(385_000), "what takes longer still is waited for");
     }
 
@@ -346,11 +347,11 @@ mod tests {
 
     #[test]
     fn numbers_far_ahead_take_no_memory() {
-        let shape = Shape { bytes: 1 << 24, ..SHAPE };
+        let shape = BodyLayout { bytes: 1 << 24, ..SHAPE };
         let mut receiver = Receiver { shape, ..receiver() };
         let before = receiver.bytes();
         for number in [20, 1000, 0xf_ffff] {
-            assert_eq!(receiver.take(at(0), number, &[0; 16], Type::NonConfirmable), Taken::Ignored);
+            assert_eq!(receiver.take(at(0), number, &[0; 16], Type::NonConfirmable), BlockStatus::Ignored);
         }
         assert_eq!(receiver.bytes(), before);
     }

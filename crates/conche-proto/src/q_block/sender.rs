@@ -38,7 +38,7 @@ pub(crate) struct Sender {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Follows {
+pub(crate) enum NextBurst {
     Burst,
     /// The answer is not new.
     Nothing,
@@ -129,24 +129,24 @@ impl Sender {
     }
 
     /// Starts the next burst; its request confirms all blocks before `number`.
-    pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> Follows {
+    pub(crate) fn go_on(&mut self, now: Instant, number: u32) -> NextBurst {
         if number != self.next || !self.due.is_empty() {
-            return Follows::Nothing;
+            return NextBurst::Nothing;
         }
         self.unanswered = 0;
         self.train.answered(&Answered { now, lost: 0, prompt: true });
-        if self.begin_burst() { Follows::Burst } else { Follows::Nothing }
+        if self.begin_burst() { NextBurst::Burst } else { NextBurst::Nothing }
     }
 
     /// Repeats Confirmable blocks: the outstanding one is not missing yet.
-    pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
+    pub(crate) fn send_acknowledged_again(&mut self, now: Instant, numbers: &[u32]) -> NextBurst {
         let on_its_way = |number: u32| number == self.left && number < self.fresh;
         let numbers: Vec<u32> = numbers.iter().copied().filter(|&number| !on_its_way(number)).collect();
         self.send_again(now, &numbers)
     }
 
     /// Repeats missing blocks; the numbers ascend.
-    pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> Follows {
+    pub(crate) fn send_again(&mut self, now: Instant, numbers: &[u32]) -> NextBurst {
         // This confirms all blocks before the next burst.
         if numbers.first().is_some_and(|&first| first == self.next) {
             return self.go_on(now, self.next);
@@ -155,10 +155,10 @@ impl Sender {
         let most = self.max_payloads as usize;
         known.truncate(most);
         if known.is_empty() {
-            return Follows::Nothing;
+            return NextBurst::Nothing;
         }
         if self.rounds >= MOST_ROUNDS {
-            return Follows::TooMuch;
+            return NextBurst::TooMuch;
         }
         self.rounds += 1;
         self.unanswered = 0;
@@ -173,16 +173,16 @@ impl Sender {
         known.extend(due);
         known.make_contiguous().sort_unstable();
         self.due = known;
-        Follows::Burst
+        NextBurst::Burst
     }
 
     /// Starts the next burst, unless `most` had no answer.
-    pub(crate) fn unanswered(&mut self, most: u8) -> Follows {
+    pub(crate) fn unanswered(&mut self, most: u8) -> NextBurst {
         if self.unanswered >= most {
-            return Follows::TooMuch;
+            return NextBurst::TooMuch;
         }
         self.unanswered += 1;
-        if self.begin_burst() { Follows::Burst } else { Follows::Nothing }
+        if self.begin_burst() { NextBurst::Burst } else { NextBurst::Nothing }
     }
 
     pub(crate) fn begins_train(&self) -> bool {
@@ -207,15 +207,15 @@ impl Sender {
 #[cfg(feature = "q-block")]
 #[cfg(test)]
 mod tests {
-    use super::super::receiver::Patience;
+    use super::super::receiver::ReceiveTimeouts;
     use super::*;
     use alloc::vec;
 
     const NOW: Instant = Instant::ZERO;
 
     fn rules(max_payloads: u16) -> BurstRules {
-        let patience = Patience { non: Duration::ZERO, confirmable: Duration::ZERO };
-        BurstRules { feature: QBlockFeature, max_payloads, patience, non_max_retransmit: 4, confirmable: false }
+        let timeouts = ReceiveTimeouts { non: Duration::ZERO, confirmable: Duration::ZERO };
+        BurstRules { feature: QBlockFeature, max_payloads, timeouts, non_max_retransmit: 4, confirmable: false }
     }
 
     fn leaving(sender: &mut Sender) -> Vec<u32> {
@@ -228,10 +228,10 @@ mod tests {
         let mut sender = Sender::new(&rules(10), 25 * 16 - 3, BlockSize::B16, 1);
         assert!(sender.begin_burst());
         assert_eq!(leaving(&mut sender), (1..10).collect::<Vec<_>>());
-        assert_eq!(sender.go_on(NOW, 20), Follows::Nothing, "of a burst that was not sent");
-        assert_eq!(sender.go_on(NOW, 10), Follows::Burst);
+        assert_eq!(sender.go_on(NOW, 20), NextBurst::Nothing, "of a burst that was not sent");
+        assert_eq!(sender.go_on(NOW, 10), NextBurst::Burst);
         assert_eq!(leaving(&mut sender).len(), 10);
-        assert_eq!(sender.go_on(NOW, 20), Follows::Burst);
+        assert_eq!(sender.go_on(NOW, 20), NextBurst::Burst);
         assert_eq!(leaving(&mut sender), vec![20, 21, 22, 23, 24]);
         assert!(sender.is_at_end());
     }
@@ -242,11 +242,11 @@ mod tests {
         let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 0);
         sender.begin_burst();
         leaving(&mut sender);
-        assert_eq!(sender.send_again(NOW, &[2, 5, 39]), Follows::Burst);
+        assert_eq!(sender.send_again(NOW, &[2, 5, 39]), NextBurst::Burst);
         assert_eq!(leaving(&mut sender), vec![2, 5], "39 has not been sent");
         sender.unanswered(4);
         assert_eq!((sender.pop(), sender.pop()), (Some(10), Some(11)));
-        assert_eq!(sender.send_again(NOW, &[5, 11, 12]), Follows::Burst);
+        assert_eq!(sender.send_again(NOW, &[5, 11, 12]), NextBurst::Burst);
         assert_eq!(leaving(&mut sender), vec![5, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
     }
 
@@ -256,7 +256,7 @@ mod tests {
         sender.begin_burst();
         let all: Vec<u32> = (0..10).collect();
         let mut sent = leaving(&mut sender).len();
-        while sender.send_again(NOW, &all) == Follows::Burst {
+        while sender.send_again(NOW, &all) == NextBurst::Burst {
             sent += leaving(&mut sender).len();
         }
         assert_eq!(sent, 10 + 10 * usize::from(MOST_ROUNDS));
@@ -267,7 +267,7 @@ mod tests {
         let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 0);
         sender.begin_burst();
         leaving(&mut sender);
-        assert_eq!(sender.send_again(NOW, &(10..20).collect::<Vec<_>>()), Follows::Burst);
+        assert_eq!(sender.send_again(NOW, &(10..20).collect::<Vec<_>>()), NextBurst::Burst);
         assert_eq!(leaving(&mut sender), (10..20).collect::<Vec<_>>());
     }
 
@@ -275,9 +275,9 @@ mod tests {
     fn where_each_block_is_acknowledged_what_has_never_left_is_no_longer_on_its_way() {
         let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 1);
         let all: Vec<u32> = (1..10).collect();
-        assert_eq!(sender.send_acknowledged_again(NOW, &all), Follows::Burst, "the first block is there");
+        assert_eq!(sender.send_acknowledged_again(NOW, &all), NextBurst::Burst, "the first block is there");
         assert_eq!(sender.pop(), Some(1));
-        assert_eq!(sender.send_acknowledged_again(NOW, &[1]), Follows::Nothing);
+        assert_eq!(sender.send_acknowledged_again(NOW, &[1]), NextBurst::Nothing);
         assert_eq!(leaving(&mut sender), (2..10).collect::<Vec<_>>());
     }
 
@@ -286,7 +286,7 @@ mod tests {
         let mut sender = Sender::new(&rules(10), 1000 * 16, BlockSize::B16, 0);
         sender.begin_burst();
         let mut bursts = 1;
-        while sender.unanswered(4) == Follows::Burst {
+        while sender.unanswered(4) == NextBurst::Burst {
             bursts += 1;
         }
         assert_eq!(bursts, 5);
@@ -295,6 +295,6 @@ mod tests {
     #[test]
     fn as_many_bursts_in_vain_as_can_be_configured_are_counted() {
         let mut sender = Sender::new(&rules(1), 1000 * 16, BlockSize::B16, 0);
-        assert_eq!((0..1_000).filter(|_| sender.unanswered(u8::MAX) == Follows::Burst).count(), 255);
+        assert_eq!((0..1_000).filter(|_| sender.unanswered(u8::MAX) == NextBurst::Burst).count(), 255);
     }
 }

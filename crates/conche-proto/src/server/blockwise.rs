@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Server;
-use super::pending_requests::{Keeping, Waiting};
+use super::pending_requests::{BodyStorage, PendingRequest};
 use super::q_block::{BurstRecipient, StoredResponse, WantedBlocks};
 use super::receive::{Arrival, ReceivedRequest, RequestOptions};
 use crate::PeerKey;
 use crate::blockwise::{
-    Asked, Bounds, Claim, ContextIndex, Contexts, Cut, Full, Key, Missing, NewContext, NoBlock, Part, Representation,
-    Representations, RequestBlock,
+    BlockError, BlockOptions, BlockResult, Bounds, Claim, ContextIndex, Contexts, ExtractedBlock, Full, Key, Missing,
+    NewContext, Representation, Representations, RequestBlock,
 };
 use crate::codec::{
     BLOCK_BYTES, Block, BlockSize, Body, Code, ContentFormat, MARKER_BYTES, Message, MessageId, OBSERVE_BYTES,
@@ -21,10 +21,10 @@ use crate::config::SharedConfig;
 use crate::error::{NotifyError, RespondError};
 use crate::layers::Layers;
 use crate::observe::Notification;
-use crate::q_block::{Receiver, Reply, Shape};
+use crate::q_block::{BodyLayout, Receiver, Reply};
 use crate::security::Security;
 use crate::shares::Group;
-use crate::store::{Seldom, Timers};
+use crate::store::{CreateOnDemand, Timers};
 use crate::transport::{Answer, Content, Response, Source, allows};
 use conche_cc::{Controller, Instant};
 
@@ -84,7 +84,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &Asked,
+        asked: &BlockOptions,
         block: Block,
     ) -> Option<Delivery> {
         let ReceivedRequest { arrival, message } = received;
@@ -98,7 +98,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return None;
         }
         let rules = self.burst_rules()?;
-        let shape = Shape { size: block.size, bytes, max_payloads: rules.max_payloads.into() };
+        let shape = BodyLayout { size: block.size, bytes, max_payloads: rules.max_payloads.into() };
         if !shape.fits(block, message.payload().len()) {
             let why = "the payload is not what the block's number and Size1 say";
             self.refuse(layers, received, Code::BAD_REQUEST, why);
@@ -140,7 +140,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         now: Instant,
         received: ReceivedRequest<'_, P>,
         key: Key,
-        shape: Shape,
+        shape: BodyLayout,
         block: Block,
     ) -> Result<(ContextIndex, Reply), Full> {
         let ReceivedRequest { arrival, message } = received;
@@ -151,7 +151,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             .use_of(now, key)
             .is_some_and(|(_, upload)| *upload.receiver.shape() == shape && upload.receiver.code() == message.code());
         if !known {
-            let receiver = Receiver::new(now, &message.content(), shape, rules.patience);
+            let receiver = Receiver::new(now, &message.content(), shape, rules.timeouts);
             let token = message.token();
             let bytes = receiver.bytes_with(message.payload().len()) + token.heap_bytes();
             let (group, from) = (arrival.group, arrival.source);
@@ -229,22 +229,24 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &Asked,
+        asked: &BlockOptions,
     ) -> Option<Delivery> {
         let ReceivedRequest { arrival, message } = received;
         let key = self.key(layers, arrival.hash, arrival.source, asked);
         if let Some(block) = asked.block1() {
             let (content, largest) = (message.content(), layers.transport.config.block_size);
             let block = RequestBlock { key, group: arrival.group, content: &content, block };
-            match self.parts.assemblies.receive(layers.now, block, largest) {
-                Part::Whole => return Some(Delivery::AsItIs),
-                Part::Last => return Some(Delivery::Joined(key)),
-                Part::Kept(block) => {
+            match self.streamed_bodies.assemblies.receive(layers.now, block, largest) {
+                BlockResult::Whole => return Some(Delivery::AsItIs),
+                BlockResult::Last => return Some(Delivery::JoinedBody(key)),
+                BlockResult::Stored(block) => {
                     let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"");
                     self.answer_remembered(layers, received, Code::CONTINUE, &options);
                 }
-                Part::Outgrown => self.refuse_with_copies(layers, received, Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE),
-                Part::Refused(code) => {
+                BlockResult::Outgrown => {
+                    self.refuse_with_copies(layers, received, Code::REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
+                }
+                BlockResult::Refused(code) => {
                     let why = match code {
                         Code::REQUEST_ENTITY_INCOMPLETE => "a block before this one is missing: begin anew",
                         Code::REQUEST_ENTITY_TOO_LARGE => TOO_LARGE,
@@ -272,7 +274,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     self.representations.finish(key);
                 }
             }
-            Err(NoBlock::Missing(Missing::Gone)) => {
+            Err(BlockError::Missing(Missing::Gone)) => {
                 self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER);
             }
             Err(_) => self.refuse(layers, received, Code::BAD_REQUEST, BEYOND),
@@ -288,7 +290,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         received: ReceivedRequest<'_, P>,
         key: Key,
         code: Code,
-        cut: Cut,
+        cut: ExtractedBlock,
     ) {
         let ReceivedRequest { arrival, message } = received;
         let bytes = Overhead::of_response_to(message).message(&cut.body);
@@ -312,7 +314,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     pub(super) fn joined(&mut self, key: Key, message: &Message<'_>) -> Option<OwnedMessage> {
-        let joined = self.parts.assemblies.complete(key, &message.content())?;
+        let joined = self.streamed_bodies.assemblies.complete(key, &message.content())?;
         joined.finish(message.header(), &message.token())
     }
 
@@ -321,11 +323,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         arrival: &Arrival<P>,
-        said: RequestOptions,
+        options: RequestOptions,
     ) -> Result<RequestOptions, Full> {
-        let key = self.key(layers, arrival.hash, arrival.source, &said.asked);
-        let reserves = self.representations.reserve(layers.now, key, arrival.group, self.incoming.reserved())?;
-        Ok(if reserves { RequestOptions { keeping: Keeping::Reserved, ..said } } else { said })
+        let key = self.key(layers, arrival.hash, arrival.source, &options.asked);
+        let reserves =
+            self.representations.reserve(layers.now, key, arrival.group, self.pending_requests.reserved())?;
+        Ok(if reserves { RequestOptions { storage: BodyStorage::Reserved, ..options } } else { options })
     }
 
     /// Returns `None` if the request has been answered.
@@ -333,7 +336,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &Asked,
+        asked: &BlockOptions,
     ) -> Option<Delivery> {
         let ReceivedRequest { arrival, message } = received;
         if let Some(block) = asked.q_block1() {
@@ -355,7 +358,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Some(kept) = self.representations.get(layers.now, key) else {
             return self.not_kept(layers, received);
         };
-        let (bytes, mark) = (kept.payload().len(), kept.mark());
+        let (bytes, version) = (kept.payload().len(), kept.version());
         let size = kept.size_in_bursts(first.size, others, layers.transport.config.limits.message_bytes);
         let blocks = bytes.div_ceil(first.size.bytes());
         let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
@@ -368,7 +371,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         } else {
             layers.transport.remember_silence(layers.now, arrival.what);
         }
-        let what = StoredResponse { key, mark, bytes, block: first, sequence: None };
+        let what = StoredResponse { key, version, bytes, block: first, sequence: None };
         let to = BurstRecipient { source: arrival.source, group: arrival.group, token: message.token(), round_trip };
         self.send_in_bursts(layers, to, &what, WantedBlocks { numbers: &numbers, to_the_end });
         None
@@ -382,13 +385,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         whole: Representation,
     ) -> Result<(), Response> {
         let success = whole.code.is_success();
-        let claim = match to.keeping {
-            Some(Keeping::Reserved) => Claim::Reserved,
-            Some(Keeping::Once) => Claim::Irreplaceable(self.incoming.reserved()),
-            Some(Keeping::IfRoom) | None => Claim::Share(self.incoming.reserved()),
+        let claim = match to.storage {
+            Some(BodyStorage::Reserved) => Claim::Reserved,
+            Some(BodyStorage::Once) => Claim::Irreplaceable(self.pending_requests.reserved()),
+            Some(BodyStorage::IfRoom) | None => Claim::Share(self.pending_requests.reserved()),
         };
         let kept = self.representations.keep(layers.now, to.key, to.group, whole, claim);
-        let can_be_repeated = matches!(to.keeping, Some(Keeping::IfRoom | Keeping::Reserved));
+        let can_be_repeated = matches!(to.storage, Some(BodyStorage::IfRoom | BodyStorage::Reserved));
         if kept == Err(Full) && can_be_repeated && success {
             layers.transport.stats.overloaded += 1;
             return Err(Response::new(Code::SERVICE_UNAVAILABLE, layers.transport.config.try_later()));
@@ -418,11 +421,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         cut.then_some(Block { num: 0, more: false, size })
     }
 
-    pub(super) fn recipient(&self, layers: &Layers<P, C>, waiting: &Waiting<P>, beside: Overhead) -> Recipient {
-        let source = Source { from: waiting.from, local: waiting.local };
-        let key = self.key(layers, layers.transport.peers.hash(&waiting.from), source, &waiting.asked);
-        let keeping = Some(waiting.rules.keeping()).filter(|_| !waiting.is_to_group());
-        Recipient { key, group: waiting.group, asked: waiting.asked, beside, keeping }
+    pub(super) fn recipient(&self, layers: &Layers<P, C>, pending: &PendingRequest<P>, beside: Overhead) -> Recipient {
+        let source = Source { from: pending.from, local: pending.local };
+        let key = self.key(layers, layers.transport.peers.hash(&pending.from), source, &pending.asked);
+        let storage = Some(pending.rules.storage()).filter(|_| !pending.is_to_group());
+        Recipient { key, group: pending.group, asked: pending.asked, beside, storage }
     }
 
     /// Returns the response as the peer gets it: complete, or the requested block with the rest
@@ -470,11 +473,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 }
                 Ok(Response { body: cut.body, ..response })
             }
-            Err(NoBlock::Missing(_)) => {
+            Err(BlockError::Missing(_)) => {
                 let body = Body::builder().payload(BEYOND).build().unwrap_or_default();
                 Ok(Response { code: Code::BAD_REQUEST, body, ..response })
             }
-            Err(NoBlock::NoRoom) => Ok(response),
+            Err(BlockError::NoRoom) => Ok(response),
         }
     }
 
@@ -483,13 +486,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn smallest_first_block(
         &mut self,
         layers: &mut Layers<P, C>,
-        waiting: &Waiting<P>,
+        pending: &PendingRequest<P>,
         response: &Response,
         most: usize,
     ) -> Option<Response> {
         const SMALLEST: BlockSize = BlockSize::B16;
         let code = response.code;
-        let to = self.recipient(layers, waiting, Overhead::of(&waiting.token));
+        let to = self.recipient(layers, pending, Overhead::of(&pending.token));
         if !code.is_success() || code == Code::VALID || to.asked.response_in_bursts().is_some() {
             return None;
         }
@@ -523,11 +526,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Sets whether the stored body of a response is protected from eviction. Bodies for sources
     /// that are not validated are not, so that forged requests cannot fill the table. Without its
     /// body a request for another block goes to the application again, so the method must be safe.
-    pub(super) fn protect_body(&mut self, layers: &Layers<P, C>, waiting: &Waiting<P>, protect: bool) {
-        if self.representations.made().is_none() || waiting.rules.keeping() == Keeping::Once {
+    pub(super) fn protect_body(&mut self, layers: &Layers<P, C>, pending: &PendingRequest<P>, protect: bool) {
+        if self.representations.created().is_none() || pending.rules.storage() == BodyStorage::Once {
             return;
         }
-        let key = self.recipient(layers, waiting, Overhead::of(&waiting.token)).key;
+        let key = self.recipient(layers, pending, Overhead::of(&pending.token)).key;
         if protect {
             self.representations.get(layers.now, key);
         } else {
@@ -563,8 +566,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         notification: Notification,
     ) -> (Content, Option<StoredResponse>) {
-        let Notification { place, group, asked, security, content, .. } = notification;
-        let beside = Overhead::of(&place.token).with(security.response_bytes());
+        let Notification { key: observer, group, asked, security, content, .. } = notification;
+        let beside = Overhead::of(&observer.token).with(security.response_bytes());
         let (code, payload) = (content.code, content.body.payload());
         let wanted = asked.response_in_bursts().or(asked.block2());
         let fits = wanted.is_none_or(|block| payload.len() <= block.size.bytes());
@@ -573,9 +576,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
-        let source = Source { from: layers.transport.peers.get(place.peer).key, local: place.local };
+        let source = Source { from: layers.transport.peers.get(observer.peer).key, local: observer.local };
         let key = self.key(layers, layers.transport.peers.hash(&source.from), source, &asked);
-        let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), keeping: None };
+        let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), storage: None };
         // The size was checked when the application passed the notification.
         let Ok(cut) = self.cut_response(layers, &to, Response::new(code, body)) else { return (content, None) };
         let rest = self.behind_first(layers.now, &to, sequence, &cut);
@@ -583,7 +586,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         (Content { code, body: body.unwrap_or(cut.body) }, rest)
     }
 
-    pub(crate) fn key(&self, layers: &Layers<P, C>, from: u64, source: Source<P>, asked: &Asked) -> Key {
+    pub(crate) fn key(&self, layers: &Layers<P, C>, from: u64, source: Source<P>, asked: &BlockOptions) -> Key {
         let local = source.local.map_or(0, |local| layers.transport.hash.hash(&local));
         Key { from, what: asked.what ^ local }
     }
@@ -643,9 +646,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let asked = to.asked.response_in_bursts().filter(|asked| asked.more)?;
         let block = cut.body.content(cut.code)?.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more)?;
         let kept = self.representations.get(now, to.key)?;
-        let (bytes, mark) = (kept.payload().len(), kept.mark());
+        let (bytes, version) = (kept.payload().len(), kept.version());
         let block = Block { more: asked.more, ..block };
-        Some(StoredResponse { key: to.key, mark, bytes, block, sequence })
+        Some(StoredResponse { key: to.key, version, bytes, block, sequence })
     }
 }
 
@@ -676,14 +679,14 @@ fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<
     (!numbers.is_empty()).then_some((numbers, to_the_end))
 }
 
-impl Seldom for Representations {
-    type Recipe = SharedConfig;
+impl CreateOnDemand for Representations {
+    type Config = SharedConfig;
 
     fn empty<'a>() -> &'a Self {
         const { &Self::new(Bounds::NONE) }
     }
 
-    fn make(config: &SharedConfig) -> Self {
+    fn create(config: &SharedConfig) -> Self {
         // A client asks for the second block within a round trip, or 1.5 times ACK_TIMEOUT later if
         // the first was lost.
         let unused_stale = config.transmission.ack_timeout.saturating_mul(2);
@@ -711,10 +714,10 @@ pub(crate) fn bounds(config: &SharedConfig) -> Bounds {
 pub(crate) struct Recipient {
     pub(crate) key: Key,
     pub(crate) group: Group,
-    pub(crate) asked: Asked,
+    pub(crate) asked: BlockOptions,
     pub(crate) beside: Overhead,
     /// The claim of its body to a place; `None` for notifications and responses to groups.
-    pub(crate) keeping: Option<Keeping>,
+    pub(crate) storage: Option<BodyStorage>,
 }
 
 /// RFC 7959 §2.9.2 has the closest code: blocks that did not come "in the order required by the
@@ -730,7 +733,7 @@ pub(crate) const TOO_LARGE: &str = "the body is too large";
 pub(crate) enum Delivery {
     AsItIs,
     /// Reassembled from the blocks of this body and the message itself.
-    Joined(Key),
+    JoinedBody(Key),
     /// Reassembled from the bursts of this body.
     Received(Key),
 }

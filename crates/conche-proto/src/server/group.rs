@@ -1,5 +1,5 @@
-//! Requests to groups (RFC 7252 §8), and [`Leisure`]: their responses, until their random times
-//! (§8.2).
+//! Requests to groups (RFC 7252 §8), and [`DelayedResponses`]: their responses, until their random
+//! times (§8.2).
 //!
 //! ```text
 //!   a response │<------ leisure ------>│<------ leisure ------>│
@@ -16,7 +16,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::Server;
-use super::pending_requests::{Came, Interest, Waiting};
+use super::pending_requests::{PendingRequest, RequestKind, ResponseFilter};
 use super::receive::{Arrival, ReceivedRequest, RequestOptions};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, OptionNumber, OwnedMessage, Type};
@@ -24,15 +24,15 @@ use crate::event::Event;
 use crate::layers::Layers;
 use crate::security::Security;
 use crate::shares::{Group, Shares};
-use crate::store::Seldom;
+use crate::store::CreateOnDemand;
 use crate::transport::{Datagram, RequestId, Response, Source};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
     #[must_use]
-    pub(crate) fn came_to_group(&self, request: RequestId) -> bool {
-        self.incoming.get(request).is_some_and(|waiting| waiting.is_to_group())
+    pub(crate) fn is_group_request(&self, request: RequestId) -> bool {
+        self.pending_requests.get(request).is_some_and(|pending| pending.is_to_group())
     }
 
     /// Accepts only Non-confirmable requests. Everything else, malformed or not, is ignored: even a
@@ -76,7 +76,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         // An error would be suppressed (§8.2). Blocks after the first must be requested from a
         // single server (RFC 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
-        let Some(said) =
+        let Some(options) =
             self.acceptable(layers, message, &Security::PLAIN).ok().filter(|RequestOptions { asked, .. }| {
                 !asked.is_in_bursts() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
             })
@@ -84,26 +84,29 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return;
         };
         let group = layers.transport.group_of(&source.from, hash);
-        if !self.leisure.admits(group, layers.transport.config.limits.group_requests) {
+        if !self.delayed_responses.admits(group, layers.transport.config.limits.group_requests) {
             layers.transport.stats.no_leisure += 1;
             return;
         }
-        let interest =
-            if message.option(OptionNumber::NO_RESPONSE).is_some() { Interest::Said } else { Interest::Unsaid };
+        let interest = if message.option(OptionNumber::NO_RESPONSE).is_some() {
+            ResponseFilter::NoResponseOption
+        } else {
+            ResponseFilter::Default
+        };
         let arrival = Arrival {
             source,
             hash,
             what,
             group,
             allowance: None,
-            came: Came::ToGroup(interest),
+            kind: RequestKind::ToGroup(interest),
             security: Security::PLAIN,
         };
-        let Some(id) = self.take_in(layers, ReceivedRequest { arrival: &arrival, message }, &said) else {
+        let Some(id) = self.take_in(layers, ReceivedRequest { arrival: &arrival, message }, &options) else {
             layers.transport.stats.overloaded += 1;
             return;
         };
-        self.leisure.take(group);
+        self.delayed_responses.take(group);
         layers.transport.stats.requests_received += 1;
         let message = OwnedMessage::pooled(*message, &mut layers.pool);
         layers.announce(Event::Request { id, from: source.from, message });
@@ -111,23 +114,23 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Leisurely<P> {
+pub(crate) struct DelayedResponse<P> {
     /// Order of service: the least is next.
     turn: u64,
     leisure: Duration,
     /// Time of departure, from the start of its period.
     offset: Duration,
-    pub(crate) waiting: Waiting<P>,
+    pub(crate) pending: PendingRequest<P>,
     pub(crate) code: Code,
     pub(crate) body: Body,
 }
 
 #[derive(Debug)]
-pub(crate) struct Leisure<P> {
+pub(crate) struct DelayedResponses<P> {
     /// The response of the current period, and when it leaves.
-    current: Option<(Instant, Leisurely<P>)>,
+    current: Option<(Instant, DelayedResponse<P>)>,
     /// In order of arrival.
-    queue: VecDeque<Leisurely<P>>,
+    queue: VecDeque<DelayedResponse<P>>,
     /// End of the last period.
     over: Instant,
     /// Turn and group of the last response with a period.
@@ -137,8 +140,8 @@ pub(crate) struct Leisure<P> {
     shares: Shares,
 }
 
-impl<P> Seldom for Leisure<P> {
-    type Recipe = ();
+impl<P> CreateOnDemand for DelayedResponses<P> {
+    type Config = ();
 
     fn empty<'a>() -> &'a Self
     where
@@ -147,12 +150,12 @@ impl<P> Seldom for Leisure<P> {
         const { &Self::NONE }
     }
 
-    fn make(_: &()) -> Self {
+    fn create(_: &()) -> Self {
         Self::NONE
     }
 }
 
-impl<P> Leisure<P> {
+impl<P> DelayedResponses<P> {
     const NONE: Self = Self {
         current: None,
         queue: VecDeque::new(),
@@ -181,17 +184,17 @@ impl<P> Leisure<P> {
         now: Instant,
         leisure: Duration,
         random: &mut impl RngCore,
-        waiting: Waiting<P>,
+        pending: PendingRequest<P>,
         response: Response,
     ) {
         let nanos = u64::try_from(leisure.as_nanos()).unwrap_or(u64::MAX);
         // The upper half of the product is uniform over [0, nanos).
         let point = u64::try_from((u128::from(random.next_u64()) * u128::from(nanos)) >> 64).unwrap_or(nanos);
-        let same_group = self.queue.iter().filter(|queued| queued.waiting.group == waiting.group);
+        let same_group = self.queue.iter().filter(|queued| queued.pending.group == pending.group);
         let before = same_group.map(|queued| queued.turn).fold(self.turn, u64::max);
         let (turn, offset) = (before.saturating_add(1), Duration::from_nanos(point));
         let Response { code, body, .. } = response;
-        self.queue.push_back(Leisurely { turn, leisure, offset, waiting, code, body });
+        self.queue.push_back(DelayedResponse { turn, leisure, offset, pending, code, body });
         if self.current.is_none() && self.over <= now {
             self.begin_period(now);
         }
@@ -204,7 +207,7 @@ impl<P> Leisure<P> {
     }
 
     /// Takes the response that is due. Its share must be given back.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Leisurely<P>> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<DelayedResponse<P>> {
         if self.current.is_none() && self.over <= now {
             self.begin_period(self.over);
         }
@@ -217,10 +220,10 @@ impl<P> Leisure<P> {
 
     /// Prefers a response of another group than the last one.
     fn begin_period(&mut self, start: Instant) {
-        let order = |(_, queued): &(usize, &Leisurely<P>)| (queued.turn, queued.waiting.group == self.last);
+        let order = |(_, queued): &(usize, &DelayedResponse<P>)| (queued.turn, queued.pending.group == self.last);
         let next = self.queue.iter().enumerate().min_by_key(order).map(|(place, _)| place);
         let Some(next) = next.and_then(|place| self.queue.remove(place)) else { return };
-        (self.turn, self.last) = (next.turn, next.waiting.group);
+        (self.turn, self.last) = (next.turn, next.pending.group);
         self.over = start + next.leisure;
         self.current = Some((start + next.offset, next));
     }

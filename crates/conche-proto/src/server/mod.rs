@@ -31,23 +31,25 @@ use crate::config::SharedConfig;
 use crate::error::RequestError;
 use crate::hash::Keyed;
 use crate::layers::Layers;
-use crate::observe::{Observers, Place};
+use crate::observe::{ObserverKey, Observers};
 use crate::shares::Group;
 use crate::store::OnDemand;
-use crate::transport::{Exchange, ExchangeId, ExchangeIndex, Failure, Left, PeerIndex, PeersFull, Purpose, Transmit};
+use crate::transport::{
+    AfterPayload, Exchange, ExchangeId, ExchangeIndex, Failure, PeerIndex, PeersFull, Purpose, Transmit,
+};
 use conche_cc::control::AbandonReason;
 use conche_cc::{Controller, Instant};
-use group::Leisure;
-pub(crate) use pending_requests::Incoming;
+use group::DelayedResponses;
+pub(crate) use pending_requests::PendingRequests;
 use q_block::QBlock;
-use streams::Parts;
+use streams::StreamedBodies;
 use validation::Validation;
 
 pub(crate) struct Server<P: PeerKey, C: Controller> {
     pub(crate) validation: Option<Box<Validation<P>>>,
-    pub(crate) incoming: OnDemand<Incoming<P>>,
-    pub(crate) leisure: OnDemand<Leisure<P>>,
-    pub(crate) parts: OnDemand<Parts>,
+    pub(crate) pending_requests: OnDemand<PendingRequests<P>>,
+    pub(crate) delayed_responses: OnDemand<DelayedResponses<P>>,
+    pub(crate) streamed_bodies: OnDemand<StreamedBodies>,
     pub(crate) representations: OnDemand<Representations>,
     pub(crate) q_block: Option<Box<QBlock<P>>>,
     pub(crate) observers: OnDemand<Observers>,
@@ -58,9 +60,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn new(config: &SharedConfig, hash: Keyed) -> Self {
         Self {
             validation: None,
-            incoming: OnDemand::new(config.clone()),
-            leisure: OnDemand::new(()),
-            parts: OnDemand::new(config.clone()),
+            pending_requests: OnDemand::new(config.clone()),
+            delayed_responses: OnDemand::new(()),
+            streamed_bodies: OnDemand::new(config.clone()),
             representations: OnDemand::new(config.clone()),
             q_block: QBlock::of(config).map(Box::new),
             observers: OnDemand::new((hash, config.clone())),
@@ -69,20 +71,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Returns `false` if nothing is due.
-    pub(crate) fn do_what_is_due(&mut self, layers: &mut Layers<P, C>) -> bool {
-        if let Some(request) = self.incoming.due(layers.now) {
+    pub(crate) fn handle_due(&mut self, layers: &mut Layers<P, C>) -> bool {
+        if let Some(request) = self.pending_requests.due(layers.now) {
             self.piggybacking_over(layers, request);
             return true;
         }
         self.ping_due(layers)
             || self.leisure_over(layers)
-            || self.parts.made().is_some() && self.stream_expired(layers)
+            || self.streamed_bodies.created().is_some() && self.stream_expired(layers)
             || self.q_block.is_some() && self.upload_due(layers)
     }
 
     /// Returns `false` if no observer is due.
     pub(crate) fn notify_due(&mut self, layers: &mut Layers<P, C>) -> bool {
-        let due = self.observers.made().and_then(|made| made.visit(layers.now));
+        let due = self.observers.created().and_then(|created| created.visit(layers.now));
         if let Some(observer) = due {
             self.notify_observer(layers, observer);
         }
@@ -90,11 +92,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     pub(crate) fn has_observers(&mut self) -> bool {
-        self.observers.made().is_some_and(|observers| !observers.is_empty())
+        self.observers.created().is_some_and(|observers| !observers.is_empty())
     }
 
     fn has_streams(&mut self) -> bool {
-        self.parts.made().is_some_and(|parts| parts.streams.len() > 0)
+        self.streamed_bodies.created().is_some_and(|parts| parts.streams.len() > 0)
     }
 
     /// Creates the peer's state if necessary, charged to this group.
@@ -114,9 +116,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Drops expired state, and returns the time of the next action.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Instant> {
         let next = [
-            self.incoming.next_due(),
-            self.leisure.made().and_then(|leisure| leisure.next_due()),
-            self.observers.made().and_then(|observers| observers.next_due()),
+            self.pending_requests.next_due(),
+            self.delayed_responses.created().and_then(|leisure| leisure.next_due()),
+            self.observers.created().and_then(|observers| observers.next_due()),
             self.purge_bodies(now),
             self.q_block.as_ref().and_then(|q_block| q_block.uploads.next_due()),
             self.validation.as_ref().and_then(|validation| validation.next_due()),
@@ -133,9 +135,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     ) -> Transmit<P> {
         let exchange = layers.transport.exchanges.get(id.index);
         let what = Keyed::fingerprint(layers.transport.peers.hash(&transmit.to), 0, exchange.id.0);
-        layers.transport.rejectable.left(what, exchange.token.clone());
+        layers.transport.rejectable.sent(what, exchange.token.clone());
         if self.has_observers() {
-            let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
+            let place = ObserverKey { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
             self.first_response_sent(layers.now, &place, id, exchange.id);
         }
         self.close(layers, id.index);
@@ -163,7 +165,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         if self.has_observers() {
             let exchange = layers.transport.exchanges.get(index);
-            let place = Place { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
+            let place = ObserverKey { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
             let id = exchange.id(index);
             self.response_acknowledged(layers, &place, id);
         }
@@ -178,7 +180,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if let Purpose::Notification(observer) = purpose {
             return self.notification_failed(layers, index, observer, reason);
         }
-        let (id, place) = (exchange.id(index), Place { peer, token: exchange.token.clone(), local });
+        let (id, place) = (exchange.id(index), ObserverKey { peer, token: exchange.token.clone(), local });
         if exchange.is_reportable() {
             layers.announce_failure(index, reason);
         } else {
@@ -197,16 +199,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Returns the time of the next purge.
     fn purge_bodies(&mut self, now: Instant) -> Option<Instant> {
-        let assemblies = self.parts.made().and_then(|parts| parts.assemblies.purge(now));
-        let representations = self.representations.made().and_then(|representations| representations.purge(now));
+        let assemblies = self.streamed_bodies.created().and_then(|parts| parts.assemblies.purge(now));
+        let representations = self.representations.created().and_then(|representations| representations.purge(now));
         let in_bursts = self.q_block.as_mut().and_then(|q_block| q_block.uploads.purge(now));
-        let streams = self.parts.made().and_then(|parts| parts.streams.purge(now));
+        let streams = self.streamed_bodies.created().and_then(|parts| parts.streams.purge(now));
         [assemblies, representations, in_bursts, streams].into_iter().flatten().min()
     }
 
     pub(crate) fn body_bytes(&self, layers: &Layers<P, C>) -> usize {
         let in_bursts = self.q_block.as_ref().map_or(0, |q_block| q_block.uploads.contexts().bytes());
-        let kept = self.parts.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_bursts;
+        let kept =
+            self.streamed_bodies.assemblies.contexts().bytes() + self.representations.contexts().bytes() + in_bursts;
         kept + layers.transport.exchanges.transfer_bytes()
     }
 
@@ -235,7 +238,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.fail(layers, id.index, Failure::MessageTooLarge);
             return None;
         };
-        if left == Left::Over {
+        if left == AfterPayload::Over {
             self.bursts_over(layers, id.index);
         }
         Some(transmit)

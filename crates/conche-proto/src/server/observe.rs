@@ -1,7 +1,7 @@
 //! Observers of this server (RFC 7641 §4): registration, notification, removal.
 
 use super::Server;
-use super::pending_requests::Waiting;
+use super::pending_requests::PendingRequest;
 use super::q_block::StoredResponse;
 use crate::PeerKey;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead};
@@ -10,7 +10,7 @@ use crate::error::{NotifyError, RequestError};
 use crate::event::Event;
 use crate::layers::Layers;
 use crate::observe::{
-    DEREGISTER, Notification, ObserverEnd, ObserverId, Place, Progress, REGISTER, Registration, State as Told,
+    DEREGISTER, Notification, ObserverEnd, ObserverId, ObserverKey, Progress, REGISTER, Registration, ResourceState,
 };
 use crate::shares::Group;
 use crate::transport::{
@@ -22,19 +22,21 @@ use conche_cc::{Controller, Instant};
 
 impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn observe(&mut self, layers: &mut Layers<P, C>, request: RequestId, topic: u64) -> Option<ObserverId> {
-        let waiting =
-            self.incoming.get(request).filter(|waiting| !waiting.is_to_group() && waiting.allowance.is_none())?;
-        let waiting = waiting.clone();
-        let Waiting { from, local, group, asked, .. } = waiting;
+        let pending = self
+            .pending_requests
+            .get(request)
+            .filter(|pending| !pending.is_to_group() && pending.allowance.is_none())?;
+        let pending = pending.clone();
+        let PendingRequest { from, local, group, asked, .. } = pending;
         // A request without an allowance came from a validated source, if sources are validated.
         let validated = layers.transport.config.source_validation != SourceValidation::Off;
-        if let Some(before) = self.observer_of(layers, request, &waiting) {
+        if let Some(before) = self.observer_of(layers, request, &pending) {
             self.remove_observer(layers, before);
         }
-        let (token, security) = (waiting.token, self.incoming.security(request).clone());
+        let (token, security) = (pending.token, self.pending_requests.security(request).clone());
         let capacity = layers.transport.config.limits.observers;
         while !self.observers.group_has_room(group, &token, capacity) {
-            let observers = self.observers.made()?;
+            let observers = self.observers.created()?;
             let (oldest, other) = observers.displaceable()?;
             let would_have_room = observers.would_have_room_without_unproven(group, &token, capacity);
             if !would_have_room || !observers.may_displace(group, 0, other) {
@@ -43,10 +45,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.lose_observer(layers, oldest, ObserverEnd::Displaced);
         }
         let peer = self.open_peer(layers, from, group).ok()?;
-        let place = Place { peer, token, local };
+        let key = ObserverKey { peer, token, local };
         // This request must not end an observation under another security context with the same
         // token.
-        let taken = cfg!(feature = "oscore") && self.observers.find(&place).is_some();
+        let taken = cfg!(feature = "oscore") && self.observers.find(&key).is_some();
         let host = layers.transport.host_of(&from);
         if validated {
             layers.transport.peers.validated(peer);
@@ -54,7 +56,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let (proven, measured) =
             (validated || layers.transport.peers.has_answered(peer), layers.transport.peers.is_measured(peer));
         let asked = asked.for_states();
-        let registration = Registration { place, group, host, topic, proven, measured, request, asked, security };
+        let registration = Registration { key, group, host, topic, proven, measured, request, asked, security };
         if taken || !self.observers.peer_host_and_topic_have_room(&registration, &layers.transport.config.limits) {
             layers.transport.peers.touch(layers.now, peer);
             return None;
@@ -75,14 +77,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let limit = layers.transport.config.limits.state_bytes;
         // Check before a large body is processed.
-        if !self.observers.made().is_none_or(|observers| observers.has_room(topic, &response, limit)) {
+        if !self.observers.created().is_none_or(|observers| observers.has_room(topic, &response, limit)) {
             return Err(NotifyError::StatesFull { limit });
         }
         let response = self.notifiable(layers, response)?;
-        let Some(observers) = self.observers.made() else { return Ok(0) };
+        let Some(observers) = self.observers.created() else { return Ok(0) };
         let Some(body) = observers.notification(layers.now, topic, &response) else { return Ok(0) };
         let content = Content { code: response.code, body };
-        let state = Told { content, reliability: response.reliability };
+        let state = ResourceState { content, reliability: response.reliability };
         observers.changed(layers.now, topic, state, limit).ok_or(NotifyError::StatesFull { limit })
     }
 
@@ -116,8 +118,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             _ => return,
         };
         if matches!(message.code(), Code::GET | Code::FETCH)
-            && let Some(waiting) = self.incoming.get(request).cloned()
-            && let Some(observer) = self.observer_of(layers, request, &waiting)
+            && let Some(pending) = self.pending_requests.get(request).cloned()
+            && let Some(observer) = self.observer_of(layers, request, &pending)
         {
             self.lose_observer(layers, observer, reason);
         }
@@ -140,11 +142,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Some(observer) = self.registered(request) else {
             return self.observation_renewed(layers, request, message);
         };
-        let Some(waiting) = self.incoming.get(request).cloned() else { return };
+        let Some(pending) = self.pending_requests.get(request).cloned() else { return };
         let asks = message.uint(OptionNumber::OBSERVE) == Some(REGISTER);
-        let place = Place { token: waiting.token.clone(), ..self.observers.place(observer) };
-        if let Some(other) = self.observers.find(&place).filter(|&other| other != observer) {
-            if !asks || !self.observers.is_secured_as(other, self.incoming.security(request)) {
+        let key = ObserverKey { token: pending.token.clone(), ..self.observers.key(observer) };
+        if let Some(other) = self.observers.find(&key).filter(|&other| other != observer) {
+            if !asks || !self.observers.is_secured_as(other, self.pending_requests.security(request)) {
                 // This request must not end an observation under another security context.
                 return self.remove_observer(layers, observer);
             }
@@ -153,8 +155,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if !asks {
             return self.remove_observer(layers, observer);
         }
-        let security = self.incoming.security(request).clone();
-        self.observers.continue_registration(observer, waiting.token, waiting.asked.for_states(), security);
+        let security = self.pending_requests.security(request).clone();
+        self.observers.continue_registration(observer, pending.token, pending.asked.for_states(), security);
     }
 
     /// Reserves room for states as large as an observer's first response. Without room, removes the
@@ -204,7 +206,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 let Some(message) = self.observers.message(layers.now, observer) else {
                     return self.ping_observer(layers, observer);
                 };
-                let (Place { peer, token, local }, reliability) = (message.place.clone(), message.reliability);
+                let (ObserverKey { peer, token, local }, reliability) = (message.key.clone(), message.reliability);
                 let Some((Content { code, body }, rest)) = self.protected_notification(layers, observer, message)
                 else {
                     return;
@@ -236,7 +238,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Progress::Sending(id) => {
                 let Some(exchange) = layers.transport.exchanges.live(id) else { return };
                 if exchange.transfer.as_ref().is_some_and(|transfer| !transfer.is_new()) {
-                    return self.supersede_set(layers, observer, id);
+                    return self.supersede_burst(layers, observer, id);
                 }
                 let outdated = self.observers.is_behind(observer) || !exchange.confirmable;
                 if outdated
@@ -268,7 +270,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                             transfer = None;
                         }
                     }
-                    layers.transport.exchanges.renew_set(id.index, transfer);
+                    layers.transport.exchanges.replace_burst(id.index, transfer);
                     if layers.transport.exchanges.get(id.index).state == State::Queued {
                         // The message may have become Confirmable.
                         layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(id.index).peer);
@@ -284,7 +286,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if !self.observers.is_in_question(observer) {
             return;
         }
-        let Place { peer, token, local } = self.observers.place(observer);
+        let ObserverKey { peer, token, local } = self.observers.key(observer);
         let mut opening = Opening { purpose: Purpose::Notification(observer), token, local, ..Opening::EMPTY };
         if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
@@ -299,7 +301,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observer: ObserverIndex,
         message: Notification,
     ) -> Option<(Content, Option<StoredResponse>)> {
-        let (security, overhead) = (message.security.clone(), Overhead::of(&message.place.token));
+        let (security, overhead) = (message.security.clone(), Overhead::of(&message.key.token));
         let (content, rest) = self.cut_notification(layers, message);
         if security.is_plain() {
             return Some((content, rest));
@@ -347,10 +349,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Handles the acknowledgement of a response, maybe the first to an observer.
-    pub(super) fn response_acknowledged(&mut self, layers: &mut Layers<P, C>, place: &Place, exchange: ExchangeId) {
-        let trusted = layers.transport.peers.get_mut(place.peer).trust.is_given(layers.now);
-        if let Some(observers) = self.observers.made()
-            && let Some(observer) = observers.first_answered_by(place, exchange)
+    pub(super) fn response_acknowledged(&mut self, layers: &mut Layers<P, C>, key: &ObserverKey, exchange: ExchangeId) {
+        let trusted = layers.transport.peers.get_mut(key.peer).trust.is_given(layers.now);
+        if let Some(observers) = self.observers.created()
+            && let Some(observer) = observers.first_answered_by(key, exchange)
         {
             observers.acknowledged(layers.now, observer, trusted);
         }
@@ -379,11 +381,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn response_failed(
         &mut self,
         layers: &mut Layers<P, C>,
-        place: &Place,
+        key: &ObserverKey,
         exchange: ExchangeId,
         reason: Failure,
     ) {
-        let observer = self.observers.made().and_then(|made| made.first_answered_by(place, exchange));
+        let observer = self.observers.created().and_then(|created| created.first_answered_by(key, exchange));
         if let Some(observer) = observer {
             self.lose_observer(layers, observer, ObserverEnd::Failed(reason));
         }
@@ -391,9 +393,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Records the message ID of a Non-confirmable response that had to wait; an observer may
     /// reject it.
-    pub(super) fn first_response_sent(&mut self, now: Instant, place: &Place, exchange: ExchangeId, id: MessageId) {
-        if let Some(observers) = self.observers.made()
-            && let Some(observer) = observers.first_answered_by(place, exchange)
+    pub(super) fn first_response_sent(&mut self, now: Instant, key: &ObserverKey, exchange: ExchangeId, id: MessageId) {
+        if let Some(observers) = self.observers.created()
+            && let Some(observer) = observers.first_answered_by(key, exchange)
         {
             observers.answer_left(now, observer, id);
         }
@@ -403,7 +405,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// notification.
     pub(crate) fn reject_notification(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex, id: MessageId) -> bool {
         let lifetime = layers.transport.config.times().exchange_lifetime;
-        let observer = self.observers.made().and_then(|made| made.with_id(layers.now, peer, id, lifetime));
+        let observer = self.observers.created().and_then(|created| created.with_id(layers.now, peer, id, lifetime));
         if let Some(observer) = observer {
             self.lose_observer(layers, observer, ObserverEnd::Failed(Failure::Reset));
         }
@@ -432,16 +434,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         request: RequestId,
-        waiting: &Waiting<P>,
+        pending: &PendingRequest<P>,
     ) -> Option<ObserverIndex> {
-        let &Waiting { from, local, ref token, peer, .. } = waiting;
+        let &PendingRequest { from, local, ref token, peer, .. } = pending;
         let peer = match peer {
             Some(peer) => peer.get(),
             None => layers.transport.peers.peek(&from)?,
         };
-        let observers = self.observers.made()?;
-        let found = observers.find(&Place { peer, token: token.clone(), local })?;
-        observers.is_secured_as(found, self.incoming.security(request)).then_some(found)
+        let observers = self.observers.created()?;
+        let found = observers.find(&ObserverKey { peer, token: token.clone(), local })?;
+        observers.is_secured_as(found, self.pending_requests.security(request)).then_some(found)
     }
 
     fn lose_observer(&mut self, layers: &mut Layers<P, C>, index: ObserverIndex, reason: ObserverEnd) {
@@ -461,7 +463,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     pub(crate) fn lose_peer(&mut self, layers: &mut Layers<P, C>, peer: PeerIndex) {
-        while let Some(observer) = self.observers.made().and_then(|observers| observers.of_peer(peer)) {
+        while let Some(observer) = self.observers.created().and_then(|observers| observers.of_peer(peer)) {
             self.lose_observer(layers, observer, ObserverEnd::Failed(Failure::Unreachable));
         }
     }
@@ -478,7 +480,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         while layers.transport.peers.is_full() {
             // The group may hold many peers that are not observers.
             let besides = layers.transport.peers.unproven_of(group);
-            let oldest = self.observers.made().and_then(|observers| observers.displaceable());
+            let oldest = self.observers.created().and_then(|observers| observers.displaceable());
             let displaced = oldest.filter(|&(_, other)| self.observers.may_displace(group, besides, other));
             let Some((observer, _)) = displaced else { return Err(full) };
             self.lose_observer(layers, observer, ObserverEnd::Displaced);
@@ -493,7 +495,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(crate) fn close(&mut self, layers: &mut Layers<P, C>, index: ExchangeIndex) {
         let exchange = layers.transport.exchanges.get(index);
         if let Purpose::Response(group) = exchange.purpose {
-            self.incoming.give_back(group, &exchange.token);
+            self.pending_requests.give_back(group, &exchange.token);
         }
         if let Purpose::Notification(observer) = layers.transport.close(layers.now, index) {
             self.observers.idle(observer);

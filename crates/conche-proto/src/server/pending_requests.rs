@@ -1,4 +1,4 @@
-//! [`Incoming`]: received requests that await a response, without a time limit.
+//! [`PendingRequests`]: received requests that await a response, without a time limit.
 //!
 //! Separate from deduplication: an entry there expires once no duplicate can arrive, but a handler
 //! may take longer, and its response must still be sent.
@@ -14,12 +14,12 @@ use core::net::IpAddr;
 use core::num::NonZeroU16;
 use core::time::Duration;
 
-use crate::blockwise::Asked;
+use crate::blockwise::BlockOptions;
 use crate::codec::{MessageId, NoResponse, Token};
 use crate::config::SharedConfig;
 use crate::security::Security;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, Compact, Linked, Links, List, Seldom};
+use crate::store::{Arena, Compact, CreateOnDemand, Linked, Links, List};
 use crate::transport::{PeerIndex, Remembered, RequestId, RequestIndex};
 use conche_cc::Instant;
 
@@ -27,21 +27,21 @@ pub(crate) const EMPTY_BYTES: u16 = 4;
 
 /// A received request that awaits its response.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting<P> {
+pub(crate) struct PendingRequest<P> {
     pub(crate) from: P,
     pub(crate) local: Option<IpAddr>,
     pub(crate) id: MessageId,
     pub(crate) token: Token,
     /// Request counter, assigned on insertion; here to avoid padding.
     pub(crate) generation: u32,
-    pub(crate) came: Came,
+    pub(crate) kind: RequestKind,
     /// Peer state for a separate or Non-confirmable response: held from the arrival of a
     /// Non-confirmable request, or from the Empty ACK.
     pub(crate) peer: Option<Compact<PeerIndex>>,
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
     pub(crate) rules: ResponseRules,
-    pub(crate) asked: Asked,
+    pub(crate) asked: BlockOptions,
     /// In bytes; `None` without limit.
     pub(crate) allowance: Option<NonZeroU16>,
 }
@@ -56,8 +56,8 @@ impl ResponseRules {
     const ONCE: u8 = 1 << 7;
 
     #[inline]
-    pub(crate) const fn new(unwanted: NoResponse, keeping: Keeping) -> Self {
-        Self(unwanted.0 & Self::UNWANTED).with(keeping)
+    pub(crate) const fn new(unwanted: NoResponse, storage: BodyStorage) -> Self {
+        Self(unwanted.0 & Self::UNWANTED).with(storage)
     }
 
     #[inline]
@@ -66,27 +66,27 @@ impl ResponseRules {
     }
 
     #[inline]
-    pub(crate) const fn keeping(self) -> Keeping {
+    pub(crate) const fn storage(self) -> BodyStorage {
         match self.0 & (Self::RESERVED | Self::ONCE) {
-            0 => Keeping::IfRoom,
-            Self::RESERVED => Keeping::Reserved,
-            _ => Keeping::Once,
+            0 => BodyStorage::IfRoom,
+            Self::RESERVED => BodyStorage::Reserved,
+            _ => BodyStorage::Once,
         }
     }
 
     #[inline]
-    const fn with(self, keeping: Keeping) -> Self {
-        let flag = match keeping {
-            Keeping::IfRoom => 0,
-            Keeping::Reserved => Self::RESERVED,
-            Keeping::Once => Self::ONCE,
+    const fn with(self, storage: BodyStorage) -> Self {
+        let flag = match storage {
+            BodyStorage::IfRoom => 0,
+            BodyStorage::Reserved => Self::RESERVED,
+            BodyStorage::Once => Self::ONCE,
         };
         Self(self.0 & Self::UNWANTED | flag)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
+pub(crate) enum BodyStorage {
     /// Otherwise the client repeats the request later: its method is safe.
     IfRoom,
     Reserved,
@@ -95,31 +95,31 @@ pub(crate) enum Keeping {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Came {
+pub(crate) enum RequestKind {
     Confirmable,
     NonConfirmable,
     /// Sent to a group that this endpoint is a member of.
-    ToGroup(Interest),
+    ToGroup(ResponseFilter),
     /// The last message was answered; the next one for another block has not arrived.
-    Between,
+    BetweenBlocks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interest {
+pub(crate) enum ResponseFilter {
     /// Not specified: useful responses only (RFC 7252 §8.2).
-    Unsaid,
+    Default,
     /// Those that the No-Response option leaves (RFC 7967 §2.1).
-    Said,
+    NoResponseOption,
 }
 
-impl<P> Waiting<P> {
+impl<P> PendingRequest<P> {
     /// Returns `true` if nothing was sent for the request.
     pub(crate) fn can_piggyback(&self) -> bool {
-        self.came == Came::Confirmable && self.peer.is_none()
+        self.kind == RequestKind::Confirmable && self.peer.is_none()
     }
 
     pub(crate) fn is_to_group(&self) -> bool {
-        matches!(self.came, Came::ToGroup(_))
+        matches!(self.kind, RequestKind::ToGroup(_))
     }
 
     /// Returns `true` if a late response requires an Empty ACK first.
@@ -130,7 +130,7 @@ impl<P> Waiting<P> {
 
 #[derive(Debug)]
 struct Slot<P> {
-    request: Waiting<P>,
+    request: PendingRequest<P>,
     /// In the list of Confirmable requests not acknowledged yet, in order of arrival.
     links: Links,
     separate_at: Instant,
@@ -145,7 +145,7 @@ impl<P> Linked<InOrder> for Slot<P> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Incoming<P> {
+pub(crate) struct PendingRequests<P> {
     slots: Arena<Slot<P>, RequestIndex>,
     generation: u32,
     separate_after: Duration,
@@ -161,8 +161,8 @@ pub(crate) struct Incoming<P> {
     protected: BTreeMap<RequestIndex, Security>,
 }
 
-impl<P> Seldom for Incoming<P> {
-    type Recipe = SharedConfig;
+impl<P> CreateOnDemand for PendingRequests<P> {
+    type Config = SharedConfig;
 
     fn empty<'a>() -> &'a Self
     where
@@ -171,12 +171,12 @@ impl<P> Seldom for Incoming<P> {
         const { &Self::with(Duration::ZERO) }
     }
 
-    fn make(config: &SharedConfig) -> Self {
+    fn create(config: &SharedConfig) -> Self {
         Self::with(config.separate_after)
     }
 }
 
-impl<P> Incoming<P> {
+impl<P> PendingRequests<P> {
     const fn with(separate_after: Duration) -> Self {
         Self {
             slots: Arena::new(),
@@ -192,7 +192,7 @@ impl<P> Incoming<P> {
     }
 }
 
-impl<P: Copy> Incoming<P> {
+impl<P: Copy> PendingRequests<P> {
     pub(crate) const BYTES: usize = Arena::<Slot<P>, RequestIndex>::PLACE_BYTES;
 
     /// Returns `true` if a group may hold a request that counts as `places`, of `capacity` for all
@@ -218,7 +218,7 @@ impl<P: Copy> Incoming<P> {
     pub(crate) fn let_place_go(&mut self, id: RequestId) {
         if let Some((group, places)) = self
             .get(id)
-            .filter(|request| request.came != Came::Between)
+            .filter(|request| request.kind != RequestKind::BetweenBlocks)
             .map(|request| (request.group, request.token.places()))
         {
             self.shares.give_back(group, places);
@@ -226,22 +226,23 @@ impl<P: Copy> Incoming<P> {
     }
 
     pub(crate) fn admits_next(&self, id: RequestId, group: Group, token: &Token, capacity: usize) -> bool {
-        let known = self.get(id).map_or(0, |before| match before.came {
-            Came::Between => before.token.places(),
+        let known = self.get(id).map_or(0, |before| match before.kind {
+            RequestKind::BetweenBlocks => before.token.places(),
             _ => 2 * before.token.places(),
         });
         self.shares.admits(group, (2 * token.places()).saturating_sub(known), capacity)
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, now: Instant, request: impl FnOnce() -> Waiting<P>) -> Option<RequestId> {
+    pub(crate) fn insert(&mut self, now: Instant, request: impl FnOnce() -> PendingRequest<P>) -> Option<RequestId> {
         self.generation = self.generation.wrapping_add(1);
         let (generation, separate_at) = (self.generation, now + self.separate_after);
-        let slot = || Slot { request: Waiting { generation, ..request() }, links: Links::default(), separate_at };
+        let slot =
+            || Slot { request: PendingRequest { generation, ..request() }, links: Links::default(), separate_at };
         let index = self.slots.insert_with(slot)?;
         let request = &self.slots[index].request;
         self.shares.take(request.group, request.token.places());
-        if request.rules.keeping() == Keeping::Reserved {
+        if request.rules.storage() == BodyStorage::Reserved {
             self.reserved.take(request.group, 1);
         }
         if request.is_timed() {
@@ -256,21 +257,21 @@ impl<P: Copy> Incoming<P> {
         &self.reserved
     }
 
-    fn release(&mut self, keeping: Keeping, group: Group) {
-        if keeping == Keeping::Reserved {
+    fn release(&mut self, storage: BodyStorage, group: Group) {
+        if storage == BodyStorage::Reserved {
             self.reserved.give_back(group, 1);
         }
     }
 
     #[inline]
-    pub(crate) fn get(&self, id: RequestId) -> Option<&Waiting<P>> {
+    pub(crate) fn get(&self, id: RequestId) -> Option<&PendingRequest<P>> {
         let slot = self.slots.get(id.index).filter(|slot| slot.request.generation == id.generation)?;
         Some(&slot.request)
     }
 
     /// Records an Empty ACK; the separate response needs this peer.
     pub(crate) fn acknowledged(&mut self, id: RequestId, peer: PeerIndex) {
-        if self.get(id).is_some_and(Waiting::can_piggyback) {
+        if self.get(id).is_some_and(PendingRequest::can_piggyback) {
             self.disarm(id.index);
             let request = &mut self.slots[id.index].request;
             request.peer = Compact::of(peer);
@@ -281,31 +282,31 @@ impl<P: Copy> Incoming<P> {
 
     /// Pauses a request that will have another message. It keeps its place; the share of the
     /// message goes with its response or must be given back.
-    pub(crate) fn pause(&mut self, id: RequestId) -> Option<Waiting<P>> {
+    pub(crate) fn pause(&mut self, id: RequestId) -> Option<PendingRequest<P>> {
         let request = self.get(id)?.clone();
         if request.is_timed() {
             self.disarm(id.index);
         }
-        self.release(request.rules.keeping(), request.group);
+        self.release(request.rules.storage(), request.group);
         let paused = &mut self.slots[id.index].request;
-        (paused.came, paused.peer, paused.allowance) = (Came::Between, None, None);
-        paused.rules = paused.rules.with(Keeping::IfRoom);
+        (paused.kind, paused.peer, paused.allowance) = (RequestKind::BetweenBlocks, None, None);
+        paused.rules = paused.rules.with(BodyStorage::IfRoom);
         Some(request)
     }
 
     /// Resumes a request; its next message must be [admitted](Self::admits_next).
-    pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: Waiting<P>) {
+    pub(crate) fn go_on(&mut self, now: Instant, id: RequestId, request: PendingRequest<P>) {
         let Some(before) = self.get(id) else { return };
         // Weights differ if the token lengths do.
-        let (group, places, keeping) = (before.group, before.token.places(), before.rules.keeping());
+        let (group, places, storage) = (before.group, before.token.places(), before.rules.storage());
         self.shares.give_back(group, places);
-        self.release(keeping, group);
+        self.release(storage, group);
         self.shares.take(request.group, 2 * request.token.places());
-        if request.rules.keeping() == Keeping::Reserved {
+        if request.rules.storage() == BodyStorage::Reserved {
             self.reserved.take(request.group, 1);
         }
         let is_timed = request.is_timed();
-        self.slots[id.index].request = Waiting { generation: id.generation, ..request };
+        self.slots[id.index].request = PendingRequest { generation: id.generation, ..request };
         if is_timed {
             self.slots[id.index].separate_at = now + self.separate_after;
             self.unacknowledged.push_back(&mut self.slots, id.index);
@@ -321,7 +322,7 @@ impl<P: Copy> Incoming<P> {
 
     /// Its share goes with the response or must be given back.
     #[inline]
-    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Waiting<P>> {
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<PendingRequest<P>> {
         if self.get(id)?.is_timed() {
             self.disarm(id.index);
         }
@@ -330,7 +331,7 @@ impl<P: Copy> Incoming<P> {
             self.protected.remove(&id.index);
         }
         let request = self.slots.take(id.index)?.request;
-        self.release(request.rules.keeping(), request.group);
+        self.release(request.rules.storage(), request.group);
         Some(request)
     }
 

@@ -18,25 +18,25 @@ use core::time::Duration;
 
 use super::Server;
 use super::blockwise::{Recipient, Uploads, bounds};
-use super::pending_requests::Waiting;
+use super::pending_requests::PendingRequest;
 use crate::PeerKey;
-use crate::blockwise::{Key, Mark};
+use crate::blockwise::{Key, RepresentationVersion};
 use crate::codec::{Block, Body, Code, OBSERVE_BYTES, OptionNumber, Overhead, Token};
 use crate::config::SharedConfig;
 use crate::layers::Layers;
-use crate::observe::{Place, Progress};
-use crate::q_block::{BurstRules, Follows, Sender};
+use crate::observe::{ObserverKey, Progress};
+use crate::q_block::{BurstRules, NextBurst, Sender};
 use crate::shares::Group;
 use crate::transport::{
-    ExchangeId, ExchangeIndex, Kept, NextMessage, ObserverIndex, Opening, Payload, Purpose, Reliability, Source, State,
-    Transferring, Work,
+    ActiveTransfer, BurstResponse, ExchangeId, ExchangeIndex, NextMessage, ObserverIndex, Opening, Payload, Purpose,
+    Reliability, Source, State, TransferState,
 };
 use conche_cc::Controller;
 use conche_cc::control::AbandonReason;
 
 pub(crate) struct StoredResponse {
     pub(crate) key: Key,
-    pub(crate) mark: Mark,
+    pub(crate) version: RepresentationVersion,
     pub(crate) bytes: usize,
     pub(crate) block: Block,
     /// Of a notification.
@@ -97,10 +97,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn next_payload(
         &mut self,
         layers: &Layers<P, C>,
-        transfer: &mut Transferring,
+        transfer: &mut ActiveTransfer,
         base: Token,
     ) -> Option<Payload> {
-        let Work::Kept(sender, kept) = &mut transfer.work else { return None };
+        let TransferState::Response(sender, kept) = &mut transfer.work else { return None };
         let (first, begins) = (sender.begins_train(), sender.is_new());
         let again = sender.repeats();
         let number = sender.pop()?;
@@ -109,7 +109,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
         let sequence = kept.sequence.filter(|_| !again);
         let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
-        let whole = self.representations.get(layers.now, kept.key).filter(|whole| whole.mark() == kept.mark)?;
+        let whole = self.representations.get(layers.now, kept.key).filter(|whole| whole.version() == kept.version)?;
         let limit = layers.transport.config.limits.message_bytes;
         let body = whole.block_of_burst(number, sender.size, others, limit)?;
         let body = match sequence {
@@ -131,22 +131,22 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn send_behind_first(
         &mut self,
         layers: &mut Layers<P, C>,
-        waiting: &Waiting<P>,
+        pending: &PendingRequest<P>,
         block: Block,
         observer: Option<(ObserverIndex, u32)>,
     ) {
         let Some(BurstRules { max_payloads, .. }) = self.burst_rules() else { return };
-        let Recipient { key, group, .. } = self.recipient(layers, waiting, Overhead::of(&waiting.token));
+        let Recipient { key, group, .. } = self.recipient(layers, pending, Overhead::of(&pending.token));
         let Some(kept) = self.representations.get(layers.now, key) else { return };
-        let (bytes, mark) = (kept.payload().len(), kept.mark());
-        let what = StoredResponse { key, mark, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
-        let source = Source { from: waiting.from, local: waiting.local };
+        let (bytes, version) = (kept.payload().len(), kept.version());
+        let what = StoredResponse { key, version, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
+        let source = Source { from: pending.from, local: pending.local };
         if let Some((observer, _)) = observer {
             return self.notify_behind_first(layers, observer, &what);
         }
         let blocks = u32::try_from(bytes.div_ceil(block.size.bytes())).unwrap_or(u32::MAX);
         let numbers: Vec<u32> = (1..blocks.min(max_payloads.into())).collect();
-        let to = BurstRecipient { source, group, token: waiting.token.clone(), round_trip: None };
+        let to = BurstRecipient { source, group, token: pending.token.clone(), round_trip: None };
         self.send_in_bursts(layers, to, &what, WantedBlocks { numbers: &numbers, to_the_end: true });
     }
 
@@ -162,7 +162,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let under_way = under_way.filter(|&id| layers.transport.exchanges.live(id).is_some());
         if let Some(id) = under_way {
             let exchange = layers.transport.exchanges.get(id.index);
-            if exchange.leaves(what.mark) {
+            if exchange.leaves(what.version) {
                 return self.continue_bursts(layers, id, to.token, wanted);
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
@@ -183,30 +183,30 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             sender
         };
         let kept = self.kept(what, None);
-        self.open_bursts(layers, to, Transferring::new(Work::Kept(sender, kept)));
+        self.open_bursts(layers, to, ActiveTransfer::new(TransferState::Response(sender, kept)));
     }
 
-    pub(super) fn kept(&self, what: &StoredResponse, reliability: Option<Reliability>) -> Kept {
-        let &StoredResponse { key, mark, block, sequence, .. } = what;
+    pub(super) fn kept(&self, what: &StoredResponse, reliability: Option<Reliability>) -> BurstResponse {
+        let &StoredResponse { key, version, block, sequence, .. } = what;
         let confirmable = self.burst_rules().is_some_and(|rules| rules.confirmable)
             && reliability != Some(Reliability::NeverConfirmable);
         let all = block.num == 0 && block.more;
-        Kept { key, mark, confirmable, sequence, asked: None, outdated: false, all }
+        BurstResponse { key, version, confirmable, sequence, asked: None, outdated: false, all }
     }
 
-    fn open_bursts(&mut self, layers: &mut Layers<P, C>, to: BurstRecipient<P>, transfer: Transferring) {
+    fn open_bursts(&mut self, layers: &mut Layers<P, C>, to: BurstRecipient<P>, transfer: ActiveTransfer) {
         let BurstRecipient { source, group, token, .. } = to;
-        if !self.incoming.admits(group, token.places(), layers.transport.config.limits.incoming) {
+        if !self.pending_requests.admits(group, token.places(), layers.transport.config.limits.incoming) {
             layers.transport.stats.overloaded += 1;
             return;
         }
         let Ok(peer) = self.open_peer(layers, source.from, group) else { return };
-        let place = Place { peer, token: token.clone(), local: source.local };
-        let Some(mut opening) = self.burst_opening(layers, Purpose::Response(group), place, transfer) else { return };
+        let key = ObserverKey { peer, token: token.clone(), local: source.local };
+        let Some(mut opening) = self.burst_opening(layers, Purpose::Response(group), key, transfer) else { return };
         let key = opening.transfer.as_ref().and_then(|transfer| transfer.key());
-        self.incoming.take_share(group, &token);
+        self.pending_requests.take_share(group, &token);
         let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) else {
-            return self.incoming.give_back(group, &token);
+            return self.pending_requests.give_back(group, &token);
         };
         if let Some(key) = key {
             self.remember_bursts(layers, key, exchange);
@@ -224,10 +224,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         purpose: Purpose,
-        to: Place,
-        mut transfer: Transferring,
+        to: ObserverKey,
+        mut transfer: ActiveTransfer,
     ) -> Option<Opening> {
-        let Place { token, local, .. } = to;
+        let ObserverKey { token, local, .. } = to;
         let confirmable = transfer.is_confirmable();
         let (mut code, mut body) = (Code::CONTENT, Body::EMPTY);
         if confirmable {
@@ -261,7 +261,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return false;
         }
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return false };
-        let Work::Kept(sender, kept) = &mut transfer.work else {
+        let TransferState::Response(sender, kept) = &mut transfer.work else {
             layers.transport.exchanges.put_back(index, transfer);
             return false;
         };
@@ -291,7 +291,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
             None => {
                 layers.transport.exchanges.put_back(index, transfer);
-                layers.transport.exchanges.go_on_with_set(layers.now, &mut layers.transport.peers, index);
+                layers.transport.exchanges.continue_burst(layers.now, &mut layers.transport.peers, index);
             }
         }
         layers.transport.admit_waiting(layers.now, peer);
@@ -313,20 +313,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return;
         }
         let Some(mut transfer) = layers.transport.exchanges.take_transfer(index) else { return };
-        let Work::Kept(sender, kept) = &mut transfer.work else {
+        let TransferState::Response(sender, kept) = &mut transfer.work else {
             return layers.transport.exchanges.put_back(index, transfer);
         };
         let (observed, confirmable, outdated) = (kept.sequence.is_some(), kept.confirmable, kept.outdated);
         let next = if to_the_end { numbers.first().copied() } else { None };
-        let continued = next.map_or(Follows::Nothing, |next| sender.go_on(layers.now, next));
+        let continued = next.map_or(NextBurst::Nothing, |next| sender.go_on(layers.now, next));
         let missing = match continued {
-            Follows::Nothing if confirmable => sender.send_acknowledged_again(layers.now, numbers),
-            Follows::Nothing => sender.send_again(layers.now, numbers),
-            _ => Follows::Nothing,
+            NextBurst::Nothing if confirmable => sender.send_acknowledged_again(layers.now, numbers),
+            NextBurst::Nothing => sender.send_again(layers.now, numbers),
+            _ => NextBurst::Nothing,
         };
         // A notification keeps the token of the observation; the token of a retransmission must not
         // be longer, since no more is accounted for.
-        if observed && missing == Follows::Burst && token.places() <= own {
+        if observed && missing == NextBurst::Burst && token.places() <= own {
             kept.asked = Some(token.clone());
         }
         layers.transport.exchanges.put_back(index, transfer);
@@ -337,31 +337,31 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let exchange = layers.transport.exchanges.get_mut(index);
         if !observed {
             if let Purpose::Response(group) = exchange.purpose {
-                self.incoming.take_share(group, &token);
-                self.incoming.give_back(group, &exchange.token);
+                self.pending_requests.take_share(group, &token);
+                self.pending_requests.give_back(group, &exchange.token);
             }
             exchange.token = token;
         }
-        if continued == Follows::Burst {
-            layers.transport.exchanges.set_answered(layers.now, &mut layers.transport.peers, index);
+        if continued == NextBurst::Burst {
+            layers.transport.exchanges.burst_answered(layers.now, &mut layers.transport.peers, index);
             if outdated {
                 return self.bursts_over(layers, index);
             }
-            layers.transport.exchanges.go_on_with_set(layers.now, &mut layers.transport.peers, index);
+            layers.transport.exchanges.continue_burst(layers.now, &mut layers.transport.peers, index);
             return layers.transport.admit_waiting(layers.now, layers.transport.exchanges.get(index).peer);
         }
         match missing {
-            Follows::Burst => {
-                let next = layers.transport.exchanges.set_missing(layers.now, &mut layers.transport.peers, index);
+            NextBurst::Burst => {
+                let next = layers.transport.exchanges.burst_incomplete(layers.now, &mut layers.transport.peers, index);
                 layers.transport.follow(layers.now, index, &next);
             }
             // A client that requests too much gets nothing more until it has been quiet for the
             // maximum time of a response.
-            Follows::Nothing | Follows::TooMuch => {}
+            NextBurst::Nothing | NextBurst::TooMuch => {}
         }
     }
 
-    pub(super) fn whole_state(&self, what: &StoredResponse, reliability: Reliability) -> Option<Box<Transferring>> {
+    pub(super) fn whole_state(&self, what: &StoredResponse, reliability: Reliability) -> Option<Box<ActiveTransfer>> {
         let rules = self.burst_rules()?;
         let mut sender = Sender::new(&rules, what.bytes, what.block.size, 0);
         sender.begin_burst();
@@ -370,7 +370,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             // The first block is the message itself.
             sender.pop();
         }
-        Some(Box::new(Transferring::new(Work::Kept(sender, kept))))
+        Some(Box::new(ActiveTransfer::new(TransferState::Response(sender, kept))))
     }
 
     /// Sends the remaining blocks after the first response to an observer, unless there is a newer
@@ -382,17 +382,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Some(rules) = self.burst_rules() else { return };
         let mut sender = Sender::new(&rules, what.bytes, what.block.size, 1);
         sender.begin_burst();
-        let transfer = Transferring::new(Work::Kept(sender, self.kept(what, None)));
-        let (place, purpose) = (self.observers.place(observer), Purpose::Notification(observer));
-        let peer = place.peer;
-        let Some(mut opening) = self.burst_opening(layers, purpose, place, transfer) else { return };
+        let transfer = ActiveTransfer::new(TransferState::Response(sender, self.kept(what, None)));
+        let (key, purpose) = (self.observers.key(observer), Purpose::Notification(observer));
+        let peer = key.peer;
+        let Some(mut opening) = self.burst_opening(layers, purpose, key, transfer) else { return };
         if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
             self.remember_bursts(layers, what.key, exchange);
         }
     }
 
-    pub(super) fn supersede_set(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex, id: ExchangeId) {
+    pub(super) fn supersede_burst(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex, id: ExchangeId) {
         if !self.observers.is_behind(observer) {
             return;
         }
@@ -400,8 +400,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let exchange = layers.transport.exchanges.get(id.index);
         let (in_bursts, waits) = (!exchange.confirmable, exchange.state == State::Queued);
         let may_restart = match &transfer.work {
-            Work::Kept(sender, kept) => in_bursts && !kept.outdated && (waits || sender.may_restart()),
-            Work::Blocks(_) | Work::Bursts(_) => false,
+            TransferState::Response(sender, kept) => in_bursts && !kept.outdated && (waits || sender.may_restart()),
+            TransferState::Blocks(_) | TransferState::Bursts(_) => false,
         };
         let next = if may_restart { self.observers.message(layers.now, observer) } else { None };
         let restarted = next.is_some_and(|message| {
@@ -412,7 +412,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             let (content, rest) = self.cut_notification(layers, message);
             let renewed = rest.and_then(|what| Some((what.key, self.whole_state(&what, reliability)?)));
             let Some((key, renewed)) = renewed else { return false };
-            let (Work::Kept(sender, kept), Work::Kept(new, of)) = (&mut transfer.work, &renewed.work) else {
+            let (TransferState::Response(sender, kept), TransferState::Response(new, of)) =
+                (&mut transfer.work, &renewed.work)
+            else {
                 return false;
             };
             if of.confirmable {
@@ -428,7 +430,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             if may_restart {
                 self.observers.missed(observer);
             }
-            if let Work::Kept(_, kept) = &mut transfer.work {
+            if let TransferState::Response(_, kept) = &mut transfer.work {
                 kept.outdated = true;
             }
         }

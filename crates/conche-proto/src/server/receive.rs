@@ -6,9 +6,9 @@ use core::num::NonZeroU16;
 
 use super::Server;
 use super::blockwise::Delivery;
-use super::pending_requests::{Came, Keeping, ResponseRules, Waiting};
+use super::pending_requests::{BodyStorage, PendingRequest, RequestKind, ResponseRules};
 use crate::PeerKey;
-use crate::blockwise::{Asked, Full};
+use crate::blockwise::{BlockOptions, Full};
 use crate::codec::{Block, Code, Message, NoResponse, OptionNumber, OwnedMessage, RawOption, Token, Type};
 use crate::config::SourceValidation;
 use crate::event::Event;
@@ -31,7 +31,7 @@ pub(crate) struct Arrival<P> {
     pub(crate) group: Group,
     /// In bytes; `None` without limit.
     pub(crate) allowance: Option<NonZeroU16>,
-    pub(crate) came: Came,
+    pub(crate) kind: RequestKind,
     /// Also of the answer.
     pub(crate) security: Security,
 }
@@ -57,21 +57,26 @@ pub(crate) struct Resources {
 
 impl<P: PeerKey> Arrival<P> {
     #[inline]
-    pub(super) fn waiting(&self, message: &Message<'_>, said: &RequestOptions, taken: Resources) -> Waiting<P> {
+    pub(super) fn pending(
+        &self,
+        message: &Message<'_>,
+        options: &RequestOptions,
+        taken: Resources,
+    ) -> PendingRequest<P> {
         let Source { from, local } = self.source;
-        Waiting {
+        PendingRequest {
             from,
             local,
             id: message.id(),
             token: message.token(),
             generation: 0,
-            came: self.came,
+            kind: self.kind,
             peer: taken.peer,
             remembered: taken.remembered,
             group: self.group,
-            asked: said.asked,
+            asked: options.asked,
             allowance: self.allowance,
-            rules: ResponseRules::new(said.unwanted, said.keeping),
+            rules: ResponseRules::new(options.unwanted, options.storage),
         }
     }
 }
@@ -93,7 +98,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return;
         }
         if let Some(remembered) = layers.transport.received.find(layers.now, what) {
-            return layers.transport.receive_copy(source, message, remembered, allowance);
+            return layers.transport.receive_duplicate(source, message, remembered, allowance);
         }
         if message.ty() == Type::NonConfirmable
             && peer.is_some_and(|peer| layers.transport.lacks_ids(layers.now, peer, message))
@@ -101,9 +106,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             layers.transport.stats.overloaded += 1;
             return;
         }
-        let came = if message.ty() == Type::Confirmable { Came::Confirmable } else { Came::NonConfirmable };
+        let kind =
+            if message.ty() == Type::Confirmable { RequestKind::Confirmable } else { RequestKind::NonConfirmable };
         let (group, security) = (layers.transport.group_of(&source.from, hash), Security::PLAIN);
-        let arrival = Arrival { source, hash, what, group, allowance, came, security };
+        let arrival = Arrival { source, hash, what, group, allowance, kind, security };
         #[cfg(feature = "oscore")]
         if message.option(OptionNumber::OSCORE).is_some() && layers.has_contexts() {
             return self.receive_protected(layers, arrival, message);
@@ -116,34 +122,34 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn receive_arrived(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) {
         let ReceivedRequest { arrival, message } = received;
         let acceptable = self.acceptable(layers, message, &arrival.security);
-        let said = match &acceptable {
-            Ok(said) => said,
+        let options = match &acceptable {
+            Ok(options) => options,
             Err((code, diagnostic)) => return self.refuse(layers, received, *code, diagnostic),
         };
-        if self.challenges(layers, received, &said.asked) {
+        if self.challenges(layers, received, &options.asked) {
             return;
         }
         let mut whole = Delivery::AsItIs;
-        if said.asked.is_in_bursts() {
-            match self.receive_burst_request(layers, received, &said.asked) {
+        if options.asked.is_in_bursts() {
+            match self.receive_burst_request(layers, received, &options.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
-        } else if !said.asked.is_plain() {
-            if self.receive_of_stream(layers, received, *said) {
+        } else if !options.asked.is_plain() {
+            if self.receive_of_stream(layers, received, *options) {
                 return;
             }
-            match self.receive_block(layers, received, &said.asked) {
+            match self.receive_block(layers, received, &options.asked) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
         }
-        let with_place = match self.representations.made() {
-            Some(_) => self.with_place(layers, arrival, *said),
-            None => Ok(*said),
+        let with_place = match self.representations.created() {
+            Some(_) => self.with_place(layers, arrival, *options),
+            None => Ok(*options),
         };
         let taken_in = match with_place {
-            Ok(said) => self.take_in(layers, received, &said),
+            Ok(options) => self.take_in(layers, received, &options),
             Err(Full) => None,
         };
         let Some(id) = taken_in else {
@@ -159,7 +165,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.stats.requests_received += 1;
         let message = match whole {
             Delivery::AsItIs => None,
-            Delivery::Joined(key) => self.joined(key, message),
+            Delivery::JoinedBody(key) => self.joined(key, message),
             Delivery::Received(key) => self.received_in_bursts(key, message),
         }
         .unwrap_or_else(|| OwnedMessage::pooled(*message, &mut layers.pool));
@@ -173,16 +179,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        said: &RequestOptions,
+        options: &RequestOptions,
     ) -> Option<RequestId> {
         let ReceivedRequest { arrival, message } = received;
         let places = Token::places_of(message.token_bytes().len());
-        if !self.incoming.admits(arrival.group, places, layers.transport.config.limits.incoming) {
+        if !self.pending_requests.admits(arrival.group, places, layers.transport.config.limits.incoming) {
             return None;
         }
         let taken = self.take_in_place(layers, received)?;
-        let id = self.incoming.insert(layers.now, || arrival.waiting(message, said, taken))?;
-        self.incoming.protect(id, &arrival.security);
+        let id = self.pending_requests.insert(layers.now, || arrival.pending(message, options, taken))?;
+        self.pending_requests.protect(id, &arrival.security);
         Some(id)
     }
 
@@ -298,8 +304,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
             asked.fetches(payload.map(|payload| layers.transport.hash.digest(Code::FETCH.0, payload)));
         }
-        let keeping = if message.code().is_safe() { Keeping::IfRoom } else { Keeping::Once };
-        Ok(RequestOptions { asked, unwanted, keeping })
+        let storage = if message.code().is_safe() { BodyStorage::IfRoom } else { BodyStorage::Once };
+        Ok(RequestOptions { asked, unwanted, storage })
     }
 
     /// Bodies of one context are separate from those of others and of unprotected requests.
@@ -327,16 +333,16 @@ type Refusal = (Code, &'static str);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestOptions {
-    pub(crate) asked: Asked,
+    pub(crate) asked: BlockOptions,
     pub(crate) unwanted: NoResponse,
-    pub(crate) keeping: Keeping,
+    pub(crate) storage: BodyStorage,
 }
 
 #[derive(Default)]
 struct OptionsPass {
     in_bursts: bool,
     plain: bool,
-    asked: Asked,
+    asked: BlockOptions,
     /// The request has options that do not identify the body.
     apart: bool,
     no_response: bool,

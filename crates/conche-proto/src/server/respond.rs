@@ -3,8 +3,8 @@
 use alloc::string::String;
 
 use super::Server;
-use super::group::Leisurely;
-use super::pending_requests::{Came, Interest, Keeping, Waiting};
+use super::group::DelayedResponse;
+use super::pending_requests::{BodyStorage, PendingRequest, RequestKind, ResponseFilter};
 use super::receive::{Arrival, ReceivedRequest};
 use super::validation::needs_proof;
 use crate::PeerKey;
@@ -26,7 +26,7 @@ use crate::transport::{
 use conche_cc::Controller;
 
 pub(super) struct AnsweredRequest<'a, P> {
-    pub(super) waiting: &'a Waiting<P>,
+    pub(super) pending: &'a PendingRequest<P>,
     pub(super) security: &'a Security,
 }
 
@@ -48,11 +48,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if self.has_streams() && self.is_answered(layers, request) {
             return Err(RespondError::NotPending);
         }
-        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
-        let plain = waiting.asked.is_plain();
-        let reserved = waiting.rules.keeping() == Keeping::Reserved;
-        let overhead = Overhead::of(&waiting.token).with(self.incoming.security(request).response_bytes());
-        if Self::is_unwanted(waiting, &response) {
+        let pending = self.pending_requests.get(request).ok_or(RespondError::NotPending)?;
+        let plain = pending.asked.is_plain();
+        let reserved = pending.rules.storage() == BodyStorage::Reserved;
+        let overhead = Overhead::of(&pending.token).with(self.pending_requests.security(request).response_bytes());
+        if Self::is_unwanted(pending, &response) {
             self.ignore(layers, request);
             return Ok(None);
         }
@@ -60,17 +60,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if self.has_streams() && self.answered_at_once(layers, request, &response)? {
             return Ok(None);
         }
-        let registered = self.observers.made().and_then(|observers| observers.registered_by(request));
+        let registered = self.observers.created().and_then(|observers| observers.registered_by(request));
         let observer = registered.filter(|&observer| self.reserve_states(layers, observer, &response));
         // Only the first block has the Observe option (RFC 7959 §2.6).
         let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
         if !plain || !layers.transport.config.goes_whole(beside, &response.body) {
-            let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
-            let to = self.recipient(layers, waiting, beside);
+            let pending = self.pending_requests.get(request).ok_or(RespondError::NotPending)?;
+            let to = self.recipient(layers, pending, beside);
             response = self.cut_response(layers, &to, response)?;
         } else if reserved {
-            let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
-            let key = self.recipient(layers, waiting, beside).key;
+            let pending = self.pending_requests.get(request).ok_or(RespondError::NotPending)?;
+            let key = self.recipient(layers, pending, beside).key;
             self.representations.forget(key);
         }
         if let Some(observer) = observer {
@@ -78,16 +78,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         self.check(layers, &response, overhead)?;
         let rest = if plain { None } else { self.rest_in_bursts(request, observer, &response) };
-        let security = self.incoming.security(request).clone();
-        let waiting = self.incoming.remove(request).ok_or(RespondError::NotPending)?;
+        let security = self.pending_requests.security(request).clone();
+        let pending = self.pending_requests.remove(request).ok_or(RespondError::NotPending)?;
         let code = response.code;
         let exchange =
-            self.send_response(layers, AnsweredRequest { waiting: &waiting, security: &security }, observer, response);
+            self.send_response(layers, AnsweredRequest { pending: &pending, security: &security }, observer, response);
         if let Some(observer) = observer {
             self.registration_answered(layers, observer, code, exchange);
         }
         if let Some((block, observer)) = rest {
-            self.send_behind_first(layers, &waiting, block, observer);
+            self.send_behind_first(layers, &pending, block, observer);
         }
         // A Non-confirmable response that waits for a message ID is not reported further.
         Ok(exchange.filter(|&exchange| layers.transport.exchanges.live(exchange).is_some_and(Exchange::is_reportable)))
@@ -100,8 +100,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observer: Option<ObserverIndex>,
         response: &Response,
     ) -> Option<(Block, Option<(ObserverIndex, u32)>)> {
-        let asked =
-            self.incoming.get(request)?.asked.response_in_bursts().filter(|asked| asked.num == 0 && asked.more)?;
+        let asked = self
+            .pending_requests
+            .get(request)?
+            .asked
+            .response_in_bursts()
+            .filter(|asked| asked.num == 0 && asked.more)?;
         let content = response.body.content(response.code)?;
         let block = content.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more && block.num == 0)?;
         Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
@@ -116,9 +120,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observer: Option<ObserverIndex>,
         mut response: Response,
     ) -> Option<ExchangeId> {
-        let waiting = request.waiting;
-        if waiting.allowance.is_some() {
-            if needs_proof(waiting, &response) {
+        let pending = request.pending;
+        if pending.allowance.is_some() {
+            if needs_proof(pending, &response) {
                 response = self.hold_response(layers, request, response)?;
             }
             response.reliability = Some(Reliability::NeverConfirmable);
@@ -135,13 +139,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observer: Option<ObserverIndex>,
         response: Response,
     ) -> Option<ExchangeId> {
-        let waiting = request.waiting;
-        match waiting.peer.map(Compact::get) {
-            Some(_) if waiting.is_to_group() => {
-                self.respond_at_leisure(layers, waiting.clone(), response);
+        let pending = request.pending;
+        match pending.peer.map(Compact::get) {
+            Some(_) if pending.is_to_group() => {
+                self.respond_at_leisure(layers, pending.clone(), response);
                 None
             }
-            Some(peer) if !waiting.can_piggyback() => {
+            Some(peer) if !pending.can_piggyback() => {
                 self.respond_separately(layers, request, peer, observer, response)
             }
             _ => {
@@ -152,22 +156,22 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     pub(crate) fn acknowledge(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Result<(), RespondError> {
-        let waiting = self.incoming.get(request).ok_or(RespondError::NotPending)?;
-        if waiting.can_piggyback() {
+        let pending = self.pending_requests.get(request).ok_or(RespondError::NotPending)?;
+        if pending.can_piggyback() {
             self.piggybacking_over(layers, request);
         }
-        self.incoming.get(request).map(drop).ok_or(RespondError::NotPending)
+        self.pending_requests.get(request).map(drop).ok_or(RespondError::NotPending)
     }
 
     /// Drops a request without a response; a Confirmable one is acknowledged.
     pub(crate) fn ignore(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         self.unregister(layers, request);
         self.forget_stream(layers, request, None);
-        let Some(waiting) = self.incoming.remove(request) else { return };
-        if waiting.can_piggyback() {
-            self.reply(layers, &waiting, Reply::EmptyAck);
+        let Some(pending) = self.pending_requests.remove(request) else { return };
+        if pending.can_piggyback() {
+            self.reply(layers, &pending, Reply::EmptyAck);
         }
-        self.answered(layers, &waiting);
+        self.answered(layers, &pending);
     }
 
     pub(crate) fn supersede(
@@ -193,24 +197,24 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Sends an Empty ACK, and the response will be separate. If the peer table is full, the
     /// request is refused in the ACK.
     pub(super) fn piggybacking_over(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
-        let Some(waiting) = self.incoming.get(request).cloned() else { return };
-        match self.open_peer(layers, waiting.from, waiting.group) {
+        let Some(pending) = self.pending_requests.get(request).cloned() else { return };
+        match self.open_peer(layers, pending.from, pending.group) {
             Ok(peer) => {
                 layers.transport.peers.hold(peer);
-                if layers.transport.config.source_validation != SourceValidation::Off && waiting.allowance.is_none() {
+                if layers.transport.config.source_validation != SourceValidation::Off && pending.allowance.is_none() {
                     layers.transport.peers.validated(peer);
                 }
-                self.incoming.acknowledged(request, peer);
-                self.reply(layers, &waiting, Reply::EmptyAck);
+                self.pending_requests.acknowledged(request, peer);
+                self.reply(layers, &pending, Reply::EmptyAck);
             }
             Err(_) => {
                 layers.transport.stats.overloaded += 1;
                 self.unregister(layers, request);
                 self.forget_stream(layers, request, Some(StreamEnd::Refused));
                 let body = layers.transport.config.try_later();
-                let security = self.incoming.security(request).clone();
-                self.incoming.remove(request);
-                let refused = AnsweredRequest { waiting: &waiting, security: &security };
+                let security = self.pending_requests.security(request).clone();
+                self.pending_requests.remove(request);
+                let refused = AnsweredRequest { pending: &pending, security: &security };
                 self.piggyback(layers, refused, &Response::new(Code::SERVICE_UNAVAILABLE, body));
             }
         }
@@ -233,17 +237,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     #[inline]
     fn piggyback(&mut self, layers: &mut Layers<P, C>, request: AnsweredRequest<'_, P>, response: &Response) {
-        let AnsweredRequest { waiting, security } = request;
-        self.incoming.give_back(waiting.group, &waiting.token);
+        let AnsweredRequest { pending, security } = request;
+        self.pending_requests.give_back(pending.group, &pending.token);
         let protected;
         let (code, body) = if security.is_plain() {
             (&response.code, &response.body)
         } else {
-            let overhead = Overhead::of(&waiting.token);
+            let overhead = Overhead::of(&pending.token);
             protected = layers.protect(security, overhead, response.code, &response.body);
             (&protected.0, &protected.1)
         };
-        let (ty, id, token) = (Type::Acknowledgement, waiting.id, &waiting.token);
+        let (ty, id, token) = (Type::Acknowledgement, pending.id, &pending.token);
         let mut bytes = [0; Reply::SHORT];
         let short = match Overhead::of(token).fits(body, Reply::SHORT) {
             true => encode(&mut bytes, Header { ty, code: *code, id }, token, body)
@@ -254,15 +258,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Some(length) => Reply::Short { length, bytes },
             None => Reply::Datagram(encoded(ty, *code, id, token, body)),
         };
-        self.reply(layers, waiting, reply);
+        self.reply(layers, pending, reply);
     }
 
     /// Sends a reply, also to duplicates while the request is remembered.
     #[inline(always)]
-    pub(crate) fn reply(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>, reply: Reply) {
-        let &Waiting { from, local, id, .. } = waiting;
+    pub(crate) fn reply(&mut self, layers: &mut Layers<P, C>, pending: &PendingRequest<P>, reply: Reply) {
+        let &PendingRequest { from, local, id, .. } = pending;
         let to = Source { from, local };
-        let forgotten = match waiting.remembered {
+        let forgotten = match pending.remembered {
             Some(remembered) => match layers.transport.received.set_reply(remembered, reply) {
                 Ok(()) => return layers.transport.outbox.push_back(Departure::Remembered { to, id, remembered }),
                 Err(reply) => reply,
@@ -284,13 +288,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observer: Option<ObserverIndex>,
         response: Response,
     ) -> Option<ExchangeId> {
-        let AnsweredRequest { waiting, security } = request;
+        let AnsweredRequest { pending, security } = request;
         // The client of a Q-Block upload does not ask again (RFC 9177 §4.3).
         let (code, body) = match security.is_plain() {
             true => (response.code, response.body),
-            false => layers.protect(security, Overhead::of(&waiting.token), response.code, &response.body),
+            false => layers.protect(security, Overhead::of(&pending.token), response.code, &response.body),
         };
-        let awaited = waiting.came == Came::Confirmable || waiting.asked.q_block1().is_some();
+        let awaited = pending.kind == RequestKind::Confirmable || pending.asked.q_block1().is_some();
         let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
         let confirmable = reliability == Reliability::Confirmable;
@@ -302,23 +306,24 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             if let Some(observer) = observer {
                 self.observers.answer_left(layers.now, observer, id);
             }
-            self.send_rejectable(layers, waiting, id, code, &body);
-            self.answered(layers, waiting);
+            self.send_rejectable(layers, pending, id, code, &body);
+            self.answered(layers, pending);
             return None;
         }
         if !confirmable
-            && layers.transport.peers.get(peer).work().queued as usize >= layers.transport.config.limits.queue_per_peer
+            && layers.transport.peers.get(peer).messages().queued as usize
+                >= layers.transport.config.limits.queue_per_peer
         {
             layers.transport.stats.responses_expired += 1;
-            self.answered(layers, waiting);
+            self.answered(layers, pending);
             return None;
         }
         let mut opening = Opening {
-            purpose: Purpose::Response(waiting.group),
+            purpose: Purpose::Response(pending.group),
             code,
             body,
-            token: waiting.token.clone(),
-            local: waiting.local,
+            token: pending.token.clone(),
+            local: pending.local,
             reliability: if confirmable { reliability } else { Reliability::NeverConfirmable },
             security: security.clone(),
             ..Opening::EMPTY
@@ -331,54 +336,56 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn send_rejectable(
         &mut self,
         layers: &mut Layers<P, C>,
-        waiting: &Waiting<P>,
+        pending: &PendingRequest<P>,
         id: MessageId,
         code: Code,
         body: &Body,
     ) {
-        let to = Source { from: waiting.from, local: waiting.local };
-        let datagram = encoded(Type::NonConfirmable, code, id, &waiting.token, body);
-        let what = Keyed::fingerprint(layers.transport.peers.hash(&waiting.from), 0, id.0);
-        layers.transport.rejectable.left(what, waiting.token.clone());
+        let to = Source { from: pending.from, local: pending.local };
+        let datagram = encoded(Type::NonConfirmable, code, id, &pending.token, body);
+        let what = Keyed::fingerprint(layers.transport.peers.hash(&pending.from), 0, id.0);
+        layers.transport.rejectable.sent(what, pending.token.clone());
         layers.transport.outbox.push_back(Departure::Message { to, datagram });
     }
 
-    pub(super) fn answered(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>) {
-        if waiting.is_to_group() {
-            self.leisure.give_back(waiting.group);
+    pub(super) fn answered(&mut self, layers: &mut Layers<P, C>, pending: &PendingRequest<P>) {
+        if pending.is_to_group() {
+            self.delayed_responses.give_back(pending.group);
         }
-        self.incoming.give_back(waiting.group, &waiting.token);
-        if let Some(peer) = waiting.peer.map(Compact::get) {
+        self.pending_requests.give_back(pending.group, &pending.token);
+        if let Some(peer) = pending.peer.map(Compact::get) {
             layers.transport.peers.let_go(layers.now, peer);
         }
     }
 
     /// Returns `true` according to No-Response (RFC 7967), or if the response is useless to a group
     /// request.
-    pub(super) fn is_unwanted(waiting: &Waiting<P>, response: &Response) -> bool {
-        match waiting.came {
-            Came::ToGroup(Interest::Unsaid) if response.even_to_group => false,
-            Came::ToGroup(Interest::Unsaid) => !response.code.is_success() || response.body.payload().is_empty(),
-            _ => waiting.rules.unwanted().suppresses(response.code),
+    pub(super) fn is_unwanted(pending: &PendingRequest<P>, response: &Response) -> bool {
+        match pending.kind {
+            RequestKind::ToGroup(ResponseFilter::Default) if response.even_to_group => false,
+            RequestKind::ToGroup(ResponseFilter::Default) => {
+                !response.code.is_success() || response.body.payload().is_empty()
+            }
+            _ => pending.rules.unwanted().suppresses(response.code),
         }
     }
 
-    fn respond_at_leisure(&mut self, layers: &mut Layers<P, C>, waiting: Waiting<P>, response: Response) {
+    fn respond_at_leisure(&mut self, layers: &mut Layers<P, C>, pending: PendingRequest<P>, response: Response) {
         let by_default = layers.transport.config.transmission.default_leisure;
         let leisure = layers.transport.config.multicast.and_then(|multicast| multicast.leisure).unwrap_or(by_default);
-        self.leisure.push(layers.now, leisure, &mut layers.transport.random, waiting, response);
+        self.delayed_responses.push(layers.now, leisure, &mut layers.transport.random, pending, response);
     }
 
     /// Sends the next due response to a group request, as a Non-confirmable message, unless no
     /// message ID is free. Returns `false` if none is due.
     pub(super) fn leisure_over(&mut self, layers: &mut Layers<P, C>) -> bool {
-        let due = self.leisure.made().and_then(|leisure| leisure.pop_due(layers.now));
-        let Some(Leisurely { waiting, code, body, .. }) = due else { return false };
-        match waiting.peer.map(|peer| layers.transport.message_id(layers.now, peer.get())) {
-            Some(Ok(id)) => self.send_rejectable(layers, &waiting, id, code, &body),
+        let due = self.delayed_responses.created().and_then(|leisure| leisure.pop_due(layers.now));
+        let Some(DelayedResponse { pending, code, body, .. }) = due else { return false };
+        match pending.peer.map(|peer| layers.transport.message_id(layers.now, peer.get())) {
+            Some(Ok(id)) => self.send_rejectable(layers, &pending, id, code, &body),
             _ => layers.transport.stats.responses_expired += 1,
         }
-        self.answered(layers, &waiting);
+        self.answered(layers, &pending);
         true
     }
 

@@ -11,17 +11,19 @@ use core::time::Duration;
 
 use super::Server;
 use super::blockwise::{BEYOND, IN_ORDER, bounds};
-use super::pending_requests::{Came, Waiting};
+use super::pending_requests::{PendingRequest, RequestKind};
 use super::receive::{Arrival, ReceivedRequest, RequestOptions};
 use super::respond::AnsweredRequest;
 use crate::PeerKey;
-use crate::blockwise::{Assemblies, Bounds, Claim, Contexts, Cut, Key, Missing, NewContext, NoBlock, Representation};
+use crate::blockwise::{
+    Assemblies, BlockError, Bounds, Claim, Contexts, ExtractedBlock, Key, Missing, NewContext, Representation,
+};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage};
 use crate::config::SharedConfig;
 use crate::error::RespondError;
 use crate::event::{Event, NotWanted, StreamEnd, Unfinished};
 use crate::layers::Layers;
-use crate::store::{Compact, Seldom};
+use crate::store::{Compact, CreateOnDemand};
 use crate::transport::{ExchangeId, Reply, RequestId, Response, Rest};
 use bytes::Bytes;
 use conche_cc::{Controller, Instant};
@@ -33,16 +35,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        said: RequestOptions,
+        options: RequestOptions,
     ) -> bool {
         let arrival = received.arrival;
-        if self.parts.made().is_none() {
+        if self.streamed_bodies.created().is_none() {
             return false;
         }
-        let key = self.key(layers, arrival.hash, arrival.source, &said.asked);
-        match (said.asked.block1(), said.asked.block2().filter(|block| block.num > 0)) {
-            (Some(block), _) => self.receive_part(layers, received, said, key, block),
-            (None, Some(block)) => self.receive_ask(layers, received, said, key, block),
+        let key = self.key(layers, arrival.hash, arrival.source, &options.asked);
+        match (options.asked.block1(), options.asked.block2().filter(|block| block.num > 0)) {
+            (Some(block), _) => self.receive_part(layers, received, options, key, block),
+            (None, Some(block)) => self.receive_ask(layers, received, options, key, block),
             (None, None) => false,
         }
     }
@@ -51,15 +53,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        said: RequestOptions,
+        options: RequestOptions,
         key: Key,
     ) {
-        let Some(Stream { request, phase: Phase::Answered(response) }) = self.parts.streams.contexts.remove(key) else {
+        let Some(Stream { request, phase: StreamPhase::Answered(response) }) =
+            self.streamed_bodies.streams.contexts.remove(key)
+        else {
             return;
         };
-        if self.reopen(layers, request, received, said) {
-            self.incoming.let_place_go(request);
-            self.incoming.answer_whole(request);
+        if self.reopen(layers, request, received, options) {
+            self.pending_requests.let_place_go(request);
+            self.pending_requests.answer_whole(request);
             if self.respond(layers, request, response).is_err() {
                 let _ = self.respond(layers, request, Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY));
             }
@@ -74,24 +78,24 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         request: RequestId,
         received: ReceivedRequest<'_, P>,
-        said: RequestOptions,
+        options: RequestOptions,
     ) -> bool {
         let ReceivedRequest { arrival, message } = received;
         let places = layers.transport.config.limits.incoming;
-        let fits = self.incoming.admits_next(request, arrival.group, &message.token(), places);
+        let fits = self.pending_requests.admits_next(request, arrival.group, &message.token(), places);
         let taken = if fits { self.take_in_place(layers, received) } else { None };
         let Some(taken) = taken else {
             layers.transport.stats.overloaded += 1;
             self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
             return false;
         };
-        let mut waiting = arrival.waiting(message, &said, taken);
+        let mut pending = arrival.pending(message, &options, taken);
         if let Some(before) = self.release(layers, request) {
             // A FETCH need not repeat its payload.
-            waiting.asked.what = before.asked.what;
+            pending.asked.what = before.asked.what;
         }
-        self.incoming.go_on(layers.now, request, waiting);
-        self.incoming.protect(request, &arrival.security);
+        self.pending_requests.go_on(layers.now, request, pending);
+        self.pending_requests.protect(request, &arrival.security);
         if self.has_observers() {
             self.registration_continued(layers, request, message);
         }
@@ -99,30 +103,30 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     /// Closes the open message of a request with at most an Empty ACK.
-    fn release(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<Waiting<P>> {
-        let waiting = self.incoming.pause(request)?;
-        if waiting.can_piggyback() {
-            self.reply(layers, &waiting, Reply::EmptyAck);
+    fn release(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> Option<PendingRequest<P>> {
+        let pending = self.pending_requests.pause(request)?;
+        if pending.can_piggyback() {
+            self.reply(layers, &pending, Reply::EmptyAck);
         }
-        if waiting.came != Came::Between {
-            self.incoming.give_back(waiting.group, &waiting.token);
+        if pending.kind != RequestKind::BetweenBlocks {
+            self.pending_requests.give_back(pending.group, &pending.token);
         }
-        if let Some(peer) = waiting.peer.map(Compact::get) {
+        if let Some(peer) = pending.peer.map(Compact::get) {
             layers.transport.peers.let_go(layers.now, peer);
         }
-        Some(waiting)
+        Some(pending)
     }
 
     fn answer_part(&mut self, layers: &mut Layers<P, C>, request: RequestId, response: Response) -> Option<ExchangeId> {
-        let waiting = self.incoming.pause(request)?;
-        let security = self.incoming.security(request).clone();
-        self.send_response(layers, AnsweredRequest { waiting: &waiting, security: &security }, None, response)
+        let pending = self.pending_requests.pause(request)?;
+        let security = self.pending_requests.security(request).clone();
+        self.send_response(layers, AnsweredRequest { pending: &pending, security: &security }, None, response)
     }
 
     fn end_stream(&mut self, layers: &mut Layers<P, C>, key: Key, reason: StreamEnd) {
-        let Some(Stream { request, phase }) = self.parts.streams.contexts.remove(key) else { return };
+        let Some(Stream { request, phase }) = self.streamed_bodies.streams.contexts.remove(key) else { return };
         self.release_stream(layers, request);
-        if !matches!(phase, Phase::Answered(_)) {
+        if !matches!(phase, StreamPhase::Answered(_)) {
             layers.announce(Event::StreamOver { request, reason });
         }
     }
@@ -131,14 +135,18 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn release_stream(&mut self, layers: &mut Layers<P, C>, request: RequestId) {
         self.unregister(layers, request);
         self.release(layers, request);
-        if let Some(waiting) = self.incoming.remove(request) {
-            self.answered(layers, &waiting);
+        if let Some(pending) = self.pending_requests.remove(request) {
+            self.answered(layers, &pending);
         }
     }
 
     pub(in crate::server) fn is_answered(&mut self, layers: &mut Layers<P, C>, request: RequestId) -> bool {
         let Some(key) = self.stream_of(layers, request) else { return false };
-        self.parts.streams.contexts.peek_mut(key).is_some_and(|stream| matches!(stream.phase, Phase::Answered(_)))
+        self.streamed_bodies
+            .streams
+            .contexts
+            .peek_mut(key)
+            .is_some_and(|stream| matches!(stream.phase, StreamPhase::Answered(_)))
     }
 
     /// Ends a body in parts because the application answers with a complete response. Returns
@@ -150,16 +158,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         response: &Response,
     ) -> Result<bool, RespondError> {
         let Some(key) = self.stream_of(layers, request) else { return Ok(false) };
-        let Some(waiting) = self.open_message(request) else {
-            let stream = self.parts.streams.find(layers.now, key).ok_or(RespondError::NotPending)?;
-            stream.phase = Phase::Answered(response.clone());
+        let Some(pending) = self.open_message(request) else {
+            let stream = self.streamed_bodies.streams.find(layers.now, key).ok_or(RespondError::NotPending)?;
+            stream.phase = StreamPhase::Answered(response.clone());
             return Ok(true);
         };
-        self.parts.streams.contexts.remove(key);
-        self.incoming.let_place_go(request);
-        if waiting.asked.block1().is_some_and(|block| block.more) {
+        self.streamed_bodies.streams.contexts.remove(key);
+        self.pending_requests.let_place_go(request);
+        if pending.asked.block1().is_some_and(|block| block.more) {
             // The success concerns the request, not this block (RFC 7959 §2.3).
-            self.incoming.answer_whole(request);
+            self.pending_requests.answer_whole(request);
         }
         Ok(false)
     }
@@ -172,8 +180,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         reason: Option<StreamEnd>,
     ) {
         if let Some(key) = self.stream_of(layers, request) {
-            self.parts.streams.contexts.remove(key);
-            self.incoming.let_place_go(request);
+            self.streamed_bodies.streams.contexts.remove(key);
+            self.pending_requests.let_place_go(request);
             if let Some(reason) = reason {
                 layers.announce(Event::StreamOver { request, reason });
             }
@@ -182,8 +190,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Ends a body that the client has not continued in time. Returns `false` if there is none.
     pub(in crate::server) fn stream_expired(&mut self, layers: &mut Layers<P, C>) -> bool {
-        let Some(key) = self.parts.streams.contexts.expired(layers.now) else { return false };
-        let Some(stream) = self.parts.streams.find(layers.now, key) else { return true };
+        let Some(key) = self.streamed_bodies.streams.contexts.expired(layers.now) else { return false };
+        let Some(stream) = self.streamed_bodies.streams.find(layers.now, key) else { return true };
         let request = stream.request;
         // At the end of time nothing can be postponed.
         if self.open_message(request).is_none() || layers.now == Instant::FAR_FUTURE {
@@ -196,17 +204,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if !self.has_streams() {
             return None;
         }
-        let waiting = self.incoming.get(request)?;
-        let key = self.recipient(layers, waiting, Overhead::of(&waiting.token)).key;
-        self.parts.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
+        let pending = self.pending_requests.get(request)?;
+        let key = self.recipient(layers, pending, Overhead::of(&pending.token)).key;
+        self.streamed_bodies.streams.contexts.peek_mut(key).filter(|stream| stream.request == request).map(|_| key)
     }
 
-    fn open_message(&self, request: RequestId) -> Option<Waiting<P>> {
-        self.incoming.get(request).cloned().filter(|waiting| waiting.came != Came::Between)
+    fn open_message(&self, request: RequestId) -> Option<PendingRequest<P>> {
+        self.pending_requests.get(request).cloned().filter(|pending| pending.kind != RequestKind::BetweenBlocks)
     }
 
     pub(crate) fn stream_requests(&mut self, wanted: Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>) {
-        self.parts.streams.wanted = Some(wanted);
+        self.streamed_bodies.streams.wanted = Some(wanted);
     }
 
     pub(crate) fn continue_request(
@@ -215,10 +223,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         request: RequestId,
     ) -> Result<Option<ExchangeId>, RespondError> {
         let key = self.stream_of(layers, request).ok_or(RespondError::NotPending)?;
-        let comes =
-            self.parts.streams.find(layers.now, key).is_some_and(|stream| matches!(stream.phase, Phase::Coming(_)));
-        let waiting = self.open_message(request).filter(|_| comes).ok_or(RespondError::NotPending)?;
-        let block = waiting.asked.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
+        let comes = self
+            .streamed_bodies
+            .streams
+            .find(layers.now, key)
+            .is_some_and(|stream| matches!(stream.phase, StreamPhase::Receiving(_)));
+        let pending = self.open_message(request).filter(|_| comes).ok_or(RespondError::NotPending)?;
+        let block = pending.asked.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
         Ok(self.answer_part(layers, request, Response::new(Code::CONTINUE, self.continuing(layers, block))))
     }
 
@@ -227,15 +238,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        said: RequestOptions,
+        options: RequestOptions,
         key: Key,
         block: Block,
     ) -> bool {
         let ReceivedRequest { arrival, message } = received;
         let (code, payload) = (message.code(), message.payload());
         let digest = layers.transport.hash.digest(code.0, payload);
-        let known = self.parts.streams.find(layers.now, key).is_some();
-        let begins = block.num == 0 && block.more && self.parts.streams.wants(message);
+        let known = self.streamed_bodies.streams.find(layers.now, key).is_some();
+        let begins = block.num == 0 && block.more && self.streamed_bodies.streams.wants(message);
         if !known && !begins {
             return false;
         }
@@ -246,35 +257,35 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.refuse(layers, received, Code::BAD_REQUEST, why);
             return true;
         }
-        let Some(stream) = self.parts.streams.find(layers.now, key) else {
-            self.begin_stream(layers, received, said, key, digest);
+        let Some(stream) = self.streamed_bodies.streams.find(layers.now, key) else {
+            self.begin_stream(layers, received, options, key, digest);
             return true;
         };
         let request = stream.request;
         let fit = match &mut stream.phase {
-            Phase::Coming(coming) => coming.fit(code, block, payload.len(), digest),
-            Phase::Answered(_) if block.num > 0 => Fit::Next,
-            Phase::Answered(_) | Phase::Leaving(_) => Fit::Elsewhere,
+            StreamPhase::Receiving(coming) => coming.fit(code, block, payload.len(), digest),
+            StreamPhase::Answered(_) if block.num > 0 => BlockPosition::Next,
+            StreamPhase::Answered(_) | StreamPhase::Sending(_) => BlockPosition::OutOfOrder,
         };
-        let answered = matches!(stream.phase, Phase::Answered(_));
+        let answered = matches!(stream.phase, StreamPhase::Answered(_));
         let open = self.open_message(request).is_some();
         match fit {
-            Fit::Next if answered => self.answer_late(layers, received, said, key),
-            Fit::Next if !open => {
-                if self.reopen(layers, request, ReceivedRequest { arrival: &validated(arrival), message }, said) {
-                    self.parts.streams.find(layers.now, key).into_iter().for_each(|stream| {
+            BlockPosition::Next if answered => self.answer_late(layers, received, options, key),
+            BlockPosition::Next if !open => {
+                if self.reopen(layers, request, ReceivedRequest { arrival: &validated(arrival), message }, options) {
+                    self.streamed_bodies.streams.find(layers.now, key).into_iter().for_each(|stream| {
                         let next = block.offset().saturating_add(payload.len());
-                        stream.phase = Phase::Coming(Coming { code, next, last: digest });
+                        stream.phase = StreamPhase::Receiving(Receiving { code, next, last: digest });
                     });
                     let message = OwnedMessage::pooled(*message, &mut layers.pool);
                     layers.announce(Event::Part { request, message, last: !block.more });
                 }
             }
             // The application still has the block; its response answers this message.
-            Fit::Again if open => {
-                self.reopen(layers, request, ReceivedRequest { arrival: &validated(arrival), message }, said);
+            BlockPosition::Duplicate if open => {
+                self.reopen(layers, request, ReceivedRequest { arrival: &validated(arrival), message }, options);
             }
-            Fit::Again => {
+            BlockPosition::Duplicate => {
                 let body = self.continuing(layers, block);
                 self.answer_remembered(layers, received, Code::CONTINUE, &body);
             }
@@ -283,9 +294,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 if !begins {
                     return false;
                 }
-                self.begin_stream(layers, received, said, key, digest);
+                self.begin_stream(layers, received, options, key, digest);
             }
-            Fit::Next | Fit::Elsewhere => {
+            BlockPosition::Next | BlockPosition::OutOfOrder => {
                 self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, NOT_IN_ORDER);
             }
         }
@@ -296,7 +307,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        said: RequestOptions,
+        options: RequestOptions,
         key: Key,
         digest: u64,
     ) {
@@ -306,25 +317,25 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return self.hold_or_challenge(layers, received);
         }
         let places = layers.transport.config.limits.incoming;
-        let admitted = self.incoming.admits_in_parts(arrival.group, &message.token(), places);
+        let admitted = self.pending_requests.admits_in_parts(arrival.group, &message.token(), places);
         let taken = if admitted { self.take_in_place(layers, received) } else { None };
-        let insert = |taken| self.incoming.insert(layers.now, || arrival.waiting(message, &said, taken));
+        let insert = |taken| self.pending_requests.insert(layers.now, || arrival.pending(message, &options, taken));
         let Some(id) = taken.and_then(insert) else {
             layers.transport.stats.overloaded += 1;
             return self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
         };
-        self.incoming.protect(id, &arrival.security);
-        let coming = Coming::begun(message.code(), message.payload().len(), digest);
-        let stream = Stream { request: id, phase: Phase::Coming(coming) };
+        self.pending_requests.protect(id, &arrival.security);
+        let coming = Receiving::begun(message.code(), message.payload().len(), digest);
+        let stream = Stream { request: id, phase: StreamPhase::Receiving(coming) };
         let new = NewContext { key, group: arrival.group, value: stream, bytes: 0 };
-        if self.parts.streams.contexts.insert(layers.now, new, Claim::SHARE).is_err() {
+        if self.streamed_bodies.streams.contexts.insert(layers.now, new, Claim::SHARE).is_err() {
             layers.transport.stats.overloaded += 1;
             let body = layers.transport.config.try_later();
             // The request waits, and the response fits.
             let _ = self.respond(layers, id, Response::new(Code::SERVICE_UNAVAILABLE, body));
             return;
         }
-        self.incoming.keep_place(id);
+        self.pending_requests.keep_place(id);
         if self.has_observers() {
             self.observation_renewed(layers, id, message);
         }
@@ -346,17 +357,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         response: Response,
         rest: Rest,
     ) -> Result<bool, RespondError> {
-        let waiting = self.open_message(request).ok_or(RespondError::NotPending)?;
+        let pending = self.open_message(request).ok_or(RespondError::NotPending)?;
         self.check_code(&response)?;
-        if waiting.is_to_group() {
+        if pending.is_to_group() {
             return Err(RespondError::ToGroup);
         }
-        if Self::is_unwanted(&waiting, &response) {
+        if Self::is_unwanted(&pending, &response) {
             self.ignore(layers, request);
             return Ok(false);
         }
-        let refusal = match waiting.asked.block2() {
-            _ if waiting.asked.q_block2().is_some() => Some(Response::new(Code::BAD_OPTION, Body::EMPTY)),
+        let refusal = match pending.asked.block2() {
+            _ if pending.asked.q_block2().is_some() => Some(Response::new(Code::BAD_OPTION, Body::EMPTY)),
             Some(block) if block.num > 0 => Some(diagnosed(Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER)),
             _ => None,
         };
@@ -366,27 +377,30 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let mut whole = Representation::beginning(response.code, &response.body, rest.size);
         let tag = layers.transport.random.next_u64().to_be_bytes();
         whole.tag(|_| tag);
-        let key = self.recipient(layers, &waiting, Overhead::of(&waiting.token)).key;
-        let phase = Phase::Leaving(Box::new(Leaving::new(whole, layers.transport.config.block_size)));
-        match self.parts.streams.find(layers.now, key) {
+        let key = self.recipient(layers, &pending, Overhead::of(&pending.token)).key;
+        let phase = StreamPhase::Sending(Box::new(Sending::new(whole, layers.transport.config.block_size)));
+        match self.streamed_bodies.streams.find(layers.now, key) {
             Some(stream) if stream.request == request => stream.phase = phase,
             before => {
                 let limit = layers.transport.config.limits.transfers;
-                if !self.incoming.admits(waiting.group, waiting.token.places(), layers.transport.config.limits.incoming)
-                {
+                if !self.pending_requests.admits(
+                    pending.group,
+                    pending.token.places(),
+                    layers.transport.config.limits.incoming,
+                ) {
                     return Err(RespondError::TooManyStreams { limit });
                 }
                 if before.is_some() {
                     self.end_stream(layers, key, StreamEnd::BegunAnew);
                 }
-                let new = NewContext { key, group: waiting.group, value: Stream { request, phase }, bytes: 0 };
-                let entered = self.parts.streams.contexts.insert(layers.now, new, Claim::SHARE);
+                let new = NewContext { key, group: pending.group, value: Stream { request, phase }, bytes: 0 };
+                let entered = self.streamed_bodies.streams.contexts.insert(layers.now, new, Claim::SHARE);
                 entered.map_err(|_| RespondError::TooManyStreams { limit })?;
-                self.incoming.keep_place(request);
+                self.pending_requests.keep_place(request);
             }
         }
-        if waiting.asked.block1().is_some_and(|block| block.more) {
-            self.incoming.answer_whole(request);
+        if pending.asked.block1().is_some_and(|block| block.more) {
+            self.pending_requests.answer_whole(request);
         }
         self.unregister(layers, request);
         self.representations.forget(key);
@@ -399,24 +413,24 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        said: RequestOptions,
+        options: RequestOptions,
         key: Key,
         block: Block,
     ) -> bool {
         let ReceivedRequest { arrival, message } = received;
         let repeats = message.code() == Code::FETCH && message.payload().is_empty();
-        let key = if repeats { self.parts.streams.contexts.fetched(key) } else { key };
+        let key = if repeats { self.streamed_bodies.streams.contexts.fetched(key) } else { key };
         let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let (largest, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
-        let Some(stream) = self.parts.streams.find(layers.now, key) else { return false };
+        let Some(stream) = self.streamed_bodies.streams.find(layers.now, key) else { return false };
         let request = stream.request;
         let leaving = match &mut stream.phase {
-            Phase::Coming(_) => return false,
-            Phase::Answered(_) => {
-                self.answer_late(layers, received, said, key);
+            StreamPhase::Receiving(_) => return false,
+            StreamPhase::Answered(_) => {
+                self.answer_late(layers, received, options, key);
                 return true;
             }
-            Phase::Leaving(leaving) => leaving,
+            StreamPhase::Sending(leaving) => leaving,
         };
         let code = leaving.whole.code;
         match leaving.cut(Some(block), None, largest, others, limit) {
@@ -429,11 +443,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     false => self.finish(layers, key),
                 }
             }
-            Err(NoBlock::Missing(Missing::Later(_))) => {
-                self.reopen(layers, request, received, said);
+            Err(BlockError::Missing(Missing::Later(_))) => {
+                self.reopen(layers, request, received, options);
                 self.announce_wanted_of(layers, key);
             }
-            Err(NoBlock::Missing(Missing::Gone)) => {
+            Err(BlockError::Missing(Missing::Gone)) => {
                 self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER);
             }
             Err(_) => self.refuse(layers, received, Code::BAD_REQUEST, BEYOND),
@@ -450,8 +464,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     ) -> Result<(), NotWanted> {
         let key = self.stream_of(layers, request).ok_or(NotWanted)?;
         // Data from the application does not show that the client is still there.
-        let taken = match self.parts.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
-            Some(Phase::Leaving(leaving)) => leaving.whole.outflow().supply(more, last),
+        let taken = match self.streamed_bodies.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
+            Some(StreamPhase::Sending(leaving)) => leaving.whole.outgoing().supply(more, last),
             _ => false,
         };
         if !taken {
@@ -464,12 +478,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Sends the next block of a response, if the client waits for it and it was supplied.
     fn serve(&mut self, layers: &mut Layers<P, C>, key: Key) {
         let (largest, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
-        let Some(stream) = self.parts.made().and_then(|parts| parts.streams.find(layers.now, key)) else { return };
-        let (request, Phase::Leaving(leaving)) = (stream.request, &mut stream.phase) else { return };
-        let open = self.incoming.get(request).filter(|waiting| waiting.came != Came::Between);
-        let Some(waiting) = open else { return self.announce_wanted_of(layers, key) };
-        let protection = self.incoming.security(request).response_bytes();
-        let (asked, others) = (&waiting.asked, Overhead::of(&waiting.token).with(protection));
+        let Some(stream) = self.streamed_bodies.created().and_then(|parts| parts.streams.find(layers.now, key)) else {
+            return;
+        };
+        let (request, StreamPhase::Sending(leaving)) = (stream.request, &mut stream.phase) else { return };
+        let open = self.pending_requests.get(request).filter(|pending| pending.kind != RequestKind::BetweenBlocks);
+        let Some(pending) = open else { return self.announce_wanted_of(layers, key) };
+        let protection = self.pending_requests.security(request).response_bytes();
+        let (asked, others) = (&pending.asked, Overhead::of(&pending.token).with(protection));
         let code = leaving.whole.code;
         match leaving.cut(asked.block2(), asked.block1(), largest, others, limit) {
             Ok(cut) if cut.block.is_some_and(|block| block.more) => {
@@ -480,8 +496,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 self.answer_part(layers, request, Response::new(code, cut.body));
                 self.finish(layers, key);
             }
-            Err(NoBlock::Missing(Missing::Later(_))) => self.announce_wanted_of(layers, key),
-            Err(NoBlock::NoRoom | NoBlock::Missing(_)) => {
+            Err(BlockError::Missing(Missing::Later(_))) => self.announce_wanted_of(layers, key),
+            Err(BlockError::NoRoom | BlockError::Missing(_)) => {
                 let code = Code::INTERNAL_SERVER_ERROR;
                 self.answer_part(layers, request, Response::new(code, Body::EMPTY));
                 self.end_stream(layers, key, StreamEnd::TooLarge);
@@ -490,9 +506,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     }
 
     fn announce_wanted_of(&mut self, layers: &mut Layers<P, C>, key: Key) {
-        let Some(stream) = self.parts.streams.find(layers.now, key) else { return };
+        let Some(stream) = self.streamed_bodies.streams.find(layers.now, key) else { return };
         let body = Unfinished::Response(stream.request);
-        if let Phase::Leaving(leaving) = &mut stream.phase
+        if let StreamPhase::Sending(leaving) = &mut stream.phase
             && let Some(bytes) = leaving.wants()
         {
             layers.announce(Event::Wanted { body, bytes });
@@ -501,13 +517,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Finishes a body; its last block can be requested again.
     pub(in crate::server) fn finish(&mut self, layers: &mut Layers<P, C>, key: Key) {
-        let Some(stream) = self.parts.streams.contexts.remove(key) else { return };
-        let group = self.incoming.get(stream.request).map(|waiting| waiting.group);
-        if let (Phase::Leaving(leaving), Some(group)) = (stream.phase, group)
+        let Some(stream) = self.streamed_bodies.streams.contexts.remove(key) else { return };
+        let group = self.pending_requests.get(stream.request).map(|pending| pending.group);
+        if let (StreamPhase::Sending(leaving), Some(group)) = (stream.phase, group)
             && leaving.served > 0
         {
             // If the table is full, a repeated request for the last block goes to the application.
-            let claim = Claim::Share(self.incoming.reserved());
+            let claim = Claim::Share(self.pending_requests.reserved());
             let _ = self.representations.keep(layers.now, key, group, leaving.whole, claim);
             self.representations.finish(key);
         }
@@ -526,69 +542,69 @@ fn diagnosed(code: Code, why: &'static str) -> Response {
     Response::new(code, Body::builder().payload(why).build().unwrap_or_default())
 }
 
-pub(crate) type Wanted = Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
+pub(crate) type StreamFilter = Box<dyn Fn(&Message<'_>) -> bool + Send + Sync>;
 
 pub(crate) struct Streams {
     pub(crate) contexts: Contexts<Stream>,
-    pub(crate) wanted: Option<Wanted>,
+    pub(crate) wanted: Option<StreamFilter>,
 }
 
 /// Keeps its place among the pending requests.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) request: RequestId,
-    pub(crate) phase: Phase,
+    pub(crate) phase: StreamPhase,
 }
 
 #[derive(Debug)]
-pub(crate) enum Phase {
-    Coming(Coming),
+pub(crate) enum StreamPhase {
+    Receiving(Receiving),
     /// The client gets the response with its next message.
     Answered(Response),
-    Leaving(Box<Leaving>),
+    Sending(Box<Sending>),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Coming {
+pub(crate) struct Receiving {
     pub(crate) code: Code,
     pub(crate) next: usize,
     pub(crate) last: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub(crate) enum BlockPosition {
     Next,
     /// The last block again, in another message: its response was lost.
-    Again,
-    Elsewhere,
+    Duplicate,
+    OutOfOrder,
 }
 
-impl Coming {
+impl Receiving {
     /// Begins a body with its first block.
     pub(in crate::server) fn begun(code: Code, bytes: usize, digest: u64) -> Self {
         Self { code, next: bytes, last: digest }
     }
 
-    pub(in crate::server) fn fit(&self, code: Code, block: Block, bytes: usize, digest: u64) -> Fit {
+    pub(in crate::server) fn fit(&self, code: Code, block: Block, bytes: usize, digest: u64) -> BlockPosition {
         let (begin, end) = (block.offset(), block.offset().saturating_add(bytes));
         match code == self.code {
-            true if begin == self.next => Fit::Next,
-            true if end == self.next && digest == self.last => Fit::Again,
-            _ => Fit::Elsewhere,
+            true if begin == self.next => BlockPosition::Next,
+            true if end == self.next && digest == self.last => BlockPosition::Duplicate,
+            _ => BlockPosition::OutOfOrder,
         }
     }
 }
 
 /// A response whose blocks are sent in order.
 #[derive(Debug)]
-pub(crate) struct Leaving {
+pub(crate) struct Sending {
     pub(crate) whole: Representation,
     /// In bytes.
     pub(crate) served: usize,
     pub(crate) size: BlockSize,
 }
 
-impl Leaving {
+impl Sending {
     pub(crate) fn new(whole: Representation, size: BlockSize) -> Self {
         Self { whole, served: 0, size }
     }
@@ -602,15 +618,15 @@ impl Leaving {
         largest: BlockSize,
         others: Overhead,
         limit: usize,
-    ) -> Result<Cut, NoBlock> {
+    ) -> Result<ExtractedBlock, BlockError> {
         let offset = asked.map_or(0, Block::offset);
         if offset > self.served {
-            return Err(NoBlock::Missing(Missing::Gone));
+            return Err(BlockError::Missing(Missing::Gone));
         }
         // The client may request larger blocks than before, which need more data.
         self.size = asked.map_or(largest, |asked| asked.size.min(largest));
         let cut = self.whole.block(asked, block1, Some(largest), others, limit)?;
-        self.whole.outflow().forget_before(offset);
+        self.whole.outgoing().forget_before(offset);
         if let Some(block) = cut.block {
             self.size = block.size;
             self.served = self.served.max(offset + block.size.bytes());
@@ -621,7 +637,7 @@ impl Leaving {
     /// Returns the number of bytes needed, if it is to be reported.
     pub(crate) fn wants(&mut self) -> Option<usize> {
         let (served, size) = (self.served, self.size);
-        self.whole.outflow().wants(served, size)
+        self.whole.outgoing().wants(served, size)
     }
 }
 
@@ -650,19 +666,19 @@ impl Streams {
     }
 }
 
-pub(crate) struct Parts {
+pub(crate) struct StreamedBodies {
     pub(crate) assemblies: Assemblies,
     pub(crate) streams: Streams,
 }
 
-impl Seldom for Parts {
-    type Recipe = SharedConfig;
+impl CreateOnDemand for StreamedBodies {
+    type Config = SharedConfig;
 
     fn empty<'a>() -> &'a Self {
         const { &Self { assemblies: Assemblies::new(Bounds::NONE), streams: Streams::new(Bounds::NONE) } }
     }
 
-    fn make(config: &SharedConfig) -> Self {
+    fn create(config: &SharedConfig) -> Self {
         let bounds = bounds(config);
         // A body in parts may take any time in total, and none is evicted for another's.
         let of_streams = Bounds {

@@ -43,11 +43,11 @@ use core::num::NonZeroU16;
 use core::time::Duration;
 
 use super::Server;
-use super::pending_requests::{Came, EMPTY_BYTES, Waiting};
+use super::pending_requests::{EMPTY_BYTES, PendingRequest, RequestKind};
 use super::receive::{Arrival, ReceivedRequest};
 use super::respond::AnsweredRequest;
 use crate::PeerKey;
-use crate::blockwise::Asked;
+use crate::blockwise::BlockOptions;
 use crate::codec::{Body, Code, Message, MessageId, OptionNumber, Overhead, OwnedMessage, Type, encode_empty};
 use crate::config::SourceValidation;
 use crate::echo::Freshness;
@@ -77,7 +77,7 @@ const ECHO_GUESSES: u32 = 4096;
 #[derive(Debug)]
 pub(crate) struct Validation<P> {
     freshness: Freshness,
-    pub(crate) validated: Validated,
+    pub(crate) validated: ValidatedSources,
     pub(crate) pings: Pings<P>,
     /// The number of wrong brief Echo values in the period that ends at `guessed_until`.
     guessed: u32,
@@ -90,7 +90,7 @@ impl<P> Validation<P> {
         random.fill_bytes(&mut key);
         Self {
             freshness: Freshness::new(key, LIFETIME),
-            validated: Validated::new(),
+            validated: ValidatedSources::new(),
             pings: Pings::new(ack_timeout),
             guessed: 0,
             guessed_until: Instant::ZERO,
@@ -157,13 +157,13 @@ impl<P> Validation<P> {
 
 /// Returns whether a response exceeds the allowance or must be Confirmable.
 #[inline]
-pub(crate) fn needs_proof<P>(waiting: &Waiting<P>, response: &Response) -> bool {
+pub(crate) fn needs_proof<P>(pending: &PendingRequest<P>, response: &Response) -> bool {
     let confirmable = match response.reliability {
         Some(reliability) => reliability == Reliability::Confirmable,
-        None => waiting.came == Came::Confirmable,
+        None => pending.kind == RequestKind::Confirmable,
     };
-    let confirmable = confirmable && !waiting.can_piggyback();
-    confirmable || !allows(waiting.allowance, Overhead::of(&waiting.token).message(&response.body))
+    let confirmable = confirmable && !pending.can_piggyback();
+    confirmable || !allows(pending.allowance, Overhead::of(&pending.token).message(&response.body))
 }
 
 /// Returns an unpredictable message ID outside the range for group requests.
@@ -225,7 +225,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &Asked,
+        asked: &BlockOptions,
     ) -> bool {
         let ReceivedRequest { arrival, message } = received;
         if arrival.allowance.is_none() {
@@ -258,14 +258,21 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     pub(super) fn hold_request(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> bool {
         let ReceivedRequest { arrival, message } = received;
         let &Arrival { source, hash, group, what, .. } = arrival;
-        let origin = Origin { source, hash, group, host: layers.transport.host_of(&source.from), what };
-        let held =
-            Held::Request(Box::new(HeldRequest { arrival: arrival.clone(), message: OwnedMessage::from(*message) }));
+        let origin = MessageOrigin { source, hash, group, host: layers.transport.host_of(&source.from), what };
+        let held = HeldMessage::Request(Box::new(HeldRequest {
+            arrival: arrival.clone(),
+            message: OwnedMessage::from(*message),
+        }));
         self.hold(layers, &origin, held).is_ok()
     }
 
     /// Holds a message, and sends its source a ping unless one is unanswered.
-    pub(super) fn hold(&mut self, layers: &mut Layers<P, C>, origin: &Origin<P>, held: Held<P>) -> Result<(), Held<P>> {
+    pub(super) fn hold(
+        &mut self,
+        layers: &mut Layers<P, C>,
+        origin: &MessageOrigin<P>,
+        held: HeldMessage<P>,
+    ) -> Result<(), HeldMessage<P>> {
         if layers.transport.config.source_validation != SourceValidation::Ping {
             return Err(held);
         }
@@ -318,9 +325,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         };
         let hash = layers.transport.peers.hash(from);
         match validation.pings.answered(layers.now, hash, id, || ping_id(&mut layers.transport.random)) {
-            Answer::Wrong => return false,
-            Answer::First(to, next) => self.ping_source(layers, to, next),
-            Answer::Proof => self.validate(layers, hash, layers.now + LIFETIME),
+            PingAnswer::Wrong => return false,
+            PingAnswer::First(to, next) => self.ping_source(layers, to, next),
+            PingAnswer::Proof => self.validate(layers, hash, layers.now + LIFETIME),
         }
         true
     }
@@ -329,19 +336,19 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn validate(&mut self, layers: &mut Layers<P, C>, hash: u64, until: Instant) {
         let validation = self.validation_made(layers);
         validation.validated.insert(layers.now, hash, until);
-        let held = validation.pings.take(hash).into_iter().flat_map(Pinged::into_held);
+        let held = validation.pings.take(hash).into_iter().flat_map(PingedSource::into_held);
         for held in held {
             match held {
-                Held::Request(request) => {
+                HeldMessage::Request(request) => {
                     let HeldRequest { arrival, message } = *request;
                     let arrival = Arrival { allowance: None, ..arrival };
                     self.receive_arrived(layers, ReceivedRequest { arrival: &arrival, message: &message.view() });
                 }
-                Held::Response(response) => {
-                    let HeldResponse { waiting, security, response } = *response;
-                    let waiting = Waiting { allowance: None, ..waiting };
-                    self.protect_body(layers, &waiting, true);
-                    let request = AnsweredRequest { waiting: &waiting, security: &security };
+                HeldMessage::Response(response) => {
+                    let HeldResponse { pending, security, response } = *response;
+                    let pending = PendingRequest { allowance: None, ..pending };
+                    self.protect_body(layers, &pending, true);
+                    let request = AnsweredRequest { pending: &pending, security: &security };
                     self.send_response(layers, request, None, response);
                 }
             }
@@ -380,8 +387,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let Some(pinged) = validation.pings.take(hash) else { return };
         for held in pinged.into_held() {
-            if let Held::Response(response) = held {
-                self.answered(layers, &response.waiting);
+            if let HeldMessage::Response(response) = held {
+                self.answered(layers, &response.pending);
             }
         }
     }
@@ -391,9 +398,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let due = self.validation.as_mut().and_then(|validation| validation.pings.pop_due(layers.now));
         match due {
             None => return false,
-            Some(Due::Wait) => {}
-            Some(Due::Ping(to, id)) => self.ping_source(layers, to, id),
-            Some(Due::Over(pinged)) => self.give_up(layers, pinged),
+            Some(PingDue::Wait) => {}
+            Some(PingDue::Ping(to, id)) => self.ping_source(layers, to, id),
+            Some(PingDue::Over(pinged)) => self.give_up(layers, pinged),
         }
         true
     }
@@ -401,32 +408,32 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Answers held messages within the allowance, after the time for an answer or to make room:
     /// with the first block of 16 bytes, which leads a client without Echo to the body, or with
     /// 4.01.
-    fn give_up(&mut self, layers: &mut Layers<P, C>, pinged: Pinged<P>) {
+    fn give_up(&mut self, layers: &mut Layers<P, C>, pinged: PingedSource<P>) {
         let mut credit = pinged.credit();
         for held in pinged.into_held() {
             match held {
-                Held::Request(request) => {
+                HeldMessage::Request(request) => {
                     let message = &request.message.view();
                     self.challenge_at_once(layers, ReceivedRequest { arrival: &request.arrival, message });
                 }
-                Held::Response(response) => {
-                    let HeldResponse { waiting, security, response } = *response;
-                    let allowance = waiting.allowance.map_or(0, |allowance| usize::from(allowance.get()));
+                HeldMessage::Response(response) => {
+                    let HeldResponse { pending, security, response } = *response;
+                    let allowance = pending.allowance.map_or(0, |allowance| usize::from(allowance.get()));
                     let most = allowance + credit;
                     let block = match security.is_plain() {
-                        true => self.smallest_first_block(layers, &waiting, &response, most),
+                        true => self.smallest_first_block(layers, &pending, &response, most),
                         false => None,
                     };
-                    self.protect_body(layers, &waiting, false);
+                    self.protect_body(layers, &pending, false);
                     let response = match block {
                         Some(block) => {
-                            let bytes = Overhead::of(&waiting.token).message(&block.body);
+                            let bytes = Overhead::of(&pending.token).message(&block.body);
                             credit -= bytes.saturating_sub(allowance);
                             Response { reliability: Some(Reliability::NeverConfirmable), ..block }
                         }
-                        None => self.in_place_of(layers, &waiting, &response),
+                        None => self.in_place_of(layers, &pending, &response),
                     };
-                    self.send_now(layers, AnsweredRequest { waiting: &waiting, security: &security }, None, response);
+                    self.send_now(layers, AnsweredRequest { pending: &pending, security: &security }, None, response);
                 }
             }
         }
@@ -457,30 +464,34 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         request: AnsweredRequest<'_, P>,
         response: Response,
     ) -> Option<Response> {
-        let AnsweredRequest { waiting, security } = request;
-        let hash = layers.transport.peers.hash(&waiting.from);
-        let source = Source { from: waiting.from, local: waiting.local };
-        let ty = if waiting.came == Came::Confirmable { Type::Confirmable } else { Type::NonConfirmable };
-        let what = layers.transport.fingerprint_of(source, hash, ty, waiting.id, waiting.token.as_slice());
-        let origin = Origin { source, hash, group: waiting.group, host: layers.transport.host_of(&source.from), what };
-        let held =
-            Held::Response(Box::new(HeldResponse { waiting: waiting.clone(), security: security.clone(), response }));
-        self.protect_body(layers, waiting, false);
+        let AnsweredRequest { pending, security } = request;
+        let hash = layers.transport.peers.hash(&pending.from);
+        let source = Source { from: pending.from, local: pending.local };
+        let ty = if pending.kind == RequestKind::Confirmable { Type::Confirmable } else { Type::NonConfirmable };
+        let what = layers.transport.fingerprint_of(source, hash, ty, pending.id, pending.token.as_slice());
+        let origin =
+            MessageOrigin { source, hash, group: pending.group, host: layers.transport.host_of(&source.from), what };
+        let held = HeldMessage::Response(Box::new(HeldResponse {
+            pending: pending.clone(),
+            security: security.clone(),
+            response,
+        }));
+        self.protect_body(layers, pending, false);
         match self.hold(layers, &origin, held) {
             Ok(()) => None,
-            Err(Held::Response(response)) => Some(self.in_place_of(layers, waiting, &response.response)),
-            Err(Held::Request(_)) => None,
+            Err(HeldMessage::Response(response)) => Some(self.in_place_of(layers, pending, &response.response)),
+            Err(HeldMessage::Request(_)) => None,
         }
     }
 
     /// Returns a response that fits into the allowance: itself, 4.01, or only its code if repeating
     /// the request would repeat its effect.
-    fn in_place_of(&mut self, layers: &mut Layers<P, C>, waiting: &Waiting<P>, response: &Response) -> Response {
-        let overhead = Overhead::of(&waiting.token);
+    fn in_place_of(&mut self, layers: &mut Layers<P, C>, pending: &PendingRequest<P>, response: &Response) -> Response {
+        let overhead = Overhead::of(&pending.token);
         let repeatable =
-            waiting.remembered.is_none_or(|remembered| layers.transport.received.is_idempotent(remembered));
-        let room = ReplyRoom { to: waiting.from, allowance: waiting.allowance, overhead };
-        let (code, body) = match repeatable || allows(waiting.allowance, overhead.message(&response.body)) {
+            pending.remembered.is_none_or(|remembered| layers.transport.received.is_idempotent(remembered));
+        let room = ReplyRoom { to: pending.from, allowance: pending.allowance, overhead };
+        let (code, body) = match repeatable || allows(pending.allowance, overhead.message(&response.body)) {
             true => self.within_allowance(layers, room, response.code, &response.body),
             false => (response.code, Body::EMPTY),
         };
@@ -535,19 +546,19 @@ pub(crate) struct HeldRequest<P> {
 
 #[derive(Debug)]
 pub(crate) struct HeldResponse<P> {
-    waiting: Waiting<P>,
+    pending: PendingRequest<P>,
     security: Security,
     response: Response,
 }
 
 /// A message held until its source answers a ping.
 #[derive(Debug)]
-pub(crate) enum Held<P> {
+pub(crate) enum HeldMessage<P> {
     Request(Box<HeldRequest<P>>),
     Response(Box<HeldResponse<P>>),
 }
 
-impl<P> Held<P> {
+impl<P> HeldMessage<P> {
     fn bytes(&self) -> usize {
         OVERHEAD
             + match self {
@@ -559,7 +570,7 @@ impl<P> Held<P> {
     fn allowance(&mut self) -> &mut Option<NonZeroU16> {
         match self {
             Self::Request(request) => &mut request.arrival.allowance,
-            Self::Response(response) => &mut response.waiting.allowance,
+            Self::Response(response) => &mut response.pending.allowance,
         }
     }
 
@@ -577,7 +588,7 @@ impl<P> Held<P> {
 
 /// A source with an unanswered ping.
 #[derive(Debug)]
-pub(crate) struct Pinged<P> {
+pub(crate) struct PingedSource<P> {
     hash: u64,
     to: Source<P>,
     group: Group,
@@ -590,12 +601,12 @@ pub(crate) struct Pinged<P> {
     intervals: u8,
     /// The bytes that retransmissions of held requests paid for, less those of pings.
     credit: usize,
-    held: Vec<(Fingerprint, Held<P>)>,
+    held: Vec<(Fingerprint, HeldMessage<P>)>,
     links: Links,
 }
 
-impl<P> Pinged<P> {
-    pub(in crate::server) fn into_held(self) -> impl Iterator<Item = Held<P>> {
+impl<P> PingedSource<P> {
+    pub(in crate::server) fn into_held(self) -> impl Iterator<Item = HeldMessage<P>> {
         self.held.into_iter().map(|(_, held)| held)
     }
 
@@ -618,14 +629,14 @@ impl<P> Pinged<P> {
 #[derive(Debug)]
 struct ByDue;
 
-impl<P> Linked<ByDue> for Pinged<P> {
+impl<P> Linked<ByDue> for PingedSource<P> {
     fn links(&mut self) -> &mut Links {
         &mut self.links
     }
 }
 
 /// The meaning of an Empty ACK or a Reset for a pinged source.
-pub(in crate::server) enum Answer<P> {
+pub(in crate::server) enum PingAnswer<P> {
     /// It does not answer the ping.
     Wrong,
     /// It answers the first of two pings. Send the second.
@@ -633,15 +644,15 @@ pub(in crate::server) enum Answer<P> {
     Proof,
 }
 
-pub(crate) enum Due<P> {
+pub(crate) enum PingDue<P> {
     Ping(Source<P>, MessageId),
     Wait,
     /// Its time for an answer is over.
-    Over(Pinged<P>),
+    Over(PingedSource<P>),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<P> {
+pub(crate) struct MessageOrigin<P> {
     pub(crate) source: Source<P>,
     pub(crate) hash: u64,
     pub(crate) group: Group,
@@ -649,14 +660,14 @@ pub(crate) struct Origin<P> {
     pub(crate) what: Fingerprint,
 }
 
-index_type!(PingedIndex);
+index_type!(PingedSourceIndex);
 
 #[derive(Debug)]
 pub(crate) struct Pings<P> {
-    pinged: Arena<Pinged<P>, PingedIndex>,
-    index: Index<PingedIndex>,
+    pinged: Arena<PingedSource<P>, PingedSourceIndex>,
+    index: Index<PingedSourceIndex>,
     /// The interval is the same for all, so the first is due first.
-    order: List<ByDue, PingedIndex>,
+    order: List<ByDue, PingedSourceIndex>,
     interval: Duration,
     /// Bytes of the held messages, by source group.
     shares: Shares,
@@ -721,10 +732,10 @@ impl<P> Pings<P> {
     pub(in crate::server) fn hold(
         &mut self,
         now: Instant,
-        from: &Origin<P>,
+        from: &MessageOrigin<P>,
         id: MessageId,
-        mut held: Held<P>,
-    ) -> Result<Option<MessageId>, Held<P>>
+        mut held: HeldMessage<P>,
+    ) -> Result<Option<MessageId>, HeldMessage<P>>
     where
         P: Copy,
     {
@@ -743,7 +754,7 @@ impl<P> Pings<P> {
             }
             None if !held.pays(0) => return Err(held),
             None => {
-                let pinged = Pinged {
+                let pinged = PingedSource {
                     hash: from.hash,
                     to: from.source,
                     group: from.group,
@@ -774,7 +785,7 @@ impl<P> Pings<P> {
     /// Removes a source to make room for another one of this group, if it has had half an interval
     /// for its answer and its own group holds more bytes. Messages of forged sources in the cells
     /// of this group do not count.
-    pub(in crate::server) fn make_room(&mut self, now: Instant, group: Group) -> Option<Pinged<P>> {
+    pub(in crate::server) fn make_room(&mut self, now: Instant, group: Group) -> Option<PingedSource<P>> {
         let first = self.order.first()?;
         let pinged = &self.pinged[first];
         let is_young = pinged.intervals == 0 && pinged.due > now + self.interval / 2;
@@ -784,7 +795,7 @@ impl<P> Pings<P> {
         self.remove(first)
     }
 
-    pub(in crate::server) fn has_room(&self, group: Group, held: &Held<P>) -> bool {
+    pub(in crate::server) fn has_room(&self, group: Group, held: &HeldMessage<P>) -> bool {
         self.shares.admits(group, held.bytes(), HELD_BYTES)
     }
 
@@ -796,14 +807,14 @@ impl<P> Pings<P> {
         hash: u64,
         id: MessageId,
         next: impl FnOnce() -> MessageId,
-    ) -> Answer<P>
+    ) -> PingAnswer<P>
     where
         P: Copy,
     {
-        let Some(index) = self.find(hash) else { return Answer::Wrong };
-        let Pinged { host, id: expected, answered, .. } = self.pinged[index];
+        let Some(index) = self.find(hash) else { return PingAnswer::Wrong };
+        let PingedSource { host, id: expected, answered, .. } = self.pinged[index];
         if !self.believes(now, host) {
-            return Answer::Wrong;
+            return PingAnswer::Wrong;
         }
         if id != expected {
             // A copy of the answer to the first ping changes nothing.
@@ -812,17 +823,17 @@ impl<P> Pings<P> {
                 self.guesses_of_all = self.guesses_of_all.saturating_add(1);
                 self.pinged[index].answered = None;
             }
-            return Answer::Wrong;
+            return PingAnswer::Wrong;
         }
         if answered.is_some() || self.guesses_of_all < GUESSES_OF_ALL {
-            return Answer::Proof;
+            return PingAnswer::Proof;
         }
         // The answer pays for the second ping.
         self.order.remove(&mut self.pinged, index);
         let pinged = &mut self.pinged[index];
         (pinged.answered, pinged.id) = (Some(id), next());
         (pinged.due, pinged.pings, pinged.intervals) = (now + self.interval, 1, 0);
-        let first = Answer::First(pinged.to, pinged.id);
+        let first = PingAnswer::First(pinged.to, pinged.id);
         self.order.push_back(&mut self.pinged, index);
         first
     }
@@ -831,12 +842,12 @@ impl<P> Pings<P> {
         self.find(hash).is_some_and(|index| self.pinged[index].id == id)
     }
 
-    pub(in crate::server) fn take(&mut self, hash: u64) -> Option<Pinged<P>> {
+    pub(in crate::server) fn take(&mut self, hash: u64) -> Option<PingedSource<P>> {
         let index = self.find(hash)?;
         self.remove(index)
     }
 
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due<P>>
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<PingDue<P>>
     where
         P: Copy,
     {
@@ -846,12 +857,12 @@ impl<P> Pings<P> {
         pinged.intervals += 1;
         if pinged.intervals >= INTERVALS {
             self.order.push_back(&mut self.pinged, index);
-            return self.remove(index).map(Due::Over);
+            return self.remove(index).map(PingDue::Over);
         }
         pinged.due = now + self.interval;
         let again = pinged.pays_for_another();
         pinged.pings += u8::from(again);
-        let due = if again { Due::Ping(pinged.to, pinged.id) } else { Due::Wait };
+        let due = if again { PingDue::Ping(pinged.to, pinged.id) } else { PingDue::Wait };
         self.order.push_back(&mut self.pinged, index);
         Some(due)
     }
@@ -865,7 +876,7 @@ impl<P> Pings<P> {
         self.guesses.excess(host, PING_GUESSES) < PING_GUESSES
     }
 
-    fn remove(&mut self, index: PingedIndex) -> Option<Pinged<P>> {
+    fn remove(&mut self, index: PingedSourceIndex) -> Option<PingedSource<P>> {
         self.order.remove(&mut self.pinged, index);
         self.index.remove(index);
         let pinged = self.pinged.take(index)?;
@@ -876,8 +887,8 @@ impl<P> Pings<P> {
         Some(pinged)
     }
 
-    fn find(&mut self, hash: u64) -> Option<PingedIndex> {
-        self.index.find(&self.pinged, hash, |pinged: &Pinged<P>| pinged.hash == hash)
+    fn find(&mut self, hash: u64) -> Option<PingedSourceIndex> {
+        self.index.find(&self.pinged, hash, |pinged: &PingedSource<P>| pinged.hash == hash)
     }
 }
 
@@ -888,7 +899,7 @@ index_type!(SourceIndex);
 
 /// Validated sources, by a keyed hash of their address. Forged addresses never enter.
 #[derive(Debug)]
-pub(crate) struct Validated {
+pub(crate) struct ValidatedSources {
     sources: Arena<ValidSource, SourceIndex>,
     index: Index<SourceIndex>,
     order: List<ByTime, SourceIndex>,
@@ -910,7 +921,7 @@ impl Linked<ByTime> for ValidSource {
     }
 }
 
-impl Validated {
+impl ValidatedSources {
     pub(crate) const fn new() -> Self {
         Self { sources: Arena::new(), index: Index::new(), order: List::new() }
     }
@@ -964,7 +975,7 @@ mod tests {
 
     #[test]
     fn the_source_validated_longest_ago_makes_room_and_expired_ones_do_first() {
-        let mut validated = Validated::new();
+        let mut validated = ValidatedSources::new();
         for n in 0..=CAPACITY {
             validated.insert(at(1), hash(n), at(100));
         }
@@ -977,7 +988,7 @@ mod tests {
 
     #[test]
     fn a_source_that_is_validated_again_stays_and_its_time_is_never_shortened() {
-        let mut validated = Validated::new();
+        let mut validated = ValidatedSources::new();
         validated.insert(at(1), hash(0), at(100));
         validated.insert(at(1), hash(0), at(50));
         assert!(validated.contains(at(99), hash(0)));

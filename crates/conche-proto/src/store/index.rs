@@ -107,7 +107,7 @@ impl<I: ArenaIndex> Index<I> {
     }
 
     #[inline]
-    pub(crate) fn glance(&self, hash: u64) {
+    pub(crate) fn prefetch(&self, hash: u64) {
         if let Entries::Many(table) = &self.entries
             && let Some(bucket) = table.bucket(short(hash))
         {
@@ -116,7 +116,7 @@ impl<I: ArenaIndex> Index<I> {
     }
 
     #[inline]
-    pub(crate) fn glance_at_end(&self, index: I) {
+    pub(crate) fn prefetch_removal(&self, index: I) {
         if let Entries::Many(table) = &self.entries
             && let Some(bucket) = table.bucket(table.chains[index.number() as usize].hash)
         {
@@ -263,7 +263,7 @@ impl Table {
 
     /// Prefetches the chain to split when this bucket is added.
     #[inline]
-    fn glance_at_split(&self, added: usize) {
+    fn prefetch_split(&self, added: usize) {
         let split = added & (self.mask >> 1);
         if self.contents.get(split).is_some_and(|content| *content != NOTHING) {
             black_box(self.chains[self.firsts[split] as usize].next);
@@ -280,7 +280,7 @@ impl Table {
 
     fn split(&mut self) {
         let added = self.contents.len();
-        self.glance_at_split(added + AHEAD);
+        self.prefetch_split(added + AHEAD);
         self.firsts.put(added, NIL);
         self.contents.push(NOTHING);
         if added > self.mask {

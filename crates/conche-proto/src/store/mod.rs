@@ -21,55 +21,55 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 /// A rarely used type, created [on demand](OnDemand).
-pub(crate) trait Seldom: Sized {
-    type Recipe;
+pub(crate) trait CreateOnDemand: Sized {
+    type Config;
 
-    /// Returns a shared empty value for reads that do not depend on the recipe.
+    /// Returns a shared empty value for reads that do not depend on the configuration.
     fn empty<'a>() -> &'a Self
     where
         Self: 'a;
 
-    fn make(recipe: &Self::Recipe) -> Self;
+    fn create(config: &Self::Config) -> Self;
 }
 
-/// A pointer and a recipe until first borrowed mutably; [`made`](Self::made) does not create the
-/// value.
-pub(crate) struct OnDemand<T: Seldom> {
-    made: Option<Box<T>>,
-    recipe: T::Recipe,
+/// A pointer and a configuration until first borrowed mutably; [`created`](Self::created) does not
+/// create the value.
+pub(crate) struct OnDemand<T: CreateOnDemand> {
+    value: Option<Box<T>>,
+    config: T::Config,
 }
 
-impl<T: Seldom> OnDemand<T> {
-    pub(crate) const fn new(recipe: T::Recipe) -> Self {
-        Self { made: None, recipe }
+impl<T: CreateOnDemand> OnDemand<T> {
+    pub(crate) const fn new(config: T::Config) -> Self {
+        Self { value: None, config }
     }
 
     #[inline]
-    pub(crate) fn made(&mut self) -> Option<&mut T> {
-        self.made.as_deref_mut()
+    pub(crate) fn created(&mut self) -> Option<&mut T> {
+        self.value.as_deref_mut()
     }
 }
 
-impl<T: Seldom> Deref for OnDemand<T> {
+impl<T: CreateOnDemand> Deref for OnDemand<T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        match &self.made {
-            Some(made) => made,
+        match &self.value {
+            Some(value) => value,
             None => T::empty(),
         }
     }
 }
 
-impl<T: Seldom> DerefMut for OnDemand<T> {
+impl<T: CreateOnDemand> DerefMut for OnDemand<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.made.get_or_insert_with(|| Box::new(T::make(&self.recipe)))
+        self.value.get_or_insert_with(|| Box::new(T::create(&self.config)))
     }
 }
 
-impl<T: Seldom + fmt::Debug> fmt::Debug for OnDemand<T> {
+impl<T: CreateOnDemand + fmt::Debug> fmt::Debug for OnDemand<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }
@@ -81,8 +81,8 @@ mod tests {
 
     use super::*;
 
-    impl<T> Seldom for Vec<T> {
-        type Recipe = usize;
+    impl<T> CreateOnDemand for Vec<T> {
+        type Config = usize;
 
         fn empty<'a>() -> &'a Self
         where
@@ -91,7 +91,7 @@ mod tests {
             const { &Self::new() }
         }
 
-        fn make(capacity: &usize) -> Self {
+        fn create(capacity: &usize) -> Self {
             Self::with_capacity(*capacity)
         }
     }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_part_is_made_by_the_first_change_and_not_by_looking() {
         let mut part = OnDemand::<Vec<u8>>::new(7);
-        assert!(part.is_empty() && part.made.is_none());
+        assert!(part.is_empty() && part.value.is_none());
         part.push(1);
         assert_eq!((part.as_slice(), part.capacity()), (&[1][..], 7));
         assert_eq!(size_of::<OnDemand<Vec<u8>>>(), 2 * size_of::<usize>());

@@ -161,7 +161,7 @@ impl<I: ArenaIndex> Timers<I> {
     }
 
     #[inline]
-    pub(crate) fn glance(&self) {
+    pub(crate) fn prefetch(&self) {
         black_box((self.heap.first().copied(), self.positions.first().copied()));
     }
 

@@ -3,11 +3,11 @@
 
 use super::exchange::{ExchangeId, ExchangeIndex, Purpose, State};
 use super::exchange_table::Exchanges;
-use super::path::{Entry, Fate, PathIndex};
-use super::peer::{Mark, PeerIndex};
+use super::path::{Entry, PathIndex, TransmissionOutcome};
+use super::peer::{PeerFlag, PeerIndex};
 use super::peer_table::Peers;
 use super::retransmission::BETWEEN_NOTIFICATIONS;
-use super::transfer::{SenderTurn, Transferring};
+use super::transfer::{ActiveTransfer, SenderTurn};
 use crate::PeerKey;
 use crate::store::Compact;
 use conche_cc::control::{Admission, NonHistory, Submission};
@@ -37,10 +37,10 @@ impl<C: Controller> Exchanges<C> {
         peer: PeerIndex,
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
-        if !state.work().queue.is_empty() {
+        if !state.messages().queue.is_empty() {
             return self.admit_queued(now, peers, peer);
         }
-        if state.work().outstanding < self.config.transmission.nstart {
+        if state.messages().outstanding < self.config.transmission.nstart {
             state.starved_since = state.starved_since.min(now);
         }
         None
@@ -55,9 +55,9 @@ impl<C: Controller> Exchanges<C> {
         peer: PeerIndex,
     ) -> Option<ExchangeId> {
         let state = peers.get_mut(peer);
-        while let Some(index) = state.work().queue.first() {
+        while let Some(index) = state.messages().queue.first() {
             let (alone, has_slot) =
-                (state.work().queued == 1, state.work().outstanding < self.config.transmission.nstart);
+                (state.messages().queued == 1, state.messages().outstanding < self.config.transmission.nstart);
             let turn = match self.slots[index].transfer.as_deref_mut() {
                 Some(transfer) if has_slot => transfer.take_turn(alone),
                 _ => SenderTurn::Leaves,
@@ -65,7 +65,7 @@ impl<C: Controller> Exchanges<C> {
             if turn == SenderTurn::Leaves {
                 return self.admit_first(now, peers, peer, index);
             }
-            let queue = &mut state.work_mut().queue;
+            let queue = &mut state.messages_mut().queue;
             queue.remove(&mut self.slots, index);
             let next = queue.first().filter(|&next| turn == SenderTurn::Passes && !self.owes(next));
             match next {
@@ -88,7 +88,7 @@ impl<C: Controller> Exchanges<C> {
         index: ExchangeIndex,
     ) -> Option<ExchangeId> {
         // A burst yields turns to others.
-        if !peers.get(peer).work().queue.is_empty() || self.slots[index].transfer.is_some() {
+        if !peers.get(peer).messages().queue.is_empty() || self.slots[index].transfer.is_some() {
             self.enqueue(peers, index, true);
             return self.admit_next(now, peers, peer);
         }
@@ -102,14 +102,15 @@ impl<C: Controller> Exchanges<C> {
     }
 
     fn pass(&mut self, now: Instant, index: ExchangeIndex) {
-        let patience = self.config.times().response_timeout;
+        let max_queueing_time = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
-        (exchange.submitted, exchange.state_until, exchange.ask_again) = (now, now + patience, Instant::FAR_FUTURE);
+        (exchange.submitted, exchange.state_until, exchange.ask_again) =
+            (now, now + max_queueing_time, Instant::FAR_FUTURE);
         self.arm(index);
     }
 
     fn owes(&self, index: ExchangeIndex) -> bool {
-        self.slots[index].transfer.as_deref().is_some_and(Transferring::owes)
+        self.slots[index].transfer.as_deref().is_some_and(ActiveTransfer::owes)
     }
 
     #[inline]
@@ -146,7 +147,7 @@ impl<C: Controller> Exchanges<C> {
     fn turn<P: PeerKey>(&self, now: Instant, peers: &mut Peers<P, C>, peer: PeerIndex, index: ExchangeIndex) -> Turn {
         let (state, controller) = peers.controlled(peer);
         let exchange = &self.slots[index];
-        if state.work().outstanding >= self.config.transmission.nstart && exchange.is_controlled() {
+        if state.messages().outstanding >= self.config.transmission.nstart && exchange.is_controlled() {
             return Turn::OnEvent;
         }
         if exchange.purpose != Purpose::Handshake
@@ -168,10 +169,10 @@ impl<C: Controller> Exchanges<C> {
         let asks_at = if exchange.notifies() && exchange.may_confirm { asks_at(&state.non.history()) } else { None };
         let asks = asks_at.is_some_and(|at| at <= now);
         let or_asks = |at: Instant| asks_at.map_or(at, |asks_at| at.min(asks_at));
-        let load = state.load(state.work().queued.saturating_sub(1));
+        let load = state.load(state.messages().queued.saturating_sub(1));
         let confirmable = match controller.admit(&mut state.control, now, &submission, &load) {
             Admission::At(at) if at > now && !asks => return Turn::Until(or_asks(at)),
-            Admission::OnEvent if state.work().outstanding > 0 => return Turn::OnEvent,
+            Admission::OnEvent if state.messages().outstanding > 0 => return Turn::OnEvent,
             Admission::At(at) if at > now => true,
             Admission::SendConfirmable => exchange.confirmable || exchange.may_confirm,
             // The event cannot occur, or the time has passed. NSTART and the envelope's timeouts
@@ -198,7 +199,7 @@ impl<C: Controller> Exchanges<C> {
     ) -> Turn {
         let exchange = &self.slots[index];
         let answers = matches!(exchange.purpose, Purpose::Response(_));
-        if answers || peers.get(exchange.peer).marks.has(Mark::Silent) {
+        if answers || peers.get(exchange.peer).flags.has(PeerFlag::Silent) {
             return Turn::Leave { confirmable, path: None };
         }
         match peers.ask_path(now, exchange.peer) {
@@ -223,7 +224,7 @@ impl<C: Controller> Exchanges<C> {
     ) -> ExchangeId {
         let exchange = &mut self.slots[index];
         exchange.holds_slot = true;
-        exchange.leave_path(peers, Fate::Unknown);
+        exchange.leave_path(peers, TransmissionOutcome::Unknown);
         exchange.path = path;
         if let Some(path) = path {
             peers.enter_path(path.get(), exchange.peer);

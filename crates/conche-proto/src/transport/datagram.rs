@@ -8,7 +8,7 @@ use super::Transport;
 use super::deduplication::{Deduplication, Remembered, Reply};
 use super::exchange::{ExchangeId, ExchangeIndex};
 use super::peer::PeerIndex;
-use super::transfer::{Left, SentPayload};
+use super::transfer::{AfterPayload, SentPayload};
 use crate::PeerKey;
 use crate::codec::{Body, Code, Encoder, Header, MessageId, Token, Type, encode_empty, encode_to_vec};
 use conche_cc::control::AbandonReason;
@@ -306,7 +306,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         message_id: MessageId,
         payload: &Payload,
         buf: &mut [u8],
-    ) -> Option<(Transmit<P>, Left)> {
+    ) -> Option<(Transmit<P>, AfterPayload)> {
         let Payload { code, token, body, first, .. } = payload;
         if !self.exchanges.get(id.index).sent.is_empty() {
             self.exchanges.identify_as(id.index, message_id);
@@ -328,8 +328,8 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         );
         let attempt = self.exchanges.get(id.index).attempt();
         match left {
-            Left::Over => self.abandon(now, id.index, AbandonReason::Cancelled),
-            Left::Waits => self.stats.retransmissions += u64::from(attempt > 0),
+            AfterPayload::Over => self.abandon(now, id.index, AbandonReason::Cancelled),
+            AfterPayload::Waits => self.stats.retransmissions += u64::from(attempt > 0),
         }
         Some((Transmit { to, local, ecn: Ecn::NotCapable, len, exchange: Some(id), attempt }, left))
     }

@@ -20,7 +20,7 @@ use crate::codec::{Message, MessageId, Type};
 use crate::config::{ResponseLimit, SharedConfig};
 use crate::hash::Fingerprint;
 use crate::shares::{Group, Shares};
-use crate::store::{Arena, ArenaIndex, Compact, Index, Seldom, index_type};
+use crate::store::{Arena, ArenaIndex, Compact, CreateOnDemand, Index, index_type};
 use conche_cc::{Controller, Instant};
 
 /// Allocator overhead per reply in bytes.
@@ -134,14 +134,14 @@ pub(crate) struct Deduplication {
     first_expiry: Instant,
 }
 
-impl Seldom for Deduplication {
-    type Recipe = SharedConfig;
+impl CreateOnDemand for Deduplication {
+    type Config = SharedConfig;
 
     fn empty<'a>() -> &'a Self {
         const { &Self::NONE }
     }
 
-    fn make(config: &SharedConfig) -> Self {
+    fn create(config: &SharedConfig) -> Self {
         let (limits, times) = (&config.limits, config.times());
         let lifetimes = [times.exchange_lifetime, times.non_lifetime];
         Self::new(limits.deduplication_bytes, limits.message_bytes, lifetimes)
@@ -190,15 +190,15 @@ impl Deduplication {
 
     /// Prefetches the memory for finding and inserting these messages.
     #[inline]
-    pub(crate) fn glance(&self, messages: &[Fingerprint]) {
-        messages.iter().for_each(|what| self.index.glance(what.short()));
+    pub(crate) fn prefetch(&self, messages: &[Fingerprint]) {
+        messages.iter().for_each(|what| self.index.prefetch(what.short()));
         if self.room(self.longest_reply) == Room::Free {
             return;
         }
         let mut oldest = self.queues[0][Queue::Idempotent as usize].first;
         for _ in messages {
             let Some(entry) = self.entries.get(oldest) else { break };
-            self.index.glance_at_end(oldest);
+            self.index.prefetch_removal(oldest);
             if let Reply::Datagram(datagram) = &entry.reply {
                 black_box(datagram.first());
             }
@@ -476,7 +476,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     }
 
     /// Answers a duplicate of a Confirmable request as before, within `allowance`.
-    pub(crate) fn receive_copy(
+    pub(crate) fn receive_duplicate(
         &mut self,
         to: Source<P>,
         message: &Message<'_>,

@@ -21,10 +21,10 @@ use core::net::IpAddr;
 use core::num::NonZeroU8;
 use core::time::Duration;
 
-use super::path::{Fate, PathIndex};
+use super::path::{PathIndex, TransmissionOutcome};
 use super::peer::{PeerIndex, Queue};
 use super::peer_table::Peers;
-use super::transfer::Transferring;
+use super::transfer::ActiveTransfer;
 use crate::PeerKey;
 use crate::codec::{Body, Code, MessageId, NoResponse, OptionNumber, Token, Type};
 use crate::config::Times;
@@ -90,7 +90,7 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) security: Security,
     /// Replaces the content with the next retransmission, or follows its acknowledgement.
     pub(crate) successor: Option<Content>,
-    pub(crate) transfer: Option<Box<Transferring>>,
+    pub(crate) transfer: Option<Box<ActiveTransfer>>,
     /// Fetch the remaining blocks automatically.
     pub(crate) whole: bool,
     /// The application receives the response block by block.
@@ -116,7 +116,7 @@ pub(crate) struct Exchange<C: Controller> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) acknowledged: Option<Instant>,
     /// The transmission of a handshake flight that the peer answered, counted from 1.
-    pub(crate) told_copy: Option<NonZeroU8>,
+    pub(crate) acknowledged_copy: Option<NonZeroU8>,
     pub(crate) flight: C::Flight,
     /// Links in the peer's queue, or in the list of the peer's other exchanges.
     pub(super) of_peer: Links,
@@ -139,7 +139,8 @@ impl<C: Controller> Exchange<C> {
 
     /// Returns the acknowledged transmission, if it is certain.
     pub(crate) fn acked_copy(&self) -> AckedCopy {
-        let told = self.told_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
+        let told =
+            self.acknowledged_copy.map(|copy| copy.get() - 1).filter(|&copy| usize::from(copy) < self.sent.len());
         match told {
             _ if self.sent.len() == 1 => AckedCopy::Exact(0),
             Some(copy) => AckedCopy::Exact(copy),
@@ -168,11 +169,11 @@ impl<C: Controller> Exchange<C> {
         if core::mem::take(&mut self.holds_slot) {
             peers.get_mut(self.peer).free_slot(self.bytes);
         }
-        self.leave_path(peers, Fate::Unknown);
+        self.leave_path(peers, TransmissionOutcome::Unknown);
     }
 
     #[inline]
-    pub(super) fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: Fate) {
+    pub(super) fn leave_path<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, fate: TransmissionOutcome) {
         if let Some(path) = self.path.take() {
             self.ask_again = Instant::FAR_FUTURE;
             peers.leave_path(path.get(), fate);
@@ -185,12 +186,12 @@ impl<C: Controller> Exchange<C> {
     }
 
     #[inline]
-    pub(crate) fn said(&self) -> (Code, &Body) {
-        self.security.said().unwrap_or((self.content.code, &self.content.body))
+    pub(crate) fn unprotected(&self) -> (Code, &Body) {
+        self.security.unprotected().unwrap_or((self.content.code, &self.content.body))
     }
 
     fn unwanted(&self) -> NoResponse {
-        let value = self.said().1.option(OptionNumber::NO_RESPONSE);
+        let value = self.unprotected().1.option(OptionNumber::NO_RESPONSE);
         NoResponse::of_value(value.filter(|_| self.purpose == Purpose::Request))
     }
 

@@ -10,7 +10,7 @@ use super::exchange::{Content, Course, Exchange, ExchangeId, ExchangeIndex, Purp
 use super::peer::PeerIndex;
 use super::peer_table::Peers;
 use super::request::Reliability;
-use super::transfer::Transferring;
+use super::transfer::ActiveTransfer;
 use crate::PeerKey;
 use crate::codec::{BlockSize, Body, Code, MessageId, Overhead, Token};
 use crate::config::{EndpointConfig, SharedConfig};
@@ -28,7 +28,7 @@ pub(crate) struct Opening {
     pub(crate) local: Option<IpAddr>,
     pub(crate) reliability: Reliability,
     pub(crate) deadline: Instant,
-    pub(crate) transfer: Option<Box<Transferring>>,
+    pub(crate) transfer: Option<Box<ActiveTransfer>>,
     pub(crate) whole: bool,
     pub(crate) streamed: bool,
     pub(crate) security: Security,
@@ -116,15 +116,15 @@ impl<C: Controller> Exchanges<C> {
         let alone = u32::try_from(opening.bytes()).unwrap_or(u32::MAX).saturating_add(self.config.datagram_overhead);
         let in_bursts = purpose != Purpose::Request && opening.reliability != Reliability::Confirmable;
         let set = opening.transfer.as_ref().filter(|_| in_bursts);
-        let bytes = set.and_then(|transfer| transfer.set_bytes(alone)).unwrap_or(alone);
-        let patience = self.patience(purpose);
+        let bytes = set.and_then(|transfer| transfer.burst_bytes(alone)).unwrap_or(alone);
+        let max_queueing_time = self.max_queueing_time(purpose);
         let generation = self.generation;
         let exchange = || Exchange {
             generation,
             peer,
             purpose,
             state: State::Queued,
-            state_until: now + patience,
+            state_until: now + max_queueing_time,
             ask_again: Instant::FAR_FUTURE,
             deadline: opening.deadline,
             content: Content { code: opening.code, body: core::mem::take(&mut opening.body) },
@@ -148,7 +148,7 @@ impl<C: Controller> Exchanges<C> {
             sent: smallvec::SmallVec::new(),
             timeout: None,
             acknowledged: None,
-            told_copy: None,
+            acknowledged_copy: None,
             flight: C::Flight::default(),
             of_peer: Links::default(),
         };
@@ -172,7 +172,7 @@ impl<C: Controller> Exchanges<C> {
     /// A response waits until its request would be given up, since only the client knows its own
     /// limit. An expired notification would be reopened at once, so it waits at least
     /// EXCHANGE_LIFETIME.
-    pub(super) fn patience(&self, purpose: Purpose) -> Duration {
+    pub(super) fn max_queueing_time(&self, purpose: Purpose) -> Duration {
         let times = self.config.times();
         match purpose {
             Purpose::Response(_) => times.response_timeout,
@@ -308,7 +308,7 @@ impl<C: Controller> Exchanges<C> {
             }
         };
         peer.exchanges.for_each(&mut self.slots, &mut pass);
-        peer.work().queue.for_each(&mut self.slots, &mut pass);
+        peer.messages().queue.for_each(&mut self.slots, &mut pass);
         found.sort_unstable_by_key(|exchange: &ExchangeId| exchange.index);
         found
     }
@@ -335,8 +335,8 @@ impl<C: Controller> Exchanges<C> {
     }
 
     #[inline]
-    pub(crate) fn glance(&self) {
-        self.timers.glance();
+    pub(crate) fn prefetch(&self) {
+        self.timers.prefetch();
         black_box((self.by_id.steps(), self.requests));
         if let Some(exchange) = self.slots.get(ExchangeIndex::of(0)) {
             // One field from each cache line.
@@ -386,12 +386,12 @@ impl<C: Controller> Exchanges<C> {
         self.queued_requests += usize::from(exchange.is_asked_for());
         let peer = peers.get_mut(exchange.peer);
         peer.exchanges.remove(&mut self.slots, index);
-        let work = peer.work_mut();
-        work.queued += 1;
+        let messages = peer.messages_mut();
+        messages.queued += 1;
         if last {
-            work.queue.push_back(&mut self.slots, index);
+            messages.queue.push_back(&mut self.slots, index);
         } else {
-            work.queue.push_front(&mut self.slots, index);
+            messages.queue.push_front(&mut self.slots, index);
         }
     }
 
@@ -401,9 +401,9 @@ impl<C: Controller> Exchanges<C> {
         self.queued -= 1;
         self.queued_requests -= usize::from(exchange.is_asked_for());
         let peer = peers.get_mut(exchange.peer);
-        let work = peer.work_mut();
-        work.queued -= 1;
-        work.queue.remove(&mut self.slots, index);
+        let messages = peer.messages_mut();
+        messages.queued -= 1;
+        messages.queue.remove(&mut self.slots, index);
         peer.exchanges.push(&mut self.slots, index);
     }
 

@@ -6,9 +6,9 @@
 //! last block is reserved for [group requests](GROUP_IDS). This limits the rate to (64 512 - 1024)
 //! / 247 s = 257 messages per second, 1.6 % below the exact bound.
 //!
-//! [`Rejectable`]: recently sent Non-confirmable responses, to match Resets (RFC 7252 §4.3). A
-//! Reset contains only the message ID. The last [`KEPT`] responses to all peers are kept in a ring:
-//! a Reset arrives within a round trip or not at all.
+//! [`RejectableResponses`]: recently sent Non-confirmable responses, to match Resets (RFC 7252
+//! §4.3). A Reset contains only the message ID. The last [`KEPT`] responses to all peers are kept
+//! in a ring: a Reset arrives within a round trip or not at all.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -56,8 +56,8 @@ impl UsedIds {
         if !next.0.is_multiple_of(BLOCK) {
             return None;
         }
-        let left = (*self.0.as_ref()?)[usize::from(next.0 / BLOCK)]?;
-        let free = left + lifetime;
+        let sent = (*self.0.as_ref()?)[usize::from(next.0 / BLOCK)]?;
+        let free = sent + lifetime;
         (free > now).then_some(free)
     }
 
@@ -91,7 +91,7 @@ impl UsedIds {
 const KEPT: usize = 256;
 
 #[derive(Clone, Debug)]
-struct Left {
+struct SentResponse {
     /// Of peer and message ID.
     what: Fingerprint,
     token: Token,
@@ -99,26 +99,26 @@ struct Left {
 
 /// Non-confirmable responses that a peer may still reject.
 #[derive(Debug, Default)]
-pub(crate) struct Rejectable {
-    left: VecDeque<Left>,
+pub(crate) struct RejectableResponses {
+    sent: VecDeque<SentResponse>,
 }
 
-impl Rejectable {
-    pub(crate) fn left(&mut self, what: Fingerprint, token: Token) {
-        if self.left.len() >= KEPT {
-            self.left.pop_front();
+impl RejectableResponses {
+    pub(crate) fn sent(&mut self, what: Fingerprint, token: Token) {
+        if self.sent.len() >= KEPT {
+            self.sent.pop_front();
         }
-        self.left.push_back(Left { what, token });
+        self.sent.push_back(SentResponse { what, token });
     }
 
     /// Returns the token of a rejected response, once.
     pub(crate) fn reject(&mut self, what: Fingerprint) -> Option<Token> {
-        let position = self.left.iter().rposition(|left| left.what == what)?;
-        self.left.remove(position).map(|left| left.token)
+        let position = self.sent.iter().rposition(|sent| sent.what == what)?;
+        self.sent.remove(position).map(|sent| sent.token)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.left.is_empty()
+        self.sent.is_empty()
     }
 }
 
@@ -236,8 +236,8 @@ mod rejectable_tests {
 
     #[test]
     fn a_response_can_be_rejected_once_by_the_peer_that_got_it() {
-        let mut rejectable = Rejectable::default();
-        rejectable.left(what(1, 7), Token::from(*b"subject1"));
+        let mut rejectable = RejectableResponses::default();
+        rejectable.sent(what(1, 7), Token::from(*b"subject1"));
         assert_eq!(rejectable.reject(what(2, 7)), None);
         assert_eq!(rejectable.reject(what(1, 7)), Some(Token::from(*b"subject1")));
         assert_eq!(rejectable.reject(what(1, 7)), None);
@@ -246,11 +246,11 @@ mod rejectable_tests {
 
     #[test]
     fn only_the_last_ones_are_kept() {
-        let mut rejectable = Rejectable::default();
+        let mut rejectable = RejectableResponses::default();
         for id in 0..1_000 {
-            rejectable.left(what(1, id), Token::EMPTY);
+            rejectable.sent(what(1, id), Token::EMPTY);
         }
-        assert_eq!(rejectable.left.len(), KEPT);
+        assert_eq!(rejectable.sent.len(), KEPT);
         assert_eq!(rejectable.reject(what(1, 500)), None);
         assert!(rejectable.reject(what(1, 999)).is_some());
     }

@@ -46,8 +46,8 @@ pub(crate) use peer::{ChooseController, PeerIndex};
 pub(crate) use peer_table::{Peers, PeersFull};
 pub(crate) use rate_limit::{Limiters, Sources};
 pub(crate) use request::RequestIndex;
-pub(crate) use retransmission::Next;
-pub(crate) use transfer::{Kept, Left, NextMessage, Transferring, Work};
+pub(crate) use retransmission::NextAction;
+pub(crate) use transfer::{ActiveTransfer, AfterPayload, BurstResponse, NextMessage, TransferState};
 
 use alloc::boxed::Box;
 
@@ -63,7 +63,7 @@ use crate::stats::Stats;
 use crate::store::OnDemand;
 use conche_cc::control::{AbandonReason, AckKind};
 use conche_cc::{Controller, Instant};
-use message_id::Rejectable;
+use message_id::RejectableResponses;
 
 pub(crate) struct Answer<'a, P> {
     pub(crate) to: Source<P>,
@@ -80,7 +80,7 @@ pub(crate) struct Transport<P: PeerKey, C: Controller> {
     pub(crate) sources: Option<Box<Sources<P>>>,
     pub(crate) limiters: Option<Box<Limiters>>,
     pub(crate) received: OnDemand<Deduplication>,
-    pub(crate) rejectable: Rejectable,
+    pub(crate) rejectable: RejectableResponses,
     pub(crate) exchanges: Exchanges<C>,
     pub(crate) peers: Peers<P, C>,
     pub(crate) outbox: Outbox<P>,
@@ -99,7 +99,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
             sources: None,
             limiters: config.response_limit.map(|limit| Box::new(Limiters::of_requests(limit))),
             received: OnDemand::new(config.clone()),
-            rejectable: Rejectable::default(),
+            rejectable: RejectableResponses::default(),
             exchanges: Exchanges::new(config.clone(), hash),
             peers: Peers::new(controller, limits.peers, config.idle_lifetime, times.exchange_lifetime, peers_hash),
             outbox: Outbox::new(),
@@ -131,7 +131,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
         if self.exchanges.queued_requests() >= limits.queue {
             return Err(RequestError::QueuesFull { limit: limits.queue });
         }
-        if self.peers.get(peer).work().queued as usize >= limits.queue_per_peer {
+        if self.peers.get(peer).messages().queued as usize >= limits.queue_per_peer {
             return Err(RequestError::QueueFull { limit: limits.queue_per_peer });
         }
         Ok(())
@@ -160,18 +160,18 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     }
 
     /// Returns the next step for the owner of the exchange.
-    pub(crate) fn exchange_due(&mut self, now: Instant, index: ExchangeIndex) -> Next {
+    pub(crate) fn exchange_due(&mut self, now: Instant, index: ExchangeIndex) -> NextAction {
         let next = self.exchanges.expired(now, &mut self.peers, index);
         self.follow(now, index, &next);
         next
     }
 
     /// Does the message layer's part of a next step.
-    pub(crate) fn follow(&mut self, now: Instant, index: ExchangeIndex, next: &Next) {
+    pub(crate) fn follow(&mut self, now: Instant, index: ExchangeIndex, next: &NextAction) {
         match next {
-            Next::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
-            Next::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
-            Next::Wait | Next::Fail(_) | Next::Ask | Next::Over => {}
+            NextAction::Depart => self.outbox.push_back(Departure::Exchange(self.exchanges.get(index).id(index))),
+            NextAction::Admit => self.admit_waiting(now, self.exchanges.get(index).peer),
+            NextAction::Wait | NextAction::Fail(_) | NextAction::Ask | NextAction::Over => {}
         }
     }
 
@@ -197,7 +197,7 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     /// Asks the controller again, as after every event of the peer.
     #[inline]
     pub(crate) fn ask_again(&mut self, now: Instant, peer: Option<PeerIndex>) {
-        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).work().queue.is_empty()) {
+        if let Some(peer) = peer.filter(|&peer| !self.peers.get(peer).messages().queue.is_empty()) {
             self.admit_waiting(now, peer);
         }
     }

@@ -37,7 +37,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use super::peer::{Mark, Marks, PeerIndex};
+use super::peer::{PeerFlag, PeerFlags, PeerIndex};
 use crate::hash::Keyed;
 use crate::store::{Arena, ArenaIndex, Index, Linked, Links, List, index_type};
 use conche_cc::Instant;
@@ -111,7 +111,7 @@ pub(crate) enum Entry {
 }
 
 /// The outcome of the first transmission of a message.
-pub(crate) enum Fate {
+pub(crate) enum TransmissionOutcome {
     /// This peer answered it; with the RTT, if it is a valid sample.
     Answered {
         peer: PeerIndex,
@@ -217,7 +217,7 @@ impl<P> Paths<P> {
     }
 
     /// Asks whether an exchange with a peer may start. If not, the peer [waits](Self::next).
-    pub(crate) fn ask(&mut self, now: Instant, peer: PeerIndex, key: &P, marks: &mut Marks) -> Entry {
+    pub(crate) fn ask(&mut self, now: Instant, peer: PeerIndex, key: &P, flags: &mut PeerFlags) -> Entry {
         let Some(path) = (self.choose)(key) else { return Entry::Free };
         let Some(index) = self.renew(path, || PathHistory::new(now)) else { return Entry::Free };
         let Path { gate, group, .. } = &mut self.slots[index];
@@ -232,8 +232,8 @@ impl<P> Paths<P> {
             self.turn = None;
             return Entry::Through { path: index, waited };
         }
-        let proven = marks.has(Mark::Answered);
-        if !marks.set(Mark::Waits, true) {
+        let proven = flags.has(PeerFlag::Answered);
+        if !flags.set(PeerFlag::Waits, true) {
             self.change(index, |gate| gate.wait(peer, proven));
         }
         Entry::Wait
@@ -244,13 +244,13 @@ impl<P> Paths<P> {
     }
 
     /// Records the end of an exchange, with the fate of its first transmission.
-    pub(crate) fn leave(&mut self, index: PathIndex, fate: Fate) {
+    pub(crate) fn leave(&mut self, index: PathIndex, fate: TransmissionOutcome) {
         self.change(index, |gate| {
             gate.leave();
             match fate {
-                Fate::Answered { peer, round_trip } => gate.answered(peer, round_trip),
-                Fate::Lost => gate.lost(),
-                Fate::Unknown => {}
+                TransmissionOutcome::Answered { peer, round_trip } => gate.answered(peer, round_trip),
+                TransmissionOutcome::Lost => gate.lost(),
+                TransmissionOutcome::Unknown => {}
             }
         });
     }
@@ -459,8 +459,8 @@ impl Gate {
         let view = self.round.view();
         let wanted = match view {
             _ if lost > answered => self.window / 2,
-            Some(View::OneQueue { rtt }) => self.sized_for(rtt),
-            Some(View::Apart) => self.window.saturating_mul(2),
+            Some(QueueEstimate::OneQueue { rtt }) => self.sized_for(rtt),
+            Some(QueueEstimate::Apart) => self.window.saturating_mul(2),
             None => self.window,
         };
         let before = self.window;
@@ -486,19 +486,19 @@ impl Gate {
 }
 
 /// The state of a path according to its round trips.
-enum View {
+enum QueueEstimate {
     OneQueue { rtt: u32 },
     Apart,
 }
 
 impl Round {
-    fn view(&self) -> Option<View> {
+    fn view(&self) -> Option<QueueEstimate> {
         let mut rtts = self.rtts;
         let rtts = &mut rtts[..self.sampled.min(SAMPLES)];
         rtts.sort_unstable();
         let last = rtts.len().checked_sub(1).filter(|_| rtts.len() >= LEAST as usize)?;
         let (rtt, median) = (rtts[last / 4], rtts[last / 2]);
-        Some(if rtt.saturating_mul(2) < median { View::Apart } else { View::OneQueue { rtt } })
+        Some(if rtt.saturating_mul(2) < median { QueueEstimate::Apart } else { QueueEstimate::OneQueue { rtt } })
     }
 }
 

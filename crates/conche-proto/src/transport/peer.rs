@@ -29,7 +29,7 @@ pub(crate) struct Peer<P, C: Controller> {
     pub(crate) next_id: NextId,
     pub(crate) used_ids: UsedIds,
     pub(crate) non: NonSent,
-    pub(crate) marks: Marks,
+    pub(crate) flags: PeerFlags,
     /// Since when a slot has been free with an empty queue; otherwise the far future.
     pub(crate) starved_since: Instant,
     pub(crate) trust: Trust,
@@ -43,10 +43,10 @@ impl<P, C: Controller> Peer<P, C> {
     /// Returns the load; `queued` excludes the message to be admitted.
     #[inline]
     pub(crate) fn load(&self, queued: u32) -> Load {
-        let work = self.work();
+        let messages = self.messages();
         Load {
-            exchanges: work.outstanding,
-            bytes: work.outstanding_bytes,
+            exchanges: messages.outstanding,
+            bytes: messages.outstanding_bytes,
             queued: u16::try_from(queued).unwrap_or(u16::MAX),
             non: self.non.history(),
         }
@@ -54,7 +54,7 @@ impl<P, C: Controller> Peer<P, C> {
 
     #[inline]
     pub(crate) fn load_without(&self, bytes: u32) -> Load {
-        let load = self.load(self.work().queued);
+        let load = self.load(self.messages().queued);
         Load { exchanges: load.exchanges.saturating_sub(1), bytes: load.bytes.saturating_sub(bytes), ..load }
     }
 
@@ -77,48 +77,48 @@ impl<P, C: Controller> Peer<P, C> {
 
     /// Returns `true` if its own message created it and its address is unproven.
     pub(super) fn is_unproven(&self) -> bool {
-        self.group != Group::NOBODY && !self.marks.has(Mark::Answered) && !self.marks.has(Mark::Validated)
+        self.group != Group::NOBODY && !self.flags.has(PeerFlag::Answered) && !self.flags.has(PeerFlag::Validated)
     }
 
     #[inline]
     pub(crate) fn heard(&mut self) {
-        self.marks.set(Mark::Silent, false);
+        self.flags.set(PeerFlag::Silent, false);
         self.non.heard();
     }
 
     #[inline]
-    pub(crate) fn work(&self) -> &Work {
+    pub(crate) fn messages(&self) -> &PeerMessages {
         match &self.usage {
-            Usage::Busy { work, .. } => work,
-            Usage::Idle { .. } => &Work::NONE,
+            Usage::Busy { messages, .. } => messages,
+            Usage::Idle { .. } => &PeerMessages::NONE,
         }
     }
 
     #[inline]
-    pub(crate) fn work_mut(&mut self) -> &mut Work {
+    pub(crate) fn messages_mut(&mut self) -> &mut PeerMessages {
         match &mut self.usage {
-            Usage::Busy { work, .. } => work,
+            Usage::Busy { messages, .. } => messages,
             Usage::Idle { .. } => unreachable!("an exchange holds its peer"),
         }
     }
 
     #[inline]
     pub(crate) fn occupy_slot(&mut self, bytes: u32) {
-        let work = self.work_mut();
-        work.outstanding = work.outstanding.saturating_add(1);
-        work.outstanding_bytes = work.outstanding_bytes.saturating_add(bytes);
+        let messages = self.messages_mut();
+        messages.outstanding = messages.outstanding.saturating_add(1);
+        messages.outstanding_bytes = messages.outstanding_bytes.saturating_add(bytes);
     }
 
     #[inline]
     pub(crate) fn free_slot(&mut self, bytes: u32) {
-        let work = self.work_mut();
-        work.outstanding = work.outstanding.saturating_sub(1);
-        work.outstanding_bytes = work.outstanding_bytes.saturating_sub(bytes);
+        let messages = self.messages_mut();
+        messages.outstanding = messages.outstanding.saturating_sub(1);
+        messages.outstanding_bytes = messages.outstanding_bytes.saturating_sub(bytes);
     }
 
     /// Returns the earliest time for a Non-confirmable message; `None` if it may leave now.
     pub(crate) fn probing_allows_at(&self, now: Instant, probing_rate: u32) -> Option<Instant> {
-        let unresponsive = self.marks.has(Mark::Silent)
+        let unresponsive = self.flags.has(PeerFlag::Silent)
             || self.non.since_confirmable >= UNANSWERED_BEFORE_SILENT
             || self.non.unanswered_bytes >= UNANSWERED_BYTES_BEFORE_SILENT;
         let since = self.non.history().unanswered_since.filter(|_| unresponsive)?;
@@ -204,7 +204,7 @@ impl<P, C> fmt::Debug for Controllers<P, C> {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Mark {
+pub(crate) enum PeerFlag {
     /// A Confirmable message was given up, and nothing has arrived since.
     Silent = 1,
     /// Its path seeded its congestion state, and it has no RTT sample of its own.
@@ -219,19 +219,19 @@ pub(crate) enum Mark {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Marks(u8);
+pub(crate) struct PeerFlags(u8);
 
-impl Marks {
+impl PeerFlags {
     #[inline]
-    pub(crate) fn has(self, mark: Mark) -> bool {
-        self.0 & mark as u8 != 0
+    pub(crate) fn has(self, flag: PeerFlag) -> bool {
+        self.0 & flag as u8 != 0
     }
 
     /// Returns the previous value.
     #[inline]
-    pub(crate) fn set(&mut self, mark: Mark, so: bool) -> bool {
-        let was = self.has(mark);
-        self.0 = if so { self.0 | mark as u8 } else { self.0 & !(mark as u8) };
+    pub(crate) fn set(&mut self, flag: PeerFlag, so: bool) -> bool {
+        let was = self.has(flag);
+        self.0 = if so { self.0 | flag as u8 } else { self.0 & !(flag as u8) };
         was
     }
 }
@@ -248,12 +248,12 @@ pub(super) enum Usage {
     Busy {
         /// Never zero, which distinguishes the variants without an extra byte.
         holds: NonZeroU32,
-        work: Work,
+        messages: PeerMessages,
     },
 }
 
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct PeerMessages {
     pub(crate) queue: List<Queue, ExchangeIndex>,
     pub(crate) queued: u32,
     /// Exchanges with an NSTART slot (RFC 7252 §4.7), and their bytes.
@@ -261,12 +261,12 @@ pub(crate) struct Work {
     pub(crate) outstanding_bytes: u32,
 }
 
-impl Work {
+impl PeerMessages {
     const NONE: Self = Self { queue: List::new(), queued: 0, outstanding: 0, outstanding_bytes: 0 };
 }
 
 impl Usage {
-    pub(super) const BUSY: Self = Self::Busy { holds: NonZeroU32::MIN, work: Work::NONE };
+    pub(super) const BUSY: Self = Self::Busy { holds: NonZeroU32::MIN, messages: PeerMessages::NONE };
 
     pub(super) fn idle(last_used: Instant) -> Self {
         Self::Idle { last_used, links: Links::default() }
@@ -436,7 +436,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 }
 
 fn load<P, C: Controller>(peer: &Peer<P, C>) -> u64 {
-    u64::from(peer.work().outstanding) + u64::from(peer.work().queued)
+    u64::from(peer.messages().outstanding) + u64::from(peer.messages().queued)
 }
 
 #[cfg(test)]
@@ -445,10 +445,13 @@ mod tests {
 
     #[test]
     fn a_mark_leaves_the_others_as_they_are() {
-        let mut marks = Marks::default();
-        assert!(!marks.set(Mark::Seeded, true) && !marks.set(Mark::Waits, true));
-        assert!(marks.set(Mark::Seeded, false));
-        assert_eq!([Mark::Silent, Mark::Seeded, Mark::Waits].map(|mark| marks.has(mark)), [false, false, true]);
+        let mut flags = PeerFlags::default();
+        assert!(!flags.set(PeerFlag::Seeded, true) && !flags.set(PeerFlag::Waits, true));
+        assert!(flags.set(PeerFlag::Seeded, false));
+        assert_eq!(
+            [PeerFlag::Silent, PeerFlag::Seeded, PeerFlag::Waits].map(|flag| flags.has(flag)),
+            [false, false, true]
+        );
     }
 }
 

@@ -13,8 +13,10 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::message_id::{NextId, UsedIds};
-use super::path::{ChoosePath, Entry, Fate, PathIndex, PathKey, Paths};
-use super::peer::{ControllerId, Controllers, Idle, Mark, Marks, NonSent, Peer, PeerIndex, PeerSnapshot, Trust, Usage};
+use super::path::{ChoosePath, Entry, PathIndex, PathKey, Paths, TransmissionOutcome};
+use super::peer::{
+    ControllerId, Controllers, Idle, NonSent, Peer, PeerFlag, PeerFlags, PeerIndex, PeerSnapshot, Trust, Usage,
+};
 use crate::PeerKey;
 use crate::hash::Keyed;
 use crate::shares::{CANDIDATES, Group, Shares};
@@ -132,10 +134,10 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Prefetches the memory of the next step.
     #[inline]
-    pub(crate) fn glance(&self) {
+    pub(crate) fn prefetch(&self) {
         black_box((self.idle.first(), self.index.steps()));
         if let Some(peer) = self.slots.get(self.recent) {
-            black_box((peer.key, peer.starved_since, peer.marks));
+            black_box((peer.key, peer.starved_since, peer.flags));
         }
     }
 
@@ -160,9 +162,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             if let Usage::Idle { last_used, .. } = self.get(index).usage
                 && now - last_used > self.idle_lifetime
             {
-                self.begin_anew(now, index);
+                self.begin_again(now, index);
             }
-            if self.get_mut(index).marks.set(Mark::Lost, false) {
+            if self.get_mut(index).flags.set(PeerFlag::Lost, false) {
                 self.put_in_order(index);
             }
             return Ok(index);
@@ -172,8 +174,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             self.evict(now, group)?;
         }
         let (controller, control, seeded) = self.begin(now, &key);
-        let mut marks = Marks::default();
-        marks.set(Mark::Seeded, seeded);
+        let mut flags = PeerFlags::default();
+        flags.set(PeerFlag::Seeded, seeded);
         let first_id = random.next_u32().to_le_bytes();
         let peer = Peer {
             key,
@@ -182,7 +184,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             next_id: NextId::starting_at(u16::from_le_bytes([first_id[0], first_id[1]])),
             used_ids: UsedIds::default(),
             non: NonSent::default(),
-            marks,
+            flags,
             starved_since: Instant::FAR_FUTURE,
             trust: Trust::default(),
             exchanges: Chain::new(),
@@ -221,7 +223,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     pub(crate) fn ask_path(&mut self, now: Instant, index: PeerIndex) -> Entry {
         let Some(paths) = &mut self.paths else { return Entry::Free };
         let peer = &mut self.slots[index];
-        paths.ask(now, index, &peer.key, &mut peer.marks)
+        paths.ask(now, index, &peer.key, &mut peer.flags)
     }
 
     pub(crate) fn enter_path(&mut self, path: PathIndex, peer: PeerIndex) {
@@ -230,7 +232,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         }
     }
 
-    pub(crate) fn leave_path(&mut self, path: PathIndex, fate: Fate) {
+    pub(crate) fn leave_path(&mut self, path: PathIndex, fate: TransmissionOutcome) {
         if let Some(paths) = &mut self.paths {
             paths.leave(path, fate);
         }
@@ -242,7 +244,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         loop {
             let index = self.paths.as_mut()?.next()?;
             // Since then its message may have been cancelled, or the peer evicted.
-            if self.slots.get_mut(index).is_some_and(|peer| peer.marks.set(Mark::Waits, false)) {
+            if self.slots.get_mut(index).is_some_and(|peer| peer.flags.set(PeerFlag::Waits, false)) {
                 return Some(index);
             }
         }
@@ -279,8 +281,8 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         let (controller, control, seeded) = self.begin(now, &key);
         let peer = self.get_mut(index);
         (peer.controller, peer.control) = (controller, control);
-        peer.marks.set(Mark::Seeded, seeded);
-        peer.marks.set(Mark::Answered, false);
+        peer.flags.set(PeerFlag::Seeded, seeded);
+        peer.flags.set(PeerFlag::Answered, false);
         peer.starved_since = Instant::FAR_FUTURE;
     }
 
@@ -290,9 +292,9 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         let (peer, controller) = self.controlled(index);
         controller.acknowledged(&mut peer.control, flight, event);
         if event.kind != AckKind::Separate && matches!(event.copy, AckedCopy::Exact(_)) {
-            peer.marks.set(Mark::Seeded, false);
+            peer.flags.set(PeerFlag::Seeded, false);
         }
-        peer.marks.set(Mark::Answered, true);
+        peer.flags.set(PeerFlag::Answered, true);
         let key = peer.key;
         if let Some(group) = self.paths.as_mut().and_then(|paths| paths.heard(event.now, &key)) {
             group.acknowledged(self.hash.hash(&key), event);
@@ -342,7 +344,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     #[inline]
     fn make_idle(&mut self, now: Instant, index: PeerIndex) {
-        if self.get(index).marks.has(Mark::Lost) {
+        if self.get(index).flags.has(PeerFlag::Lost) {
             self.get_mut(index).usage = Usage::idle(now);
             self.idle.push_front(&mut self.slots, index);
             self.may_forget = true;
@@ -356,13 +358,13 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
             self.unproven_shares.take(group, 1);
         }
         let peer = self.get_mut(index);
-        peer.marks.set(Mark::Listed, unproven);
+        peer.flags.set(PeerFlag::Listed, unproven);
         peer.usage = Usage::Idle { last_used: now, links };
     }
 
     #[inline]
     fn unlink(&mut self, index: PeerIndex, links: Links) {
-        if self.get_mut(index).marks.set(Mark::Listed, false) {
+        if self.get_mut(index).flags.set(PeerFlag::Listed, false) {
             self.unproven_shares.give_back(self.get(index).group, 1);
             self.unproven.unlink(&mut self.slots, links);
         } else {
@@ -380,7 +382,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
 
     /// Marks a peer as unreachable for ever: it is forgotten once unheld.
     pub(crate) fn lose(&mut self, index: PeerIndex) {
-        if !self.get_mut(index).marks.set(Mark::Lost, true) {
+        if !self.get_mut(index).flags.set(PeerFlag::Lost, true) {
             self.put_in_order(index);
         }
     }
@@ -389,7 +391,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     #[inline]
     pub(crate) fn forget_lost(&mut self) {
         if core::mem::take(&mut self.may_forget) {
-            while let Some(index) = self.idle.first().filter(|&index| self.get(index).marks.has(Mark::Lost)) {
+            while let Some(index) = self.idle.first().filter(|&index| self.get(index).flags.has(PeerFlag::Lost)) {
                 self.forget(index);
             }
         }
@@ -400,12 +402,12 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         PeerSnapshot {
             controller: peer.controller,
             congestion: self.controllers.get(peer.controller).snapshot(&peer.control),
-            outstanding: peer.work().outstanding,
-            queued: peer.work().queued as usize,
+            outstanding: peer.messages().outstanding,
+            queued: peer.messages().queued as usize,
         }
     }
 
-    fn begin_anew(&mut self, now: Instant, index: PeerIndex) {
+    fn begin_again(&mut self, now: Instant, index: PeerIndex) {
         self.reset(now, index);
         let peer = self.get_mut(index);
         peer.non = NonSent::default();
@@ -418,7 +420,7 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
         let may_go = |&index: &PeerIndex| {
             let peer = self.get(index);
             let is_old = matches!(peer.usage, Usage::Idle { last_used, .. } if now - last_used >= self.retention);
-            is_old || peer.marks.has(Mark::Lost)
+            is_old || peer.flags.has(PeerFlag::Lost)
         };
         let old = self.idle.first().filter(may_go).or(self.unproven.first().filter(may_go));
         let index = match old {
@@ -449,17 +451,17 @@ impl<P: PeerKey, C: Controller> Peers<P, C> {
     }
 
     pub(crate) fn has_answered(&self, index: PeerIndex) -> bool {
-        self.get(index).marks.has(Mark::Answered)
+        self.get(index).flags.has(PeerFlag::Answered)
     }
 
     pub(crate) fn validated(&mut self, index: PeerIndex) {
-        self.get_mut(index).marks.set(Mark::Validated, true);
+        self.get_mut(index).flags.set(PeerFlag::Validated, true);
     }
 
     pub(crate) fn is_measured(&self, index: PeerIndex) -> bool {
         let peer = self.get(index);
         let controller = self.controllers.get(peer.controller);
-        !peer.marks.has(Mark::Seeded) && controller.snapshot(&peer.control).srtt.is_some()
+        !peer.flags.has(PeerFlag::Seeded) && controller.snapshot(&peer.control).srtt.is_some()
     }
 
     fn forget(&mut self, index: PeerIndex) {

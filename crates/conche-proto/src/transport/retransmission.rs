@@ -10,8 +10,8 @@ use core::time::Duration;
 use super::Transport;
 use super::exchange::{Content, ExchangeId, ExchangeIndex, Failure, Purpose, State};
 use super::exchange_table::Exchanges;
-use super::path::{Fate, LEAST_UNMEASURED};
-use super::peer::{Mark, PeerIndex};
+use super::path::{LEAST_UNMEASURED, TransmissionOutcome};
+use super::peer::{PeerFlag, PeerIndex};
 use super::peer_table::Peers;
 use crate::PeerKey;
 use conche_cc::control::{AbandonReason, Abandoned, AckKind, Acknowledged, Expired, Sent};
@@ -27,7 +27,7 @@ pub(super) const BETWEEN_NOTIFICATIONS: Duration = Duration::from_secs(3);
 pub(super) const LONGEST_ON_PATH: Duration = Duration::from_secs(6);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextAction {
     Wait,
     Depart,
     /// The peer's queue may admit a message of any exchange.
@@ -62,14 +62,14 @@ impl<C: Controller> Exchanges<C> {
             load: peer.load_without(exchange.bytes),
         };
         let wanted = controller.sent(&mut peer.control, &mut exchange.flight, &event);
-        let wanted = if peer.marks.has(Mark::Seeded) { wanted.max(LEAST_UNMEASURED) } else { wanted };
+        let wanted = if peer.flags.has(PeerFlag::Seeded) { wanted.max(LEAST_UNMEASURED) } else { wanted };
         let mut timeout = self.config.envelope.hold(wanted, exchange.timeout);
-        if exchange.confirmable && peer.marks.has(Mark::Seeded) && !peer.marks.has(Mark::Answered) {
+        if exchange.confirmable && peer.flags.has(PeerFlag::Seeded) && !peer.flags.has(PeerFlag::Answered) {
             // Measurements from other peers must not reduce the retransmissions to this one.
             let longest = self.config.room_for_retransmissions(attempt, exchange.since_first(now));
             timeout = timeout.min(longest.max(exchange.timeout.unwrap_or_default()));
         }
-        let is_measured = || !peer.marks.has(Mark::Seeded) && controller.snapshot(&peer.control).srtt.is_some();
+        let is_measured = || !peer.flags.has(PeerFlag::Seeded) && controller.snapshot(&peer.control).srtt.is_some();
         if exchange.notifies() && !exchange.confirmable && !is_measured() {
             timeout = timeout.max(BETWEEN_NOTIFICATIONS);
         }
@@ -92,43 +92,48 @@ impl<C: Controller> Exchanges<C> {
         attempt
     }
 
-    pub(crate) fn expired<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
+    pub(crate) fn expired<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> NextAction {
         let exchange = &mut self.slots[index];
         if now >= exchange.deadline {
             self.abandon(now, peers, index, AbandonReason::Cancelled);
-            return Next::Fail(Failure::Deadline);
+            return NextAction::Fail(Failure::Deadline);
         }
         if exchange.path.is_some() && now >= exchange.ask_again {
-            exchange.leave_path(peers, Fate::Lost);
+            exchange.leave_path(peers, TransmissionOutcome::Lost);
             if now < exchange.state_until {
                 self.arm(index);
-                return Next::Wait;
+                return NextAction::Wait;
             }
         }
         match exchange.state {
-            State::Departing | State::AwaitingAck if exchange.sends_bursts() => self.set_due(now, peers, index),
-            State::AwaitingResponse if exchange.receives_bursts() => Next::Ask,
-            State::Queued if now >= exchange.pause_ends(self.config.times()) => Next::Fail(exchange.expired()),
+            State::Departing | State::AwaitingAck if exchange.sends_bursts() => self.burst_due(now, peers, index),
+            State::AwaitingResponse if exchange.receives_bursts() => NextAction::Ask,
+            State::Queued if now >= exchange.pause_ends(self.config.times()) => NextAction::Fail(exchange.expired()),
             State::Queued if exchange.asks_again() => {
                 exchange.ask_again = Instant::FAR_FUTURE;
                 let wake = exchange.wake();
                 self.timers.set(index, wake);
-                Next::Admit
+                NextAction::Admit
             }
-            State::Queued => Next::Fail(exchange.expired()),
-            State::Departing if exchange.purpose == Purpose::Handshake => Next::Depart,
+            State::Queued => NextAction::Fail(exchange.expired()),
+            State::Departing if exchange.purpose == Purpose::Handshake => NextAction::Depart,
             State::Departing if exchange.since_first(now) > self.config.times().max_transmit_span => {
                 self.give_up(now, peers, index)
             }
-            State::Departing => Next::Depart,
-            State::Paused => Next::Wait,
+            State::Departing => NextAction::Depart,
+            State::Paused => NextAction::Wait,
             State::AwaitingAck if exchange.purpose == Purpose::Handshake => self.flight_overdue(now, peers, index),
             State::AwaitingAck if exchange.confirmable => self.acknowledgement_overdue(now, peers, index),
-            State::AwaitingAck if exchange.notifies() => Next::Over,
+            State::AwaitingAck if exchange.notifies() => NextAction::Over,
             State::AwaitingAck => self.response_to_non_overdue(now, peers, index),
             State::AwaitingResponse => {
                 let told = exchange.acknowledged.is_some() || exchange.doubtful_ack;
-                Next::Fail(if told { Failure::NoResponse } else { Failure::TimedOut })
+                NextAction::Fail(if told { Failure::NoResponse } else { Failure::TimedOut })
             }
         }
     }
@@ -151,12 +156,13 @@ impl<C: Controller> Exchanges<C> {
             let event = Acknowledged { now, sent: &exchange.sent, copy, kind, load: peer.load_without(exchange.bytes) };
             peers.acknowledged(exchange.peer, &exchange.flight, &event);
             let round_trip = (kind != AckKind::Separate).then(|| exchange.since_first(now));
-            exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip });
+            exchange.leave_path(peers, TransmissionOutcome::Answered { peer: exchange.peer, round_trip });
         } else if let Some(sent) = exchange.first_sent().filter(|_| exchange.holds_slot && !exchange.confirmable) {
             let peer = peers.get_mut(exchange.peer);
-            peer.marks.set(Mark::Answered, true);
+            peer.flags.set(PeerFlag::Answered, true);
             peer.non.answered(sent);
-            exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip: Some(now - sent) });
+            exchange
+                .leave_path(peers, TransmissionOutcome::Answered { peer: exchange.peer, round_trip: Some(now - sent) });
         }
         exchange.acknowledged.get_or_insert(now);
         exchange.free_slot(peers);
@@ -183,10 +189,10 @@ impl<C: Controller> Exchanges<C> {
             let event = Abandoned { now, reason, sent: &exchange.sent, load };
             peers.abandoned(exchange.peer, &exchange.flight, &event);
             if reason == AbandonReason::Reset {
-                exchange.leave_path(peers, Fate::Answered { peer: exchange.peer, round_trip: None });
+                exchange.leave_path(peers, TransmissionOutcome::Answered { peer: exchange.peer, round_trip: None });
             }
             if reason == AbandonReason::GaveUp {
-                peers.get_mut(exchange.peer).marks.set(Mark::Silent, true);
+                peers.get_mut(exchange.peer).flags.set(PeerFlag::Silent, true);
             }
         }
     }
@@ -214,14 +220,14 @@ impl<C: Controller> Exchanges<C> {
         exchange.free_slot(peers);
         self.unidentify(index);
         self.replace(peers, index);
-        let patience = self.patience(self.slots[index].purpose);
+        let max_queueing_time = self.max_queueing_time(self.slots[index].purpose);
         let exchange = &mut self.slots[index];
         exchange.state = State::Queued;
-        exchange.state_until = now + patience;
+        exchange.state_until = now + max_queueing_time;
         exchange.submitted = now;
         exchange.sent.clear();
         (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
-        exchange.told_copy = None;
+        exchange.acknowledged_copy = None;
         let wake = exchange.wake();
         self.timers.set(index, wake);
         self.enqueue(peers, index, false);
@@ -234,10 +240,10 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: ExchangeIndex,
-    ) -> Next {
+    ) -> NextAction {
         let exchange = &mut self.slots[index];
         let attempt = exchange.attempt();
-        exchange.leave_path(peers, Fate::Lost);
+        exchange.leave_path(peers, TransmissionOutcome::Lost);
         let (peer, controller) = peers.controlled(exchange.peer);
         let span = self.config.times().max_transmit_span;
         let departure = (attempt < self.config.transmission.max_retransmit && exchange.since_first(now) <= span)
@@ -252,7 +258,7 @@ impl<C: Controller> Exchanges<C> {
         let wake = exchange.wake();
         self.timers.set(index, wake);
         self.take_new_id(now, peers, index);
-        if at <= now { Next::Depart } else { Next::Wait }
+        if at <= now { NextAction::Depart } else { NextAction::Wait }
     }
 
     /// Gives a superseded message a new ID; retransmits the old one if no ID is free.
@@ -279,16 +285,21 @@ impl<C: Controller> Exchanges<C> {
         (exchange.content, exchange.bytes) = (content, bytes);
     }
 
-    pub(super) fn give_up<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
+    pub(super) fn give_up<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> NextAction {
         self.abandon(now, peers, index, AbandonReason::GaveUp);
         let exchange = &mut self.slots[index];
         // The peer may have sent the untrusted ACK after all: the response is still to come.
         if exchange.doubtful_ack && exchange.purpose == Purpose::Request {
             exchange.free_slot(peers);
             self.await_response(now, index);
-            return Next::Admit;
+            return NextAction::Admit;
         }
-        Next::Fail(Failure::TimedOut)
+        NextAction::Fail(Failure::TimedOut)
     }
 
     /// Frees the slot of a Non-confirmable request without a prompt response.
@@ -297,16 +308,16 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: ExchangeIndex,
-    ) -> Next {
+    ) -> NextAction {
         let exchange = &mut self.slots[index];
         if exchange.wants_no_response() {
-            return Next::Fail(Failure::NoResponse);
+            return NextAction::Fail(Failure::NoResponse);
         }
-        exchange.leave_path(peers, Fate::Lost);
+        exchange.leave_path(peers, TransmissionOutcome::Lost);
         exchange.free_slot(peers);
         let first = exchange.first_sent().unwrap_or(now);
         self.await_response(first, index);
-        Next::Admit
+        NextAction::Admit
     }
 
     /// Records a flight. Each retransmission waits at least twice as long as the previous one; the
@@ -335,7 +346,7 @@ impl<C: Controller> Exchanges<C> {
         }
         exchange.bytes = bytes;
         if exchange.acknowledged.take().is_some() {
-            (exchange.flight, exchange.told_copy) = (C::Flight::default(), None);
+            (exchange.flight, exchange.acknowledged_copy) = (C::Flight::default(), None);
             exchange.sent.clear();
         }
         let before = exchange.timeout.unwrap_or_default();
@@ -367,7 +378,7 @@ impl<C: Controller> Exchanges<C> {
             return;
         }
         peers.get_mut(exchange.peer).heard();
-        exchange.told_copy = copy.and_then(|copy| NonZeroU8::new(copy.saturating_add(1)));
+        exchange.acknowledged_copy = copy.and_then(|copy| NonZeroU8::new(copy.saturating_add(1)));
         let (holds_slot, path) = (exchange.holds_slot, exchange.path);
         // If the answered transmission is unknown, the time may include the peer's own timer.
         let kind = if copy.is_some() { AckKind::Piggybacked } else { AckKind::Separate };
@@ -398,9 +409,9 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: ExchangeIndex,
-    ) -> Next {
+    ) -> NextAction {
         let exchange = &mut self.slots[index];
-        exchange.leave_path(peers, Fate::Lost);
+        exchange.leave_path(peers, TransmissionOutcome::Lost);
         let mut at = now;
         if exchange.acknowledged.is_none() {
             let (peer, controller) = peers.controlled(exchange.peer);
@@ -411,7 +422,7 @@ impl<C: Controller> Exchanges<C> {
         exchange.state = State::Departing;
         exchange.state_until = if at <= now { Instant::FAR_FUTURE } else { at };
         self.arm(index);
-        if at <= now { Next::Depart } else { Next::Wait }
+        if at <= now { NextAction::Depart } else { NextAction::Wait }
     }
 }
 
@@ -429,7 +440,7 @@ pub struct Flight {
 /// Returns `true` for an RTT measured or from the path.
 fn knows_path<P: PeerKey, C: Controller>(peers: &mut Peers<P, C>, peer: PeerIndex) -> bool {
     let (peer, controller) = peers.controlled(peer);
-    peer.marks.has(Mark::Seeded) || controller.snapshot(&peer.control).srtt.is_some()
+    peer.flags.has(PeerFlag::Seeded) || controller.snapshot(&peer.control).srtt.is_some()
 }
 
 impl<P: PeerKey, C: Controller> Transport<P, C> {

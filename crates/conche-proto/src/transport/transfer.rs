@@ -12,18 +12,18 @@ use core::time::Duration;
 use super::exchange::{Course, Exchange, ExchangeId, ExchangeIndex, Failure, State};
 use super::exchange_table::Exchanges;
 use super::peer_table::Peers;
-use super::retransmission::{LONGEST_ON_PATH, Next};
+use super::retransmission::{LONGEST_ON_PATH, NextAction};
 use crate::PeerKey;
-use crate::blockwise::{Key, Mark, Transfer};
+use crate::blockwise::{Key, RepresentationVersion, Transfer};
 use crate::codec::{Body, Message, Overhead, Token};
-use crate::q_block::{BurstTransfer, Follows, Sender};
+use crate::q_block::{BurstTransfer, NextBurst, Sender};
 use conche_cc::control::{AbandonReason, AckKind, Expired, Sent};
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
 
 #[derive(Debug)]
-pub(crate) struct Transferring {
-    pub(crate) work: Work,
+pub(crate) struct ActiveTransfer {
+    pub(crate) work: TransferState,
     /// First transmission, and statistics of the answered messages.
     before: Option<(Instant, Course)>,
     /// Messages sent in bursts since the last single message.
@@ -47,20 +47,20 @@ pub(super) enum SenderTurn {
 }
 
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum TransferState {
     /// A block-wise request and response (RFC 7959).
     Blocks(Transfer),
     /// A Q-Block request and response (RFC 9177).
     Bursts(Box<BurstTransfer>),
     /// A stored response, sent in bursts.
-    Kept(Sender, Kept),
+    Response(Sender, BurstResponse),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct BurstResponse {
     pub(crate) key: Key,
     /// The response may have been replaced in the meantime.
-    pub(crate) mark: Mark,
+    pub(crate) version: RepresentationVersion,
     pub(crate) confirmable: bool,
     /// Observe sequence number of a notification, for all payloads but retransmitted ones (RFC 9177
     /// §4.5).
@@ -73,17 +73,17 @@ pub(crate) struct Kept {
     pub(crate) all: bool,
 }
 
-impl Transferring {
-    pub(crate) const fn new(work: Work) -> Self {
+impl ActiveTransfer {
+    pub(crate) const fn new(work: TransferState) -> Self {
         Self { work, before: None, in_bursts: None, owed: 0, passed: false, bytes: 0, token: None }
     }
 
     /// Without shared memory.
     fn held(&self) -> usize {
         match &self.work {
-            Work::Blocks(transfer) => transfer.bytes(),
-            Work::Bursts(transfer) => transfer.bytes(),
-            Work::Kept(..) => 0,
+            TransferState::Blocks(transfer) => transfer.bytes(),
+            TransferState::Bursts(transfer) => transfer.bytes(),
+            TransferState::Response(..) => 0,
         }
     }
 
@@ -94,13 +94,13 @@ impl Transferring {
 
     pub(crate) fn key(&self) -> Option<Key> {
         match &self.work {
-            Work::Kept(_, kept) => Some(kept.key),
-            Work::Blocks(_) | Work::Bursts(_) => None,
+            TransferState::Response(_, kept) => Some(kept.key),
+            TransferState::Blocks(_) | TransferState::Bursts(_) => None,
         }
     }
 
     pub(crate) fn is_confirmable(&self) -> bool {
-        matches!(&self.work, Work::Kept(_, kept) if kept.confirmable)
+        matches!(&self.work, TransferState::Response(_, kept) if kept.confirmable)
     }
 
     pub(crate) fn is_new(&self) -> bool {
@@ -109,22 +109,22 @@ impl Transferring {
 
     pub(super) fn sender(&self) -> Option<&Sender> {
         match &self.work {
-            Work::Blocks(_) => None,
-            Work::Bursts(transfer) => transfer.sender.as_ref(),
-            Work::Kept(sender, _) => Some(sender),
+            TransferState::Blocks(_) => None,
+            TransferState::Bursts(transfer) => transfer.sender.as_ref(),
+            TransferState::Response(sender, _) => Some(sender),
         }
     }
 
     pub(super) fn sender_mut(&mut self) -> Option<&mut Sender> {
         match &mut self.work {
-            Work::Blocks(_) => None,
-            Work::Bursts(transfer) => transfer.sender.as_mut(),
-            Work::Kept(sender, _) => Some(sender),
+            TransferState::Blocks(_) => None,
+            TransferState::Bursts(transfer) => transfer.sender.as_mut(),
+            TransferState::Response(sender, _) => Some(sender),
         }
     }
 
     /// Returns the size of the due payloads of a burst, with `others` more bytes each.
-    pub(crate) fn set_bytes(&self, others: u32) -> Option<u32> {
+    pub(crate) fn burst_bytes(&self, others: u32) -> Option<u32> {
         let sender = self.sender()?;
         let each = u32::try_from(sender.size.bytes()).unwrap_or(u32::MAX).saturating_add(others);
         Some(each.saturating_mul(u32::try_from(sender.due()).unwrap_or(u32::MAX)))
@@ -196,8 +196,8 @@ impl<C: Controller> Exchange<C> {
     pub(crate) fn is_late(&self, response: &Message<'_>) -> bool {
         let transfer = self.transfer.as_ref().filter(|_| self.security.is_plain());
         transfer.is_some_and(|transfer| match &transfer.work {
-            Work::Blocks(transfer) => transfer.is_late(response),
-            Work::Bursts(_) | Work::Kept(..) => false,
+            TransferState::Blocks(transfer) => transfer.is_late(response),
+            TransferState::Bursts(_) | TransferState::Response(..) => false,
         })
     }
 
@@ -210,10 +210,10 @@ impl<C: Controller> Exchange<C> {
         !self.confirmable && self.transfer.as_ref().is_some_and(|transfer| transfer.sender().is_some())
     }
 
-    pub(crate) fn leaves(&self, mark: Mark) -> bool {
+    pub(crate) fn leaves(&self, version: RepresentationVersion) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-            Work::Kept(_, kept) => kept.mark == mark,
-            Work::Blocks(_) | Work::Bursts(_) => false,
+            TransferState::Response(_, kept) => kept.version == version,
+            TransferState::Blocks(_) | TransferState::Bursts(_) => false,
         })
     }
 
@@ -230,13 +230,13 @@ impl<C: Controller> Exchange<C> {
     /// Returns `true` if its response arrives in bursts, now or later.
     pub(crate) fn receives_bursts(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-            Work::Bursts(transfer) => transfer.due().is_some(),
+            TransferState::Bursts(transfer) => transfer.due().is_some(),
             _ => false,
         })
     }
 
     pub(crate) fn is_in_bursts(&self) -> bool {
-        self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Bursts(_)))
+        self.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, TransferState::Bursts(_)))
     }
 
     pub(crate) fn has_begun_in_bursts(&self) -> bool {
@@ -246,8 +246,8 @@ impl<C: Controller> Exchange<C> {
     /// Returns `true` after a single message, if the response may be a burst.
     pub(crate) fn asks_for_first_block(&self) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-            Work::Bursts(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
-            Work::Blocks(_) | Work::Kept(..) => false,
+            TransferState::Bursts(transfer) => transfer.sender.is_none() && transfer.due().is_none(),
+            TransferState::Blocks(_) | TransferState::Response(..) => false,
         })
     }
 
@@ -264,7 +264,7 @@ impl<C: Controller> Exchange<C> {
 
 /// The next message of an exchange of several.
 pub(crate) struct NextMessage {
-    pub(crate) transfer: Box<Transferring>,
+    pub(crate) transfer: Box<ActiveTransfer>,
     pub(crate) body: Body,
     pub(crate) token: Option<Token>,
 }
@@ -291,7 +291,7 @@ impl<C: Controller> Exchanges<C> {
         self.send_next(now, peers, index, body);
     }
 
-    pub(crate) fn send_anew<P: PeerKey>(
+    pub(crate) fn send_with_new_token<P: PeerKey>(
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
@@ -306,11 +306,11 @@ impl<C: Controller> Exchanges<C> {
 
     fn send_next<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex, body: Body) {
         let bytes = self.message_bytes(index, &body);
-        let patience = self.config.times().response_timeout;
+        let max_queueing_time = self.config.times().response_timeout;
         let exchange = &mut self.slots[index];
         (exchange.content.body, exchange.bytes) = (body, bytes);
         exchange.state = State::Queued;
-        exchange.state_until = now + patience;
+        exchange.state_until = now + max_queueing_time;
         exchange.submitted = now;
         exchange.confirmable &= !exchange.may_confirm;
         let wake = exchange.wake();
@@ -324,7 +324,7 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: ExchangeIndex,
-        transfer: Box<Transferring>,
+        transfer: Box<ActiveTransfer>,
     ) {
         self.settle(now, peers, index, transfer);
         let exchange = &mut self.slots[index];
@@ -342,7 +342,7 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &mut Peers<P, C>,
         index: ExchangeIndex,
-        mut transfer: Box<Transferring>,
+        mut transfer: Box<ActiveTransfer>,
     ) {
         let exchange = &self.slots[index];
         let first_sent = transfer.before.map_or(exchange.first_sent().unwrap_or(now), |(first, _)| first);
@@ -363,10 +363,10 @@ impl<C: Controller> Exchanges<C> {
         exchange.doubtful_ack = false;
         exchange.sent.clear();
         (exchange.timeout, exchange.acknowledged, exchange.flight) = (None, None, C::Flight::default());
-        exchange.told_copy = None;
+        exchange.acknowledged_copy = None;
     }
 
-    pub(super) fn count_transfer(&mut self, transfer: &mut Transferring) {
+    pub(super) fn count_transfer(&mut self, transfer: &mut ActiveTransfer) {
         let bytes = transfer.held();
         self.transfer_bytes = self.transfer_bytes - transfer.bytes + bytes;
         transfer.bytes = bytes;
@@ -374,8 +374,8 @@ impl<C: Controller> Exchanges<C> {
 
     pub(crate) fn burst_mut(&mut self, index: ExchangeIndex) -> Option<&mut BurstTransfer> {
         match &mut self.slots[index].transfer.as_mut()?.work {
-            Work::Bursts(bursts) => Some(bursts),
-            Work::Blocks(_) | Work::Kept(..) => None,
+            TransferState::Bursts(bursts) => Some(bursts),
+            TransferState::Blocks(_) | TransferState::Response(..) => None,
         }
     }
 
@@ -383,18 +383,18 @@ impl<C: Controller> Exchanges<C> {
     pub(crate) fn blocks_mut(&mut self, id: ExchangeId) -> Option<&mut Transfer> {
         self.live(id)?;
         match &mut self.slots[id.index].transfer.as_mut()?.work {
-            Work::Blocks(transfer) => Some(transfer),
-            Work::Bursts(_) | Work::Kept(..) => None,
+            TransferState::Blocks(transfer) => Some(transfer),
+            TransferState::Bursts(_) | TransferState::Response(..) => None,
         }
     }
 
     /// Takes the transfer out of its exchange.
-    pub(crate) fn take_transfer(&mut self, index: ExchangeIndex) -> Option<Box<Transferring>> {
+    pub(crate) fn take_transfer(&mut self, index: ExchangeIndex) -> Option<Box<ActiveTransfer>> {
         self.slots[index].transfer.take()
     }
 
     /// Puts a transfer back. A completed one still contributes to the statistics.
-    pub(crate) fn put_back(&mut self, index: ExchangeIndex, transfer: Box<Transferring>) {
+    pub(crate) fn put_back(&mut self, index: ExchangeIndex, transfer: Box<ActiveTransfer>) {
         self.slots[index].transfer = Some(transfer);
     }
 
@@ -413,13 +413,13 @@ impl<C: Controller> Exchanges<C> {
         }
     }
 
-    pub(crate) fn go_on_with_set<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
+    pub(crate) fn continue_burst<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         let Some(transfer) = self.take_transfer(index) else { return };
         let body = self.slots[index].content.body.clone();
         self.slots[index].confirmable = false;
         self.slots[index].may_confirm = false;
         self.go_on(now, peers, index, NextMessage { transfer, body, token: None });
-        self.count_set(index);
+        self.count_burst(index);
     }
 
     /// Removes a burst from the queue because its response arrived.
@@ -430,20 +430,20 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Replaces a transfer of which nothing was sent.
-    pub(crate) fn renew_set(&mut self, index: ExchangeIndex, transfer: Option<Box<Transferring>>) {
+    pub(crate) fn replace_burst(&mut self, index: ExchangeIndex, transfer: Option<Box<ActiveTransfer>>) {
         self.free_transfer(index);
         self.slots[index].transfer = transfer;
         if self.slots[index].state == State::Queued {
-            self.count_set(index);
+            self.count_burst(index);
         }
     }
 
     /// Counts the bytes of a queued burst.
-    fn count_set(&mut self, index: ExchangeIndex) {
+    fn count_burst(&mut self, index: ExchangeIndex) {
         let exchange = &self.slots[index];
         let overhead = u32::try_from(Overhead::of(&exchange.token).and(OPTIONS)).unwrap_or(u32::MAX);
         let others = overhead.saturating_add(self.config.datagram_overhead);
-        let bytes = exchange.transfer.as_ref().and_then(|transfer| transfer.set_bytes(others));
+        let bytes = exchange.transfer.as_ref().and_then(|transfer| transfer.burst_bytes(others));
         let exchange = &mut self.slots[index];
         exchange.bytes = bytes.unwrap_or(exchange.bytes);
     }
@@ -455,7 +455,7 @@ impl<C: Controller> Exchanges<C> {
         index: ExchangeIndex,
         SentPayload { first, bytes }: SentPayload,
         random: &mut impl RngCore,
-    ) -> Left {
+    ) -> AfterPayload {
         let exchange = &mut self.slots[index];
         let (peer, controller) = peers.controlled(exchange.peer);
         let bytes = bytes.saturating_add(self.config.datagram_overhead);
@@ -481,11 +481,11 @@ impl<C: Controller> Exchanges<C> {
             transfer.take_turn_later();
         }
         let answered_at_end =
-            exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, Work::Bursts(_)));
+            exchange.transfer.as_ref().is_some_and(|transfer| matches!(transfer.work, TransferState::Bursts(_)));
         // After the last payload of a state, wait as after other notifications (RFC 7641 §4.5.1).
         let waits_at_end = answered_at_end || exchange.notifies();
         let Some(sender) = exchange.transfer.as_mut().and_then(|transfer| transfer.sender_mut()) else {
-            return Left::Over;
+            return AfterPayload::Over;
         };
         if let Some(base) = base {
             sender.begin_train(base, bytes);
@@ -495,7 +495,7 @@ impl<C: Controller> Exchanges<C> {
             exchange.state = State::Departing;
             exchange.state_until = next;
         } else if sender.is_at_end() && !waits_at_end {
-            return Left::Over;
+            return AfterPayload::Over;
         } else {
             let [shortest, longest] = self.config.times().non_timeout;
             let spread = u32::try_from((longest - shortest).as_micros()).unwrap_or(u32::MAX);
@@ -504,17 +504,17 @@ impl<C: Controller> Exchanges<C> {
             // each burst has repeated a lost request.
             let non_timeout = non_timeout + sender.span() / 2;
             let is_asked = exchange.transfer.as_ref().is_some_and(|transfer| match &transfer.work {
-                Work::Kept(_, kept) => !kept.all && !kept.confirmable,
-                Work::Blocks(_) | Work::Bursts(_) => false,
+                TransferState::Response(_, kept) => !kept.all && !kept.confirmable,
+                TransferState::Blocks(_) | TransferState::Bursts(_) => false,
             });
-            let patience =
+            let max_queueing_time =
                 if is_asked { self.config.times().non_receive_timeout.saturating_mul(2) } else { Duration::ZERO };
             exchange.state = State::AwaitingAck;
-            exchange.state_until = now + exchange.timeout.unwrap_or_default().max(non_timeout) + patience;
+            exchange.state_until = now + exchange.timeout.unwrap_or_default().max(non_timeout) + max_queueing_time;
         }
         let wake = exchange.wake();
         self.timers.set(index, wake);
-        Left::Waits
+        AfterPayload::Waits
     }
 
     pub(crate) fn depart_later(&mut self, index: ExchangeIndex, at: Instant) {
@@ -522,29 +522,29 @@ impl<C: Controller> Exchanges<C> {
         self.arm(index);
     }
 
-    pub(crate) fn set_answered<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
+    pub(crate) fn burst_answered<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) {
         self.acknowledge(now, peers, index, AckKind::Piggybacked);
     }
 
     /// Handles a report of missing payloads.
-    pub(crate) fn set_missing<P: PeerKey>(
+    pub(crate) fn burst_incomplete<P: PeerKey>(
         &mut self,
         now: Instant,
         peers: &mut Peers<P, C>,
         index: ExchangeIndex,
-    ) -> Next {
+    ) -> NextAction {
         match self.slots[index].state {
             // They leave with the rest.
             State::Queued => {
-                self.count_set(index);
-                Next::Wait
+                self.count_burst(index);
+                NextAction::Wait
             }
-            State::Departing | State::Paused => Next::Wait,
-            State::AwaitingAck | State::AwaitingResponse => self.send_set_again(now, peers, index),
+            State::Departing | State::Paused => NextAction::Wait,
+            State::AwaitingAck | State::AwaitingResponse => self.resend_burst(now, peers, index),
         }
     }
 
-    fn send_set_again<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
+    fn resend_burst<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> NextAction {
         let exchange = &mut self.slots[index];
         if exchange.holds_slot {
             let attempt = exchange.attempt();
@@ -555,43 +555,48 @@ impl<C: Controller> Exchanges<C> {
             exchange.state_until = if at <= now { Instant::FAR_FUTURE } else { at };
             let wake = exchange.wake();
             self.timers.set(index, wake);
-            return if at <= now { Next::Depart } else { Next::Wait };
+            return if at <= now { NextAction::Depart } else { NextAction::Wait };
         }
-        self.go_on_with_set(now, peers, index);
-        Next::Admit
+        self.continue_burst(now, peers, index);
+        NextAction::Admit
     }
 
     /// Handles the timer of a burst: the next payload is due, or the answer is overdue.
-    pub(super) fn set_due<P: PeerKey>(&mut self, now: Instant, peers: &mut Peers<P, C>, index: ExchangeIndex) -> Next {
+    pub(super) fn burst_due<P: PeerKey>(
+        &mut self,
+        now: Instant,
+        peers: &mut Peers<P, C>,
+        index: ExchangeIndex,
+    ) -> NextAction {
         if self.slots[index].state == State::Departing {
-            return Next::Depart;
+            return NextAction::Depart;
         }
         let most = self.config.transmission.max_retransmit;
         let notifies = self.slots[index].notifies();
         let follows = match self.slots[index].transfer.as_mut().map(|transfer| &mut transfer.work) {
-            Some(Work::Bursts(transfer)) => transfer.sender.as_mut().map(|sender| sender.unanswered(most)),
-            Some(Work::Kept(_, kept)) if kept.outdated => Some(Follows::Nothing),
-            Some(Work::Kept(sender, kept)) if kept.all => Some(sender.unanswered(most)),
+            Some(TransferState::Bursts(transfer)) => transfer.sender.as_mut().map(|sender| sender.unanswered(most)),
+            Some(TransferState::Response(_, kept)) if kept.outdated => Some(NextBurst::Nothing),
+            Some(TransferState::Response(sender, kept)) if kept.all => Some(sender.unanswered(most)),
             _ => None,
         };
         match follows {
-            Some(Follows::Burst) => self.send_set_again(now, peers, index),
+            Some(NextBurst::Burst) => self.resend_burst(now, peers, index),
             // A notification's time has passed. A Confirmable message will check the client.
             Some(follows) if notifies => {
-                let why = if follows == Follows::TooMuch { AbandonReason::GaveUp } else { AbandonReason::Cancelled };
+                let why = if follows == NextBurst::TooMuch { AbandonReason::GaveUp } else { AbandonReason::Cancelled };
                 self.abandon(now, peers, index, why);
-                Next::Over
+                NextAction::Over
             }
-            Some(Follows::Nothing) => {
+            Some(NextBurst::Nothing) => {
                 // The whole body was sent; the response is missing.
                 let exchange = &mut self.slots[index];
                 exchange.free_slot(peers);
                 self.await_response(now, index);
-                Next::Admit
+                NextAction::Admit
             }
-            Some(Follows::TooMuch) | None => {
+            Some(NextBurst::TooMuch) | None => {
                 self.abandon(now, peers, index, AbandonReason::GaveUp);
-                Next::Fail(Failure::TimedOut)
+                NextAction::Fail(Failure::TimedOut)
             }
         }
     }
@@ -614,7 +619,7 @@ impl<C: Controller> Exchanges<C> {
     }
 
     /// Waits for more of a response that arrives in bursts.
-    pub(crate) fn await_set<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex, due: Instant) {
+    pub(crate) fn await_burst<P: PeerKey>(&mut self, peers: &mut Peers<P, C>, index: ExchangeIndex, due: Instant) {
         let Some(mut transfer) = self.take_transfer(index) else { return };
         self.transfers += usize::from(transfer.begin(&self.slots[index]));
         self.count_transfer(&mut transfer);
@@ -629,7 +634,7 @@ impl<C: Controller> Exchanges<C> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum AfterPayload {
     /// The burst continues, or waits for its answer.
     Waits,
     /// It was the last payload, and no answer is expected.

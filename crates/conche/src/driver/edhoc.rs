@@ -119,7 +119,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             return None;
         }
         // All members would compute for an unverified source.
-        if self.endpoint.came_to_group(id) {
+        if self.endpoint.is_group_request(id) {
             return None;
         }
         if responder.refuses() {

@@ -75,9 +75,9 @@ fn a_response_is_non_confirmable_with_the_token_of_the_request_and_from_no_group
     (datagram.multicast, datagram.local) = (true, Some("224.0.1.187".parse().expect("an address")));
     let given = server.receive_datagram(datagram);
     let request = given.request();
-    assert!(server.endpoint.came_to_group(request));
+    assert!(server.endpoint.is_group_request(request));
     server.respond(request, content("here"));
-    assert!(!server.endpoint.came_to_group(request), "it is answered");
+    assert!(!server.endpoint.is_group_request(request), "it is answered");
     let given = server.run(s(5));
     let response = given.message();
     assert_eq!((response.header().ty, response.code()), (Type::NonConfirmable, Code::CONTENT));
