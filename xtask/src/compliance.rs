@@ -2,7 +2,7 @@
 //!
 //! A test covers a requirement of `docs/compliance/requirements.json` by citing it in a comment on
 //! or in the test function: `// RFC 7252 §4.2 (Q08)`. `docs/compliance/deferred.toml` lists
-//! requirements without a test, with reasons.
+//! requirements without a test, with reasons. The matrix does not show whether the tests pass.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -50,6 +50,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
 #[derive(Debug, PartialEq, Eq)]
 struct Citation {
     id: String,
+    /// As in `RFC 7252 §4.2`.
     source: String,
     path: String,
     line: usize,
@@ -94,7 +95,7 @@ fn citations_of_file(file: &TextFile, citations: &mut Vec<Citation>, findings: &
     }
 }
 
-/// Returns the first line of the comments above line `first`.
+/// Returns the first line of the comments directly above line `first`.
 fn first_line_with_comments(lines: &[&str], first: usize) -> usize {
     let above = lines[..first - 1].iter().rev();
     first - above.take_while(|line| line.trim_start().starts_with("//")).count()
@@ -146,12 +147,14 @@ struct Deferral {
 #[serde(rename_all = "kebab-case")]
 enum DeferralKind {
     NotYet,
+    /// conche deviates on purpose.
     Deviation,
 }
 
 #[derive(Debug)]
 struct Row {
     requirement: Requirement,
+    /// As `file::function`.
     tests: Vec<String>,
     deferral: Option<Deferral>,
 }

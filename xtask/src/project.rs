@@ -44,6 +44,7 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<TextFile>) -> Result<(
 pub struct TextFile {
     pub path: String,
     pub text: String,
+    /// Whether its parent declares it as `#[cfg(test)] mod …;`.
     in_test_module: bool,
 }
 
@@ -79,6 +80,7 @@ impl TextFile {
         self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
 
+    /// Whether it contains only tests, benches, examples or fuzz targets.
     pub fn is_test_code(&self) -> bool {
         let mut parts = self.path.split('/');
         self.in_test_module
@@ -90,7 +92,7 @@ impl TextFile {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     pub path: String,
-    /// 0 for the whole file.
+    /// From 1; 0 for the whole file.
     pub line: usize,
     pub message: String,
 }

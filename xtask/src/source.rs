@@ -13,6 +13,7 @@ const GATE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Or keyword.
     Identifier,
     Literal,
     Punctuation,
@@ -43,7 +44,7 @@ pub fn tokens_outside_tests(text: &str) -> Option<Vec<Token>> {
     Some(kept)
 }
 
-/// Declared by `#[cfg(test)] mod …;`.
+/// Returns the names of the modules declared by `#[cfg(test)] mod …;`.
 pub fn test_modules(tokens: &[Token]) -> Vec<&str> {
     let declarations = tokens.windows(GATE.len() + 3).filter(|window| {
         let (gate, item) = window.split_at(GATE.len());
@@ -68,7 +69,7 @@ pub fn starts_with(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.get(..pattern.len()).is_some_and(|start| matches(start, pattern))
 }
 
-/// Marked `#[test]`, `#[tokio::test]` or similar.
+/// Returns the functions marked `#[test]`, `#[tokio::test]` or similar.
 pub fn test_functions(tokens: &[Token]) -> Vec<TestFunction> {
     let mut functions = Vec::new();
     let mut at = 0;
@@ -94,6 +95,7 @@ fn test_attribute(tokens: &[Token]) -> Option<usize> {
 
 fn function_after(tokens: &[Token], after: usize) -> Option<TestFunction> {
     let keyword = after + tokens[after..].iter().position(|token| token.text == "fn")?;
+    // Only attributes and qualifiers may come between.
     if tokens[after..keyword].iter().any(|token| token.text == "{" || token.text == ";") {
         return None;
     }
@@ -144,7 +146,7 @@ fn ends_with(tokens: &[Token], pattern: &[&str]) -> bool {
     tokens.len() >= pattern.len() && matches(&tokens[tokens.len() - pattern.len()..], pattern)
 }
 
-/// Consumes up to the item's `;` or first closing brace.
+/// Consumes an item: up to its `;`, or to the end of its first braces.
 fn skip_item(rest: &mut impl Iterator<Item = Token>) {
     let mut depth = 0_usize;
     for token in rest {

@@ -107,6 +107,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_a_known_header() {
+        // RFC 1071 §3 sums these bytes to 0xddf2.
         assert_eq!(checksum([&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7][..]]), !0xddf2);
         assert_eq!(checksum([&[0x00, 0x01][..], &[0xf2]]), checksum([&[0x00, 0x01, 0xf2, 0x00][..]]));
     }

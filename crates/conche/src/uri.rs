@@ -1,4 +1,4 @@
-//! `coap` and `coaps` URIs (RFC 7252 §6).
+//! `coap` and `coaps` URIs (RFC 7252 §6), decomposed by §6.4.
 //!
 //! As an extension, an address may have a zone: `coap://[fe80::1%eth0]/` (RFC 9844, for user
 //! interfaces) or with `%25` (RFC 6874).
@@ -21,7 +21,7 @@ pub const DEFAULT_PORT: u16 = 5683;
 /// Default port of `coaps` URIs (RFC 7252 §6.2).
 pub const DEFAULT_SECURED_PORT: u16 = 5684;
 
-/// Path segments, query arguments and host names (RFC 7252 §5.10).
+/// Bytes of a path segment, query argument or host name (RFC 7252 §5.10).
 const LONGEST_COMPONENT: usize = 255;
 
 /// A valid `coap` or `coaps` URI, percent-decoded. Clones are cheap: keep one to repeat requests.

@@ -86,6 +86,7 @@ impl Load {
         }
     }
 
+    /// Of `conche bench`; none for a client.
     pub fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Many | Self::Known | Self::Dtls | Self::Oscore => &["--endpoints", "16", "--in-flight", "8"],
@@ -123,6 +124,7 @@ impl Load {
         matches!(self, Self::Known | Self::Dtls | Self::Oscore)
     }
 
+    /// Servers that a client uses; `None` if a server is measured.
     pub fn destinations(self) -> Option<u32> {
         match self {
             Self::OneServer => Some(1),

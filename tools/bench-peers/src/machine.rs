@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Needs two cores, and Linux.
+    /// Fails with fewer than two cores, or on a system other than Linux.
     pub fn this() -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores < 2 {
@@ -36,11 +36,13 @@ impl Machine {
     }
 }
 
+/// CPU time so far, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     at: Instant,
     all: f64,
     server: f64,
+    /// By the generator or the client.
     load: f64,
 }
 
@@ -63,6 +65,7 @@ impl Used {
         self.load - earlier.load
     }
 
+    /// Share of one core that other processes have used since `earlier`.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let ours = self.by_server_since(earlier) + self.by_load_since(earlier);
@@ -83,6 +86,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {path}; this chore needs Linux"))
 }
 
+/// Busy seconds of all cores: user, nice, system, irq, softirq, steal.
 fn all_busy(stat: &str) -> Option<f64> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = fields.split_whitespace().map_while(|field| field.parse().ok()).collect();
@@ -90,6 +94,7 @@ fn all_busy(stat: &str) -> Option<f64> {
     busy.sum::<Option<f64>>().map(|ticks| ticks / TICKS_PER_S)
 }
 
+/// CPU seconds of a process.
 fn time(stat: &str) -> Option<f64> {
     // The name may contain parentheses.
     let (_, fields) = stat.rsplit_once(')')?;

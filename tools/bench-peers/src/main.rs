@@ -81,6 +81,7 @@ impl Options {
         }
     }
 
+    /// Tables to write must be complete.
     fn check(&self) -> Result<()> {
         let compared = self.loads.iter().find(|load| load.is_compared_with_many());
         match compared.filter(|_| self.write && !self.loads.contains(&Load::Many)) {
@@ -175,12 +176,12 @@ fn write(project: &Project, page: &Page) -> Result<()> {
     fs::write(project.root.join(DOCUMENT), document).with_context(|| format!("cannot write {DOCUMENT}"))
 }
 
-/// Start, end, and requests in flight.
+/// Overhead of a measurement: start, end, and requests in flight.
 const AROUND_S: f64 = 2.0;
 
 const SESSIONS_S: f64 = 7.0;
 
-/// With expected durations in seconds.
+/// Measurements in order, with their expected durations in seconds.
 struct Progress {
     expected: Vec<f64>,
     done: usize,

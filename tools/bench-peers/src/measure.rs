@@ -41,7 +41,7 @@ pub fn server(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
     };
     let started = || Server::start(setup, peer, number, load.protection());
     let sessions = match load {
-        // Closed sessions leave memory allocated.
+        // A separate server, as closed sessions leave memory allocated.
         Load::Handshakes => Some(memory::sessions(setup, &started()?)?),
         _ => None,
     };
@@ -117,6 +117,7 @@ pub fn client(setup: &Setup<'_>, peer: Peer, load: Load, extent: Extent) -> Resu
 
 pub struct Watched {
     server_s: f64,
+    /// Share of one core that other processes used.
     foreign: f64,
 }
 

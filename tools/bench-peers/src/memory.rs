@@ -16,10 +16,10 @@ use crate::setup::{self, Setup};
 /// Number of open DTLS sessions.
 pub const SESSIONS: u32 = 2000;
 
-/// More would overflow a server's socket buffer.
+/// Peers per group: more would overflow a server's socket buffer.
 const AT_ONCE: u32 = 200;
 
-/// Each group has its own.
+/// Loopback address; each group has its own.
 const FIRST_GROUP: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 
 /// Idle time of sessions, and the window before its end for reading memory.
@@ -43,9 +43,9 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Memor
         if Instant::now() > deadline {
             break;
         }
-        // No two peers share a port.
+        // Separate addresses: no two peers share a port.
         let from = Ipv4Addr::from_bits(FIRST_GROUP.to_bits() + group).to_string();
-        // A late peer is not counted.
+        // A late peer is not counted and does not delay the others.
         let arguments = ["--endpoints", &each, "--requests", &each, "--bind", &from, "--timeout", "10s"];
         answered += measure::generate(setup, server, Load::Known, &arguments, 0.0)?.0.answered;
     }
@@ -53,7 +53,7 @@ pub fn peers(setup: &Setup<'_>, server: &Server, extent: Extent) -> Result<Memor
     Ok(MemoryUse { count, bytes_each: (machine::resident(server.id())? - before) / count })
 }
 
-/// Ten requests per second keep them open.
+/// Opens sessions and leaves them idle, except for ten requests per second over all of them.
 pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<MemoryUse> {
     let before = used(setup, server)?;
     let (endpoints, duration) = (SESSIONS.to_string(), format!("{}s", IDLE.as_secs()));
@@ -76,7 +76,7 @@ pub fn sessions(setup: &Setup<'_>, server: &Server) -> Result<MemoryUse> {
     }
 }
 
-/// Resident or, with a garbage collector, live in the heap.
+/// Bytes of memory: resident or, with a garbage collector, live in the heap.
 fn used(setup: &Setup<'_>, server: &Server) -> Result<f64> {
     if server.peer != Peer::Californium {
         return machine::resident(server.id());

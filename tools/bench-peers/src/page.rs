@@ -61,6 +61,7 @@ impl Page {
         self.sections.extend(earlier.sections.iter().filter(|section| !own.contains(&section.title)).cloned());
         let place =
             |section: &Section| Load::value_variants().iter().copied().position(|load| load.title() == section.title);
+        // Drops tables of loads that no longer exist.
         self.sections.retain(|section| place(section).is_some());
         self.sections.sort_by_key(place);
         // The most frequent conditions are stated once, above all tables.

@@ -70,7 +70,7 @@ impl Results {
         Peer::value_variants().iter().copied().filter(move |&peer| !self.samples(load, peer).is_empty())
     }
 
-    /// Over undisturbed rounds, or over all if none is.
+    /// Median over undisturbed rounds, or over all if none is.
     pub fn median(&self, load: Load, peer: Peer, of: Of) -> Option<f64> {
         let samples = self.samples(load, peer);
         let quiet: Vec<f64> = samples.iter().filter(|sample| !is_disturbed(sample)).filter_map(of).collect();
@@ -81,7 +81,7 @@ impl Results {
         ratio(self.median(load, peer, of)?, self.median(load, other, of)?)
     }
 
-    /// To its own value with another load.
+    /// Ratio of a peer's value to its own with another load.
     pub fn load_ratio(&self, peer: Peer, load: Load, other: Load, of: Of) -> Option<f64> {
         ratio(self.median(load, peer, of)?, self.median(other, peer, of)?)
     }
@@ -138,6 +138,7 @@ pub struct Sample {
 #[derive(Debug, Deserialize)]
 pub struct Report {
     requests: u64,
+    /// Requests with a response of any code.
     pub answered: u64,
     codes: BTreeMap<String, u64>,
     requests_per_s: f64,

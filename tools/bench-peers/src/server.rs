@@ -90,7 +90,7 @@ impl Server {
             let came = socket.send_to(&request, self.address).and_then(|_| socket.recv(&mut answer));
             match came {
                 Ok(length) if length > 60 && answer[1] == 0x45 => return Ok(()),
-                // A ping validates the source (RFC 7252 §4.3).
+                // A ping validates the source (RFC 7252 §4.3); a Reset answers it.
                 Ok(4) if answer[..2] == [0x40, 0] => {
                     socket.send_to(&[0x70, 0, answer[2], answer[3]], self.address)?;
                 }
@@ -102,7 +102,7 @@ impl Server {
     }
 }
 
-/// Consecutive, below the ephemeral range, so that no client socket takes one.
+/// Returns the first of `ports` free ports, below the ephemeral range: no client socket takes one.
 fn free_port(ports: u32) -> Result<u16> {
     const LOWEST: u32 = 10_000;
     const SPAN: u32 = 22_000;

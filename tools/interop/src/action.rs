@@ -8,6 +8,7 @@ use conche_proto::codec::{OptionFormat, OptionNumber, encode_uint};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// With an Observe option of value 0, it also observes.
     Request(Request),
     Ping,
     Stop(Stop),
@@ -15,9 +16,12 @@ pub enum Action {
     Wait,
 }
 
+/// How to cancel an observation (RFC 7641 §3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
+    /// A GET with Observe=1.
     Get,
+    /// A Reset to the next notification.
     Reset,
 }
 
@@ -25,9 +29,11 @@ pub enum Stop {
 pub struct Request {
     pub confirmable: bool,
     pub method: String,
+    /// Path and query, from the `/` on.
     pub path: String,
     pub options: Vec<(OptionNumber, Vec<u8>)>,
     pub payload: Vec<u8>,
+    /// `None` lets the client choose.
     pub token: Option<Vec<u8>>,
 }
 
@@ -84,6 +90,7 @@ pub fn body(text: &str) -> Option<Vec<u8>> {
     Some(b"0123456789abcdef".iter().copied().cycle().take(length).collect())
 }
 
+/// Finds an option by name, or as `#2049`.
 pub fn number(name: &str) -> Option<OptionNumber> {
     match name.strip_prefix('#') {
         Some(digits) => digits.parse().ok().map(OptionNumber),
@@ -101,6 +108,7 @@ fn encode(number: OptionNumber, text: &str) -> Option<Vec<u8>> {
     }
 }
 
+/// Parses a number, or a block as `NUM/M/SIZE`.
 fn uint(text: &str) -> Option<u32> {
     let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
     match numbers?[..] {

@@ -20,13 +20,13 @@ pub struct Case {
     /// ID in the test descriptions, as in `CORE_01`.
     pub id: String,
     pub title: String,
-    /// Requests that prepare the server's state.
+    /// Requests that prepare the server's state, whatever their responses.
     #[serde(default)]
     pub before: Vec<String>,
     #[serde(default)]
     pub steps: Vec<Step>,
     /// Test, as `FILE::NAME`, that runs the case in virtual time with conche in both roles, as it
-    /// takes minutes or days.
+    /// takes minutes or days. Such a case is not run here.
     pub virtual_time: Option<String>,
 }
 
@@ -53,16 +53,17 @@ pub struct Step {
     #[serde(default)]
     pub add: Vec<(String, String)>,
     /// Expected output of the client: `2.05`, `2.05 payload`, `pong`, `failed`, or `nothing`, which
-    /// permits a failure. `None` permits anything.
+    /// permits a failure. `None` permits anything else.
     pub told: Option<String>,
     /// Maximum duration of the step, in seconds.
     pub within: Option<f64>,
     /// Minimum number of notifications that the client reports.
     #[serde(default)]
     pub notified: usize,
-    /// In seconds.
+    /// Time to watch after all expected messages, in seconds.
     #[serde(default)]
     pub quiet: f64,
+    /// Options of the server to keep, by name.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
 }
@@ -101,8 +102,9 @@ pub struct Exception {
     pub role: Option<Role>,
     pub result: Excepted,
     pub note: String,
-    /// From 1. The case ends with this step.
+    /// Number of the step, from 1, in which a peer differs. The case ends with it.
     pub step: Option<usize>,
+    /// Expectations of that step; its action remains.
     pub instead: Option<Step>,
 }
 

@@ -126,7 +126,7 @@ impl Client {
 fn lines(pipe: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        // The pipe's writer is never blocked.
+        // Reads to the end even without a receiver, so that the writer is never blocked.
         BufReader::new(pipe).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
     });
     lines
@@ -155,6 +155,7 @@ fn line(action: &Action, scheme: &str, server: SocketAddr) -> Option<String> {
     })
 }
 
+/// Parses `response 2.05 PAYLOAD`, `notified 2.05 PAYLOAD` or `failed WHY`.
 fn parse_output(line: &str) -> ClientOutput {
     let mut words = line.splitn(3, ' ');
     let (what, code, payload) = (words.next(), words.next(), words.next());

@@ -82,7 +82,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Each line must match a datagram after that of the previous line.
+/// Returns the first unmatched line: each must match a datagram after that of the previous line.
 pub fn missing<'a>(ladder: &'a [Line], captured: &[Captured]) -> Option<&'a Line> {
     let mut at = 0;
     ladder.iter().find(|line| {

@@ -32,7 +32,7 @@ const DOCUMENT: &str = "docs/interop.md";
 
 const LANES: usize = 4;
 
-/// They wait little, and each mode has its own processes.
+/// Concurrent protected cases: they wait little, and each mode has its own processes.
 const SECURED_LANES: usize = 1;
 
 const TAKES_LONG: &str = "The case takes minutes or days, so it runs in virtual time only, with conche in both roles.";
@@ -176,7 +176,7 @@ impl Runner<'_> {
             Role::Client => (Peer::Conche, peer),
             Role::Server => (peer, Peer::Conche),
         };
-        // The longest cases begin first.
+        // The longest cases begin first, so that none is left alone at the end.
         let mut order: Vec<_> = (0..rows.len()).collect();
         order.sort_by_key(|&at| Reverse(rows[at].case.patience()));
         let next = AtomicUsize::new(0);

@@ -13,9 +13,13 @@ use crate::mode::Mode;
 pub enum Outcome {
     Pass,
     Fail(String),
+    /// In a documented way.
     PeerDiffers(String),
+    /// conche does not support it yet; not run.
     NotYet(String),
+    /// Covered by a test in virtual time.
     VirtualTime(String),
+    /// The peer cannot do it; not run.
     NotApplicable(String),
 }
 
@@ -56,6 +60,7 @@ pub struct Table<'a> {
 
 pub struct Column {
     pub peer: Peer,
+    /// conche's role.
     pub role: Role,
     pub outcomes: Vec<Outcome>,
 }

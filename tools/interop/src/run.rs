@@ -15,7 +15,7 @@ use crate::mode::Mode;
 use crate::setup::Setup;
 use crate::tap::{Fates, Tap};
 
-/// The longest steps wait for three transmissions.
+/// Default maximum duration of a step: the longest wait for three transmissions.
 const STEP: Duration = Duration::from_secs(25);
 /// Maximum duration of a preparing request.
 const BEFORE: Duration = Duration::from_secs(10);
@@ -52,7 +52,8 @@ impl<'a> Pair<'a> {
         if case.uses_up_the_client() {
             self.client.1 = None;
         }
-        // aiocoap attributes the errors of a closed tap to the next clients.
+        // The server would keep notifying clients behind a closed tap; aiocoap attributes the
+        // errors to the next clients.
         if case.observes() {
             self.server.1 = None;
         }
@@ -128,6 +129,7 @@ fn output_before(client: &Client, until: Instant) -> Result<ClientOutput> {
 fn execute_step(step: &Step, client: &mut Client, tap: &Tap, kept: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (see, unseen) = (lines(&step.see)?, lines(&step.unseen)?);
     let action = Action::parse(&step.action, kept)?;
+    // Discards output of the previous step.
     while client.next_output(Duration::ZERO).is_some() {}
     tap.begin(fates(step, kept)?);
     let until = Instant::now() + step.within.map_or(STEP, Duration::from_secs_f64);

@@ -12,7 +12,7 @@ use conche_proto::codec::{Encoder, Message, OptionNumber};
 
 use crate::ladder::{Direction, Line};
 
-/// For threads to notice that the tap is closed.
+/// Interval at which a thread checks whether the tap is closed.
 const STEP: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -26,6 +26,7 @@ pub struct Captured {
 pub struct Fates {
     /// Lines that drop their first matching datagram, or each.
     pub lose: Vec<Line>,
+    /// Added to the first matching datagram.
     pub add: Vec<(Line, OptionNumber, Vec<u8>)>,
 }
 
@@ -43,6 +44,7 @@ struct Shared {
 #[derive(Default)]
 struct Record {
     captured: Vec<Captured>,
+    /// Datagrams before the current step.
     earlier: usize,
     fates: Fates,
 }

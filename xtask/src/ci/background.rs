@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use super::Step;
 use crate::project::Project;
 
+/// Steps running in a second lane, one after the other.
 pub struct Background {
     passed: Receiver<Result<bool>>,
     directory: PathBuf,
@@ -55,6 +56,7 @@ impl Background {
     }
 }
 
+/// Waits for a running step, and begins no further one.
 impl Drop for Background {
     fn drop(&mut self) {
         self.given_up.store(true, Ordering::Relaxed);
@@ -62,6 +64,7 @@ impl Drop for Background {
             eprintln!("waiting for the step that runs beside: {}/*.log", self.directory.display());
         }
         if let Some(lane) = self.lane.take() {
+            // A panicking lane has printed its message.
             let _ = lane.join();
         }
     }

@@ -31,6 +31,7 @@ struct Step {
     name: &'static str,
     what: &'static str,
     advice: &'static str,
+    /// Preparation that may run during earlier steps.
     prefetch: Option<fn(&Project) -> Result<()>>,
     /// Whether it runs beside the steps between [`COMPILED`] and itself; such steps come last, and
     /// need no results of the others.
@@ -192,7 +193,7 @@ pub fn run(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Steps that run beside others come first.
+/// Orders preparations by need: steps that run beside others come first.
 fn by_need(steps: &[&'static Step]) -> Vec<&'static Step> {
     let (background, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.background);
     [background, others].concat()
@@ -215,8 +216,9 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
 }
 
-/// Also checks libraries and programs without optional features. `conche-proto` and `conche` come
-/// first and alone: dependents would enable features of them in a workspace build.
+/// Also checks libraries and programs without optional features; the last run only rechecks
+/// packages with features. `conche-proto` and `conche` come first and alone: dependents would
+/// enable features of them in a workspace build.
 fn clippy(project: &Project) -> Result<()> {
     for scope in [
         "-p conche-proto --lib",
@@ -229,7 +231,7 @@ fn clippy(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// conche-cc alone builds without a heap.
+/// conche-cc alone builds without a heap; together with conche-proto it uses one.
 fn embedded(project: &Project) -> Result<()> {
     const SMALLEST: &str = "thumbv6m-none-eabi";
     const LARGER: &str = "thumbv7em-none-eabihf";
@@ -240,7 +242,7 @@ fn embedded(project: &Project) -> Result<()> {
     for packages in ["-p conche-cc", "-p conche-cc -p conche-proto", "-p conche-proto --features oscore"] {
         Command::cargo(&format!("build {packages} --lib {both}")).run(project)?;
     }
-    // EDHOC needs atomic operations.
+    // EDHOC counts references to credentials, which needs atomic operations.
     Command::cargo(&format!("build -p conche-proto --features edhoc --lib --target {LARGER}")).run(project)
 }
 

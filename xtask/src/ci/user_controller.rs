@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::project::Project;
 use tool_support::Command;
 
+/// Papers that must include the controller in their values.
 const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
 
 pub fn run(project: &Project) -> Result<()> {
@@ -16,6 +17,7 @@ pub fn run(project: &Project) -> Result<()> {
     on_the_board(project)
 }
 
+/// Writes, compiles and tests the crate with the programs compiled for the tests.
 fn written(project: &Project) -> Result<()> {
     let place = project.target().join("own");
     if place.exists() {
@@ -24,7 +26,7 @@ fn written(project: &Project) -> Result<()> {
     let directory = place.join("own-rto");
     let (conche, shown) = (project.target().join("debug/conche"), directory.display().to_string());
     Command::new(&conche.to_string_lossy(), ["new-controller", "own-rto", "--directory", &shown]).run(project)?;
-    // Available offline.
+    // The versions of the other steps, which are available offline.
     fs::copy(project.root.join("Cargo.lock"), directory.join("Cargo.lock")).context("Cargo.lock cannot be copied")?;
     let manifest = directory.join("Cargo.toml").display().to_string();
     let cargo = |arguments: &str| {
@@ -41,6 +43,7 @@ fn written(project: &Project) -> Result<()> {
     cargo("test --offline").run(project)
 }
 
+/// Runs the example, which has the crate's controller in the command compiled for the tests.
 fn in_every_paper(project: &Project) -> Result<()> {
     let example = project.target().join("debug/examples/twice_peak");
     let arguments = ["reproduce", "--json", "--runs", "1", "--quick", "--controllers", "twice-peak"];

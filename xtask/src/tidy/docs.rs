@@ -7,6 +7,7 @@ use regex_lite::Regex;
 
 use crate::project::{Finding, TextFile};
 
+/// First directories of absolute paths that exist on some machine only.
 const PLACES: &str = r"home|root|tmp|work|workspace|builds|Users";
 
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
@@ -30,7 +31,9 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
+/// The document that names a test for each promise.
 const PROMISES: &str = "SECURITY.md";
+/// Its short forms of directories below `crates/`.
 const SHORT_FORMS: [(&str, &str); 3] = [
     ("endpoint/", "conche-proto/tests/endpoint/"),
     ("sessions/", "conche-dtls/tests/sessions/"),
@@ -119,6 +122,7 @@ pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Returns the anchors that a forge generates for a document's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
     headings

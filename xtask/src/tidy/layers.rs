@@ -25,6 +25,7 @@ pub struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
     kind: Option<String>,
 }
 
@@ -81,6 +82,7 @@ pub fn check(architecture: &str, packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
+/// Returns the rows of the table of crates: a crate, and the crates in its last cell.
 fn allowed_edges(architecture: &str) -> Vec<(&str, Vec<&str>)> {
     architecture.lines().filter(|line| line.starts_with("| `conche")).filter_map(edges_of_row).collect()
 }

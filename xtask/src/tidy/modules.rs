@@ -12,9 +12,9 @@ pub const DOCUMENT: &str = "docs/modules.md";
 struct Crate {
     section: &'static str,
     sources: &'static str,
-    /// In the crate root, for every module.
+    /// Names in the crate root that every module may use.
     root: &'static [&'static str],
-    /// Pairs that the table must not allow.
+    /// Modules, and those that each must not use even if the table allows it.
     apart: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -34,6 +34,7 @@ const CRATES: [Crate; 2] = [
     Crate { section: "conche", sources: "crates/conche/src/", root: &[], apart: &[] },
 ];
 
+/// A module, and the modules that it may use.
 type Row<'a> = (&'a str, Vec<&'a str>);
 
 pub fn check(document: &str, files: &[TextFile]) -> Vec<Finding> {
@@ -105,7 +106,8 @@ fn depth(path: &str) -> usize {
     path.split('/').count() - usize::from(path.ends_with("/mod.rs"))
 }
 
-/// After `crate::` or the `super::` that lead to the root.
+/// Returns the first name, or those of a group, after `crate::` or the `super::` that lead to the
+/// root.
 fn uses(tokens: &[Token], depth: usize) -> Vec<&Token> {
     let to_the_root = ["super", ":", ":"].repeat(depth);
     let mut found = Vec::new();

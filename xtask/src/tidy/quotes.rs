@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use crate::fenced::blocks;
 use crate::project::{Finding, Project, TextFile};
 
+/// The book has no horizontal room for longer lines.
 const WIDEST: usize = 100;
 const README: &str = "README.md";
 const CHAPTERS: &str = "docs/guide/src/";

@@ -263,6 +263,7 @@ struct Route {
     sequence: u16,
 }
 
+/// The latest and best route per destination (RFC 3561 §6.2).
 #[derive(Clone, Debug, Default)]
 struct Table {
     routes: BTreeMap<NodeId, Entry>,
