@@ -108,7 +108,7 @@ fn print(done: &[CompletedExperiment], rows: &[Row], lines: &[u8], global: &Glob
     if global.json {
         out.write_all(lines)?;
     } else {
-        write!(out, "{}\n{}", origins(done), show::fitted(&ranking(rows)))?;
+        write!(out, "{}\n{}", origins(done), show::titled(&ranking(rows)))?;
     }
     out.flush()
 }

@@ -2,18 +2,16 @@
 
 use std::io::{self, Write};
 
-use comfy_table::Table;
 use conche::cc::any::Named;
 use conche::cc::features::Features;
 use conche::cc::parameters::Description;
 use conche_lab::controllers::known;
-use conche_lab::table::ruled;
 use serde::Serialize;
 
 use crate::Global;
 use crate::json;
 use crate::names;
-use crate::show;
+use crate::show::Grid;
 
 /// Version of the JSON lines.
 const SCHEMA: u32 = 1;
@@ -45,22 +43,21 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         let chosen: Vec<&Named> = args.name.map_or_else(|| known().iter().collect(), |named| vec![named]);
         return match global.json {
             true => Ok(print_parameters(&mut out, chosen)?),
-            false => Ok(writeln!(out, "{}", show::laid_out(parameters(chosen)))?),
+            false => Ok(writeln!(out, "{}", parameters(chosen).laid_out())?),
         };
     }
     match args.name {
         Some(named) if global.json => Ok(print(&mut out, [named])?),
         None if global.json => Ok(print(&mut out, known().iter())?),
         Some(named) => Ok(write!(out, "{}", about(named))?),
-        None => Ok(writeln!(out, "{}\n{FOOTNOTES}", show::laid_out(table()))?),
+        None => Ok(writeln!(out, "{}\n{FOOTNOTES}", table().laid_out())?),
     }
 }
 
-fn table() -> Table {
-    let mut table = ruled();
-    table.set_header(["name", "RTTs", "dithering", "backoff", "ageing", "reuses", "bytes"]);
-    for Named { name, features, .. } in known().iter() {
-        table.add_row([
+fn table() -> Grid {
+    let header = ["name", "RTTs", "dithering", "backoff", "ageing", "reuses", "bytes"];
+    let row = |Named { name, features, .. }: &Named| {
+        vec![
             format!("{name}{}", if *name == names::DEFAULT { " *" } else { "" }),
             rtts(features).to_owned(),
             features.dithering.to_owned(),
@@ -68,21 +65,27 @@ fn table() -> Table {
             features.ageing.to_owned(),
             if features.reuses_backed_off_rto { "yes" } else { "-" }.to_owned(),
             format!("{} + {}", features.peer_bytes, features.flight_bytes),
-        ]);
+        ]
+    };
+    Grid {
+        header: header.map(str::to_owned).into(),
+        names: 1,
+        rows: known().iter().map(row).collect(),
+        ..Grid::default()
     }
-    table
 }
 
-fn parameters(controllers: Vec<&Named>) -> Table {
-    let mut table = ruled();
-    table.set_header(["controller", "parameter", "default", "unit", "range", "effect", "source"]);
+fn parameters(controllers: Vec<&Named>) -> Grid {
+    let header = ["controller", "parameter", "default", "unit", "range", "effect", "source"];
+    let mut rows = Vec::new();
     for named in controllers {
         for (Description { name, range, about, source }, default) in named.controller().parameters() {
             let (default, range) = (default.to_string(), (range.unit(), range.to_string()));
-            table.add_row([named.name, name, &default, range.0, &range.1, about, source]);
+            let row = [named.name, name, &default, range.0, &range.1, about, source];
+            rows.push(row.map(str::to_owned).into());
         }
     }
-    table
+    Grid { header: header.map(str::to_owned).into(), names: 2, rows, ..Grid::default() }
 }
 
 fn print_parameters(out: &mut impl Write, controllers: Vec<&Named>) -> io::Result<()> {

@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
-use comfy_table::{CellAlignment, Table};
 use conche::client::Response;
 use conche::codec::link_format::{Attribute, Link, Links};
 use conche::watch::EventLog;
 use conche::{Client, ContentFormat, Error, OptionNumber, Uri};
-use conche_lab::table::ruled;
 use serde::Serialize;
 
 use crate::Global;
@@ -21,7 +19,7 @@ use crate::names::Control;
 use crate::recording::Recording;
 use crate::runtime;
 use crate::serve::LARGEST;
-use crate::show;
+use crate::show::{self, Grid};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -81,7 +79,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if global.json {
         print(&links, &mut out)?;
     } else if !links.is_empty() {
-        writeln!(out, "{}", show::laid_out(table(&links)))?;
+        writeln!(out, "{}", table(&links).laid_out())?;
     }
     out.flush()?;
     if links.is_empty() && !global.quiet {
@@ -93,14 +91,14 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
 const COLUMNS: &[(&str, &str)] =
     &[("title", "title"), ("rt", "type (rt)"), ("if", "interface (if)"), ("ct", "format (ct)"), ("sz", "size (sz)")];
 
-fn table(links: &[Link<'_>]) -> Table {
+fn table(links: &[Link<'_>]) -> Grid {
     let has = |name: &str| links.iter().any(|link| link.attribute(name).is_some());
     let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| has(name)).collect();
     let is_other = |name: &str| COLUMNS.iter().all(|(column, _)| !column.eq_ignore_ascii_case(name));
     let others = links.iter().any(|link| link.attributes().any(|attribute| is_other(attribute.name)));
-    let mut table = ruled();
     let headings = columns.iter().map(|(_, heading)| *heading).chain(others.then_some("other"));
-    table.set_header(std::iter::once("resource").chain(headings));
+    let header = std::iter::once("resource").chain(headings).map(str::to_owned).collect();
+    let mut rows = Vec::new();
     for link in links {
         let mut row = vec![show::escape(link.target())];
         for (name, _) in &columns {
@@ -113,13 +111,11 @@ fn table(links: &[Link<'_>]) -> Table {
                 link.attributes().filter(|attribute| is_other(attribute.name)).map(|other| written(&other)).collect();
             row.push(show::escape(&others.join(" ")));
         }
-        table.add_row(row);
+        rows.push(row);
     }
     let size = columns.iter().position(|(name, _)| *name == "sz");
-    if let Some(column) = size.and_then(|index| table.column_mut(index + 1)) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    let numbers = size.map_or(0..0, |index| index + 1..index + 2);
+    Grid { header, names: 1, numbers, rows }
 }
 
 fn written(Attribute { name, value }: &Attribute<'_>) -> String {

@@ -64,10 +64,10 @@ fn summarise(summaries: &[(&str, Summary)]) -> io::Result<()> {
     for (paper, summary) in summaries {
         let table = misses(paper, summary);
         if !table.rows.is_empty() {
-            writeln!(out, "{}", show::colour_verdicts(&show::fitted(&table)))?;
+            writeln!(out, "{}", show::colour_verdicts(&show::titled(&table)))?;
         }
     }
-    write!(out, "{}", show::fitted(&overview(summaries)))?;
+    write!(out, "{}", show::titled(&overview(summaries)))?;
     writeln!(
         out,
         "  `conche reproduce PAPER` prints the tables of a paper; `--full` runs all as often as the papers did"

@@ -3,18 +3,16 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use comfy_table::{CellAlignment, Table};
 use conche_bench::Report;
 use conche_bench::compare::{Compared, Verdict, caveats, compare};
 use conche_bench::report::SCHEMA;
-use conche_lab::table::ruled;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::Global;
 use crate::error::{UsageError, unreadable};
 use crate::json;
-use crate::show;
+use crate::show::{self, Grid};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -40,7 +38,7 @@ pub(super) fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
             json::print(&Line { schema: SCHEMA, compared })?;
         }
     } else {
-        writeln!(io::stdout(), "{}", show::laid_out(table(&compared)))?;
+        writeln!(io::stdout(), "{}", table(&compared).laid_out())?;
     }
     if !global.quiet {
         caveats(&first, &second)
@@ -74,11 +72,10 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     }
 }
 
-fn table(compared: &[Compared]) -> Table {
-    let mut table = ruled();
-    table.set_header(["quantity", "first", "second", "ratio", "95 % interval", "the second is"]);
+fn table(compared: &[Compared]) -> Grid {
+    let header = ["quantity", "first", "second", "ratio", "95 % interval", "the second is"];
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
-    for row in compared {
+    let cells = |row: &Compared| {
         let interval = match (row.low, row.high) {
             (Some(low), Some(high)) => format!("{low:.3} … {high:.3}"),
             _ => "–".to_owned(),
@@ -89,12 +86,12 @@ fn table(compared: &[Compared]) -> Table {
             Verdict::Undecided => "undecided",
         };
         let name = row.quantity.replace('_', " ").replace("per s", "a second");
-        table.add_row([name, number(row.first), number(row.second), number(row.ratio), interval, verdict.to_owned()]);
+        vec![name, number(row.first), number(row.second), number(row.ratio), interval, verdict.to_owned()]
+    };
+    Grid {
+        header: header.map(str::to_owned).into(),
+        names: 1,
+        numbers: 1..5,
+        rows: compared.iter().map(cells).collect(),
     }
-    for column in 1..=4 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
 }
