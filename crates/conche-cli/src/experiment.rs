@@ -300,11 +300,21 @@ impl FailedRuns {
             true => format!("all {runs} runs failed"),
             false => format!("{} of {runs} runs failed; the results are of the others", failures.len()),
         };
-        for failure in failures.iter().take(MOST_FAILURES) {
-            message += &format!("\n  {}: {failure}", failure.scenario);
+        // One defect of a scenario often fails all of its runs.
+        let mut reasons: Vec<(&Failure, u64)> = Vec::new();
+        for failure in failures {
+            let is_same = |known: &Failure| (&known.scenario, &known.problem) == (&failure.scenario, &failure.problem);
+            match reasons.iter_mut().find(|(known, _)| is_same(known)) {
+                Some((_, runs)) => *runs += 1,
+                None => reasons.push((failure, 1)),
+            }
         }
-        if failures.len() > MOST_FAILURES {
-            let rest = failures.len() - MOST_FAILURES;
+        for (failure, runs) in reasons.iter().take(MOST_FAILURES) {
+            let runs = if *runs > 1 { format!(" (in {runs} runs)") } else { String::new() };
+            message += &format!("\n  {}: {failure}{runs}", failure.scenario);
+        }
+        if reasons.len() > MOST_FAILURES {
+            let rest: u64 = reasons.iter().skip(MOST_FAILURES).map(|(_, runs)| runs).sum();
             message += &format!("\n  and {rest} more{}", if is_kept { "; manifest.json lists them all" } else { "" });
         }
         Some(Self { is_all, message })
@@ -356,7 +366,7 @@ impl CompletedExperiment {
         let mut out = io::stdout().lock();
         let printed = match global.json {
             true => write_json(&self.values, &mut out),
-            false => write!(out, "{}", show::colour_verdicts(&self.text(show::fitted))),
+            false => write!(out, "{}", show::colour_verdicts(&self.text(show::titled))),
         };
         printed.and_then(|()| out.flush()).context("cannot write to standard output")
     }

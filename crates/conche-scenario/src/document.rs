@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_path_to_error::Segment;
 use toml::de::{DeTable, DeValue, Deserializer};
 use toml::{Spanned, Table, Value as Toml};
 
@@ -147,7 +148,10 @@ impl Document {
         self.sections = sections;
         // An error of an axis precedes those of plots over it.
         let (plots, items) = (&self.scenario.plots, &self.scenario.items);
-        plots.iter().try_for_each(|plot| plot.validate(items, &self.sections))
+        plots.iter().enumerate().try_for_each(|(index, plot)| {
+            let checked = plot.validate(items, &self.sections);
+            checked.map_err(|error| error.at_element(&plot.title, "figure", index))
+        })
     }
 
     fn cells_of(
@@ -222,7 +226,7 @@ impl Document {
 
     fn adjusted(&self, mut table: Table) -> Result<Scenario, ScenarioError> {
         path::complete_changes(&mut table);
-        let mut scenario: Scenario = table.try_into()?;
+        let mut scenario = read(table)?;
         let number = self.effort.replications(scenario.replications.get(), scenario.quick.replications.get());
         scenario.replications = AtLeastOne::new(number).unwrap_or(scenario.replications);
         scenario.seed = self.effort.seed.unwrap_or(scenario.seed);
@@ -244,6 +248,29 @@ impl Document {
         }
         Ok(scenario)
     }
+}
+
+/// Reads a table. As it has no spans, an error has the path of its value, with the names of elements.
+fn read(table: Table) -> Result<Scenario, ScenarioError> {
+    let names =
+        |elements: &Vec<Toml>| elements.iter().map(|element| path::name_of(element).map(str::to_owned)).collect();
+    let names: BTreeMap<String, Vec<Option<String>>> =
+        table.iter().filter_map(|(key, value)| Some((key.clone(), names(value.as_array()?)))).collect();
+    serde_path_to_error::deserialize(table).map_err(|error| {
+        let mut steps: Vec<String> = Vec::new();
+        for segment in error.path() {
+            steps.push(match segment {
+                Segment::Map { key } => key.clone(),
+                Segment::Enum { variant } => variant.clone(),
+                Segment::Seq { index } => {
+                    let named = <[String; 1]>::try_from(steps.clone()).ok().and_then(|[array]| names.get(&array));
+                    named.and_then(|names| names.get(*index)?.clone()).unwrap_or_else(|| format!("#{index}"))
+                }
+                Segment::Unknown => break,
+            });
+        }
+        ScenarioError::of_value(&steps.join("."), error.inner())
+    })
 }
 
 fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {

@@ -33,8 +33,34 @@ impl ScenarioError {
         Self { place: None, problem: problem.to_string(), span: None, path: None }
     }
 
+    /// Creates the problem of a value that has another type than its key.
+    pub(crate) fn of_value(path: &str, error: &toml::de::Error) -> Self {
+        match path {
+            "" => Self::of_whole(reworded(error.message())),
+            path => Self::new(path, reworded(error.message())),
+        }
+    }
+
     pub(crate) fn in_text(span: ErrorSpan, problem: impl fmt::Display) -> Self {
         Self { span: Some(span), ..Self::of_whole(problem) }
+    }
+
+    /// Replaces the key path in the file; the text of the problem stays.
+    pub(crate) fn at(self, path: impl fmt::Display) -> Self {
+        Self { path: Some(path.to_string()), ..self }
+    }
+
+    /// Replaces the name of an array's element in the key path with its index, as other elements
+    /// may have the same name.
+    pub(crate) fn at_element(self, name: impl fmt::Display, array: &str, index: usize) -> Self {
+        let place = format!("{array}.{name}");
+        match self.path.as_deref().and_then(|path| path.strip_prefix(&place)) {
+            Some(rest) => {
+                let path = format!("{array}.#{index}{rest}");
+                self.at(path)
+            }
+            None => self,
+        }
     }
 
     pub(crate) fn within_part(self, name: Option<&str>) -> Self {
@@ -51,7 +77,7 @@ impl ScenarioError {
         let names: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
         let problem = self.to_string();
         let culprit = points.iter().find(|(axis, point)| self.path.as_ref().is_some_and(|path| point.sets(axis, path)));
-        let path = culprit.map(|(axis, _)| format!("sweep.{}", axis.name)).or(self.path);
+        let path = culprit.map(|(axis, point)| point.path(axis)).or(self.path);
         Self { place: Some(format!("sweep ({})", names.join(", "))), problem, span: self.span, path }
     }
 
@@ -71,7 +97,7 @@ impl ScenarioError {
 }
 
 /// Returns the span of the last existing step of a path. A step through an array is the `name` of a
-/// table, or a number from 0.
+/// table, or an index such as `0` or, if a table may have that name, `#0`.
 fn span_of(table: &DeTable<'_>, path: &str) -> Option<ErrorSpan> {
     let mut steps = path.split('.');
     let mut at = table.get(steps.next()?)?;
@@ -83,7 +109,7 @@ fn span_of(table: &DeTable<'_>, path: &str) -> Option<ErrorSpan> {
             DeValue::Table(table) => table.get(step),
             DeValue::Array(elements) => {
                 let named = elements.iter().find(|one| matches!(one.get_ref(), DeValue::Table(one) if is_named(one)));
-                named.or_else(|| elements.get(step.parse::<usize>().ok()?))
+                named.or_else(|| elements.get(step.strip_prefix('#').unwrap_or(step).parse::<usize>().ok()?))
             }
             _ => None,
         };

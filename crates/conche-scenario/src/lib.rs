@@ -315,12 +315,16 @@ impl Scenario {
         let is_timed = !self.phases.is_empty() || self.values.iter().any(|value| value.metric.windows().is_some());
         let one_run = "phases and windows are of one run, and here each flow has its own; leave them out";
         ensure(!(self.one_by_one && is_timed), "one_by_one", one_run)?;
-        self.claims.iter().try_for_each(Claim::validate)?;
+        self.claims.iter().enumerate().try_for_each(|(index, claim)| {
+            claim.validate().map_err(|error| error.at_element(&claim.row, "claims", index))
+        })?;
         let axes: Vec<&str> = self.sweep.iter().map(|axis| axis.name.as_str()).chain(["scheme", "mix"]).collect();
         let traffic: Vec<&str> = self.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let longest = self.duration.or(self.time_limit).unwrap_or(Span(Duration::ZERO));
-        self.values.iter().try_for_each(|value| value.validate(&axes, &traffic, longest))?;
-        self.values.iter().try_for_each(|value| self.validate_planned(value))?;
+        self.values.iter().enumerate().try_for_each(|(index, value)| {
+            let checked = value.validate(&axes, &traffic, longest).and_then(|()| self.validate_planned(value));
+            checked.map_err(|error| error.at_element(&value.column, "values", index))
+        })?;
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
     }
 
@@ -361,7 +365,7 @@ impl Scenario {
         match link.wire.rate {
             None => refuse(&format!("the link `{name}` has no rate, and nothing ever waits for it")),
             Some(_) if link.wire.aqm.is_some() || self.changes.iter().any(changes) => refuse(&format!(
-                "the link `{name}` changes or manages its queue, so that nobody knows how long a frame will wait"
+                "the link `{name}` changes or manages its queue, so that the time of a frame in it is unknown"
             )),
             Some(_) => Ok(()),
         }

@@ -77,7 +77,7 @@ pub(super) fn complete_changes(table: &mut Table) {
     }
 }
 
-fn name_of(element: &Value) -> Option<&str> {
+pub(super) fn name_of(element: &Value) -> Option<&str> {
     element.get("name")?.as_str()
 }
 

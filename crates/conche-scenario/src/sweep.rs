@@ -85,11 +85,20 @@ impl Point {
         own.chain(self.set.keys()).any(|set| begins(path, set) || begins(set, path))
     }
 
+    /// Returns its key path in the file.
+    pub(super) fn path(&self, axis: &Axis) -> String {
+        let index = axis.points().iter().position(|point| point == self).unwrap_or_default();
+        let array = if axis.values.is_empty() { "points" } else { "values" };
+        format!("sweep.{}.{array}.#{index}", axis.name)
+    }
+
     pub(super) fn apply(&self, axis: &Axis, table: &mut Table) -> Result<(), ScenarioError> {
         if let (Some(path), Some(value)) = (&axis.path, &self.value) {
-            path::set(table, path, value.clone())?;
+            let of_axis = |error: ScenarioError| error.at(format_args!("sweep.{}.path", axis.name));
+            path::set(table, path, value.clone()).map_err(of_axis)?;
         }
-        self.set.iter().try_for_each(|(path, value)| path::set(table, path, value.clone()))
+        let set = |(path, value): (&String, &Value)| path::set(table, path, value.clone());
+        self.set.iter().try_for_each(set).map_err(|error| error.at(format_args!("{}.set", self.path(axis))))
     }
 }
 

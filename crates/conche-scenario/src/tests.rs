@@ -142,10 +142,48 @@ fn an_error_points_to_the_innermost_wrong_value() {
     }
 }
 
+/// The part of the text that an error points to.
+fn marked(text: &str) -> String {
+    let error = Document::from_toml(text).expect_err("it is wrong");
+    error.span().map_or_else(|| error.to_string(), |span| text[span].to_owned())
+}
+
 #[test]
-fn an_error_without_a_span_names_the_keys() {
+fn an_error_of_a_sweep_points_to_the_value_or_the_path() {
+    let axis = "\n[[sweep]]\nname = \"loss\"\npath = \"links.uplink.wire.loss\"\nvalues = [\"0%\", 3]\n";
+    let text = format!("{ANRW18}{axis}");
+    assert_eq!(marked(&text), "3");
+    let error = Document::from_toml(&text).expect_err("a bare number").to_string();
+    assert!(error.contains("loss 3): links.uplink.wire.loss: "), "{error}");
+    assert_eq!(marked(&text.replace("links.uplink.wire.loss", "links.side.wire.loss")), "\"links.side.wire.loss\"");
+
+    let points = "\n[[sweep]]\nname = \"loss\"\npoints = [\n{ name = \"none\", set = {} },\n\
+                  { name = \"0\", set = { \"links.uplink.wire.loss\" = 3 } },\n]\n";
+    assert!(marked(&format!("{ANRW18}{points}")).starts_with("{ name = \"0\""));
+    let nowhere = points.replace("uplink", "side");
+    assert_eq!(marked(&format!("{ANRW18}{nowhere}")), "{ \"links.side.wire.loss\" = 3 }");
+}
+
+#[test]
+fn an_error_points_to_the_element_even_if_another_has_its_name() {
+    let value = "\n[[values]]\ncolumn = \"COLUMN\"\nmetric = \"copies\"\nonly = { size = \"1\" }\n";
+    let column = anrw18().scenario().values[0].column.clone();
+    assert_eq!(marked(&format!("{ANRW18}{}", value.replace("COLUMN", &column))), "{ size = \"1\" }");
+    assert_eq!(marked(&format!("{ANRW18}{}", value.replace("COLUMN", "a.b"))), "{ size = \"1\" }");
+}
+
+#[test]
+fn an_error_of_a_set_value_names_its_path() {
+    let mut document = anrw18();
+    let set = vec![("links.uplink.wire.loss".to_owned(), "5".to_owned())];
+    let error = document.adjust(&Effort { set, ..Effort::default() }).expect_err("a bare number").to_string();
+    assert!(error.starts_with("links.uplink.wire.loss: "), "{error}");
+}
+
+#[test]
+fn an_error_of_an_array_names_its_path() {
     let too_many = problem("exchanges = 50 ", "exchanges = 50\nbatch = [1, 2, 3]");
-    assert!(too_many.ends_with(" in `traffic.batch`"), "{too_many}");
+    assert!(too_many.starts_with("traffic.gets.batch: "), "{too_many}");
 }
 
 #[test]
