@@ -4,19 +4,18 @@
 //! The device registers; the server then reads and observes it through the same DTLS session. Each
 //! is client and server on one socket (LwM2M Transport 1.1 §6.4.1).
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conche::codec::OptionNumber;
 use conche::security::{Identity, Secret};
-use conche::server::{Notifier, Peer, Response, State, get, post};
-use conche::{Code, ContentFormat, Server};
+use conche::server::{Notifier, ReplyUri, Response, State, get, post};
+use conche::{Code, ContentFormat, Server, Uri};
 use tokio::sync::mpsc;
 
 #[derive(Debug)]
 struct Registration {
-    address: SocketAddr,
+    uri: Uri,
     identity: Identity,
 }
 
@@ -44,11 +43,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // ANCHOR_END: register
 
     // ANCHOR: manage
-    let Registration { address, identity } =
+    let Registration { uri, identity } =
         registrations.recv().await.ok_or("no device has registered")?;
-    let ask = |path: &str| {
-        server.client().get(format!("coaps://{address}{path}")).expect_peer(identity.clone())
-    };
+    let ask =
+        |path: &str| server.client().get(format!("{uri}{path}")).expect_peer(identity.clone());
 
     println!("made by {}", ask("/3/0/0").await?.successful()?.text()?);
     let mut dimmer = ask("/3311/0/5851").observe();
@@ -80,11 +78,11 @@ async fn server(
 }
 
 async fn register(
-    Peer(address): Peer,
+    ReplyUri(uri): ReplyUri,
     identity: Identity,
     State(registered): State<mpsc::Sender<Registration>>,
 ) -> Response {
-    match registered.send(Registration { address, identity }).await {
+    match registered.send(Registration { uri, identity }).await {
         Ok(()) => Response::new(Code::CREATED)
             .option(OptionNumber::LOCATION_PATH, b"rd")
             .option(OptionNumber::LOCATION_PATH, b"1"),
