@@ -37,7 +37,7 @@ pub enum Error {
     #[error("the operating system refuses what a load test needs")]
     Socket(#[source] io::Error),
     /// The server is reported unreachable before any response.
-    #[error("nobody answers at {target}: the network reports it unreachable, or no server listens on that port")]
+    #[error("no response from {target}: the network reports it unreachable, or no server listens on that port")]
     Refused {
         /// Server.
         target: SocketAddr,

@@ -256,7 +256,7 @@ pub enum PlanError {
         endpoints: u32,
     },
     /// Handshakes need DTLS.
-    #[error("there are no handshakes over coap: ask a coaps URI")]
+    #[error("there are no handshakes over coap: use a coaps URI")]
     NoHandshakes,
     /// A session per request excludes concurrency and observations.
     #[error(

@@ -268,7 +268,7 @@ pub enum CertificateError {
     #[error("it is no X.509 certificate")]
     Unreadable,
     /// No trusted root authenticates it.
-    #[error("no root that is believed vouches for it")]
+    #[error("no trusted root issued it")]
     Unknown,
     /// Expired or not yet valid.
     #[error("it is not valid at this time")]

@@ -65,7 +65,7 @@ enum PartyError {
     Credential { what: &'static str, error: CredentialError },
     #[error(transparent)]
     Party(#[from] CredentialError),
-    #[error("peers is empty: it is to have the credential of each end that may be believed")]
+    #[error("peers is empty: list the credential of each trusted peer")]
     NoPeers,
     #[error("none of its peers is {0:?}")]
     UnknownPeer(String),

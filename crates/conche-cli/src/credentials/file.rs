@@ -122,7 +122,7 @@ impl ConfigCredentials {
     }
 }
 
-const WHY: &str = "says whose keys and certificates are believed, and others than its owner may read or change it";
+const WHY: &str = "says whose keys and certificates are trusted, and others than its owner may read or change it";
 
 fn open_error(error: &anyhow::Error) -> Option<io::ErrorKind> {
     error.downcast_ref::<Unreadable>().map(|unreadable| unreadable.source.kind())
@@ -169,7 +169,7 @@ enum EntryError {
     EdhocOverDtls,
     #[error("coaps:// needs a pre-shared key (psk-identity with psk-key-file), or CA certificates (ca)")]
     NoDtlsCredentials,
-    #[error("with coap:// there is nobody to show them: write coaps://, or oscore or edhoc alone")]
+    #[error("coap:// uses no DTLS credentials: write coaps://, or only oscore or edhoc")]
     DtlsCredentialsForCoap,
     #[error("there are no credentials: give oscore or edhoc for coap://")]
     NoCredentials,

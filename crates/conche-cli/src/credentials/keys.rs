@@ -18,7 +18,7 @@ const STRONG: usize = 16;
 /// Why a key file is refused.
 #[derive(Debug, thiserror::Error)]
 enum KeyError {
-    #[error("line 2: the file is to hold one line, which is the key")]
+    #[error("line 2: the file must hold one line, the key")]
     SeveralLines,
     #[error("it begins with the identity, as the file of a server does: write the key alone")]
     Identity,

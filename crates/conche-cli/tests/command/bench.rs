@@ -148,7 +148,7 @@ fn mistakes_are_explained_and_have_their_status() {
     }
     let ended = bench(&[&refused, "-n", "1"]);
     assert_eq!(ended.status, Some(3), "{}", ended.stderr);
-    assert!(ended.stderr.contains(&format!("nobody answers at {free}")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("no response from {free}")), "{}", ended.stderr);
     assert_eq!(bench(&[]).status, Some(2), "a URI is needed");
     assert_eq!(bench(&["127.0.0.1/test"]).status, Some(2), "with a scheme");
 }

@@ -198,7 +198,7 @@ fn a_file_of_keys_is_refused_with_the_line_and_without_the_key() {
     }
     for (text, told) in [
         (&b"\xef\xbb\xbfsesame"[..], "line 1: there is a byte order mark"),
-        (b"sesame\nmore\n", "line 2: the file is to hold one line"),
+        (b"sesame\nmore\n", "line 2: the file must hold one line"),
         (b"lamp:sesame\n", "it begins with the identity"),
         (b"sesame \n", "there is a space before or behind the key"),
         (b"\n", "the key has 0 bytes"),

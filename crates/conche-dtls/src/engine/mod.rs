@@ -128,7 +128,7 @@ pub enum Failure {
     #[error("the peer's certificate is refused: {0}")]
     Certificate(CertificateError),
     /// The peer presented no required certificate, or one that cannot be verified.
-    #[error("the peer has shown no certificate that can be verified")]
+    #[error("the peer presented no certificate that can be verified")]
     NoCertificate,
     /// The peer violated the protocol.
     #[error("the peer broke the protocol: {0}")]

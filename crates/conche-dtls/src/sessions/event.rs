@@ -122,7 +122,7 @@ pub enum ConnectError {
     #[error("there is a handshake with this peer already")]
     Busy,
     /// The maximum number of handshakes is in progress.
-    #[error("as many handshakes go on as there may")]
+    #[error("too many handshakes are in progress")]
     Full,
     /// The credentials are invalid.
     #[error(transparent)]

@@ -44,9 +44,7 @@ pub enum Error {
     #[error("an EDHOC message is not authentic: the credentials are not those that both ends have, or it was changed")]
     NotAuthentic,
     /// The other end sent external authorization data that is critical or too long.
-    #[error(
-        "an EDHOC message has external authorization data (EAD) that is critical, which nobody here understands, or long"
-    )]
+    #[error("an EDHOC message has external authorization data (EAD) that is critical but not supported, or too long")]
     Ead,
     /// The other end chose this end's connection identifier for itself.
     #[error("the other end has chosen this end's own connection identifier for itself")]

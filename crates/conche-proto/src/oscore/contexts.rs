@@ -286,7 +286,7 @@ impl Contexts {
 #[non_exhaustive]
 pub enum InsertError {
     /// The maximum number of contexts is reached.
-    #[error("there are as many security contexts as there may be")]
+    #[error("the limit of security contexts is reached")]
     Full,
     /// Another context has the same IDs of the other end.
     #[error("there is a security context with the same recipient ID and ID context")]

@@ -181,7 +181,7 @@ impl fmt::Debug for EndId {
 #[non_exhaustive]
 pub enum CredentialsError {
     /// The master secret is too short.
-    #[error("the master secret has {length} bytes: it is to be {} random bytes or more", Credentials::SHORTEST_SECRET)]
+    #[error("the master secret has {length} bytes: it must have {} random bytes or more", Credentials::SHORTEST_SECRET)]
     ShortSecret {
         /// Length in bytes.
         length: usize,

@@ -60,7 +60,7 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
         let is_of = |study: &&mut Study| study.about.name == line.scenario && study.about.settings == line.settings;
         let Some(study) = studies.iter_mut().find(is_of) else { return Ok(()) };
         if line.replication >= MOST_REPLICATIONS {
-            let problem = format!("replication {}; nobody runs as many", line.replication);
+            let problem = format!("replication {}: the limit is {MOST_REPLICATIONS}", line.replication);
             return Err(ReadError::Line { file: file.to_owned(), line: number, problem });
         }
         if study.about.seed.is_some_and(|seed| seed_of(seed, line.replication) != line.seed) {

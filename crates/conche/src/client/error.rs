@@ -58,19 +58,19 @@ pub enum Error {
         local: SocketAddr,
     },
     /// The address is multicast: all members would respond (RFC 7252 §8).
-    #[error("{peer} is a group: ask it with multicast, which tells the responses of all its members")]
+    #[error("{peer} is a multicast address: use multicast(), which returns the responses of all members")]
     Group {
         /// The address.
         peer: SocketAddr,
     },
     /// The address is not multicast.
-    #[error("{peer} is no group: its address is none of multicast")]
+    #[error("{peer} is not a multicast address")]
     NoGroup {
         /// The address.
         peer: SocketAddr,
     },
     /// A `coaps` URI names a group (RFC 7252 §9).
-    #[error("a group cannot be asked over coaps: DTLS is between two")]
+    #[error("DTLS does not support multicast: use a coap URI")]
     SecuredGroup,
     /// The EDHOC key exchange with the server failed.
     #[cfg(feature = "edhoc")]
@@ -101,7 +101,7 @@ pub enum Error {
         problem: String,
     },
     /// The source of the request's payload failed, which aborted the transfer.
-    #[error("the payload of the request could not be read to its end")]
+    #[error("the payload of the request could not be read to its end: {0}")]
     Body(#[source] BoxError),
     /// A limit is reached; the request was not accepted.
     #[error(transparent)]
@@ -342,7 +342,7 @@ mod tests {
         let error = Error::Handshake { peer, cause: HandshakeError::late() };
         assert_eq!(
             error.to_string(),
-            "192.0.2.1:5684: there is no session with the server: the request's time was over before the handshake was"
+            "192.0.2.1:5684: there is no session with the server: the request timed out before the handshake ended"
         );
         assert!(std::error::Error::source(&error).is_none());
         let error = Error::Socket(io::Error::from_raw_os_error(24));

@@ -165,8 +165,8 @@ fn reason(why: &Ended) -> HandshakeError {
     };
     let what = match alert {
         alert::DECRYPT_ERROR | alert::UNKNOWN_PSK_IDENTITY => "the server refuses the identity or its key",
-        alert::BAD_CERTIFICATE..=alert::UNKNOWN_CA => "the server does not believe our certificate, or wants one",
-        alert::HANDSHAKE_FAILURE => "the server wants other credentials, or has no cipher suite of ours",
+        alert::BAD_CERTIFICATE..=alert::UNKNOWN_CA => "the server does not trust our certificate, or requires one",
+        alert::HANDSHAKE_FAILURE => "the server requires other credentials, or supports none of our cipher suites",
         _ => "the server has ended the handshake",
     };
     HandshakeError::alert_of(what, alert)

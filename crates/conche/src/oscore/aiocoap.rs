@@ -39,7 +39,7 @@ impl Drop for Items {
 pub(super) fn items(file: &Path, text: &[u8]) -> Result<Items, OpenError> {
     match serde_json::from_slice(text) {
         Ok(Value::Object(items)) => Ok(Items(items)),
-        Ok(_) => Err(OpenError::wrong(file, None, "it is to be a JSON object")),
+        Ok(_) => Err(OpenError::wrong(file, None, "it must be a JSON object")),
         Err(error) => Err(OpenError::wrong(file, Some(error.line()), error.to_string())),
     }
 }
@@ -58,13 +58,13 @@ enum ItemError<'a> {
     Repeated(&'a str),
     #[error("there is no {0}_hex or {0}_ascii")]
     Missing(&'static str),
-    #[error("{0} is to be {0}_hex or {0}_ascii")]
+    #[error("{0} must be {0}_hex or {0}_ascii")]
     Encoding(&'static str),
-    #[error("{0}_hex is to be an even number of hexadecimal digits")]
+    #[error("{0}_hex must be an even number of hexadecimal digits")]
     Hexadecimal(&'static str),
-    #[error("{0}_ascii is to be ASCII text")]
+    #[error("{0}_ascii must be ASCII text")]
     Ascii(&'static str),
-    #[error("{0} is to be a text")]
+    #[error("{0} must be a text")]
     Text(&'static str),
     #[error("{name} has {length} bytes: {max} at most", max = EndId::LONGEST)]
     Id { name: &'static str, length: usize },
@@ -72,7 +72,7 @@ enum ItemError<'a> {
     Algorithm(&'a str),
     #[error("the hash function {0} is not supported")]
     Hash(&'a str),
-    #[error("window is to be 1 to {max}", max = Credentials::LARGEST_WINDOW)]
+    #[error("window must be 1 to {max}", max = Credentials::LARGEST_WINDOW)]
     Window,
 }
 

@@ -65,7 +65,7 @@ enum LineError<'a> {
     Encoding { encoding: &'a str, expected: &'static str },
     #[error("the value is not ASCII")]
     Ascii,
-    #[error("the value is to be an even number of hexadecimal digits")]
+    #[error("the value must be an even number of hexadecimal digits")]
     Hexadecimal,
     #[error("{0} is no integer")]
     Integer(&'a str),
@@ -75,7 +75,7 @@ enum LineError<'a> {
     Id(usize),
     #[error("the algorithm {0} is not supported")]
     Algorithm(&'a str),
-    #[error("replay_window is to be 1 to {max}", max = Credentials::LARGEST_WINDOW)]
+    #[error("replay_window must be 1 to {max}", max = Credentials::LARGEST_WINDOW)]
     Window,
 }
 

@@ -14,7 +14,7 @@ pub(super) const UNUSED: &str = r#"{"next-to-send":0,"received":{"index":0,"bitf
 pub(super) fn parse(file: &Path, text: &[u8]) -> Result<Start, OpenError> {
     let items = items(file, text)?;
     let next = items.get("next-to-send").and_then(Value::as_u64);
-    let next = next.ok_or_else(|| OpenError::wrong(file, None, "\"next-to-send\" is to be a number"))?;
+    let next = next.ok_or_else(|| OpenError::wrong(file, None, "\"next-to-send\" must be a number"))?;
     match items.get("received") {
         Some(Value::String(unknown)) if unknown == "unknown" => Ok(Start::Restarted { next }),
         Some(received) => {

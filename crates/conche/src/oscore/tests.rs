@@ -90,12 +90,12 @@ fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
     let place = Place::new();
     let cases = [
         ("\n#\nmaster_secret", ":3: a line is keyword,encoding,value"),
-        ("master_secret,hex,\"012\"", ":1: the value is to be an even number of hexadecimal digits"),
+        ("master_secret,hex,\"012\"", ":1: the value must be an even number of hexadecimal digits"),
         ("master_secret,integer,7", ":1: the encoding is integer: hex or ascii is right here"),
         ("sender_id,ascii,12345678", ":1: an ID of 8 bytes: 7 at most"),
         ("sender_id,ascii,a\nsender_id,ascii,b", ":2: sender_id was given before"),
-        ("replay_window,integer,0", ":1: replay_window is to be 1 to 1024"),
-        ("replay_window,integer,1025", ":1: replay_window is to be 1 to 1024"),
+        ("replay_window,integer,0", ":1: replay_window must be 1 to 1024"),
+        ("replay_window,integer,1025", ":1: replay_window must be 1 to 1024"),
         ("aead_alg,integer,1", ":1: the algorithm 1 is not supported"),
         ("aead_alg,text,A128GCM", ":1: the algorithm A128GCM is not supported"),
         (
@@ -171,7 +171,7 @@ fn a_directory_of_aiocoap_is_read_as_it_is() {
             r#"{"secret_ascii": "16 random bytes."}"#,
         );
         let error = Keeper::open(path).map(|_| ()).expect_err("no window has this size").to_string();
-        assert!(error.ends_with("window is to be 1 to 1024"), "{error}");
+        assert!(error.ends_with("window must be 1 to 1024"), "{error}");
     }
 
     let twice = directory(&place, "twice", SETTINGS, r#"{"secret_hex": "00", "salt_ascii": ""}"#);

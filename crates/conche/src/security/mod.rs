@@ -70,7 +70,7 @@ impl HandshakeError {
     }
 
     pub(crate) fn unprotected() -> Self {
-        Self::new(&"a server with keys asks nobody without a session: use coaps")
+        Self::new(&"a server with keys sends requests over coaps only: use a coaps URI")
     }
 
     pub(crate) fn silence(what: &dyn fmt::Display) -> Self {
@@ -83,16 +83,16 @@ impl HandshakeError {
     }
 
     pub(crate) fn none() -> Self {
-        Self::new(&"there is no key to show, and there are no roots to believe in")
+        Self::new(&"neither a key nor trusted roots are configured")
     }
 
     #[cfg(feature = "dtls")]
     pub(crate) fn unreachable() -> Self {
-        Self::silence(&"nobody is there")
+        Self::silence(&"the port is unreachable")
     }
 
     pub(crate) fn late() -> Self {
-        Self::silence(&"the request's time was over before the handshake was")
+        Self::silence(&"the request timed out before the handshake ended")
     }
 
     /// Returns the alert with which the server ended the handshake (RFC 5246 §7.2, RFC 4279 §6).
@@ -186,7 +186,10 @@ impl Identity {
 /// Formats for logs: a PSK identity as ASCII with escapes; a certificate or EDHOC credential by its
 /// subject; OSCORE keys by their ID in hexadecimal. Different identities may format alike.
 impl fmt::Display for Identity {
-    #[cfg_attr(not(any(feature = "dtls", feature = "oscore")), expect(unused_variables, reason = "there is nobody"))]
+    #[cfg_attr(
+        not(any(feature = "dtls", feature = "oscore")),
+        expect(unused_variables, reason = "plain CoAP authenticates no client")
+    )]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             #[cfg(feature = "dtls")]

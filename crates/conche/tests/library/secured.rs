@@ -119,7 +119,12 @@ async fn a_wrong_key_is_told_and_the_request_was_not_sent() {
 async fn without_a_key_the_error_says_what_is_missing() {
     let server = server().await;
     let error = Client::new().get(uri(&server, "/hello")).await.expect_err("no key");
-    assert!(error.to_string().contains("there is no session with the server: there is no key to show"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("there is no session with the server: neither a key nor trusted roots are configured"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
