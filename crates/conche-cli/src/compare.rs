@@ -56,12 +56,12 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     if let Some(duplicate) = first_duplicate(controllers) {
         return Err(UsageError(format!("the controller `{duplicate}` is there twice; name it once")).into());
     }
-    let (done, store) = options.execute_all(experiments(&sources)?, global)?;
+    let (done, store) = options.execute_all(experiments(&sources, &options)?, global)?;
     let cells: Vec<CellComparison> = done.iter().flat_map(|done| done.cells.iter().cloned()).collect();
     let rows = comparison::rows(&cells, baseline.as_deref());
     let lines = to_ndjson(&rows)?;
     if let Some(store) = &store {
-        experiment::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)))?;
+        experiment::save_comparison(store, &lines, &format!("{}\n{}", origins(&done), ranking(&rows)), &options)?;
     }
     print(&done, &rows, &lines, global).context("cannot write to standard output")?;
     // Under some controllers runs do not end, and the ranking marks them.
@@ -73,13 +73,13 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
-    let paper = |paper: &Paper| paper.experiment();
+fn experiments(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Experiment>> {
+    let paper = |paper: &Paper| options.checked(paper);
     let mut experiments: Vec<Experiment> = Vec::new();
     for source in sources {
         let experiment = match source {
-            Source::Paper(of) => paper(of),
-            Source::File(file) => crate::run::read(file)?,
+            Source::Paper(of) => paper(of)?,
+            Source::File(file) => crate::run::read(file, options)?,
         };
         if let Some(known) = experiments.iter().find(|known| known.name() == experiment.name()) {
             let name = known.name();
@@ -90,7 +90,7 @@ fn experiments(sources: &[Source]) -> anyhow::Result<Vec<Experiment>> {
         experiments.push(experiment);
     }
     if sources.is_empty() {
-        experiments.extend(PAPERS.iter().map(paper));
+        return PAPERS.iter().map(paper).collect();
     }
     Ok(experiments)
 }

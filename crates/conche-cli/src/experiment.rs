@@ -10,8 +10,8 @@ use conche_lab::campaign::{Completion, ExperimentError, Failure, Progress, RunOp
 use conche_lab::comparison::CellComparison;
 use conche_lab::controllers::known;
 use conche_lab::experiment::{Experiment, Measured};
-use conche_lab::papers::Summary;
-use conche_lab::results::{Begin, Build, Finished, Origin, Program, StoreError};
+use conche_lab::papers::{Paper, Summary};
+use conche_lab::results::{Begin, Build, Finished, Origin, Program};
 use conche_lab::scenario::{Effort, ScenarioError};
 use conche_lab::table::Table;
 use conche_lab::value::{MeasuredValue, write_json};
@@ -20,6 +20,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::Global;
 use crate::error::{ArgumentError, UsageError};
 use crate::exit;
+use crate::flags::parse_time;
 use crate::names;
 use crate::show;
 
@@ -86,7 +87,7 @@ impl Options {
         for experiment in experiments {
             let done = self.measure(experiment, store.as_ref(), &bar)?;
             bar.finish_and_clear();
-            store.as_ref().map_or(Ok(()), |store| save(store, &done, global))?;
+            store.as_ref().map_or(Ok(()), |store| save(store, &done, self, global))?;
             done.print(global)?;
             all.push(done);
         }
@@ -118,7 +119,7 @@ impl Options {
             let name = experiment.name().to_owned();
             let done = self.measure(experiment, store.as_ref(), &bar).with_context(|| name)?;
             bar.finish();
-            store.as_ref().map_or(Ok(()), |store| save(store, &done, global))?;
+            store.as_ref().map_or(Ok(()), |store| save(store, &done, self, global))?;
             all.push(done);
         }
         bars.clear().context("cannot write to standard error")?;
@@ -142,8 +143,14 @@ impl Options {
         });
         let experiments = adjusted.collect::<anyhow::Result<Vec<_>>>()?;
         Experiment::check_labels(&experiments).map_err(|error| UsageError(error.to_string()))?;
-        let store = self.output_dir.open(&experiments, self.jobs, global)?;
+        let store = self.output_dir.open(&experiments, self, global)?;
         Ok((experiments, store))
+    }
+
+    pub fn checked(&self, paper: &Paper) -> anyhow::Result<Experiment> {
+        let experiment = paper.experiment();
+        self.check(&experiment).map_err(|error| UsageError(format!("{}: {error}", paper.name)))?;
+        Ok(experiment)
     }
 
     pub fn check(&self, experiment: &Experiment) -> Result<(), ScenarioError> {
@@ -227,6 +234,25 @@ impl Options {
 
     pub fn controllers(&self) -> &[String] {
         &self.controllers
+    }
+
+    /// Returns the options that affect results, in a fixed order.
+    fn settings(&self) -> String {
+        let Effort { quick, runs, seed, controllers, set, only, .. } = self.effort();
+        let flag = quick.then(|| "--quick".to_owned());
+        let runs = runs.map(|runs| format!("--runs {runs}"));
+        let seed = seed.map(|seed| format!("--seed {seed}"));
+        let controllers = (!controllers.is_empty()).then(|| format!("--controllers {}", controllers.join(",")));
+        let set = set.iter().map(|(path, value)| format!("--set {path}={value}"));
+        let only = only.iter().map(|(axis, labels)| format!("--only {axis}={}", labels.join(",")));
+        let all = flag.into_iter().chain(runs).chain(seed).chain(controllers).chain(set).chain(only);
+        all.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the first line of text files.
+    fn heading(&self) -> String {
+        let settings = self.settings();
+        format!("conche {}{}{settings}", BUILD.version, if settings.is_empty() { "" } else { " " })
     }
 
     fn effort(&self) -> Effort {
@@ -402,6 +428,20 @@ struct OutputDir {
     /// resumes.
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Also write time series to DIR/series.parquet.
+    ///
+    /// Path state of clients, queues and drops of links, sampled in this interval of simulated time.
+    /// A value is written if it has changed. Results do not depend on it.
+    #[arg(
+        long,
+        value_name = "INTERVAL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1s",
+        value_parser = parse_time,
+        requires = "output"
+    )]
+    series: Option<Duration>,
     /// Also write every exchange to DIR/exchanges.parquet.
     ///
     /// The file may become large.
@@ -414,12 +454,8 @@ struct OutputDir {
 
 impl OutputDir {
     /// Opens the directory for these experiments, if `--output` is given.
-    fn open(
-        &self,
-        experiments: &[Experiment],
-        jobs: Option<NonZeroUsize>,
-        global: &Global,
-    ) -> anyhow::Result<Option<Store>> {
+    fn open(&self, experiments: &[Experiment], options: &Options, global: &Global) -> anyhow::Result<Option<Store>> {
+        let jobs = options.jobs;
         let Some(directory) = &self.output else { return Ok(None) };
         let origins: Vec<Origin> = experiments.iter().map(|experiment| experiment.origin()).collect();
         let threads = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
@@ -427,12 +463,16 @@ impl OutputDir {
             directory,
             program: Program::running(BUILD),
             command: command_line(),
+            options: options.settings(),
             threads,
             origins: &origins,
             with_exchanges: self.exchanges,
+            series: self.series,
             overwrites: self.overwrite,
         };
-        let (store, notes) = Store::open(begin).map_err(store_usage)?;
+        // Whatever is wrong with the directory, another `--output` is right.
+        let (store, notes) =
+            Store::open(begin).map_err(|error| UsageError(format!("{:#}", anyhow::Error::from(error))))?;
         if !global.quiet {
             notes.iter().for_each(|note| show::note(format_args!("{note}")));
         }
@@ -440,15 +480,8 @@ impl OutputDir {
     }
 }
 
-fn store_usage(error: StoreError) -> anyhow::Error {
-    match error {
-        StoreError::Io { .. } => error.into(),
-        other => UsageError(other.to_string()).into(),
-    }
-}
-
-pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str) -> anyhow::Result<()> {
-    let text = format!("{}\n{ranking}", invocation());
+pub fn save_comparison(store: &Store, lines: &[u8], ranking: &str, options: &Options) -> anyhow::Result<()> {
+    let text = format!("{}\n{ranking}", options.heading());
     Ok(store.write_comparison(lines, &text)?)
 }
 
@@ -457,15 +490,11 @@ pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-fn invocation() -> String {
-    format!("conche {}: {}", BUILD.version, command_line().join(" "))
-}
-
-fn save(store: &Store, done: &CompletedExperiment, global: &Global) -> anyhow::Result<()> {
+fn save(store: &Store, done: &CompletedExperiment, options: &Options, global: &Global) -> anyhow::Result<()> {
     let mut values = Vec::new();
     write_json(&done.values, &mut values)?;
     let Completion { runs, reused, failures, cost } = &done.completion;
-    let text = format!("{}\n{}", invocation(), done.text(Table::to_string));
+    let text = format!("{}\n{}", options.heading(), done.text(Table::to_string));
     let name = done.name();
     let finished = Finished {
         values: &values,

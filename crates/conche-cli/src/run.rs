@@ -23,14 +23,16 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
-    let experiment = read(&args.file)?;
-    args.options.check(&experiment).map_err(|error| diagnosis(&args.file, experiment.text(), &error))?;
+    let experiment = read(&args.file, &args.options)?;
     args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
 }
 
-pub fn read(file: &Path) -> anyhow::Result<Experiment> {
+/// Reads a scenario, and checks all runs that the options select.
+pub fn read(file: &Path, options: &Options) -> anyhow::Result<Experiment> {
     let text = std::fs::read_to_string(file).map_err(|error| UsageError(unread(file, &error)))?;
-    Ok(Experiment::read(&text, &|name| beside(file, name)).map_err(|error| diagnosis(file, &text, &error))?)
+    let experiment = Experiment::read(&text, &|name| beside(file, name));
+    let checked = experiment.and_then(|experiment| options.check(&experiment).map(|()| experiment));
+    Ok(checked.map_err(|error| diagnosis(file, &text, &error))?)
 }
 
 fn unread(file: &Path, error: &io::Error) -> String {

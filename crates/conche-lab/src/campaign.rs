@@ -5,13 +5,14 @@
 
 use std::any::Any;
 use std::fmt::{self, Display};
+use std::io;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use conche_netsim::rng::{Entity, Purpose, Streams};
-pub use conche_results::{CellId, ExchangeRows, Failure, Kept, Sample, Store};
+pub use conche_results::{CellId, Failure, Kept, RunTables, Sample, Store};
 use conche_results::{Origin, Run};
 use cpu_time::ThreadTime;
 use rand_core::RngCore;
@@ -102,6 +103,7 @@ pub enum ExperimentError {
 
 enum RunError<E> {
     Cell(E),
+    Table(io::Error),
     Panicked(String),
 }
 
@@ -109,6 +111,7 @@ impl<E: Display> Display for RunError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cell(error) => error.fmt(f),
+            Self::Table(error) => error.fmt(f),
             Self::Panicked(message) => write!(f, "it panicked: {message}"),
         }
     }
@@ -133,15 +136,11 @@ pub trait RunnableCell: Sync {
     /// Estimated duration of a run, in a unit common to all cells.
     fn work(&self) -> u64;
 
-    /// Runs the cell once, and adds its exchanges to `exchanges`.
+    /// Runs the cell once, and fills `tables`.
     ///
     /// # Errors
     /// If the cell cannot run.
-    fn run(
-        &self,
-        replication: Replication,
-        exchanges: Option<&mut ExchangeRows>,
-    ) -> Result<Ran<Self::Outcome>, Self::Error>;
+    fn run(&self, replication: Replication, tables: &mut RunTables) -> Result<Ran<Self::Outcome>, Self::Error>;
 
     /// Returns a run's samples to keep.
     fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
@@ -228,12 +227,13 @@ fn run_once<C: RunnableCell>(
     replication: Replication,
     kept: Option<&(&Store, Run)>,
 ) -> Result<Ran<C::Outcome>, RunError<C::Error>> {
-    let mut exchanges = kept.and_then(|(store, _)| store.exchange_rows());
-    let run = AssertUnwindSafe(|| cell.run(replication, exchanges.as_mut()));
+    let tables = kept.map(|(store, _)| store.run_tables()).transpose().map_err(RunError::Table)?;
+    let mut tables = tables.unwrap_or_default();
+    let run = AssertUnwindSafe(|| cell.run(replication, &mut tables));
     let ran = catch_unwind(run).map_err(|panic| RunError::Panicked(message(&*panic).to_owned()))?;
     let ran = ran.map_err(RunError::Cell)?;
     if let Some((store, run)) = kept {
-        store.keep(run, ran.events, exchanges.as_ref(), &cell.keep(&ran.outcome));
+        store.keep(run, ran.events, tables, &cell.keep(&ran.outcome));
     }
     Ok(ran)
 }

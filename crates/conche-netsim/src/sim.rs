@@ -171,6 +171,13 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         Some(self.radios.get(radio.index())?.counters)
     }
 
+    /// Returns the packets and bytes, with headers, that wait in a link's queue, without the one in
+    /// transmission; `None` for links without a queue and radio hops.
+    #[must_use]
+    pub fn waiting(&self, link: LinkId) -> Option<(u64, u64)> {
+        self.network.waiting(link, self.world.scheduler.now())
+    }
+
     /// Returns the run's random streams, for a scenario's own draws.
     #[must_use]
     pub fn streams(&self) -> Streams {

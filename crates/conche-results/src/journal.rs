@@ -43,12 +43,20 @@ struct Appended {
     problem: Option<io::Error>,
 }
 
-/// Position of a line, and of the run's exchanges.
+/// Position of a line, and of the run's rows in other files.
 #[derive(Debug)]
 struct Place {
     at: u64,
     bytes: usize,
     exchanges: Option<Vec<u64>>,
+    series: Option<Vec<u64>>,
+}
+
+/// Positions of a run's rows in the tables that runs append to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    pub(crate) exchanges: Option<Vec<u64>>,
+    pub(crate) series: Option<Vec<u64>>,
 }
 
 pub(crate) const FILE: &str = "runs.ndjson";
@@ -78,6 +86,9 @@ pub struct Line<'a> {
     /// Position of its exchanges, if kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Vec<u64>>,
+    /// Position of its time series, and their interval in nanoseconds, if kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<Vec<u64>>,
     /// Timelines of some exchanges.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub timelines: Cow<'a, [Timeline]>,
@@ -93,7 +104,7 @@ impl Line<'_> {
 /// The text before the samples. No JSON string contains it: quotation marks are escaped.
 const OUTCOME: &str = ",\"outcome\":";
 
-fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
+fn head(line: &str) -> Option<(Run, Places)> {
     let (head, _) = line.split_once(OUTCOME)?;
     let line: Line<'_> = serde_json::from_str(&format!("{head}}}")).ok()?;
     let run = Run {
@@ -103,7 +114,8 @@ fn head(line: &str) -> Option<(Run, Option<Vec<u64>>)> {
         replication: line.replication,
         seed: line.seed,
     };
-    (line.schema == SCHEMA && line.kind == KIND).then_some((run, line.exchanges))
+    let places = Places { exchanges: line.exchanges, series: line.series };
+    (line.schema == SCHEMA && line.kind == KIND).then_some((run, places))
 }
 
 impl Journal {
@@ -133,11 +145,11 @@ impl Journal {
                 break;
             }
             match std::str::from_utf8(&line).ok().and_then(head) {
-                Some((run, exchanges)) => {
+                Some((run, Places { exchanges, series })) => {
                     let is_wanted = |origin: &Origin| origin.name == run.scenario && origin.settings == run.settings;
                     if origins.iter().any(is_wanted) {
                         // For a repeated run, the last line counts.
-                        known.insert(run, Place { at, bytes, exchanges });
+                        known.insert(run, Place { at, bytes, exchanges, series });
                     } else {
                         other += 1;
                     }
@@ -173,15 +185,12 @@ impl Journal {
         self.known.get(run)?.exchanges.as_deref()
     }
 
+    pub(crate) fn series(&self, run: &Run) -> Option<&[u64]> {
+        self.known.get(run)?.series.as_deref()
+    }
+
     /// Adds a finished run; has no effect after an error ([`Journal::problem`]).
-    pub(crate) fn add(
-        &self,
-        run: &Run,
-        events: u64,
-        exchanges: Option<Vec<u64>>,
-        timelines: &[Timeline],
-        outcome: &[Kept],
-    ) {
+    pub(crate) fn add(&self, run: &Run, events: u64, places: Places, timelines: &[Timeline], outcome: &[Kept]) {
         let line = Line {
             schema: SCHEMA,
             kind: KIND.into(),
@@ -191,7 +200,8 @@ impl Journal {
             replication: run.replication,
             seed: run.seed,
             events,
-            exchanges,
+            exchanges: places.exchanges,
+            series: places.series,
             timelines: timelines.into(),
             outcome: outcome.into(),
         };

@@ -3,10 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
-mod exchanges;
 mod journal;
 mod manifest;
 mod origin;
+mod run_table;
 mod sample;
 mod store;
 mod tables;
@@ -14,10 +14,10 @@ mod verdict;
 
 pub use journal::{Line, Run};
 pub use manifest::{Failure, Finished, Manifest, ManifestError, Near, Scenario, Score, State};
-pub use origin::{Build, CellId, Origin, Program, fingerprint};
+pub use origin::{Axis, Build, CellId, Labels, Origin, Program, fingerprint};
 pub use sample::{Kept, Made, Sample, Timeline, Which};
-pub use store::{Begin, PreviousError, Store, StoreError};
-pub use tables::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows};
+pub use store::{Begin, PreviousError, RunTables, Store, StoreError};
+pub use tables::{ExchangeRow, ExchangeRows, RowOf, RunRow, RunRows, SeriesRow, SeriesRows};
 pub use verdict::Verdict;
 
 /// Schema version of manifest and journal.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// A scenario as read, and as run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
     /// Name, which all results carry.
     pub name: String,
@@ -25,8 +25,56 @@ pub struct Origin {
     pub files: Vec<(String, String)>,
     /// Fingerprint of all that runs depend on, except cell and seed.
     pub settings: String,
-    /// Names of the sweep's axes.
-    pub axes: Vec<String>,
+    /// Axes of the sweep.
+    pub axes: Vec<Axis>,
+}
+
+/// An axis of a sweep.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// Name.
+    pub name: String,
+    /// Values of its labels.
+    pub labels: Labels,
+}
+
+/// The values of an axis' labels, which determine the type of its column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Labels {
+    /// Texts.
+    #[default]
+    Texts,
+    /// Integers, by label.
+    Integers(BTreeMap<String, i64>),
+    /// Numbers, by label, with their unit as the column's name ends in, such as `s`.
+    Numbers(BTreeMap<String, f64>, Option<&'static str>),
+}
+
+impl Labels {
+    /// Returns the values of both, as texts if they have no common type.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let numbers = |integers: BTreeMap<String, i64>| integers.into_iter().map(|(label, n)| (label, n as f64));
+        match (self, other) {
+            (Self::Integers(mut all), Self::Integers(more)) => {
+                all.extend(more);
+                Self::Integers(all)
+            }
+            (Self::Numbers(mut all, unit), Self::Numbers(more, other)) if unit == other => {
+                all.extend(more);
+                Self::Numbers(all, unit)
+            }
+            (Self::Numbers(mut all, None), Self::Integers(more))
+            | (Self::Integers(more), Self::Numbers(mut all, None)) => {
+                all.extend(numbers(more));
+                Self::Numbers(all, None)
+            }
+            _ => Self::Texts,
+        }
+    }
+
+    pub(crate) fn unit(&self) -> Option<&'static str> {
+        if let Self::Numbers(_, unit) = self { *unit } else { None }
+    }
 }
 
 /// The identity of a cell in its scenario.

@@ -4,14 +4,15 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::comparison::Row;
-use crate::exchanges::Exchanges;
-use crate::journal::{Journal, Run};
+use crate::journal::{Journal, Places, Run};
 use crate::manifest::{Finished, Manifest, ManifestError, plain};
 use crate::origin::{Origin, Program};
+use crate::run_table::RunTable;
 use crate::sample::{Kept, Sample};
-use crate::tables::{ExchangeRows, RunRows, Shape};
+use crate::tables::{About, ExchangeRows, RunRows, SeriesRows, Shape};
 
 /// A directory of results under construction, shared by threads.
 #[derive(Debug)]
@@ -19,7 +20,9 @@ pub struct Store {
     directory: PathBuf,
     journal: Journal,
     runs_shape: Shape,
-    exchanges: Option<Exchanges>,
+    exchanges: Option<RunTable>,
+    /// With the time between samples.
+    series: Option<(RunTable, Duration)>,
     done: Mutex<Done>,
 }
 
@@ -39,12 +42,16 @@ pub struct Begin<'a> {
     pub program: Program,
     /// Arguments, the program's name first.
     pub command: Vec<String>,
+    /// Those of its options that affect results.
+    pub options: String,
     /// Threads.
     pub threads: usize,
     /// Scenarios, in the order of their runs.
     pub origins: &'a [Origin],
     /// Keeps every exchange.
     pub with_exchanges: bool,
+    /// Keeps time series, sampled in this interval of simulated time.
+    pub series: Option<Duration>,
     /// Removes earlier results, instead of continuing them.
     pub overwrites: bool,
 }
@@ -72,6 +79,24 @@ pub enum StoreError {
         #[source]
         error: io::Error,
     },
+    /// A file in it cannot be written, which is known before the first run.
+    #[error("cannot write {}: make it a file that can be written to, or name another directory", file.display())]
+    File {
+        /// File.
+        file: PathBuf,
+        /// Reason.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// What a run keeps besides its samples.
+#[derive(Debug, Default)]
+pub struct RunTables {
+    /// Table for its exchanges, if they are kept.
+    pub exchanges: Option<ExchangeRows>,
+    /// Table for its time series, if they are kept.
+    pub series: Option<SeriesRows>,
 }
 
 impl Store {
@@ -83,7 +108,7 @@ impl Store {
         let directory = begin.directory.to_owned();
         let failed = |error: io::Error| StoreError::Io { directory: directory.clone(), error };
         fs::create_dir_all(&directory).map_err(failed)?;
-        let Begin { program, command, threads, origins, with_exchanges, overwrites, .. } = begin;
+        let Begin { program, command, options, threads, origins, with_exchanges, series, overwrites, .. } = begin;
         if !overwrites {
             check_previous(&directory, &program, origins)
                 .map_err(|problem| StoreError::Previous { directory: directory.clone(), problem })?;
@@ -97,11 +122,21 @@ impl Store {
         if overwrites {
             remove_previous(&directory).map_err(failed)?;
         }
-        let exchanges = with_exchanges.then(|| Exchanges::open(&directory.join(EXCHANGES), Shape::exchanges(origins)));
+        let texts = origins.iter().map(|origin| text_file(&origin.name));
+        for file in WRITTEN.map(str::to_owned).into_iter().chain(texts) {
+            let file = directory.join(file);
+            check_writable(&file).map_err(|error| StoreError::File { file, error })?;
+        }
+        let about = About { version: &program.version, options: &options };
+        let table = |name: &str, shape: Shape| RunTable::open(&directory.join(name), shape).map_err(failed);
+        let exchanges = with_exchanges.then(|| table(EXCHANGES, Shape::exchanges(origins, &about))).transpose()?;
+        let series = series.map(|interval| Ok((table(SERIES, Shape::series(origins, &about))?, interval)));
+        let runs_shape = Shape::runs(origins, &about);
         let manifest = Manifest::new(program, command, threads, origins);
         let store = Self {
-            runs_shape: Shape::runs(origins),
-            exchanges: exchanges.transpose().map_err(failed)?,
+            runs_shape,
+            exchanges,
+            series: series.transpose()?,
             done: Mutex::new(Done { manifest, values: Vec::new(), runs: Vec::new() }),
             journal,
             directory: directory.clone(),
@@ -133,28 +168,49 @@ impl Store {
 
     /// Returns an earlier run's outcome, which `restore` rebuilds from samples.
     pub fn taken<O>(&self, run: &Run, restore: impl FnOnce(Vec<Sample>) -> Option<O>) -> Option<O> {
-        let groups = match &self.exchanges {
-            Some(exchanges) => Some((exchanges.find(self.journal.exchanges(run)?)?, exchanges)),
+        let exchanges = match &self.exchanges {
+            Some(table) => Some((table.find(self.journal.exchanges(run)?)?, table)),
             None => None,
         };
+        let series = match (&self.series, self.journal.series(run)) {
+            (None, _) => None,
+            (Some((table, interval)), Some([place @ .., of])) if *of == nanos(*interval) => {
+                Some((table.find(place)?, table))
+            }
+            _ => return None,
+        };
         let outcome = restore(self.journal.samples(run)?)?;
-        if let Some((groups, exchanges)) = groups {
-            exchanges.keep(groups);
+        for (groups, table) in exchanges.into_iter().chain(series) {
+            table.keep(run, groups);
         }
         Some(outcome)
     }
 
     /// Keeps the outcome of a run.
-    pub fn keep(&self, run: &Run, events: u64, exchanges: Option<&ExchangeRows>, outcome: &[Kept]) {
-        let place = exchanges.zip(self.exchanges.as_ref()).and_then(|(rows, exchanges)| exchanges.write(rows));
-        let timelines = exchanges.map(ExchangeRows::timelines).unwrap_or_default();
-        self.journal.add(run, events, place, timelines, outcome);
+    pub fn keep(&self, run: &Run, events: u64, tables: RunTables, outcome: &[Kept]) {
+        let RunTables { exchanges, series } = tables;
+        let rows = exchanges.as_ref().zip(self.exchanges.as_ref());
+        let of_exchanges = rows.and_then(|(rows, table)| table.write(run, rows.written()));
+        let timelines = exchanges.as_ref().map(ExchangeRows::timelines).unwrap_or_default();
+        let of_series = series.zip(self.series.as_ref()).and_then(|(rows, (table, interval))| {
+            let mut place = table.write(run, rows.written())?;
+            place.push(nanos(*interval));
+            Some(place)
+        });
+        let places = Places { exchanges: of_exchanges, series: of_series };
+        self.journal.add(run, events, places, timelines, outcome);
     }
 
-    /// Returns a table for a run's exchanges, if they are kept.
-    #[must_use]
-    pub fn exchange_rows(&self) -> Option<ExchangeRows> {
-        self.exchanges.as_ref().map(Exchanges::rows)
+    /// Returns the tables that a run fills.
+    ///
+    /// # Errors
+    /// If a table cannot be begun.
+    pub fn run_tables(&self) -> io::Result<RunTables> {
+        let series = self.series.as_ref().map(|(table, interval)| SeriesRows::new(table.shape().clone(), *interval));
+        Ok(RunTables {
+            exchanges: self.exchanges.as_ref().map(|table| ExchangeRows::new(table.shape().clone())),
+            series: series.transpose()?,
+        })
     }
 
     /// Returns a table for the values of runs.
@@ -180,9 +236,9 @@ impl Store {
         manifest.failures.extend_from_slice(finished.failures);
         let write = || {
             fs::write(self.directory.join(VALUES), values.as_slice())?;
-            fs::write(self.directory.join(format!("{}.txt", plain(name))), finished.text)?;
+            fs::write(self.directory.join(text_file(name)), finished.text)?;
             let file = File::create(self.directory.join(RUNS))?;
-            let mut table = self.runs_shape.rows().begin(file)?;
+            let mut table = self.runs_shape.rows().begin(file, self.runs_shape.about())?;
             runs.iter().try_for_each(|rows| rows.rows().write(&mut table))?;
             table.finish()?;
             manifest.write(&self.directory)
@@ -209,7 +265,8 @@ impl Store {
     pub fn close(self) -> Result<(), StoreError> {
         let end = || {
             self.journal.problem().map_or(Ok(()), Err)?;
-            self.exchanges.as_ref().map_or(Ok(()), Exchanges::close)?;
+            let tables = self.exchanges.iter().chain(self.series.as_ref().map(|(table, _)| table));
+            tables.into_iter().try_for_each(RunTable::close)?;
             let manifest = &mut self.lock().manifest;
             manifest.end();
             manifest.write(&self.directory)
@@ -301,6 +358,22 @@ fn check_previous(directory: &Path, program: &Program, origins: &[Origin]) -> Re
     Ok(())
 }
 
+/// Fails if a file exists and cannot be written to.
+fn check_writable(file: &Path) -> io::Result<()> {
+    match fs::OpenOptions::new().write(true).open(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn text_file(name: &str) -> String {
+    format!("{}.txt", plain(name))
+}
+
+fn nanos(interval: Duration) -> u64 {
+    u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn remove_previous(directory: &Path) -> io::Result<()> {
     WRITTEN.iter().try_for_each(|name| match fs::remove_file(directory.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -313,10 +386,11 @@ const JOURNAL: &str = crate::journal::FILE;
 const VALUES: &str = "figures.ndjson";
 const RUNS: &str = "runs.parquet";
 const EXCHANGES: &str = "exchanges.parquet";
+const SERIES: &str = "series.parquet";
 const COMPARISON: &str = Row::FILE;
 const BOARD: &str = "comparison.txt";
 /// All files but the journal, scenarios and text tables.
-const WRITTEN: [&str; 6] = [MANIFEST, VALUES, RUNS, EXCHANGES, COMPARISON, BOARD];
+const WRITTEN: [&str; 7] = [MANIFEST, VALUES, RUNS, EXCHANGES, SERIES, COMPARISON, BOARD];
 
 #[cfg(test)]
 mod tests;

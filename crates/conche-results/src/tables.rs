@@ -1,17 +1,20 @@
-//! Tables of runs' values and exchanges, and their Parquet files.
+//! Tables of runs' values, exchanges and time series, and their Parquet files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use crate::origin::{CellId, Origin};
+use crate::origin::{Axis, CellId, Labels, Origin};
+use crate::run_table::WrittenRows;
 use crate::sample::Timeline;
 
 /// A value of a run.
@@ -38,10 +41,10 @@ pub struct ExchangeRow<'a> {
     pub of: RowOf<'a>,
     /// Traffic.
     pub traffic: &'a str,
-    /// Client's node number.
-    pub client: u32,
-    /// Server's node number.
-    pub server: u32,
+    /// Client's node.
+    pub client: &'a str,
+    /// Server's node.
+    pub server: &'a str,
     /// First transmission, in seconds since the run's start.
     pub start_s: f64,
     /// End.
@@ -56,6 +59,23 @@ pub struct ExchangeRow<'a> {
     pub rtt_s: Option<f64>,
 }
 
+/// A point of a time series.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesRow<'a> {
+    /// Run; no scheme for links between clients of several.
+    pub of: RowOf<'a>,
+    /// Seconds since the run's start.
+    pub time_s: f64,
+    /// Node or link.
+    pub subject: &'a str,
+    /// Other end of a node's path.
+    pub peer: Option<&'a str>,
+    /// Quantity, with its unit.
+    pub quantity: &'a str,
+    /// Value.
+    pub value: f64,
+}
+
 /// The run and scheme of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowOf<'a> {
@@ -64,7 +84,7 @@ pub struct RowOf<'a> {
     /// Cell.
     pub cell: &'a CellId,
     /// Scheme.
-    pub scheme: &'a str,
+    pub scheme: Option<&'a str>,
     /// Replication, from 0.
     pub replication: u32,
     /// Seed.
@@ -74,21 +94,25 @@ pub struct RowOf<'a> {
 /// Columns of a table; the axes are those of the scenarios.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    axes: Vec<String>,
+    axes: Vec<Axis>,
     columns: Vec<Column>,
+    about: Arc<[KeyValue]>,
+    /// Whether numbers repeat often enough for a dictionary.
+    repeats: bool,
 }
 
 impl Shape {
-    pub(crate) fn runs(origins: &[Origin]) -> Self {
+    pub(crate) fn runs(origins: &[Origin], about: &About<'_>) -> Self {
         let text = ["row", "metric", "unit"].map(Column::text);
-        Self::new(origins, [Column::text("phase").optional()].into_iter().chain(text).chain([Column::double("value")]))
+        let further = [Column::text("phase").optional()].into_iter().chain(text).chain([Column::double("value")]);
+        Self::new(origins, about, Column::text("scheme"), further)
     }
 
-    pub(crate) fn exchanges(origins: &[Origin]) -> Self {
+    pub(crate) fn exchanges(origins: &[Origin], about: &About<'_>) -> Self {
         let columns = [
             Column::text("traffic"),
-            Column::int32("client"),
-            Column::int32("server"),
+            Column::text("client"),
+            Column::text("server"),
             Column::double("start_s"),
             Column::double("end_s"),
             Column::int32("transmissions"),
@@ -96,31 +120,114 @@ impl Shape {
             Column::text("outcome"),
             Column::double("rtt_s").optional(),
         ];
-        Self::new(origins, columns.into_iter())
+        Self::new(origins, about, Column::text("scheme"), columns.into_iter())
     }
 
-    fn new(origins: &[Origin], further: impl Iterator<Item = Column>) -> Self {
-        let mut axes: Vec<String> = origins.iter().flat_map(|origin| &origin.axes).cloned().collect();
-        axes.sort_unstable();
-        axes.dedup();
+    pub(crate) fn series(origins: &[Origin], about: &About<'_>) -> Self {
+        let columns = [
+            Column::double("time_s"),
+            Column::text("subject"),
+            Column::text("peer").optional(),
+            Column::text("quantity"),
+            Column::double("value"),
+        ];
+        let shape = Self::new(origins, about, Column::text("scheme").optional(), columns.into_iter());
+        Self { repeats: true, ..shape }
+    }
+
+    fn new(origins: &[Origin], about: &About<'_>, scheme: Column, further: impl Iterator<Item = Column>) -> Self {
+        let mut labels: BTreeMap<String, Labels> = BTreeMap::new();
+        for Axis { name, labels: of_axis } in origins.iter().flat_map(|origin| origin.axes.iter().cloned()) {
+            let of_axis = match labels.remove(&name) {
+                Some(known) => known.and(of_axis),
+                None => of_axis,
+            };
+            labels.insert(name, of_axis);
+        }
         let mut columns = vec![Column::text("paper"), Column::text("part").optional()];
-        columns.extend(axes.iter().map(|axis| Column::text(format!("axis.{axis}")).optional()));
-        columns.extend([Column::text("mix").optional(), Column::text("scheme")]);
+        let mut axes = Vec::new();
+        for (name, of_axis) in &labels {
+            let (column, of_axis) = match of_axis.unit().map(|unit| format!("{name}_{unit}")) {
+                // Another axis has this name.
+                Some(full) if labels.contains_key(&full) => (name.clone(), Labels::Texts),
+                // The axis states its unit itself, as in `delay_s`.
+                Some(_) if of_axis.unit().is_some_and(|unit| name.ends_with(&format!("_{unit}"))) => {
+                    (name.clone(), of_axis.clone())
+                }
+                Some(full) => (full, of_axis.clone()),
+                None => (name.clone(), of_axis.clone()),
+            };
+            let column = format!("axis.{column}");
+            columns.push(match of_axis {
+                Labels::Texts => Column::text(column).optional(),
+                Labels::Integers(_) => Column::int64(column).optional(),
+                Labels::Numbers(..) => Column::double(column).optional(),
+            });
+            axes.push(Axis { name: name.clone(), labels: of_axis });
+        }
+        columns.extend([Column::text("mix").optional(), scheme]);
         columns.extend([Column::int32("replication"), Column::uint64("seed")]);
         columns.extend(further);
-        Self { axes, columns }
+        Self { axes, columns, about: about.as_metadata(origins).into(), repeats: false }
     }
 
     pub(crate) fn rows(&self) -> Rows {
-        Rows::new(self.columns.clone())
+        Rows { columns: self.columns.clone(), count: 0, repeats: self.repeats }
+    }
+
+    /// Returns the metadata of the whole file.
+    pub(crate) fn about(&self) -> &[KeyValue] {
+        &self.about
     }
 
     fn push<'a>(&self, rows: &mut Rows, of: RowOf<'a>, further: impl Iterator<Item = Value<'a>>) -> io::Result<()> {
         let RowOf { scenario, cell, scheme, replication, seed } = of;
         let before = [Value::Text(scenario), cell.part.as_deref().into()];
-        let axes = self.axes.iter().map(|axis| cell.axes.get(axis).map(String::as_str).into());
-        let after = [cell.mix.as_deref().into(), Value::Text(scheme), int(replication), Value::Uint64(seed)];
+        let axis = |axis: &Axis| cell.axes.get(&axis.name).map_or(Value::Null, |label| axis.labels.value_of(label));
+        let axes = self.axes.iter().map(axis);
+        let after = [cell.mix.as_deref().into(), scheme.into(), int(replication), Value::Uint64(seed)];
         rows.push(before.into_iter().chain(axes).chain(after).chain(further))
+    }
+}
+
+impl Labels {
+    /// Returns a label's value. A label that is no number of this axis does not fit its column.
+    fn value_of<'a>(&self, label: &'a str) -> Value<'a> {
+        let value = match self {
+            Self::Texts => None,
+            Self::Integers(of) => of.get(label).map(|integer| Value::Int64(*integer)),
+            Self::Numbers(of, _) => of.get(label).map(|number| Value::Double(*number)),
+        };
+        value.unwrap_or(Value::Text(label))
+    }
+}
+
+/// The origin of a table, for its metadata.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    /// Version of conche.
+    pub(crate) version: &'a str,
+    /// Options of the command that affect results.
+    pub(crate) options: &'a str,
+}
+
+impl About<'_> {
+    fn as_metadata(&self, origins: &[Origin]) -> Vec<KeyValue> {
+        let scenario = |origin: &Origin| {
+            serde_json::json!({
+                "name": origin.name,
+                "sha256": crate::origin::sha256(origin.text.as_bytes()),
+                "seed": origin.seed,
+                "settings": origin.settings,
+            })
+        };
+        let scenarios: Vec<_> = origins.iter().map(scenario).collect();
+        let pair = |key: &str, value: String| KeyValue::new(format!("conche.{key}"), value);
+        vec![
+            pair("version", self.version.to_owned()),
+            pair("options", self.options.to_owned()),
+            pair("scenarios", serde_json::Value::from(scenarios).to_string()),
+        ]
     }
 }
 
@@ -168,8 +275,10 @@ impl ExchangeRows {
         Self(shape, rows, Vec::new())
     }
 
-    pub(crate) fn rows(&self) -> &Rows {
-        &self.1
+    pub(crate) fn written(&self) -> io::Result<WrittenRows> {
+        let mut file = self.1.begin(Vec::new(), &[])?;
+        self.1.write(&mut file)?;
+        written(file)
     }
 
     /// Adds the timeline of an exchange.
@@ -188,8 +297,8 @@ impl ExchangeRows {
     pub fn push(&mut self, row: &ExchangeRow<'_>) -> io::Result<()> {
         let further = [
             Value::Text(row.traffic),
-            int(row.client),
-            int(row.server),
+            Value::Text(row.client),
+            Value::Text(row.server),
             Value::Double(row.start_s),
             Value::Double(row.end_s),
             int(row.transmissions),
@@ -199,6 +308,67 @@ impl ExchangeRows {
         ];
         self.0.push(&mut self.1, row.of, further.into_iter())
     }
+}
+
+/// Time series of a run. Memory is bounded by the encoded rows and one row group.
+pub struct SeriesRows {
+    shape: Shape,
+    interval: Duration,
+    rows: Rows,
+    file: SerializedFileWriter<Vec<u8>>,
+}
+
+/// Rows of a row group of time series.
+const SERIES_GROUP: usize = 65_536;
+
+impl SeriesRows {
+    pub(crate) fn new(shape: Shape, interval: Duration) -> io::Result<Self> {
+        let rows = shape.rows();
+        let file = rows.begin(Vec::new(), &[])?;
+        Ok(Self { shape, interval, rows, file })
+    }
+
+    /// Returns the time between samples.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// If it does not fit the columns.
+    pub fn push(&mut self, row: &SeriesRow<'_>) -> io::Result<()> {
+        let further = [
+            Value::Double(row.time_s),
+            Value::Text(row.subject),
+            row.peer.into(),
+            Value::Text(row.quantity),
+            Value::Double(row.value),
+        ];
+        self.shape.push(&mut self.rows, row.of, further.into_iter())?;
+        if self.rows.count == SERIES_GROUP {
+            self.rows.write(&mut self.file)?;
+            self.rows = self.shape.rows();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn written(mut self) -> io::Result<WrittenRows> {
+        self.rows.write(&mut self.file)?;
+        written(self.file)
+    }
+}
+
+impl std::fmt::Debug for SeriesRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SeriesRows").field("interval", &self.interval).finish_non_exhaustive()
+    }
+}
+
+fn written(mut file: SerializedFileWriter<Vec<u8>>) -> io::Result<WrittenRows> {
+    let metadata = file.finish()?;
+    Ok(WrittenRows { bytes: std::mem::take(file.inner_mut()), metadata })
 }
 
 #[derive(Clone, Debug)]
@@ -214,6 +384,7 @@ enum Values {
     /// Equal texts share their bytes.
     Text(Vec<ByteArray>, HashMap<Box<str>, ByteArray>),
     Int32(Vec<i32>),
+    Int64(Vec<i64>),
     /// Parquet stores unsigned integers by their bits.
     Uint64(Vec<i64>),
     Double(Vec<f64>),
@@ -224,6 +395,7 @@ pub(crate) enum Value<'a> {
     Null,
     Text(&'a str),
     Int32(i32),
+    Int64(i64),
     Uint64(u64),
     Double(f64),
 }
@@ -241,6 +413,10 @@ impl Column {
 
     pub(crate) fn int32(name: impl Into<String>) -> Self {
         Self { name: name.into(), values: Values::Int32(Vec::new()), levels: None }
+    }
+
+    pub(crate) fn int64(name: impl Into<String>) -> Self {
+        Self { name: name.into(), values: Values::Int64(Vec::new()), levels: None }
     }
 
     pub(crate) fn uint64(name: impl Into<String>) -> Self {
@@ -270,9 +446,10 @@ impl Column {
                 values.extend(known.get(text).cloned());
             }
             (Values::Int32(values), Value::Int32(value)) => values.push(value),
+            (Values::Int64(values), Value::Int64(value)) => values.push(value),
             (Values::Uint64(values), Value::Uint64(value)) => values.push(value.cast_signed()),
             (Values::Double(values), Value::Double(value)) => values.push(value),
-            _ => return Err(invalid(format!("{value:?} does not fit the column `{}`", self.name))),
+            (_, value) => return Err(invalid(format!("{value:?} does not fit the column `{}`", self.name))),
         }
         Ok(())
     }
@@ -281,6 +458,7 @@ impl Column {
         let (physical, logical) = match self.values {
             Values::Text(..) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             Values::Int32(_) => (PhysicalType::INT32, None),
+            Values::Int64(_) => (PhysicalType::INT64, None),
             Values::Uint64(_) => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
             Values::Double(_) => (PhysicalType::DOUBLE, None),
         };
@@ -296,13 +474,10 @@ impl Column {
 pub(crate) struct Rows {
     columns: Vec<Column>,
     count: usize,
+    repeats: bool,
 }
 
 impl Rows {
-    pub(crate) fn new(columns: Vec<Column>) -> Self {
-        Self { columns, count: 0 }
-    }
-
     /// Adds a row, with a value per column.
     ///
     /// # Errors
@@ -317,13 +492,14 @@ impl Rows {
         row.next().map_or(Ok(()), |value| Err(invalid(format!("no column for {value:?}"))))
     }
 
-    /// Begins a Parquet file. Statistics per row group let readers skip groups; doubles rarely
-    /// repeat, and have no dictionary.
-    pub(crate) fn begin<W: Write + Send>(&self, out: W) -> io::Result<SerializedFileWriter<W>> {
+    /// Begins a Parquet file. Statistics per row group let readers skip groups. Doubles have no
+    /// dictionary, unless they repeat.
+    pub(crate) fn begin<W: Write + Send>(&self, out: W, about: &[KeyValue]) -> io::Result<SerializedFileWriter<W>> {
         let properties = WriterProperties::builder()
+            .set_key_value_metadata((!about.is_empty()).then(|| about.to_vec()))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true);
-        let doubles = self.columns.iter().filter(|column| matches!(column.values, Values::Double(_)));
+        let doubles = self.columns.iter().filter(|column| !self.repeats && matches!(column.values, Values::Double(_)));
         let properties = doubles.fold(properties, |properties, column| {
             properties.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), false)
         });
@@ -346,7 +522,9 @@ impl Rows {
             match &column.values {
                 Values::Text(values, _) => writer.typed::<ByteArrayType>().write_batch(values, levels, None)?,
                 Values::Int32(values) => writer.typed::<Int32Type>().write_batch(values, levels, None)?,
-                Values::Uint64(values) => writer.typed::<Int64Type>().write_batch(values, levels, None)?,
+                Values::Int64(values) | Values::Uint64(values) => {
+                    writer.typed::<Int64Type>().write_batch(values, levels, None)?
+                }
                 Values::Double(values) => writer.typed::<DoubleType>().write_batch(values, levels, None)?,
             };
             writer.close()?;
@@ -366,7 +544,7 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_fit_the_columns_are_refused() {
-        let rows = || Rows::new(vec![Column::text("scheme")]);
+        let rows = || Rows { columns: vec![Column::text("scheme")], count: 0, repeats: false };
         assert!(rows().push([Value::Int32(1)]).is_err_and(|error| error.to_string().contains("`scheme`")));
         assert!(rows().push([Value::Null]).is_err(), "the column is not optional");
         assert!(rows().push([]).is_err());

@@ -66,11 +66,15 @@ impl Document {
         &self.sections
     }
 
-    /// Returns the names of the axes, except that of schemes.
+    /// Returns the labels of each axis in all parts, except that of schemes.
     #[must_use]
-    pub fn axes(&self) -> Vec<String> {
-        let axes = self.sections.iter().flat_map(|section| &section.sweep).map(|axis| &axis.name);
-        axes.filter(|name| *name != SCHEME).cloned().collect()
+    pub fn axes(&self) -> BTreeMap<&str, BTreeSet<String>> {
+        let mut axes: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        let all = self.sections.iter().flat_map(|section| &section.sweep).filter(|axis| axis.name != SCHEME);
+        for axis in all {
+            axes.entry(&axis.name).or_default().extend(axis.points().into_iter().map(|point| point.name));
+        }
+        axes
     }
 
     /// Returns a copy with another value at a path such as `nodes.client.count`.

@@ -292,7 +292,9 @@ impl Scenario {
             let stations = (0..).zip(radio.stations.iter());
             stations.into_iter().try_for_each(|(number, station): (u32, _)| {
                 self.validate_nodes(format_args!("radios.{}.stations.{number}", radio.name), station)
-            })
+            })?;
+            let Routing::Rpl { root, .. } = &radio.routing else { return Ok(()) };
+            self.validate_nodes(format_args!("radios.{}.routing.rpl.root", radio.name), root)
         })?;
         self.validate_changes()?;
         self.radios.iter().try_for_each(Radio::validate)?;

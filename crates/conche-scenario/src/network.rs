@@ -166,6 +166,12 @@ impl Nodes {
         self.count.is_some() || self.size() > 1
     }
 
+    /// Returns the names of its nodes, as references write them: `mote[0]`, `mote[1]`, ….
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        let name = |index| if self.is_group() { format!("{}[{index}]", self.name) } else { self.name.clone() };
+        (0..self.size()).map(name)
+    }
+
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         let places = match &self.place {
             Some(Placement::At(places)) => places.len() as u64,

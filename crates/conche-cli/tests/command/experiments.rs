@@ -214,3 +214,36 @@ fn a_controller_is_a_line_in_a_pipe_and_the_default_is_marked() {
     let one = stdout(&conche(&["controllers", "peak_hopper"]));
     assert!(one.starts_with("peak-hopper: ") && one.contains("Ekström and Ludwig 2003"), "{one}");
 }
+
+#[test]
+fn a_value_that_no_run_has_is_named_below_the_table() {
+    let text = SMALL.replace("wire = { rate = \"60kbit/s\",", "wire = { loss = \"100%\", rate = \"60kbit/s\",");
+    let text = text
+        + "\n[[values]]\ncolumn = \"rtt_s\"\nmetric = \"round-trip\"\n[[values]]\ncolumn = \"failed\"\nmetric = \"failed\"\n";
+    let output = Files::with_scenario(&text).run(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = stdout(&output);
+    assert!(printed.contains("No run has a value of rtt_s.") && printed.contains("failed"), "{printed}");
+}
+
+#[test]
+fn reproduce_and_compare_check_all_runs_before_the_first_one() {
+    let reproduced = conche(&["reproduce", "anrw18", "--quick", "--set", "traffic.gets.from=server"]);
+    let message = stderr(&reproduced);
+    assert_eq!(reproduced.status.code(), Some(2), "{message}");
+    assert!(message.contains("anrw18: ") && message.contains("a node would ask itself"), "{message}");
+    // Seven clients and two hubs do not pair up, which only a network that is built shows.
+    let text = SMALL.replace("{ name = \"hub\" }", "{ name = \"hub\", count = 2 }");
+    let text = text.replace("statistic = { percentile = 50 }", "statistic = { percentile = 50 }\nprimary = true");
+    let text = text.replace("[2]\n", "[2, 7]\n");
+    let files = Files::with_scenario(&text);
+    let scenario = files.path("scenario.toml").display().to_string();
+    let directory = files.path("results");
+    for command in [&["run"][..], &["compare", "--controllers", "default,cocoa"]] {
+        let output = conche(&[command, &[&scenario, "-o", directory.to_str().expect("a plain path")]].concat());
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {message}");
+        assert!(message.contains("do not pair up") && message.contains("scenario.toml:"), "{message}");
+        assert!(!directory.exists(), "nothing has begun");
+    }
+}

@@ -224,8 +224,39 @@ fn a_directory_that_does_not_fit_is_refused_with_what_would_be_right() {
     let file = campaign.path("scenario.toml");
     let mut command = Command::new(cargo_bin("conche"));
     let output = command.arg("run").arg(&file).arg("-o").arg(file.join("results")).output().expect("it starts");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("name a directory that can be made or written to"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    for part in ["scenario.toml/results", "name a directory that can be made or written to", "Not a directory"] {
+        assert!(message.contains(part), "{message}");
+    }
+    fs::remove_file(campaign.path("results/small.txt")).expect("it is there");
+    fs::create_dir(campaign.path("results/small.txt")).expect("it can be made");
+    let output = campaign.run(&["--stats"]);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("results/small.txt: make it a file that can be written to"), "{message}");
+    assert!(!message.contains("12 runs"), "nothing has run: {message}");
+}
+
+#[test]
+fn repeated_runs_write_the_same_bytes_whatever_the_directory_threads_and_further_files() {
+    let campaign = Campaign::new();
+    campaign.succeeds(&["--quiet", "--only", "clients=2", "--runs", "2", "-j", "1"]);
+    let other = Campaign::new();
+    other.succeeds(&["--series=500ms", "--exchanges", "--only", "clients=2", "--runs", "2", "-j", "2"]);
+    for name in ["figures.ndjson", "small.txt", "runs.parquet", "scenarios/small.toml"] {
+        let [one, other] = [&campaign, &other].map(|of| fs::read(of.path("results").join(name)).expect("a file"));
+        assert!(one == other, "{name}");
+    }
+    let first = campaign.file("small.txt").lines().next().expect("a line").to_owned();
+    assert_eq!(first, format!("conche {} --runs 2 --only clients=2", env!("CARGO_PKG_VERSION")));
+    let taken = other.succeeds(&["--series=500ms", "--only", "clients=2", "--runs", "2"]);
+    assert!(stderr(&taken).contains("6 of 6 runs taken from"), "{}", stderr(&taken));
+    let again = other.succeeds(&["--series", "--only", "clients=2", "--runs", "2"]);
+    assert!(!stderr(&again).contains("taken from"), "another interval: {}", stderr(&again));
+    assert!(fs::read(other.path("results/series.parquet")).is_ok_and(|file| file.ends_with(b"PAR1")));
+    let wrong = campaign.run(&["--series=0s"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
 }
 
 #[test]
@@ -268,7 +299,7 @@ for figure in figures:
     if figure['column'].startswith('done_'):
         assert sum(values) == figure['measured'], figure
 assert {run['phase'] for run in runs} == {None, 'first', 'rest'}
-assert {run['axis.clients'] for run in runs} == {'2', '3'}
+assert {run['axis.clients'] for run in runs} == {2, 3}
 assert {(run['mix'], run['scheme']) for run in runs} == {(None, 'mine'), (None, 'plain'), ('both', 'mine'), ('both', 'plain')}
 assert {(run['seed'], run['replication']) for run in runs} == {(line['seed'], line['replication']) for line in journal}
 
@@ -285,13 +316,32 @@ for run in runs:
 assert {row['outcome'] for row in rows} <= {'answered', 'failed'}
 assert all(0 <= row['start_s'] <= row['end_s'] <= 60 and row['transmissions'] >= 1 for row in rows)
 assert any(row['transmissions'] > 1 for row in rows) and any(row['rtt_s'] for row in rows)
+assert {row['client'] for row in rows} == {f'client[{n}]' for n in range(3)} and {row['server'] for row in rows} == {'server'}
+for name in ['runs', 'exchanges', 'series']:
+    metadata = pq.read_metadata(d / f'{name}.parquet').metadata
+    [scenario] = json.loads(metadata[b'conche.scenarios'])
+    assert (scenario['name'], scenario['seed']) == ('small', 1) and metadata[b'conche.options'] == b'', metadata
+
+series = pq.read_table(d / 'series.parquet').to_pylist()
+assert len({whole(row) for row in series if row['quantity'] == 'rto_s'}) == 8 * 2, 'of each scheme in each run'
+of_paths, of_links = [{row['quantity'] for row in series if (row['peer'] is None) == links} for links in [False, True]]
+assert of_paths == {'rto_s', 'srtt_s', 'outstanding'} and of_links == {'queue_packets', 'queue_bytes', 'drops'}
+assert {row['subject'] for row in series if row['peer'] == 'server'} == {f'client[{n}]' for n in range(3)}
+last, drops = {}, {}
+for row in series:
+    key = (whole(row), row['subject'], row['quantity'])
+    before = last.get(key)
+    assert before is None or (before['time_s'] < row['time_s'] and before['value'] != row['value']), (before, row)
+    assert row['time_s'] == round(row['time_s']) and 0 <= row['time_s'] <= 60 and row['value'] >= 0, row
+    last[key] = row
+assert any(key[2] == 'drops' and row['value'] > 0 and row['subject'].startswith('uplink') for key, row in last.items())
 ";
 
 #[test]
 #[ignore = "needs pyarrow"]
 fn tables_are_read_by_pyarrow_and_agree_with_the_figures() {
     let campaign = Campaign::new();
-    campaign.succeeds(&["--quiet", "--exchanges"]);
+    campaign.succeeds(&["--quiet", "--exchanges", "--series"]);
     python(&campaign.path("results"), CHECK);
 }
 
@@ -299,14 +349,14 @@ fn tables_are_read_by_pyarrow_and_agree_with_the_figures() {
 #[ignore = "needs pyarrow"]
 fn tables_of_a_campaign_that_was_killed_are_read_as_well() {
     let campaign = Campaign::new();
-    campaign.succeeds(&["--quiet", "--exchanges"]);
+    campaign.succeeds(&["--quiet", "--exchanges", "--series"]);
     let journal = campaign.file("runs.ndjson");
     let half = journal.lines().take(5).map(|line| line.len() + 1).sum::<usize>();
     fs::write(campaign.path("results/runs.ndjson"), &journal.as_bytes()[..half + 40]).expect("it can be written");
     let exchanges = campaign.path("results/exchanges.parquet");
     let file = fs::read(&exchanges).expect("exchanges");
     fs::write(&exchanges, &file[..file.len() - 9]).expect("it can be written");
-    let output = campaign.succeeds(&["--exchanges"]);
+    let output = campaign.succeeds(&["--exchanges", "--series"]);
     assert!(stderr(&output).contains("small: 5 of 12 runs taken from"), "{}", stderr(&output));
     python(&campaign.path("results"), CHECK);
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::storage;
-use crate::campaign::{self, CellId, ExchangeRows, Kept, Ran, Replication};
+use crate::campaign::{self, CellId, Kept, Ran, Replication, RunTables};
 use crate::metrics::{self, Endpoints, Sample};
 use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Unit, Value};
-use crate::trial::{self, Control, Flow, Record, Routes, Selection, TrialError, Wanted};
+use crate::trial::{self, Control, Record, Routes, Sampling, Selection, TrialError, Wanted};
 use crate::units::Span;
 
 pub(super) struct CellRuns {
@@ -22,7 +22,7 @@ pub(super) enum CellError {
     #[error(transparent)]
     Trial(#[from] TrialError),
     #[error(transparent)]
-    Exchanges(#[from] io::Error),
+    Tables(#[from] io::Error),
 }
 
 /// Samples of a run: per span, scheme and metric.
@@ -84,9 +84,9 @@ impl CellRuns {
         self.measured[metric.0].0.unit()
     }
 
-    /// The scheme, or the controller of the flow's traffic.
-    pub(super) fn controller_name(&self, flow: &Flow) -> &str {
-        match flow.control {
+    /// The scheme, or the controller of the traffic.
+    pub(super) fn controller_name(&self, control: Control) -> &str {
+        match control {
             Control::Scheme(place) => &self.cell.schemes[place],
             Control::Traffic(place) => {
                 self.cell.scenario.traffic[place].controller.as_ref().map_or("", ControllerName::name)
@@ -181,14 +181,22 @@ impl campaign::RunnableCell for CellRuns {
         (samples.len() == self.nothing().0.len()).then_some(Samples(samples))
     }
 
-    fn run(&self, replication: Replication, exchanges: Option<&mut ExchangeRows>) -> Result<Ran<Samples>, CellError> {
+    fn run(&self, replication: Replication, tables: &mut RunTables) -> Result<Ran<Samples>, CellError> {
+        let RunTables { exchanges, series } = tables;
         let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
         let wanted = Wanted {
             // Timelines need timeouts.
             timeouts: exchanges.is_some() || wants(|wanted| wanted.timeouts),
             arrivals: wants(|wanted| wanted.arrivals),
+            link_drops: false,
         };
-        let Ran { outcome: record, events } = trial::run(&self.cell, wanted, replication, &self.routes)?;
+        let run = |sampling: Option<&mut Sampling<'_>>| {
+            trial::run_sampled(&self.cell, wanted, replication, &self.routes, sampling)
+        };
+        let Ran { outcome: record, events } = match series {
+            Some(rows) => storage::add_series(rows, self, replication, run)??,
+            None => run(None)?,
+        };
         if let Some(rows) = exchanges {
             storage::add_exchanges(rows, self, &record, replication)?;
             storage::add_timelines(rows, self, &record);

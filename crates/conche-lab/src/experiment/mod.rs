@@ -157,7 +157,7 @@ impl Experiment {
             text: self.text.clone(),
             files: self.files.clone(),
             settings: self.settings.clone(),
-            axes: self.document.axes(),
+            axes: self.document.axes().into_iter().map(|(name, labels)| storage::axis(name, &labels)).collect(),
             extent: self.extent(),
         }
     }

@@ -1,17 +1,22 @@
 //! Run data on disk: samples, values, exchanges and timelines.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
 use conche_netsim::Instant;
 use conche_proto::Envelope;
-use conche_results::{ExchangeRow, ExchangeRows, Kept, Made, RowOf, RunRow, RunRows, Sample, Timeline, Which};
+use conche_results::{
+    Axis, ExchangeRow, ExchangeRows, Kept, Labels, Made, RowOf, RunRow, RunRows, Sample, SeriesRow, SeriesRows,
+    Timeline, Which,
+};
 
 use super::cells::{CellRuns, MetricIndex, Samples, View};
 use crate::campaign::{Replication, RunnableCell, seed_of};
 use crate::metrics::statistic;
-use crate::scenario::Value;
-use crate::trial::{Flow, Record, Selection};
+use crate::scenario::{Nodes, Value};
+use crate::trial::{Flow, Point, Record, Sampling, Selection};
+use crate::units::{BitRate, Size, Span};
 use crate::workload::{Exchange, Timeout};
 
 pub(super) fn keep(runs: &CellRuns, outcome: &Samples) -> Vec<Kept> {
@@ -38,7 +43,7 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
         let seed = seed_of(scenario.seed, replication);
         let Some(outcome) = outcome else { continue };
         for view in runs.views() {
-            let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: view.scheme, replication, seed };
+            let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: Some(view.scheme), replication, seed };
             let phase = view.phase.map(|phase| phase.name.as_str());
             for value in view.values().filter(|value| !value.is_across_cells()) {
                 let (row, unit) = (view.row(value), value.unit().name());
@@ -63,14 +68,17 @@ pub(super) fn add_exchanges(
     let (scenario, cell) = (&runs.cell.scenario, runs.id());
     let Replication { index: replication, seed, .. } = replication;
     let seconds = |at: Instant| (at - Instant::ZERO).as_secs_f64();
+    // Nodes have the numbers of their order in the scenario.
+    let nodes: Vec<String> = scenario.nodes.iter().flat_map(Nodes::names).collect();
     for flow in &record.flows {
-        let of = RowOf { scenario: &scenario.name, cell: &cell, scheme: runs.controller_name(flow), replication, seed };
+        let scheme = Some(runs.controller_name(flow.control));
+        let of = RowOf { scenario: &scenario.name, cell: &cell, scheme, replication, seed };
         for exchange in &flow.exchanges {
             rows.push(&ExchangeRow {
                 of,
                 traffic: &scenario.traffic[flow.traffic].name,
-                client: number(flow.client.index()),
-                server: number(flow.server.index()),
+                client: &nodes[flow.client.index()],
+                server: &nodes[flow.server.index()],
                 start_s: seconds(exchange.began),
                 end_s: seconds(exchange.ended),
                 transmissions: exchange.transmissions,
@@ -81,6 +89,48 @@ pub(super) fn add_exchanges(
         }
     }
     Ok(())
+}
+
+/// Runs the cell with `run`, and adds its time series.
+pub(super) fn add_series<T>(
+    rows: &mut SeriesRows,
+    runs: &CellRuns,
+    replication: Replication,
+    run: impl FnOnce(Option<&mut Sampling<'_>>) -> T,
+) -> io::Result<T> {
+    let (scenario, cell) = (&runs.cell.scenario.name, runs.id());
+    let Replication { index: replication, seed, .. } = replication;
+    // A link carries the traffic of all schemes of a mix.
+    let of_links = if let [scheme] = &runs.cell.schemes[..] { Some(scheme.as_str()) } else { None };
+    let (interval, mut added) = (rows.interval(), Ok(()));
+    let mut point = |point: Point<'_>| {
+        let Point { at, subject, peer, control, quantity, value } = point;
+        let scheme = control.map_or(of_links, |control| Some(runs.controller_name(control)));
+        let of = RowOf { scenario, cell: &cell, scheme, replication, seed };
+        if added.is_ok() {
+            added = rows.push(&SeriesRow { of, time_s: at.as_secs_f64(), subject, peer, quantity, value });
+        }
+    };
+    let ran = run(Some(&mut Sampling { interval, point: &mut point }));
+    added.map(|()| ran)
+}
+
+/// Returns an axis with the type of its labels.
+pub(super) fn axis(name: &str, labels: &BTreeSet<String>) -> Axis {
+    fn all<T>(labels: &BTreeSet<String>, read: impl Fn(&str) -> Option<T>) -> Option<BTreeMap<String, T>> {
+        labels.iter().map(|label| Some((label.clone(), read(label)?))).collect()
+    }
+    type Read = fn(&str) -> Option<f64>;
+    let integers = || all(labels, |label| label.parse().ok()).map(Labels::Integers);
+    let numbers = |unit, read: Read| move || all(labels, read).map(|of| Labels::Numbers(of, unit));
+    let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
+    let found = integers()
+        .or_else(numbers(None, number))
+        .or_else(numbers(Some("s"), |text| Some(text.parse::<Span>().ok()?.0.as_secs_f64())))
+        .or_else(numbers(Some("bit_per_s"), |text| Some(text.parse::<BitRate>().ok()?.as_bits() as f64)))
+        .or_else(numbers(Some("bytes"), |text| Some(text.parse::<Size>().ok()?.0 as f64)))
+        .or_else(numbers(Some("percent"), |text| text.strip_suffix('%')?.trim().parse().ok()));
+    Axis { name: name.to_owned(), labels: found.unwrap_or_default() }
 }
 
 pub(super) fn number(node: usize) -> u32 {
@@ -193,6 +243,23 @@ mod tests {
         let sent = [(7, 1, 0, 2), (8, 1, 0, 2), (7, 3, 1, 4), (8, 3, 1, 5), (7, 7, 2, 8)];
         assert_eq!(found(&sent, &exchange(7, 1, 8, 3)), Some(vec![(0.0, 2.0), (2.0, 4.0), (6.0, 8.0)]));
         assert_eq!(found(&sent, &exchange(8, 1, 8, 2)), Some(vec![(0.0, 2.0), (2.0, 5.0)]));
+    }
+
+    #[test]
+    fn an_axis_has_the_type_and_unit_that_all_its_labels_have() {
+        let of = |labels: &[&str]| axis("x", &labels.iter().map(|label| (*label).to_owned()).collect()).labels;
+        let numbers = |all: [(&str, f64); 2], unit| {
+            Labels::Numbers(all.map(|(label, number)| (label.to_owned(), number)).into(), unit)
+        };
+        assert_eq!(of(&["2", "30"]), Labels::Integers([("2".to_owned(), 2), ("30".to_owned(), 30)].into()));
+        assert_eq!(of(&["0.5", "1"]), numbers([("0.5", 0.5), ("1", 1.0)], None));
+        assert_eq!(of(&["400ms", "2s"]), numbers([("400ms", 0.4), ("2s", 2.0)], Some("s")));
+        assert_eq!(of(&["30kbit/s", "1Mbit/s"]), numbers([("30kbit/s", 3e4), ("1Mbit/s", 1e6)], Some("bit_per_s")));
+        assert_eq!(of(&["64B", "1KiB"]), numbers([("64B", 64.0), ("1KiB", 1024.0)], Some("bytes")));
+        assert_eq!(of(&["1%", "2.5%"]), numbers([("1%", 1.0), ("2.5%", 2.5)], Some("percent")));
+        for texts in [&["static/60", "60"][..], &["1", "2s"], &["inf", "1"], &["NaN", "1"]] {
+            assert_eq!(of(texts), Labels::Texts, "{texts:?}");
+        }
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub fn wants(metric: &Metric) -> Wanted {
                 Metric::InitialRto | Metric::Rto | Metric::RtoOverTime(_) | Metric::RetransmissionShare
             ),
             arrivals: matches!(metric, Metric::Received(_)),
+            link_drops: false,
         },
     }
 }

@@ -7,7 +7,6 @@ use conche_netsim::wired::TopologyError;
 use conche_proto::ConfigError;
 
 use crate::scenario::ScenarioError;
-use crate::units::Span;
 
 /// Why a cell cannot run, with the wrong part of the scenario.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -36,14 +35,6 @@ pub enum TrialError {
         /// The problem.
         problem: Box<Self>,
     },
-    /// A change to the network is wrong.
-    #[error("changes, at {at}: {problem}")]
-    Change {
-        /// The time of the change.
-        at: Span,
-        /// The problem.
-        problem: Box<Self>,
-    },
     /// The parameters of DTLS handshakes are wrong.
     #[error("endpoint.handshakes: {0}")]
     Handshakes(#[from] conche_dtls::ConfigError),
@@ -63,35 +54,6 @@ pub enum TrialError {
     #[error(transparent)]
     Endpoint(#[from] ConfigError),
 
-    /// A reference to nodes is malformed.
-    #[error("`{0}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]")]
-    Reference(String),
-    /// No nodes have this name.
-    #[error("there are no nodes `{name}`; there are {}", .known.join(", "))]
-    UnknownNodes {
-        /// The name.
-        name: String,
-        /// Names of nodes that exist.
-        known: Vec<String>,
-    },
-    /// A reference exceeds its group.
-    #[error("`{reference}`: {group} has {count} nodes, counted from 0")]
-    BeyondGroup {
-        /// The reference.
-        reference: String,
-        /// The group's name.
-        group: String,
-        /// The number of nodes in the group.
-        count: usize,
-    },
-    /// No links have this name.
-    #[error("there is no link `{name}`; the links are {}", .known.join(", "))]
-    UnknownLink {
-        /// The name.
-        name: String,
-        /// Names of links that exist.
-        known: Vec<String>,
-    },
     /// A link's ends are groups, and neither size is a multiple of the other.
     #[error("{from} nodes and {to} do not pair up; one number must be a multiple of the other")]
     Unpaired {
@@ -104,9 +66,6 @@ pub enum TrialError {
     /// A radio station has no place.
     #[error("`{0}` is no group with a place; give its [[nodes]] a `place`")]
     Unplaced(String),
-    /// A routing tree has no root.
-    #[error("it has no root")]
-    NoRoot,
     /// Stations are unreachable.
     #[error("{0} stations have no path to the root; give the medium more reach or lower tree.min_ratio")]
     Unreached(usize),
@@ -229,9 +188,5 @@ impl TrialError {
 
     pub(super) fn of_traffic(self, name: &str) -> Self {
         Self::Traffic { name: name.to_owned(), problem: Box::new(self) }
-    }
-
-    pub(super) fn of_change(self, at: Span) -> Self {
-        Self::Change { at, problem: Box::new(self) }
     }
 }

@@ -7,11 +7,13 @@ mod observers;
 mod plan;
 mod record;
 mod run;
+mod series;
 mod transfers;
 
 pub use error::TrialError;
 pub use observers::StandingQueue;
 pub(crate) use plan::enough;
 pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
-pub use run::{Wanted, check, run};
+pub use run::{Wanted, check, run, run_sampled};
+pub use series::{Point, Sampling};
 pub use transfers::Routes;

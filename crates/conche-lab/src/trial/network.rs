@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::f64::consts::TAU;
-use std::ops::Range;
 use std::sync::Arc;
 
 use conche_netsim::mac::RadioConfig;
@@ -53,10 +52,7 @@ impl Network {
         let mut prefixes = Vec::new();
         for nodes in scenario.nodes.iter() {
             let topology = &mut network.topology;
-            let members = match nodes.is_group() {
-                false => vec![topology.node(&nodes.name)],
-                true => (0..nodes.size()).map(|index| topology.node(format!("{} {index}", nodes.name))).collect(),
-            };
+            let members = nodes.names().map(|name| topology.node(name)).collect();
             let first = prefixes.last().map_or(0, |last: &PathKey| last.prefix() >> PREFIX_BITS) + 1;
             let each = nodes.size().div_ceil(nodes.prefixes.map_or(1, |prefixes| prefixes.get())).max(1);
             let prefix =
@@ -78,40 +74,31 @@ impl Network {
         Ok(network)
     }
 
-    /// Resolves `mote`, `mote[3]` or `mote[1..4]`.
-    pub(super) fn nodes(&self, reference: &str) -> Result<Vec<NodeId>, TrialError> {
-        let malformed = || TrialError::Reference(reference.to_owned());
-        let Selected { group, members } = Selected::parse(reference).ok_or_else(malformed)?;
-        let unknown =
-            || TrialError::UnknownNodes { name: group.to_owned(), known: self.groups.keys().cloned().collect() };
-        let all = self.groups.get(group).ok_or_else(unknown)?;
-        let Some(members) = members else { return Ok(all.clone()) };
-        let beyond = || {
-            let (reference, group) = (reference.to_owned(), group.to_owned());
-            TrialError::BeyondGroup { reference, group, count: all.len() }
-        };
-        let part = |range: Range<u32>| {
-            all.get(range.start as usize..range.end as usize).filter(|some| !some.is_empty()).ok_or_else(beyond)
-        };
-        Ok(members.into_iter().map(part).collect::<Result<Vec<_>, _>>()?.concat())
+    /// Resolves `mote`, `mote[3]` or `mote[1..4]`. The scenario's reader has checked that the nodes
+    /// exist.
+    pub(super) fn nodes(&self, reference: &str) -> Vec<NodeId> {
+        let Selected { group, members } = Selected::parse(reference).expect("a checked reference");
+        let all = &self.groups[group];
+        let Some(members) = members else { return all.clone() };
+        members.into_iter().flat_map(|range| &all[range.start as usize..range.end as usize]).copied().collect()
     }
 
-    pub(super) fn links(&self, name: &str) -> Result<&[LinkId], TrialError> {
-        let unknown = || TrialError::UnknownLink { name: name.to_owned(), known: self.links.keys().cloned().collect() };
-        self.links.get(name).map(Vec::as_slice).ok_or_else(unknown)
+    /// Returns the links of this name. The scenario's reader has checked that it exists.
+    pub(super) fn links(&self, name: &str) -> &[LinkId] {
+        &self.links[name]
     }
 
     /// Returns links, and marks them as changing.
-    pub(super) fn changing(&mut self, name: &str) -> Result<Vec<LinkId>, TrialError> {
-        let links = self.links(name)?.to_vec();
+    pub(super) fn changing(&mut self, name: &str) -> Vec<LinkId> {
+        let links = self.links(name).to_vec();
         links.iter().for_each(|link| self.topology.allow_changes(*link));
-        Ok(links)
+        links
     }
 
     fn link(&mut self, link: &Link, replication: Replication) -> Result<(), TrialError> {
         let of = |problem: TrialError| problem.of_link(&link.name);
         let ends = link.ends()?;
-        let (from, to) = (self.nodes(ends.from).map_err(of)?, self.nodes(ends.to).map_err(of)?);
+        let (from, to) = (self.nodes(ends.from), self.nodes(ends.to));
         let count = from.len().max(to.len());
         if [&from, &to].iter().any(|nodes| !count.is_multiple_of(nodes.len())) {
             return Err(of(TrialError::Unpaired { from: from.len(), to: to.len() }));
@@ -121,7 +108,7 @@ impl Network {
         let wire = LinkConfig { rate, ..link.wire };
         let mut made = Vec::new();
         for index in 0..count {
-            let name = if count == 1 { link.name.clone() } else { format!("{} {index}", link.name) };
+            let name = if count == 1 { link.name.clone() } else { format!("{}[{index}]", link.name) };
             // Members of the smaller group get equal shares of the larger, in order.
             let [from, to] = [&from, &to].map(|nodes| nodes[index * nodes.len() / count]);
             // A router without a route to the mote has none to a host behind it.
@@ -147,7 +134,7 @@ impl Network {
         let streams = Streams::new(seed);
         let mut stations = Vec::new();
         for station in radio.stations.iter() {
-            let members = self.nodes(station).map_err(of)?;
+            let members = self.nodes(station);
             let group = scenario.nodes.iter().find(|nodes| nodes.name == *station);
             let places = group.and_then(|nodes| positions(nodes, &streams));
             let places = places.ok_or_else(|| of(TrialError::Unplaced(station.clone())))?;
@@ -169,7 +156,7 @@ impl Network {
             self.meshes.push(Mesh { radio: id, nodes, routing: radio.routing.clone() });
             return Ok(());
         };
-        let root = *self.nodes(root).map_err(of)?.first().ok_or_else(|| of(TrialError::NoRoot))?;
+        let root = self.nodes(root)[0];
         let quality = self.topology.link_quality(id, seed, *psdu_octets).map_err(|error| of(error.into()))?;
         let quality = measured_links::waking(quality, &medium, radio.mac.rdc);
         let tree = RplTree::new(&quality, root, *tree, &mut streams.stream(Entity::Run, Purpose::named("rpl")));

@@ -441,8 +441,7 @@ fn pace_of(pace: &Pace, start: Instant, phases: &[Instant], random: &mut Stream)
 }
 
 fn pairs_of(traffic: &Traffic, network: &Network, streams: &Streams) -> Result<Vec<(NodeId, NodeId)>, TrialError> {
-    let named = |reference| network.nodes(reference).map_err(|problem| problem.of_traffic(&traffic.name));
-    let (clients, servers) = (named(&traffic.from)?, named(&traffic.to)?);
+    let (clients, servers) = (network.nodes(&traffic.from), network.nodes(&traffic.to));
     let mut pairs: Vec<(NodeId, NodeId)> = match traffic.pairs {
         Pairs::Dealt => {
             let count = clients.len().max(servers.len());

@@ -13,15 +13,16 @@ use conche_netsim::node::Node;
 use conche_netsim::rng::Streams;
 use conche_netsim::wired::LinkConfig;
 use conche_netsim::{Ended, Instant, LinkId, NodeId, RadioId, Simulation};
-use conche_proto::PathKey;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
+use conche_proto::{PathKey, PeerSnapshot};
 
 use super::error::TrialError;
 use super::network::Network;
 use super::observers::{NodeCounts, Notifications, Queues, TransmissionCounts};
 use super::plan::{ObserverRoles, Plan, Role};
 use super::record::{Control, Flow, NodeRecord, Record};
+use super::series::{LinkDrops, Sampled, Sampler, Sampling};
 use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Ran, Replication};
 use crate::scenario::{Cell, ChangeEvent, Paths, Scenario, Security, Traffic};
@@ -37,6 +38,8 @@ pub struct Wanted {
     pub timeouts: bool,
     /// Arrival times of requests at their servers.
     pub arrivals: bool,
+    /// Drops per link, for time series.
+    pub link_drops: bool,
 }
 
 /// Runs a cell once; `routes` holds the routes discovered so far.
@@ -44,11 +47,27 @@ pub struct Wanted {
 /// # Errors
 /// If its parts contradict each other, or it exceeds its time limit.
 pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, TrialError> {
+    run_sampled(cell, wanted, replication, routes, None)
+}
+
+/// Runs a cell once, and records time series. They have no effect on its results.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_sampled(
+    cell: &Cell,
+    wanted: Wanted,
+    replication: Replication,
+    routes: &Routes,
+    mut sampling: Option<&mut Sampling<'_>>,
+) -> Result<Ran<Record>, TrialError> {
+    let wanted = Wanted { link_drops: sampling.is_some(), ..wanted };
     let mut network = Network::new(&cell.scenario, replication)?;
     let plan = |network: &Network| Plan::new(cell, network, replication, routes);
     if !cell.scenario.one_by_one {
         let plan = plan(&network)?;
-        return one(cell, wanted, &mut network, plan, replication.seed);
+        let sampler = sampling.map(|sampling| Sampler::new(sampling, Duration::ZERO, &network, plan.flows.iter()));
+        return one(cell, wanted, &mut network, plan, replication.seed, sampler);
     }
     let mut all = Ran { outcome: Record::default(), events: 0 };
     for place in 0.. {
@@ -64,7 +83,10 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
             true => replication.seed.wrapping_add(place as u64),
             false => mixed_seed(replication.seed, place as u64),
         };
-        let ran = one(cell, wanted, &mut network, plan, seed)?;
+        let flow = plan.flows[place..].iter().take(1);
+        let before = all.outcome.elapsed;
+        let sampler = sampling.as_deref_mut().map(|sampling| Sampler::new(sampling, before, &network, flow));
+        let ran = one(cell, wanted, &mut network, plan, seed, sampler)?;
         all.events += ran.events;
         all.outcome.add(ran.outcome, place);
     }
@@ -84,17 +106,37 @@ pub fn check(cell: &Cell, replication: Replication, routes: &Routes) -> Result<(
     Trial::new(cell, Wanted::default(), &mut network, plan, replication.seed).map(drop)
 }
 
+impl Sampled for Simulation<AnyHost, Observers> {
+    fn path(&self, node: NodeId, peer: NodeId) -> Option<PeerSnapshot> {
+        match self.host(node)? {
+            AnyHost::Coap(host) => host.endpoint().snapshot(&peer),
+            _ => None,
+        }
+    }
+
+    fn queue(&self, link: LinkId) -> Option<(u64, u64)> {
+        self.waiting(link)
+    }
+
+    fn drops(&self) -> &LinkDrops {
+        self.observer().1.1.1.as_ref().unwrap_or(&NO_DROPS)
+    }
+}
+
+static NO_DROPS: LinkDrops = LinkDrops::none();
+
 fn one(
     cell: &Cell,
     wanted: Wanted,
     network: &mut Network,
     plan: Plan<'_>,
     seed: u64,
+    sampler: Option<Sampler<'_, '_>>,
 ) -> Result<Ran<Record>, TrialError> {
     let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
-    let ended = trial.run_until(Instant::ZERO + limit)?;
+    let ended = trial.run_until(Instant::ZERO + limit, sampler)?;
     let events = trial.simulation.events();
     let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
     let asked = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place);
@@ -113,9 +155,11 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> TrialError {
     TrialError::Unfinished { limit, client: place, completed, wanted }
 }
 
+type Observers = (TransmissionCounts, (Queues, (Notifications, Option<LinkDrops>)));
+
 struct Trial<'a> {
     cell: &'a Cell,
-    simulation: Simulation<AnyHost, (TransmissionCounts, (Queues, Notifications))>,
+    simulation: Simulation<AnyHost, Observers>,
     streams: Streams,
     controllers: Vec<AnyController>,
     flows: Vec<Flow>,
@@ -144,15 +188,16 @@ impl<'a> Trial<'a> {
         seed: u64,
     ) -> Result<Self, TrialError> {
         let scenario = &cell.scenario;
-        let steps = steps(scenario, network)?;
+        let steps = steps(scenario, network);
         let counts = TransmissionCounts(vec![NodeCounts::default(); network.topology.nodes().count()]);
         let servers = plan.roles.iter().filter(|(_, role)| !role.topics.is_empty()).map(|(node, _)| *node);
         let notifications = Notifications::of(servers.collect());
         let mut queues = Queues::default();
         for (name, above) in scenario.watched_links() {
-            network.links(name)?.iter().for_each(|link| queues.watch(*link, name, above.0));
+            network.links(name).iter().for_each(|link| queues.watch(*link, name, above.0));
         }
-        let simulation = Simulation::new(&network.topology, seed, (counts, (queues, notifications)))?;
+        let link_drops = wanted.link_drops.then(LinkDrops::default);
+        let simulation = Simulation::new(&network.topology, seed, (counts, (queues, (notifications, link_drops))))?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>()?;
@@ -200,18 +245,32 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    fn run_until(&mut self, limit: Instant) -> Result<Ended, TrialError> {
+    fn run_until(&mut self, limit: Instant, mut sampler: Option<Sampler<'_, '_>>) -> Result<Ended, TrialError> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
-            if self.simulation.run_until(at) == Ended::Stopped {
+            if self.advance(at, false, sampler.as_mut()) == Ended::Stopped {
                 return Ok(Ended::Stopped);
             }
             self.change(step)?;
         }
         // Without a duration, the run ends without events.
-        Ok(match self.cell.scenario.time_limit {
-            None => self.simulation.run_until(limit),
-            Some(_) => self.simulation.run_until_idle(limit),
-        })
+        Ok(self.advance(limit, self.cell.scenario.time_limit.is_some(), sampler.as_mut()))
+    }
+
+    /// Runs until `limit`, and samples on the way; `until_idle`: at most until no events are left.
+    fn advance(&mut self, limit: Instant, until_idle: bool, mut sampler: Option<&mut Sampler<'_, '_>>) -> Ended {
+        loop {
+            let sample_at = sampler.as_ref().map(|sampler| sampler.next()).filter(|next| *next <= limit);
+            let until = sample_at.unwrap_or(limit);
+            let ended = match until_idle {
+                true => self.simulation.run_until_idle(until),
+                false => self.simulation.run_until(until),
+            };
+            let is_over = ended == Ended::Stopped || (until_idle && ended == Ended::Idle);
+            match &mut sampler {
+                Some(sampler) if sample_at.is_some() && !is_over => sampler.sample(&self.simulation),
+                _ => return ended,
+            }
+        }
     }
 
     fn change(&mut self, step: Step) -> Result<(), TrialError> {
@@ -329,7 +388,7 @@ impl<'a> Trial<'a> {
         let end = simulation.now();
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
-        let (hosts, (counts, (queues, notifications))) = simulation.into_parts();
+        let (hosts, (counts, (queues, (notifications, _)))) = simulation.into_parts();
         // Of several flows between the same nodes, the first.
         let places = || (0..flows.len()).rev();
         let pair = |place: usize| ((flows[place].client, flows[place].server), place);
@@ -419,31 +478,30 @@ fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
 }
 
 /// Returns the changes in reverse order, and marks their links.
-fn steps(scenario: &Scenario, network: &mut Network) -> Result<Vec<(Instant, Step)>, TrialError> {
+fn steps(scenario: &Scenario, network: &mut Network) -> Vec<(Instant, Step)> {
     let mut steps = Vec::new();
     for change in &scenario.changes {
         let at = Instant::ZERO + change.at.0;
-        let of = |problem: TrialError| problem.of_change(change.at);
         match &change.event {
             ChangeEvent::Link { name, wire } => {
-                let links = network.changing(name).map_err(of)?;
+                let links = network.changing(name);
                 steps.push((at, Step::Links(links, wire.clone())));
             }
             ChangeEvent::Fail { link, lasting } => {
-                let links = network.changing(link).map_err(of)?;
+                let links = network.changing(link);
                 steps.push((at, Step::Up(links.clone(), false)));
                 steps.push((at + lasting.0, Step::Up(links, true)));
             }
             ChangeEvent::CutOff { nodes, lasting } => {
-                let nodes = network.nodes(nodes).map_err(of)?;
+                let nodes = network.nodes(nodes);
                 steps.push((at, Step::Joined(nodes.clone(), false)));
                 steps.push((at + lasting.0, Step::Joined(nodes, true)));
             }
-            ChangeEvent::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes).map_err(of)?))),
+            ChangeEvent::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes)))),
         }
     }
     // After a stable sort of the reversed list, the first of simultaneous changes is last.
     steps.reverse();
     steps.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    Ok(steps)
+    steps
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conche_lab::campaign::{
-    CellId, ExchangeRows, Kept, Ran, Replication, RunOptions, RunnableCell, Sample, Store, run, seed_of,
+    CellId, Kept, Ran, Replication, RunOptions, RunTables, RunnableCell, Sample, Store, run, seed_of,
 };
 use conche_results::{Begin, Build, Origin, Program};
 
@@ -41,7 +41,7 @@ impl RunnableCell for Seeds {
         1
     }
 
-    fn run(&self, replication: Replication, _: Option<&mut ExchangeRows>) -> Result<Ran<u64>, &'static str> {
+    fn run(&self, replication: Replication, _: &mut RunTables) -> Result<Ran<u64>, &'static str> {
         self.ran.fetch_add(1, Ordering::Relaxed);
         assert!(self.panics_in != Some(replication.index), "a hand-made defect");
         match self.fails_in {
@@ -68,7 +68,18 @@ fn origin() -> Origin {
 fn store(directory: &Path) -> Store {
     let program = Program::running(Build { version: "0", commit: None, is_dirty: None });
     let (command, origins) = (Vec::new(), &[origin()]);
-    let begin = Begin { directory, program, command, threads: 1, origins, with_exchanges: false, overwrites: false };
+    let options = String::new();
+    let begin = Begin {
+        directory,
+        program,
+        command,
+        options,
+        threads: 1,
+        origins,
+        with_exchanges: false,
+        series: None,
+        overwrites: false,
+    };
     Store::open(begin).expect("it can be opened").0
 }
 

@@ -88,6 +88,11 @@ impl Buffer {
         &mut self.line
     }
 
+    /// Returns the number of waiting frames, and their bytes.
+    pub(super) fn waiting(&self) -> (u64, u64) {
+        (self.waiting.frames.len() as u64, self.waiting.bytes)
+    }
+
     pub(super) fn config(&self) -> &LinkConfig {
         &self.line.config
     }

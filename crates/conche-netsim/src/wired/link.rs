@@ -171,6 +171,12 @@ impl Wire {
     }
 }
 
+impl Wire {
+    pub(super) fn waiting(&self, now: Instant) -> Option<(u64, u64)> {
+        self.line.config.rate.map(|_| self.backlog.waiting(now))
+    }
+}
+
 impl Line {
     fn new(id: LinkId, config: LinkConfig, streams: &Streams) -> Self {
         let stream = |purpose| streams.stream(Entity::Link(id), Purpose::named(purpose));

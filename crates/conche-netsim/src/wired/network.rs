@@ -11,7 +11,7 @@ use crate::event::{Event, Surroundings};
 use crate::ids::Hop;
 use crate::packet::PacketRef;
 use crate::trace::{DropReason, Observer};
-use crate::{LinkId, NodeId};
+use crate::{Instant, LinkId, NodeId};
 
 /// Maximum number of links crossed; more indicate a loop.
 const HOP_LIMIT: u8 = 64;
@@ -114,6 +114,14 @@ impl Network {
         match &self.links.get(id.index()).ok_or(ChangeError::NoSuchLink(id))?.kind {
             Kind::Buffer(buffer) => Ok(*buffer.config()),
             Kind::Transparent | Kind::Wire(_) | Kind::Hop(_) => Err(ChangeError::Fixed(id)),
+        }
+    }
+
+    pub(crate) fn waiting(&self, id: LinkId, now: Instant) -> Option<(u64, u64)> {
+        match &self.links.get(id.index())?.kind {
+            Kind::Wire(wire) => wire.waiting(now),
+            Kind::Buffer(buffer) => Some(buffer.waiting()),
+            Kind::Transparent | Kind::Hop(_) => None,
         }
     }
 

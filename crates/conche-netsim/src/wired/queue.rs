@@ -108,6 +108,13 @@ impl Backlog {
         }
     }
 
+    /// Returns the number of frames that wait behind the one in service, and their bytes.
+    pub(super) fn waiting(&self, now: Instant) -> (u64, u64) {
+        let departed = self.frames.partition_point(|(departure, _)| *departure <= now);
+        let waiting = self.frames.iter().skip(departed + 1);
+        waiting.fold((0, 0), |(frames, bytes), (_, more)| (frames + 1, bytes + u64::from(*more)))
+    }
+
     fn has_room(&self, bytes: u32) -> bool {
         let Some((_, in_service)) = self.frames.front() else { return true };
         let (waiting, waiting_bytes) = (self.frames.len() as u64 - 1, self.bytes - u64::from(*in_service));
@@ -146,7 +153,9 @@ mod tests {
         let mut backlog = Backlog::new(DropTail::packets(1));
         let first = backlog.accept(Instant::ZERO, 94, SERVICE).expect("idle");
         assert!(backlog.accept(Instant::ZERO, 94, SERVICE).is_some());
-        assert_eq!(backlog.accept(first - std::time::Duration::from_nanos(1), 94, SERVICE), None);
+        let before = first - std::time::Duration::from_nanos(1);
+        assert_eq!(backlog.accept(before, 94, SERVICE), None);
+        assert_eq!((backlog.waiting(before), backlog.waiting(first)), ((1, 94), (0, 0)));
         let third = backlog.accept(first, 94, SERVICE).expect("one waits no longer");
         assert_eq!(third.as_nanos(), 3 * SERVICE);
     }

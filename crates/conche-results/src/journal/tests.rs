@@ -25,7 +25,9 @@ fn kept(number: u32) -> [Kept; 1] {
 fn three(path: &Path) {
     let (journal, notes) = open(path);
     assert!(notes.is_empty(), "{notes:?}");
-    (0..3).for_each(|number| journal.add(&run(number), 7, Some(vec![1, 2]), &[], &kept(number)));
+    (0..3).for_each(|number| {
+        journal.add(&run(number), 7, Places { exchanges: Some(vec![1, 2]), series: None }, &[], &kept(number))
+    });
     assert!(journal.problem().is_none());
 }
 
@@ -57,7 +59,7 @@ fn wherever_a_journal_is_cut_off_its_whole_lines_are_used_and_it_goes_on() {
         let found = (0..3).filter(|number| journal.samples(&run(*number)).is_some());
         assert_eq!(found.count(), lines, "after {length} bytes");
         (u32::try_from(lines).expect("few")..3).for_each(|number| {
-            journal.add(&run(number), 7, Some(vec![1, 2]), &[], &kept(number));
+            journal.add(&run(number), 7, Places { exchanges: Some(vec![1, 2]), series: None }, &[], &kept(number));
         });
         drop(journal);
         assert!(std::fs::read(&path).expect("it is there") == whole, "after {length} bytes");

@@ -8,7 +8,11 @@ use parquet::record::Field;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{CellId, ExchangeRow, Origin, RowOf};
+use crate::origin::{Axis, Labels};
+use crate::tables::About;
+use crate::{CellId, ExchangeRow, ExchangeRows, Origin, RowOf};
+
+const ABOUT: About<'_> = About { version: "0.1.0", options: "--quick" };
 
 struct Fixture {
     path: PathBuf,
@@ -21,9 +25,10 @@ impl Fixture {
         Self { path: directory.path().join("exchanges.parquet"), _directory: directory }
     }
 
-    fn open(&self) -> Exchanges {
-        let origin = Origin { axes: vec!["clients".to_owned()], ..Origin::default() };
-        Exchanges::open(&self.path, Shape::exchanges(&[origin])).expect("it can be opened")
+    fn open(&self) -> RunTable {
+        let axis = Axis { name: "clients".to_owned(), labels: Labels::Texts };
+        let origin = Origin { axes: vec![axis], ..Origin::default() };
+        RunTable::open(&self.path, Shape::exchanges(&[origin], &ABOUT)).expect("it can be opened")
     }
 
     /// Returns replication and RTT of each row, in file order.
@@ -41,16 +46,21 @@ impl Fixture {
     }
 }
 
-fn append(exchanges: &Exchanges, replication: u32) -> Vec<u64> {
-    let mut rows = exchanges.rows();
+fn run(replication: u32) -> Run {
+    let (scenario, seed) = ("small".to_owned(), u64::MAX);
+    Run { scenario, settings: String::new(), cell: CellId::default(), replication, seed }
+}
+
+fn append(exchanges: &RunTable, replication: u32) -> Vec<u64> {
+    let mut rows = ExchangeRows::new(exchanges.shape().clone());
     let cell = CellId::default();
-    let of = RowOf { scenario: "small", cell: &cell, scheme: "mine", replication, seed: u64::MAX };
+    let of = RowOf { scenario: "small", cell: &cell, scheme: Some("mine"), replication, seed: u64::MAX };
     for rtt_s in [Some(f64::from(replication) / 7.0), None] {
         let row = ExchangeRow {
             of,
             traffic: "gets",
-            client: 1,
-            server: 2,
+            client: "client[1]",
+            server: "server",
             start_s: 0.5,
             end_s: 1.5,
             transmissions: 1,
@@ -60,7 +70,7 @@ fn append(exchanges: &Exchanges, replication: u32) -> Vec<u64> {
         };
         rows.push(&row).expect("values of the columns");
     }
-    exchanges.write(&rows).expect("it can be written")
+    exchanges.write(&run(replication), rows.written()).expect("it can be written")
 }
 
 fn rows_of(replications: &[i32]) -> Vec<(Field, Field)> {
@@ -82,11 +92,11 @@ fn a_file_continues_after_its_footer_or_without_one() {
             assert_eq!(fixture.read(), rows_of(&[0, 1, 2]));
         }
         let exchanges = fixture.open();
-        exchanges.keep(exchanges.find(&places[2]).expect("it is there"));
+        exchanges.keep(&run(2), exchanges.find(&places[2]).expect("it is there"));
         append(&exchanges, 3);
-        exchanges.keep(exchanges.find(&places[0]).expect("it is there"));
+        exchanges.keep(&run(0), exchanges.find(&places[0]).expect("it is there"));
         exchanges.close().expect("it can be written");
-        assert_eq!(fixture.read(), rows_of(&[2, 3, 0]), "closed: {is_closed}");
+        assert_eq!(fixture.read(), rows_of(&[0, 2, 3]), "closed: {is_closed}, in the order of replications");
     }
 }
 
@@ -94,7 +104,8 @@ fn a_file_continues_after_its_footer_or_without_one() {
 fn a_file_without_exchanges_has_the_columns() {
     let fixture = Fixture::new();
     let exchanges = fixture.open();
-    let place = exchanges.write(&exchanges.rows()).expect("it can be written");
+    let rows = ExchangeRows::new(exchanges.shape().clone());
+    let place = exchanges.write(&run(0), rows.written()).expect("it can be written");
     assert_eq!(exchanges.find(&place).map(|groups| groups.len()), Some(0));
     exchanges.close().expect("it can be written");
     let file = SerializedFileReader::new(File::open(&fixture.path).expect("it is there")).expect("a Parquet file");
@@ -118,6 +129,6 @@ fn a_run_that_is_not_at_its_place_is_not_found() {
         assert!(fixture.open().find(&place).is_none(), "{length} bytes");
     }
     fs::write(&fixture.path, &whole).expect("it can be written");
-    let other = Exchanges::open(&fixture.path, Shape::exchanges(&[])).expect("it can be opened");
+    let other = RunTable::open(&fixture.path, Shape::exchanges(&[], &ABOUT)).expect("it can be opened");
     assert!(other.find(&place).is_none(), "the table has no axis");
 }

@@ -1,9 +1,10 @@
-//! `exchanges.parquet`: a row group per run, appended at its end.
+//! Tables to which each run appends its row groups: `exchanges.parquet` and `series.parquet`.
 //!
 //! Each run appends a complete Parquet file; the journal keeps its position and length.
-//! [`Exchanges::close`] appends a footer with all row groups, at offsets in the whole file. Without
+//! [`RunTable::close`] appends a footer with all row groups, at offsets in the whole file. Without
 //! it, the campaign continues with the runs in the journal.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -15,12 +16,14 @@ use parquet::file::metadata::{
     FooterTail, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
 };
 
-use crate::tables::{ExchangeRows, Shape};
+use crate::journal::Run;
+use crate::origin::CellId;
+use crate::tables::Shape;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
 #[derive(Debug)]
-pub(crate) struct Exchanges {
+pub(crate) struct RunTable {
     shape: Shape,
     /// After an error nothing is written.
     file: Mutex<io::Result<Appended>>,
@@ -30,21 +33,28 @@ pub(crate) struct Exchanges {
 struct Appended {
     file: File,
     bytes: u64,
-    groups: Vec<RowGroupMetaData>,
+    groups: BTreeMap<Key, Vec<RowGroupMetaData>>,
 }
 
-impl Exchanges {
+/// Runs end in any order; the final footer lists them by scenario, cell and replication.
+type Key = (String, CellId, u32);
+
+fn key(run: &Run) -> Key {
+    (run.scenario.clone(), run.cell.clone(), run.replication)
+}
+
+impl RunTable {
     pub(crate) fn open(path: &Path, shape: Shape) -> io::Result<Self> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         if file.metadata()?.len() == 0 {
             file.write_all(MAGIC)?;
         }
         let bytes = file.metadata()?.len();
-        Ok(Self { shape, file: Mutex::new(Ok(Appended { file, bytes, groups: Vec::new() })) })
+        Ok(Self { shape, file: Mutex::new(Ok(Appended { file, bytes, groups: BTreeMap::new() })) })
     }
 
-    pub(crate) fn rows(&self) -> ExchangeRows {
-        ExchangeRows::new(self.shape.clone())
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     fn lock(&self) -> MutexGuard<'_, io::Result<Appended>> {
@@ -58,20 +68,21 @@ impl Exchanges {
             return None;
         }
         let metadata = read_metadata(&file.file, at, bytes).ok()?;
-        let is_same_table = *metadata.file_metadata().schema() == self.rows().rows().schema().ok()?;
+        let is_same_table = *metadata.file_metadata().schema() == self.shape.rows().schema().ok()?;
         is_same_table.then(|| moved(&metadata, at).ok()).flatten()
     }
 
-    pub(crate) fn keep(&self, groups: Vec<RowGroupMetaData>) {
+    pub(crate) fn keep(&self, run: &Run, groups: Vec<RowGroupMetaData>) {
         if let Ok(file) = &mut *self.lock() {
-            file.groups.extend(groups);
+            file.groups.insert(key(run), groups);
         }
     }
 
-    /// Appends a run's exchanges; returns their place for the journal.
-    pub(crate) fn write(&self, rows: &ExchangeRows) -> Option<Vec<u64>> {
+    /// Appends a run's rows, a complete Parquet file; returns their place for the journal.
+    pub(crate) fn write(&self, run: &Run, rows: io::Result<WrittenRows>) -> Option<Vec<u64>> {
         let mut file = self.lock();
-        match file.as_mut().ok()?.append(rows) {
+        let appended = file.as_mut().ok()?;
+        match rows.and_then(|rows| appended.append(run, &rows)) {
             Ok(place) => Some(place.to_vec()),
             Err(error) => {
                 *file = Err(error);
@@ -84,23 +95,27 @@ impl Exchanges {
     pub(crate) fn close(&self) -> io::Result<()> {
         let file = std::mem::replace(&mut *self.lock(), Err(io::ErrorKind::Other.into()));
         let Appended { mut file, groups, .. } = file?;
-        let mut empty = self.rows().rows().begin(Vec::new())?;
+        let mut empty = self.shape.rows().begin(Vec::new(), self.shape.about())?;
         let whole = empty.finish()?;
+        let groups = groups.into_values().flatten().collect();
         let whole = whole.into_builder().set_row_groups(numbered(groups)?).build();
         ParquetMetaDataWriter::new(&mut file, &whole).finish()?;
         file.flush()
     }
 }
 
+/// A run's rows as a complete Parquet file.
+#[derive(Debug)]
+pub(crate) struct WrittenRows {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) metadata: ParquetMetaData,
+}
+
 impl Appended {
-    fn append(&mut self, rows: &ExchangeRows) -> io::Result<[u64; 2]> {
-        let mut run = rows.rows().begin(Vec::new())?;
-        rows.rows().write(&mut run)?;
-        let metadata = run.finish()?;
-        let bytes = std::mem::take(run.inner_mut());
-        self.file.write_all(&bytes)?;
+    fn append(&mut self, run: &Run, WrittenRows { bytes, metadata }: &WrittenRows) -> io::Result<[u64; 2]> {
+        self.file.write_all(bytes)?;
         let place = [self.bytes, bytes.len() as u64];
-        self.groups.extend(moved(&metadata, self.bytes)?);
+        self.groups.insert(key(run), moved(metadata, self.bytes)?);
         self.bytes += bytes.len() as u64;
         Ok(place)
     }
