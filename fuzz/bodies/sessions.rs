@@ -145,6 +145,7 @@ impl Wire {
                     }
                     Output::Closed { session, .. } => self.open[index].retain(|open| *open != session),
                     Output::Flight { session, .. } => self.controlled = Some(session),
+                    Output::KeyWanted { .. } | Output::HandshakeFailed { .. } => {}
                     Output::Wait(wait) => {
                         assert!(wait.is_none_or(|wait| wait > self.now));
                         break;

@@ -212,7 +212,7 @@ impl DtlsLanes {
                         return Some(Next::Lost { lane: peer });
                     }
                 }
-                Output::Flight { .. } => {}
+                Output::Flight { .. } | Output::KeyWanted { .. } | Output::HandshakeFailed { .. } => {}
                 Output::Wait(due) => {
                     self.due = due;
                     return None;

@@ -123,7 +123,7 @@ fn next(end: &mut Sessions<u32>, buffer: &mut [u8], open: &mut Option<SessionId>
             Output::Transmit { to, len } => return Some((to, len)),
             Output::Established { session, .. } => *open = Some(session),
             Output::Wait(_) => return None,
-            Output::Received { .. } | Output::Closed { .. } | Output::Flight { .. } => {}
+            _ => {}
         }
     }
 }

@@ -162,7 +162,7 @@ impl Node {
                     continue;
                 }
                 // Its flights have their own timers.
-                Output::Flight { .. } => continue,
+                Output::Flight { .. } | Output::KeyWanted { .. } | Output::HandshakeFailed { .. } => continue,
                 Output::Wait(wait) => wait,
             };
             match self.coap.poll(now, buffer) {

@@ -25,6 +25,8 @@ pub struct Config {
     pub flight_timeout: Duration,
     /// Maximum duration of a handshake; by default 93 seconds, MAX_TRANSMIT_WAIT (RFC 7252 §4.8.2).
     pub handshake_timeout: Duration,
+    /// Maximum time of a [deferred](crate::ServerKeys::deferred) key lookup; by default 10 seconds.
+    pub lookup_timeout: Duration,
     /// Maximum open sessions; by default 10 000. A further one closes the idlest of the largest
     /// host in the largest group of sources.
     pub max_sessions: usize,
@@ -55,6 +57,7 @@ impl Default for Config {
             mtu: 1280,
             flight_timeout: Duration::from_secs(1),
             handshake_timeout: Duration::from_secs(93),
+            lookup_timeout: Duration::from_secs(10),
             max_sessions: 10_000,
             max_sessions_per_identity: None,
             max_handshakes: 256,
@@ -77,7 +80,7 @@ impl Config {
         if !(64..=65_507).contains(&self.mtu) {
             return Err(ConfigError::Mtu(self.mtu));
         }
-        for time in [self.flight_timeout, self.handshake_timeout] {
+        for time in [self.flight_timeout, self.handshake_timeout, self.lookup_timeout] {
             if time.is_zero() || time > YEAR {
                 return Err(ConfigError::Time(time));
             }

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::x509::{OwnCertificate, Trust};
 
 /// In bytes. RFC 4279 §5.3 requires support for 128.
-const LONGEST_IDENTITY: usize = 1024;
+pub(crate) const LONGEST_IDENTITY: usize = 1024;
 /// In bytes. RFC 4279 §5.3 requires support for 64.
 const LONGEST_KEY: usize = 512;
 
@@ -42,14 +42,54 @@ pub struct ServerCredentials {
 #[derive(Clone)]
 pub struct ServerKeys {
     hint: Option<Vec<u8>>,
-    keys: Arc<dyn Keys>,
+    /// `None`: the caller looks up each key.
+    keys: Option<Arc<dyn Keys>>,
 }
 
 impl ServerKeys {
     /// Creates keys by identity, without a hint.
     #[must_use]
     pub fn new(keys: impl Keys + 'static) -> Self {
-        Self { hint: None, keys: Arc::new(keys) }
+        Self { hint: None, keys: Some(Arc::new(keys)) }
+    }
+
+    /// Creates keys that the caller looks up, such as in a database, while the handshake waits.
+    ///
+    /// ```
+    /// use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};
+    /// use conche_proto::Instant;
+    ///
+    /// let now = Instant::from_millis(0);
+    /// let server = ServerCredentials { psk: Some(ServerKeys::deferred()), ..Default::default() };
+    /// let mut server = Sessions::new(now, Config { server: Some(server), ..Default::default() }, [1; 32])?;
+    /// let mut client = Sessions::new(now, Config::default(), [2; 32])?;
+    /// client.connect(now, "server", &ClientCredentials::psk(*b"lamp", Secret::new(*b"sesame"))?, None)?;
+    ///
+    /// let mut buffer = vec![0; BUFFER];
+    /// let mut is_open = false;
+    /// while !is_open {
+    ///     while let Output::Transmit { len, .. } = client.poll(now, &mut buffer) {
+    ///         server.handle(now, "client", &buffer[..len]);
+    ///     }
+    ///     loop {
+    ///         match server.poll(now, &mut buffer) {
+    ///             Output::Transmit { len, .. } => client.handle(now, "server", &buffer[..len]),
+    ///             // At once or later.
+    ///             Output::KeyWanted { session, identity, .. } => {
+    ///                 let key = (identity == b"lamp").then(|| Secret::new(*b"sesame"));
+    ///                 server.provide_key(session, key);
+    ///             }
+    ///             Output::Established { .. } => is_open = true,
+    ///             Output::Wait(_) => break,
+    ///             other => panic!("{other:?}"),
+    ///         }
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn deferred() -> Self {
+        Self { hint: None, keys: None }
     }
 
     /// Sets the application-defined identity hint (RFC 4279 §5.2).
@@ -62,18 +102,18 @@ impl ServerKeys {
         Ok(self)
     }
 
-    /// Looks up the key of an identity.
+    /// Looks up the key of an identity; `None` for [deferred](Self::deferred) keys.
     #[must_use]
     pub fn key(&self, identity: &[u8]) -> Option<Secret> {
-        self.keys.key(identity).filter(is_key)
+        self.keys.as_ref()?.key(identity).filter(is_key)
     }
 
     pub(crate) fn hint(&self) -> Option<&[u8]> {
         self.hint.as_deref()
     }
 
-    pub(crate) fn keys(&self) -> Arc<dyn Keys> {
-        Arc::clone(&self.keys)
+    pub(crate) fn keys(&self) -> Option<Arc<dyn Keys>> {
+        self.keys.clone()
     }
 }
 

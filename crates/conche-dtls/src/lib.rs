@@ -14,6 +14,9 @@
 //! group of sources, in time and in message length; unfinished ones also per second, host and
 //! group. Sessions are bounded in total ([`Config::max_sessions`]).
 //!
+//! A server looks up pre-shared keys by a function, or the caller does while the handshake waits:
+//! [`ServerKeys::deferred`].
+//!
 //! ```
 //! use conche_dtls::{BUFFER, ClientCredentials, Config, Output, Secret, ServerCredentials, ServerKeys, Sessions};
 //! use conche_proto::Instant;

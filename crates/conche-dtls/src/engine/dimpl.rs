@@ -15,7 +15,7 @@
 
 use core::cell::RefCell;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant as Clock;
 
 use conche_proto::Instant;
@@ -119,7 +119,7 @@ impl DimplEngines {
         }
         let settings = built(match wanted.clone() {
             Wanted::Key { identity, key } => {
-                let resolver = Arc::new(Resolver::new(Arc::new(move |_: &[u8]| Some(key.clone()))));
+                let resolver = Arc::new(Resolver::new(Some(Arc::new(move |_: &[u8]| Some(key.clone())))));
                 let builder = self.settings().with_crypto_provider(for_client(for_keys()));
                 builder.with_psk_client(identity, resolver)
             }
@@ -159,7 +159,18 @@ impl DimplEngines {
     fn association(&self, dtls: Dtls, clock: Clock) -> Dimpl {
         let key_log = self.config.key_log.clone();
         let rewriter = Rewriter::default();
-        Dimpl { dtls, rewriter, clock, due: None, shift: 0, cookie: None, resolver: None, identity: None, key_log }
+        Dimpl {
+            dtls,
+            rewriter,
+            clock,
+            due: None,
+            shift: 0,
+            cookie: None,
+            resolver: None,
+            found: None,
+            identity: None,
+            key_log,
+        }
     }
 }
 
@@ -236,6 +247,8 @@ pub struct Dimpl {
     shift: u64,
     cookie: Option<[u8; COOKIE]>,
     resolver: Option<Arc<Resolver>>,
+    /// The result of a deferred lookup.
+    found: Option<FoundKey>,
     identity: Option<Vec<u8>>,
     key_log: Option<KeyLog>,
 }
@@ -250,7 +263,7 @@ impl Engine for Dimpl {
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
         // A server's associations share it: an earlier one may have panicked after its lookup.
         if let Some(resolver) = &self.resolver {
-            resolver.asked();
+            resolver.begin(self.found.clone());
         }
         let dtls = &mut self.dtls;
         let (fed, master) = with_hooks(self.cookie, self.key_log.is_some(), || dtls.handle_packet(record));
@@ -259,7 +272,7 @@ impl Engine for Dimpl {
         }
         if let Some(identity) = self.resolver.as_ref().and_then(|resolver| resolver.asked()) {
             self.identity = Some(identity);
-            self.resolver = None;
+            (self.resolver, self.found) = (None, None);
         }
         fed.map_err(failure)
     }
@@ -313,6 +326,14 @@ impl Engine for Dimpl {
 
     fn identity(&self) -> Option<&[u8]> {
         self.identity.as_deref()
+    }
+
+    fn wants_key(&self) -> bool {
+        self.found.is_none() && self.resolver.as_ref().is_some_and(|resolver| resolver.is_deferred())
+    }
+
+    fn set_key(&mut self, identity: &[u8], key: Option<Secret>) {
+        self.found = Some(FoundKey { identity: identity.to_vec(), key });
     }
 }
 
@@ -396,18 +417,42 @@ fn failure(error: Error) -> Failure {
 struct Resolver(Mutex<Asked>);
 
 struct Asked {
-    keys: Arc<dyn Keys>,
+    /// `None` if lookups are deferred.
+    keys: Option<Arc<dyn Keys>>,
+    found: Option<FoundKey>,
     last: Option<Vec<u8>>,
 }
 
+#[derive(Clone)]
+struct FoundKey {
+    identity: Vec<u8>,
+    key: Option<Secret>,
+}
+
 impl Resolver {
-    fn new(keys: Arc<dyn Keys>) -> Self {
-        Self(Mutex::new(Asked { keys, last: None }))
+    fn new(keys: Option<Arc<dyn Keys>>) -> Self {
+        Self(Mutex::new(Asked { keys, found: None, last: None }))
+    }
+
+    /// Forgets earlier associations.
+    fn begin(&self, found: Option<FoundKey>) {
+        let mut asked = self.lock();
+        (asked.found, asked.last) = (found, None);
     }
 
     /// Takes the last identity looked up.
     fn asked(&self) -> Option<Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).last.take()
+        let mut asked = self.lock();
+        asked.found = None;
+        asked.last.take()
+    }
+
+    fn is_deferred(&self) -> bool {
+        self.lock().keys.is_none()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -419,9 +464,12 @@ impl core::fmt::Debug for Resolver {
 
 impl PskResolver for Resolver {
     fn resolve(&self, identity: &[u8]) -> Option<Vec<u8>> {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.lock();
         asked.last = Some(identity.to_vec());
-        let key: Secret = asked.keys.key(identity)?;
+        let key = match &asked.keys {
+            Some(keys) => keys.key(identity)?,
+            None => asked.found.take().filter(|found| found.identity == identity)?.key?,
+        };
         is_key(&key).then(|| key.expose().to_vec())
     }
 }
@@ -514,4 +562,22 @@ pub(super) fn for_keys() -> CryptoProvider {
 
 pub(super) fn for_client(provider: CryptoProvider) -> CryptoProvider {
     CryptoProvider { hash_provider: client_hello::hashes(), key_provider: client_hello::keys(), ..provider }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deferred_key_serves_one_handshake_and_the_identity_that_was_looked_up() {
+        let found = || Some(FoundKey { identity: b"lamp".to_vec(), key: Some(Secret::new(*b"sesame")) });
+        let resolver = Resolver::new(None);
+        resolver.begin(found());
+        assert_eq!(resolver.resolve(b"door"), None);
+        resolver.begin(found());
+        assert_eq!(resolver.resolve(b"lamp"), Some(b"sesame".to_vec()));
+        assert_eq!(resolver.asked(), Some(b"lamp".to_vec()));
+        resolver.begin(None);
+        assert_eq!(resolver.resolve(b"lamp"), None);
+    }
 }

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use conche_proto::Instant;
 
 use crate::config::ConfigError;
-use crate::credentials::ClientCredentials;
+use crate::credentials::{ClientCredentials, Secret};
 use crate::x509::CertificateError;
 pub use dimpl::{Dimpl, DimplEngines};
 
@@ -48,6 +48,15 @@ pub trait Engine {
 
     /// Returns the identity of a client's key, once sent; `None` for a server.
     fn identity(&self) -> Option<&[u8]>;
+
+    /// Whether the client's key must be [set](Engine::set_key) before its ClientKeyExchange is
+    /// [received](Engine::receive).
+    fn wants_key(&self) -> bool {
+        false
+    }
+
+    /// Sets the key of the identity in the ClientKeyExchange; `None` if it is unknown.
+    fn set_key(&mut self, _identity: &[u8], _key: Option<Secret>) {}
 }
 
 /// Creates engines.
@@ -124,6 +133,9 @@ pub enum Failure {
     /// The peer has another key or unknown identity, indistinguishably (RFC 4279 §5.3).
     #[error("the peer's key is not the one of its identity, or there is no such identity")]
     Credentials,
+    /// The lookup of the peer's key took too long.
+    #[error("the lookup of the peer's key took too long")]
+    Lookup,
     /// The peer's certificate is not trusted.
     #[error("the peer's certificate is refused: {0}")]
     Certificate(CertificateError),
@@ -152,7 +164,7 @@ impl Failure {
             Self::Certificate(_) => Some(alert::BAD_CERTIFICATE),
             // RFC 5246 §7.4.6.
             Self::NoCertificate | Self::Suite | Self::Protocol(_) => Some(alert::HANDSHAKE_FAILURE),
-            Self::Full | Self::Panicked => Some(alert::INTERNAL_ERROR),
+            Self::Full | Self::Panicked | Self::Lookup => Some(alert::INTERNAL_ERROR),
         }
     }
 }
@@ -212,5 +224,15 @@ impl<E: Engine> Engine for PanicGuard<E> {
 
     fn identity(&self) -> Option<&[u8]> {
         self.0.as_ref()?.identity()
+    }
+
+    fn wants_key(&self) -> bool {
+        self.0.as_ref().is_some_and(Engine::wants_key)
+    }
+
+    fn set_key(&mut self, identity: &[u8], key: Option<Secret>) {
+        if let Some(engine) = &mut self.0 {
+            engine.set_key(identity, key);
+        }
     }
 }

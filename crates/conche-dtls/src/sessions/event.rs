@@ -59,8 +59,21 @@ pub enum Output<P> {
         /// Length in bytes.
         len: usize,
     },
-    /// A session, or a local handshake, has ended; its ID is invalid. Peers' failed handshakes are
-    /// only counted, in [`Stats`].
+    /// A client's handshake waits for the key of this identity, which is not authenticated.
+    ///
+    /// Look it up and call [`provide_key`](super::Sessions::provide_key), within
+    /// [`Config::lookup_timeout`](crate::Config::lookup_timeout). Each handshake wants one key, so
+    /// the limits of handshakes are those of lookups. [`HandshakeFailed`](Self::HandshakeFailed) or
+    /// [`Closed`](Self::Closed) makes a lookup superfluous.
+    KeyWanted {
+        /// The session to be established.
+        session: SessionId,
+        /// The client's address.
+        peer: P,
+        /// The identity: at most 1024 bytes.
+        identity: Vec<u8>,
+    },
+    /// A session, or a local handshake, has ended; its ID is invalid.
     Closed {
         /// The session.
         session: SessionId,
@@ -68,6 +81,17 @@ pub enum Output<P> {
         peer: P,
         /// The reason.
         why: Ended,
+    },
+    /// A peer's handshake has failed.
+    HandshakeFailed {
+        /// Its session, which was never established; `None` if the first message was refused.
+        session: Option<SessionId>,
+        /// The peer's address.
+        peer: P,
+        /// The identity of a pre-shared key that the client sent, not authenticated.
+        identity: Option<Vec<u8>>,
+        /// The reason.
+        why: Failure,
     },
     /// Progress of a handshake under [external congestion
     /// control](super::Sessions::connect_controlled).

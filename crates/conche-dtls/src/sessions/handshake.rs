@@ -8,13 +8,14 @@ use conche_proto::{Flight, Instant};
 
 use crate::credentials::Identity;
 use crate::engine::Failure;
-use crate::wire::{self, Handshake as Message, Record, content, message};
+use crate::wire::{self, Handshake as Message, RECORD_HEADER, Reader, Record, content, message};
 
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub(super) source: u64,
     pub(super) proved: Option<Identity>,
     pub(super) early_finished: EarlyFinished,
+    pub(super) held: Option<HeldKeyExchange>,
     expected: Expected,
     /// The server has asked for a cookie: its message numbers are one higher.
     has_cookie_request: bool,
@@ -46,6 +47,7 @@ impl Handshake {
             source,
             proved: None,
             early_finished: EarlyFinished::default(),
+            held: None,
             expected,
             has_cookie_request: false,
             last,
@@ -106,6 +108,35 @@ impl Handshake {
         if let Some((_, until)) = &mut self.alert {
             *until = None;
         }
+    }
+
+    /// Whether a Finished can be decrypted now.
+    pub(super) fn has_keys(&self) -> bool {
+        self.early_finished.changed && self.held.is_none()
+    }
+
+    pub(super) fn readable_finished(&self) -> Option<Box<[u8]>> {
+        self.early_finished.record.clone().filter(|_| self.has_keys())
+    }
+
+    /// Holds back a ClientKeyExchange; `None` for a record without one.
+    pub(super) fn hold(&mut self, record: &Record<'_>) -> Option<Held> {
+        if record.content != content::HANDSHAKE {
+            return None;
+        }
+        let exchange = |message: &Message<'_>| message.message == message::CLIENT_KEY_EXCHANGE;
+        let mut fragments = wire::handshakes(record.fragment).filter(exchange).peekable();
+        fragments.peek()?;
+        let held = self.held.get_or_insert_default();
+        Some(match fragments.fold(false, |is_complete, fragment| held.take(record, &fragment) || is_complete) {
+            true => Held::Complete,
+            false => Held::Kept,
+        })
+    }
+
+    /// When a lookup fails the handshake.
+    pub(super) fn lookup_deadline(&self) -> Option<Instant> {
+        self.held.as_ref()?.until
     }
 
     /// When the received alert fails the handshake.
@@ -175,9 +206,61 @@ impl EarlyFinished {
             self.record = Some(record.into());
         }
     }
+}
 
-    pub(super) fn readable(&self) -> Option<Box<[u8]>> {
-        self.record.clone().filter(|_| self.changed)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// More is to come, or this is a retransmission.
+    Kept,
+    Complete,
+}
+
+/// A ClientKeyExchange (RFC 4279 §2) that the engine receives once its key is known. In bytes, at
+/// most [`Config::max_message`](crate::Config::max_message).
+#[derive(Debug, Default)]
+pub(super) struct HeldKeyExchange {
+    number: u16,
+    /// Of its last record.
+    sequence: u64,
+    length: usize,
+    body: Vec<u8>,
+    /// End of the lookup, which runs.
+    pub(super) until: Option<Instant>,
+}
+
+impl HeldKeyExchange {
+    /// Takes fragments in order; retransmissions bring the others. Returns whether this is the
+    /// last.
+    fn take(&mut self, record: &Record<'_>, fragment: &Message<'_>) -> bool {
+        if self.until.is_some() {
+            return false;
+        }
+        if fragment.offset == 0 {
+            (self.number, self.length) = (fragment.number, fragment.length);
+            self.body.clear();
+        }
+        let end = fragment.offset.saturating_add(fragment.body.len());
+        let is_next = fragment.offset == self.body.len() && end <= self.length;
+        if (fragment.number, fragment.length) != (self.number, self.length) || !is_next {
+            return false;
+        }
+        self.body.extend_from_slice(fragment.body);
+        self.sequence = record.sequence;
+        self.body.len() == self.length
+    }
+
+    /// `None` if it is malformed.
+    pub(super) fn identity(&self) -> Option<&[u8]> {
+        Reader(&self.body).long()
+    }
+
+    /// One record with the whole message.
+    pub(super) fn record(&self) -> Vec<u8> {
+        let mut fragment = wire::handshake_header(message::CLIENT_KEY_EXCHANGE, self.number, self.length).to_vec();
+        fragment.extend_from_slice(&self.body);
+        let mut record = vec![0; RECORD_HEADER + fragment.len()];
+        wire::write_record(&mut record, content::HANDSHAKE, wire::DTLS_1_2, self.sequence, &fragment);
+        record
     }
 }
 

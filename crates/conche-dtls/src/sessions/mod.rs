@@ -20,11 +20,11 @@ use siphasher::sip::SipHasher13;
 use crate::BUFFER;
 use crate::config::{Config, ConfigError};
 use crate::cookie::{CookieVerifier, Hello, Issued, REPLY, Verdict};
-use crate::credentials::{ClientCredentials, Identity};
+use crate::credentials::{ClientCredentials, Identity, LONGEST_IDENTITY, Secret, is_key};
 use crate::engine::{DimplEngines, Engine, Engines, Failure, Opening, PanicGuard, Step, catch_panic};
 use crate::wire::{self, HANDSHAKE_HEADER, Record, alert, content, message};
 pub use event::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Stats};
-use handshake::{EarlyFinished, Expected, FinalFlightLimiter, Flights, Handshake};
+use handshake::{Expected, FinalFlightLimiter, Flights, Handshake, Held, HeldKeyExchange};
 use table::{Associations, Initiator, NewSession, Place, State, Table};
 
 /// More are dropped: a driver polls after each datagram.
@@ -50,7 +50,7 @@ pub struct Sessions<P, E: Engines = DimplEngines> {
     groups: Option<Sources<P>>,
     hosts: Option<Sources<P>>,
     replies: VecDeque<Reply<P>>,
-    ended: VecDeque<Output<P>>,
+    events: VecDeque<Output<P>>,
     stats: Stats,
 }
 
@@ -119,7 +119,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             groups: None,
             hosts: None,
             replies: VecDeque::with_capacity(REPLIES),
-            ended: VecDeque::new(),
+            events: VecDeque::new(),
             stats: Stats::default(),
             random,
         })
@@ -206,6 +206,22 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
+    /// Continues a handshake with the key of its identity: see [`Output::KeyWanted`].
+    ///
+    /// With `None`, or an invalid key, it goes on and fails as with a wrong key, so that the client
+    /// cannot probe for identities (RFC 4279 §2). Does nothing if the handshake has ended.
+    pub fn provide_key(&mut self, session: SessionId, key: Option<Secret>) {
+        let Some(found) = self.table.by_id_mut(session) else { return };
+        let State::Pending(handshake) = &mut found.state else { return };
+        let Some(held) = handshake.held.take_if(|held| held.until.is_some()) else { return };
+        found.engine.set_key(held.identity().unwrap_or_default(), key.filter(is_key));
+        let finished = handshake.readable_finished();
+        self.feed(session.place, &held.record());
+        if let Some(finished) = finished {
+            self.feed(session.place, &finished);
+        }
+    }
+
     /// Sends plaintext in one record, returned by [`poll`](Self::poll).
     ///
     /// # Errors
@@ -254,7 +270,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     /// Returns `true` if no state of any peer is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.table.is_empty() && self.replies.is_empty() && self.ended.is_empty()
+        self.table.is_empty() && self.replies.is_empty() && self.events.is_empty()
     }
 
     fn begin(
@@ -402,25 +418,28 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.table.mark_ready(place);
     }
 
-    /// Reports the end, except for a peer's failed handshake.
     fn finish(&mut self, place: Place, why: Ended) {
         let Some(session) = self.table.remove(place) else { return };
-        let (why, told) = match session.state {
-            State::Pending(handshake) => {
-                let source = handshake.source;
+        let (id, peer, role) = (session.id, session.peer, session.initiator.role());
+        let why = match (session.state, why) {
+            (State::Pending(handshake), why) => {
                 self.stats.failed += 1;
-                self.release(place, session.initiator.role(), source);
-                (why, session.initiator.role() == Role::Client)
+                self.release(place, role, handshake.source);
+                if let (Role::Server, Ended::Failed(why)) = (role, &why) {
+                    let held = handshake.held.as_ref().and_then(HeldKeyExchange::identity);
+                    let identity = session.engine.identity().or(held).map(<[u8]>::to_vec);
+                    let why = why.clone();
+                    return self.events.push_back(Output::HandshakeFailed { session: Some(id), peer, identity, why });
+                }
+                why
             }
-            State::Open => {
+            (State::Open, why) => {
                 self.stats.sessions -= 1;
-                (why, true)
+                why
             }
-            State::Closing(first) => (first, true),
+            (State::Closing(first), _) => first,
         };
-        if told {
-            self.ended.push_back(Output::Closed { session: session.id, peer: session.peer, why });
-        }
+        self.events.push_back(Output::Closed { session: id, peer, why });
     }
 
     fn check_certificate(&mut self, now: Instant, place: Place, certificate: &[u8]) -> Result<(), Failure> {
@@ -472,7 +491,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         // Keys may exist now. Engines take records already read for duplicates, and drop
         // undecryptable ones.
         if let Some(place) = self.table.associations(&from).pending
-            && let Some(record) = self.early_finished(place).and_then(|early_finished| early_finished.readable())
+            && let Some(record) = self.handshake(place).and_then(|handshake| handshake.readable_finished())
         {
             self.feed(place, &record);
         }
@@ -555,6 +574,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 self.stats.panicked += u64::from(failure == Failure::Panicked);
                 let description = failure.alert().unwrap_or(alert::HANDSHAKE_FAILURE);
                 self.reply(Reply::alert(from, hello.sequence, description));
+                let failed = Output::HandshakeFailed { session: None, peer: from, identity: None, why: failure };
+                self.events.push_back(failed);
             }
         }
     }
@@ -619,20 +640,45 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.dropped += 1;
             return;
         }
-        match self
-            .early_finished(place)
-            .filter(|early_finished| of_handshake && record.epoch > 0 && !early_finished.changed)
-        {
-            Some(early_finished) => early_finished.keep(record.bytes),
-            None => self.feed(place, record.bytes),
+        let is_finished = of_handshake && record.epoch > 0;
+        if let Some(handshake) = self.handshake(place).filter(|handshake| is_finished && !handshake.has_keys()) {
+            return handshake.early_finished.keep(record.bytes);
+        }
+        if record.epoch > 0 || !self.hold(now, place, record) {
+            self.feed(place, record.bytes);
         }
     }
 
-    fn early_finished(&mut self, place: Place) -> Option<&mut EarlyFinished> {
+    fn handshake(&mut self, place: Place) -> Option<&mut Handshake> {
         match &mut self.table.at_mut(place)?.state {
-            State::Pending(handshake) => Some(&mut handshake.early_finished),
+            State::Pending(handshake) => Some(handshake),
             State::Open | State::Closing(_) => None,
         }
+    }
+
+    /// Holds back the ClientKeyExchange of a deferred key, and requests the key.
+    fn hold(&mut self, now: Instant, place: Place, record: &Record<'_>) -> bool {
+        let until = now + self.config.lookup_timeout;
+        let Some(session) = self.table.at_mut(place).filter(|session| session.engine.wants_key()) else { return false };
+        let (id, peer) = (session.id, session.peer);
+        let State::Pending(handshake) = &mut session.state else { return false };
+        let Some(held) = handshake.hold(record) else { return false };
+        if held == Held::Kept {
+            return true;
+        }
+        let Some(exchange) = &mut handshake.held else { return true };
+        exchange.until = Some(until);
+        let identity = exchange.identity().filter(|identity| identity.len() <= LONGEST_IDENTITY);
+        match identity.map(<[u8]>::to_vec) {
+            Some(identity) => {
+                self.events.push_back(Output::KeyWanted { session: id, peer, identity });
+                // Sets the timer.
+                self.table.mark_ready(place);
+            }
+            // Malformed, or unknown to every table of keys.
+            None => self.provide_key(id, None),
+        }
+        true
     }
 
     fn feed(&mut self, place: Place, record: &[u8]) {
@@ -673,8 +719,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 buffer[..len].copy_from_slice(&bytes[..len]);
                 return Output::Transmit { to, len };
             }
-            if let Some(ended) = self.ended.pop_front() {
-                return ended;
+            if let Some(event) = self.events.pop_front() {
+                return event;
             }
             if let Some(place) = self.table.next_ready() {
                 match self.step(now, place, buffer) {
@@ -689,7 +735,13 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 self.fail(place, Failure::Silence);
                 continue;
             }
-            match if handshake.flights.take_due(now) { session.engine.repeat() } else { Ok(()) } {
+            if handshake.lookup_deadline().is_some_and(|until| until <= now) {
+                self.fail(place, Failure::Lookup);
+                continue;
+            }
+            // During a lookup the client has answered.
+            let is_unanswered = handshake.flights.take_due(now) && handshake.lookup_deadline().is_none();
+            match if is_unanswered { session.engine.repeat() } else { Ok(()) } {
                 Ok(()) => self.table.mark_ready(place),
                 Err(failure) => self.fail(place, failure),
             }
@@ -732,7 +784,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                 }
                 None
             }
-            Step::Connected => self.connected(now, place),
+            Step::Connected => {
+                self.connected(now, place);
+                None
+            }
             Step::Closed => {
                 self.finish(place, Ended::ByPeer);
                 None
@@ -745,7 +800,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
                             return told(Progress::Left(flight));
                         }
                         let repeat = handshake.flights.due();
-                        [repeat, handshake.alert_deadline(), Some(session.deadline)].into_iter().flatten().min()
+                        let deadlines = [handshake.alert_deadline(), handshake.lookup_deadline()];
+                        deadlines.into_iter().chain([repeat, Some(session.deadline)]).flatten().min()
                     }
                     State::Open => None,
                     State::Closing(_) => {
@@ -760,10 +816,10 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    fn connected(&mut self, now: Instant, place: Place) -> Option<Output<P>> {
-        let session = self.table.at_mut(place)?;
+    fn connected(&mut self, now: Instant, place: Place) {
+        let Some(session) = self.table.at_mut(place) else { return };
         let (id, peer, role) = (session.id, session.peer, session.initiator.role());
-        let State::Pending(handshake) = &mut session.state else { return None };
+        let State::Pending(handshake) = &mut session.state else { return };
         session.final_flight = FinalFlightLimiter::new(now, handshake.flights.first_timeout());
         let (source, proved) = (handshake.source, handshake.proved.take());
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
@@ -775,8 +831,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             Initiator::Peer { .. } => self.config.trusted_clients().is_some(),
         };
         if identity == Identity::Anonymous && asked {
-            self.fail(place, Failure::NoCertificate);
-            return None;
+            return self.fail(place, Failure::NoCertificate);
         }
         self.release(place, role, source);
         if role == Role::Server {
@@ -797,6 +852,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.table.promote(now, place, shares);
         self.stats.sessions += 1;
         self.stats.established += 1;
-        Some(Output::Established { session: id, peer, role, identity })
+        // After the end of the session that it replaces.
+        self.events.push_back(Output::Established { session: id, peer, role, identity });
     }
 }

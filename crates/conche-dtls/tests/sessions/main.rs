@@ -12,5 +12,6 @@ mod forged;
 mod fuzz_replay;
 mod handshakes;
 mod issuers;
+mod lookups;
 mod replayed_hellos;
 mod wire;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use conche_dtls::{
-    BUFFER, ClientCredentials, Config, Ended, Identity, Output, Progress, Secret, ServerCredentials, ServerKeys,
-    SessionId, Sessions,
+    BUFFER, ClientCredentials, Config, Ended, Failure, Identity, Output, Progress, Secret, ServerCredentials,
+    ServerKeys, SessionId, Sessions,
 };
 use conche_proto::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -28,6 +28,9 @@ pub struct Outputs {
     pub established: Vec<(SessionId, Identity)>,
     pub closed: Vec<(SessionId, Ended)>,
     pub received: Vec<(SessionId, Vec<u8>)>,
+    /// Deferred lookups, and peers' failed handshakes.
+    pub wanted: Vec<(SessionId, Vec<u8>)>,
+    pub failed: Vec<(Option<Vec<u8>>, Failure)>,
     /// Progress of handshakes under external congestion control.
     pub flights: Vec<(SessionId, Progress)>,
     pub sent: Vec<Vec<u8>>,
@@ -133,7 +136,9 @@ impl Wire {
                     Output::Received { session, len } => {
                         end.outputs.received.push((session, self.buffer[..len].to_vec()));
                     }
+                    Output::KeyWanted { session, identity, .. } => end.outputs.wanted.push((session, identity)),
                     Output::Closed { session, why, .. } => end.outputs.closed.push((session, why)),
+                    Output::HandshakeFailed { identity, why, .. } => end.outputs.failed.push((identity, why)),
                     Output::Flight { session, progress, .. } => end.outputs.flights.push((session, progress)),
                     Output::Wait(wait) => {
                         assert!(wait.is_none_or(|wait| wait > self.now), "it waits for what is past");

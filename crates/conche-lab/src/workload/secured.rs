@@ -202,6 +202,7 @@ impl Underlay for Secured {
                 Output::Closed { session, peer, .. } => self.closed(peer, session),
                 Output::Flight { peer, progress: Progress::Left(flight), .. } => return Step::Left(peer, flight),
                 Output::Flight { peer, progress: Progress::Answered(copy), .. } => return Step::Answered(peer, copy),
+                Output::KeyWanted { .. } | Output::HandshakeFailed { .. } => {}
                 Output::Wait(due) => return Step::Wait(due),
             }
         }

@@ -186,7 +186,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         let clock = Clock::start();
         let longest_datagram = start.limits.message_bytes;
         #[cfg(feature = "dtls")]
-        let sessions = DtlsSessions::start(clock.now(), &start.security, start.limits.peers)?;
+        let sessions = DtlsSessions::start(clock.now(), &start.security, start.limits.peers, fence.clone())?;
         #[cfg(feature = "dtls")]
         let longest_datagram =
             if sessions.is_some() { DtlsSessions::longest_datagram(longest_datagram) } else { longest_datagram };
@@ -272,6 +272,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             let keys = self.oscore.next_event();
             #[cfg(not(feature = "oscore"))]
             let keys = std::future::pending::<std::convert::Infallible>();
+            #[cfg(feature = "dtls")]
+            let lookup = DtlsSessions::next_key(self.sessions.as_mut());
+            #[cfg(not(feature = "dtls"))]
+            let lookup = std::future::pending::<std::convert::Infallible>();
             tokio::select! {
                 ready = self.socket.ready(&mut self.incoming, looks_until) => self.receive(ready).await,
                 command = self.commands.recv() => match command {
@@ -301,6 +305,12 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                     self.on_key_event(done);
                     #[cfg(not(feature = "oscore"))]
                     match done {}
+                }
+                found = lookup => {
+                    #[cfg(feature = "dtls")]
+                    self.on_found_key(found);
+                    #[cfg(not(feature = "dtls"))]
+                    match found {}
                 }
                 () = self.admission.emptied(), if self.shutdown.is_some() => {}
                 () = self.barrier.all_done(), if self.shutdown.is_some() => {}

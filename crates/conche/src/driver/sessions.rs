@@ -11,7 +11,7 @@ use conche_proto::{Event, Instant, Transmit};
 use super::{Driver, Service, SharedController};
 use crate::address::Address;
 #[cfg(feature = "dtls")]
-use crate::dtls::{DtlsSessions, Output, SessionInput, SessionRequest, is_record};
+use crate::dtls::{DtlsSessions, FoundKey, Output, SessionInput, SessionRequest, is_record};
 #[cfg(feature = "dtls")]
 use crate::security::HandshakeError;
 use crate::security::Identity;
@@ -231,6 +231,14 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
         }
         true
+    }
+
+    /// The next poll continues the handshake.
+    pub(super) fn on_found_key(&mut self, found: FoundKey) {
+        self.now = self.clock.now();
+        if let Some(sessions) = &mut self.sessions {
+            sessions.provide_key(found);
+        }
     }
 
     pub(super) fn open_session(&mut self, request: SessionRequest) {

@@ -5,10 +5,14 @@
 #[cfg(feature = "dtls")]
 mod handshakes;
 #[cfg(feature = "dtls")]
+mod lookups;
+#[cfg(feature = "dtls")]
 mod sessions;
 
 #[cfg(feature = "dtls")]
 pub(crate) use handshakes::SessionRequest;
+#[cfg(feature = "dtls")]
+pub(crate) use lookups::FoundKey;
 #[cfg(feature = "dtls")]
 pub(crate) use sessions::{DtlsSessions, Output, SessionInput};
 

@@ -11,7 +11,9 @@ use conche_proto::{ExchangeId, Instant, Transmit};
 use tracing::debug;
 
 use super::handshakes::{CompletedHandshake, Handshakes};
+use super::lookups::{FoundKey, Lookups};
 use crate::address::{Address, SessionNumber};
+use crate::fence::Fence;
 use crate::security::{Identity, Security};
 
 /// Maximum bytes that a record adds: header, nonce and tag (RFC 5246 §6.2.3.3).
@@ -34,6 +36,7 @@ pub(crate) struct DtlsSessions {
     pub(super) by_address: HashMap<SocketAddr, SessionNumber>,
     last_number: u32,
     pub(super) handshakes: Handshakes,
+    lookups: Lookups,
     sealed: VecDeque<Transmit<Address>>,
     /// Inputs for which the endpoint has no room yet.
     held: VecDeque<SessionInput>,
@@ -139,7 +142,12 @@ pub(crate) enum Output {
 
 impl DtlsSessions {
     /// Returns `None` without credentials. `peers` bounds the sessions of a client.
-    pub(crate) fn start(now: Instant, security: &Arc<Security>, peers: usize) -> io::Result<Option<Self>> {
+    pub(crate) fn start(
+        now: Instant,
+        security: &Arc<Security>,
+        peers: usize,
+        fence: Fence,
+    ) -> io::Result<Option<Self>> {
         if security.is_none() {
             return Ok(None);
         }
@@ -164,6 +172,7 @@ impl DtlsSessions {
             by_address: HashMap::new(),
             last_number: 0,
             handshakes: Handshakes::default(),
+            lookups: Lookups::new(fence),
             sealed: VecDeque::new(),
             held: VecDeque::new(),
             buffer: vec![0; BUFFER].into(),
@@ -248,7 +257,16 @@ impl DtlsSessions {
                         return Output::HandshakeOver { exchange, failed: None };
                     }
                 }
+                Event::KeyWanted { session, identity, .. } => match &self.security.lookup {
+                    Some(lookup) => self.lookups.begin(lookup, session, identity),
+                    None => self.engine.provide_key(session, None),
+                },
+                Event::HandshakeFailed { session, peer, why, .. } => {
+                    debug!(peer = %peer.peer, %why, "a handshake failed");
+                    session.into_iter().for_each(|session| self.lookups.cancel(session));
+                }
                 Event::Closed { session, peer, why } => {
+                    self.lookups.cancel(session);
                     if let Some((exchange, why)) = self.on_closed(session, peer, &why) {
                         return Output::HandshakeOver { exchange, failed: Some(why) };
                     }
@@ -268,6 +286,18 @@ impl DtlsSessions {
                 }
             }
         }
+    }
+
+    /// Waits forever without sessions or lookups.
+    pub(crate) async fn next_key(sessions: Option<&mut Self>) -> FoundKey {
+        match sessions {
+            Some(sessions) => sessions.lookups.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn provide_key(&mut self, found: FoundKey) {
+        self.engine.provide_key(found.session, found.key);
     }
 
     pub(crate) fn buffer(&self, len: usize) -> &[u8] {

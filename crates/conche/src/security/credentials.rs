@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use conche_dtls::{
-    CertificateNames, ClientCredentials, CredentialsError, KeyLog, OwnCertificate, ServerCertificate,
+    CertificateNames, ClientCredentials, CredentialsError, KeyLog, OwnCertificate, Secret, ServerCertificate,
     ServerCredentials, ServerKeys, Trust,
 };
 use rustls_pki_types::CertificateDer;
@@ -74,6 +75,31 @@ impl Roots {
     }
 }
 
+/// Returns the key of an identity, in its own time.
+#[derive(Clone)]
+pub(crate) struct KeyLookup(Arc<dyn Fn(Vec<u8>) -> KeyFuture + Send + Sync>);
+
+type KeyFuture = Pin<Box<dyn Future<Output = Option<Secret>> + Send>>;
+
+impl KeyLookup {
+    pub(crate) fn new<F>(lookup: impl Fn(Vec<u8>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Option<Secret>> + Send + 'static,
+    {
+        Self(Arc::new(move |identity| Box::pin(lookup(identity))))
+    }
+
+    pub(crate) async fn key(&self, identity: Vec<u8>) -> Option<Secret> {
+        (self.0)(identity).await
+    }
+}
+
+impl fmt::Debug for KeyLookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyLookup")
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
     /// Credentials of sessions that this program opens.
@@ -81,6 +107,8 @@ pub(crate) struct Security {
     pub(crate) roots: Option<Roots>,
     pub(crate) own: Option<OwnCertificate>,
     pub(crate) keys: Option<ServerKeys>,
+    /// With [deferred](ServerKeys::deferred) `keys`.
+    pub(crate) lookup: Option<KeyLookup>,
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
     pub(crate) key_log: Option<KeyLog>,

@@ -21,10 +21,11 @@
 //! # }
 //! ```
 //!
-//! For sessions that clients open, set [`ServerBuilder::psk`](crate::server::ServerBuilder::psk),
-//! `certificate` and `client_roots`. For sessions that the program opens, set
-//! [`ClientBuilder::psk`](crate::client::ClientBuilder::psk), `roots` and `certificate`, or on a
-//! server [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and
+//! For sessions that clients open, set [`ServerBuilder::psk`](crate::server::ServerBuilder::psk) or
+//! [`psk_lookup`](crate::server::ServerBuilder::psk_lookup), `certificate` and `client_roots`. For
+//! sessions that the program opens, set [`ClientBuilder::psk`](crate::client::ClientBuilder::psk),
+//! `roots` and `certificate`, or on a server
+//! [`outgoing_psk`](crate::server::ServerBuilder::outgoing_psk), `outgoing_roots` and
 //! `outgoing_certificate`.
 //!
 //! Keys authenticate an [`Identity`]. A request goes only to the peer that its URI and credentials
@@ -51,9 +52,9 @@ use std::sync::Arc;
 pub use conche_dtls::{CredentialsError, KeyLog, Keys, OwnCertificate, Secret};
 
 #[cfg(feature = "dtls")]
-pub(crate) use credentials::Security;
-#[cfg(feature = "dtls")]
 pub use credentials::{Certificate, Roots};
+#[cfg(feature = "dtls")]
+pub(crate) use credentials::{KeyLookup, Security};
 
 /// Reason why no session with a server could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -23,7 +23,7 @@ use crate::error::{ConfigError, StartError};
 #[cfg(feature = "dtls")]
 use crate::prefixes::everywhere;
 #[cfg(feature = "dtls")]
-use crate::security::{CredentialsError, Keys, OwnCertificate, Roots, Secret};
+use crate::security::{CredentialsError, KeyLookup, Keys, OwnCertificate, Roots, Secret};
 use crate::socket::Binding;
 
 /// Builds a [`Server`].
@@ -159,12 +159,65 @@ impl<C: SharedController> Builder<ServerRole, C> {
     /// unprotected: `coaps`, at port 5684 by default.
     ///
     /// `keys` returns the key of an identity, on the task that drives the socket, for any bytes
-    /// that an unauthenticated client sends; a panic counts as `None`.
+    /// that an unauthenticated client sends; a panic counts as `None`. For keys in a database, use
+    /// [`psk_lookup`](Self::psk_lookup), which replaces this function.
     ///
     /// For sessions that this program opens, see [`outgoing_psk`](Self::outgoing_psk).
     #[cfg(feature = "dtls")]
     pub fn psk(mut self, keys: impl Keys + 'static) -> Self {
-        self.settings.security.keys = Some(ServerKeys::new(keys));
+        (self.settings.security.keys, self.settings.security.lookup) = (Some(ServerKeys::new(keys)), None);
+        self
+    }
+
+    /// Like [`psk`](Self::psk), with an asynchronous function, such as a query of a database.
+    /// Replaces the function of `psk`.
+    ///
+    /// The function runs as a task for each handshake, once the client's address is verified (RFC
+    /// 6347 §4.2.1), while other sessions and handshakes continue. Its argument has at most 1024
+    /// bytes and is not authenticated: any client may send any identity. `None`, and a panic, make
+    /// the handshake fail as with a wrong key, so that the client cannot probe for identities (RFC
+    /// 4279 §2), except by the time that the function takes. Keys are not cached: a new session of
+    /// the same client calls the function again.
+    ///
+    /// A handshake has one task. So the limits of handshakes bound the tasks: 256 at once, and half
+    /// of the free ones for one network (IPv4 /16, IPv6 /32); unfinished handshakes also 16 per
+    /// second and host (IPv4 address, IPv6 /64), 128 per network. Each [worker](Self::workers) has
+    /// these limits. A task that takes 10 seconds is aborted, as is that of a handshake that ends
+    /// early. The client then receives the alert `internal_error` and may try again: apply a
+    /// shorter timeout inside the function to have the handshake fail as with a wrong key.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::collections::HashMap;
+    /// use std::sync::Arc;
+    ///
+    /// use conche::security::Secret;
+    /// use conche::server::get;
+    /// use conche::{Client, Server};
+    /// use tokio::sync::RwLock;
+    ///
+    /// // Where a map stands for a database.
+    /// let database = Arc::new(RwLock::new(HashMap::from([(b"lamp-7".to_vec(), "sesame")])));
+    /// let lookup = move |identity: Vec<u8>| {
+    ///     let database = Arc::clone(&database);
+    ///     async move { database.read().await.get(&identity).map(|key| Secret::new(*key)) }
+    /// };
+    /// let server = Server::builder().psk_lookup(lookup).route("/hello", get(async || "world")).bind("127.0.0.1:0").await?;
+    ///
+    /// let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"sesame"))?.build()?;
+    /// let uri = format!("coaps://{}/hello", server.local_addr());
+    /// assert_eq!(client.get(uri).await?.text()?, "world");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "dtls")]
+    pub fn psk_lookup<F>(mut self, lookup: impl Fn(Vec<u8>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Option<Secret>> + Send + 'static,
+    {
+        let security = &mut self.settings.security;
+        (security.keys, security.lookup) = (Some(ServerKeys::deferred()), Some(KeyLookup::new(lookup)));
         self
     }
 
