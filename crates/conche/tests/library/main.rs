@@ -40,6 +40,8 @@ mod paths;
 #[cfg(all(feature = "dtls", feature = "edhoc"))]
 mod peer_identity;
 #[cfg(feature = "dtls")]
+mod psk_lookup;
+#[cfg(feature = "dtls")]
 mod rebinding;
 #[cfg(feature = "dtls")]
 mod secured;

@@ -93,8 +93,8 @@ impl Hand {
                 }
                 Output::Established { session, peer, .. } => self.open = Some((session, peer)),
                 Output::Received { len, .. } => self.received.push_back(self.buffer[..len].to_vec()),
-                Output::Closed { .. } | Output::Flight { .. } => {}
                 Output::Wait(due) => return due,
+                _ => {}
             }
         }
     }

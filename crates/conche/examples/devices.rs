@@ -1,0 +1,42 @@
+//! A server whose devices have their keys in a database.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conche::security::{Identity, Secret};
+use conche::server::get;
+use conche::{Client, Server};
+
+/// Stands for a pool of connections to a database.
+struct Database(HashMap<Vec<u8>, Secret>);
+
+impl Database {
+    async fn key(&self, identity: &[u8]) -> Option<Secret> {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        self.0.get(identity).cloned()
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let keys = HashMap::from([(b"lamp-7".to_vec(), Secret::new(*b"a key of sixteen"))]);
+    let database = Arc::new(Database(keys));
+
+    // ANCHOR: lookup
+    let lookup = move |identity: Vec<u8>| {
+        let database = Arc::clone(&database);
+        async move { database.key(&identity).await }
+    };
+    let server = Server::builder()
+        .psk_lookup(lookup)
+        .route("/whoami", get(async |identity: Identity| identity.to_string()))
+        .bind("127.0.0.1:0")
+        .await?;
+    // ANCHOR_END: lookup
+
+    let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"a key of sixteen"))?.build()?;
+    let uri = format!("coaps://{}/whoami", server.local_addr());
+    println!("the server knows {}", client.get(uri).await?.text()?);
+    Ok(())
+}
