@@ -145,6 +145,9 @@ pub enum Failure {
     /// The peer violated the protocol.
     #[error("the peer broke the protocol: {0}")]
     Protocol(String),
+    /// A handshake of another host needed its place.
+    #[error("a handshake of another host needed its place")]
+    Displaced,
     /// The engine's queue is full.
     #[error("more is on its way than is kept")]
     Full,
@@ -164,7 +167,7 @@ impl Failure {
             Self::Certificate(_) => Some(alert::BAD_CERTIFICATE),
             // RFC 5246 §7.4.6.
             Self::NoCertificate | Self::Suite | Self::Protocol(_) => Some(alert::HANDSHAKE_FAILURE),
-            Self::Full | Self::Panicked | Self::Lookup => Some(alert::INTERNAL_ERROR),
+            Self::Displaced | Self::Full | Self::Panicked | Self::Lookup => Some(alert::INTERNAL_ERROR),
         }
     }
 }

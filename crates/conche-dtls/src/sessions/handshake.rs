@@ -128,10 +128,8 @@ impl Handshake {
         let mut fragments = wire::handshakes(record.fragment).filter(exchange).peekable();
         fragments.peek()?;
         let held = self.held.get_or_insert_default();
-        Some(match fragments.fold(false, |is_complete, fragment| held.take(record, &fragment) || is_complete) {
-            true => Held::Complete,
-            false => Held::Kept,
-        })
+        let is_complete = fragments.any(|fragment| held.take(record, &fragment));
+        Some(if is_complete { Held::Complete } else { Held::Kept })
     }
 
     /// When a lookup fails the handshake.

@@ -360,7 +360,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let (host, patience) = (self.host_of(peer), self.config.flight_timeout.saturating_mul(MAX_SILENT_TIMEOUTS));
         let Some(place) = self.table.handshake_to_displace(now, source, host, patience) else { return false };
         self.stats.displaced += 1;
-        self.fail(place, Failure::Full);
+        self.fail(place, Failure::Displaced);
         true
     }
 

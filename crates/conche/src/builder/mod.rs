@@ -13,6 +13,8 @@ use ipnet::IpNet;
 
 use crate::driver::{SharedController, Waiting};
 use crate::paths::PathStore;
+#[cfg(feature = "dtls")]
+use crate::security::{SessionEvent, SessionObserver};
 use crate::telemetry::watch::Watcher;
 use setup::Controllers;
 pub(crate) use setup::{Served, Settings, Setup, SharedSocket, Started};
@@ -193,6 +195,48 @@ impl<R, C: SharedController> Builder<R, C> {
     #[cfg(feature = "dtls")]
     pub fn key_log(mut self, log: crate::security::KeyLog) -> Self {
         self.settings.security.key_log = Some(log);
+        self
+    }
+
+    /// Sets a function that receives an event for each DTLS session that opens or closes, and for
+    /// each failed handshake of a peer.
+    ///
+    /// The function runs on the task that drives the socket, so it must be fast and must not block:
+    /// to wait, it sends a clone of the event to a task, as below. A panic loses the event. With
+    /// several [workers](crate::server::ServerBuilder::workers) it runs on several threads.
+    ///
+    /// The events of a session are in order. A session that replaces another of the same peer is
+    /// reported as opened after the other's end. When a client or server stops, it reports the end
+    /// of each open session, but not if its runtime is dropped first. An address that proves to
+    /// receive can cause 16 failed handshakes per second and host.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use conche::security::{Secret, SessionEvent};
+    /// use conche::{Client, Server};
+    /// use tokio::sync::mpsc;
+    ///
+    /// let (sender, mut events) = mpsc::channel(1024);
+    /// let server = Server::builder()
+    ///     .psk(|identity: &[u8]| (identity == b"lamp-7").then(|| Secret::new(*b"sesame")))
+    ///     // Drops events that the task does not read in time.
+    ///     .on_session(move |event| {
+    ///         let _ = sender.try_send(event.clone());
+    ///     })
+    ///     .bind("127.0.0.1:0")
+    ///     .await?;
+    ///
+    /// let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"sesame"))?.build()?;
+    /// client.get(format!("coaps://{}/", server.local_addr())).await?;
+    /// let Some(SessionEvent::Opened { session, .. }) = events.recv().await else { panic!("a session") };
+    /// assert_eq!(session.identity.unwrap().to_string(), "lamp-7");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "dtls")]
+    pub fn on_session(mut self, observe: impl Fn(&SessionEvent) + Send + Sync + 'static) -> Self {
+        self.settings.security.observer = Some(SessionObserver::new(observe));
         self
     }
 

@@ -14,7 +14,7 @@ use super::handshakes::{CompletedHandshake, Handshakes};
 use super::lookups::{FoundKey, Lookups};
 use crate::address::{Address, SessionNumber};
 use crate::fence::Fence;
-use crate::security::{Identity, Security};
+use crate::security::{Identity, Security, SessionEvent, SessionInfo, SessionObserver};
 
 /// Maximum bytes that a record adds: header, nonce and tag (RFC 5246 §6.2.3.3).
 const OVERHEAD: usize = 64;
@@ -37,6 +37,7 @@ pub(crate) struct DtlsSessions {
     last_number: u32,
     pub(super) handshakes: Handshakes,
     lookups: Lookups,
+    fence: Fence,
     sealed: VecDeque<Transmit<Address>>,
     /// Inputs for which the endpoint has no room yet.
     held: VecDeque<SessionInput>,
@@ -46,10 +47,24 @@ pub(crate) struct DtlsSessions {
 }
 
 pub(super) struct OpenSession {
+    /// For session events; 0 if there are none.
+    id: u64,
     number: SessionNumber,
     pub(super) addresses: AddressPair,
     pub(super) identity: Option<Identity>,
     pub(super) outgoing: Option<OutgoingSession>,
+}
+
+impl OpenSession {
+    fn info(&self) -> SessionInfo {
+        SessionInfo {
+            id: self.id,
+            peer: Address::from(self.addresses.peer).canonical(),
+            local: self.addresses.local.map(|local| local.to_canonical()),
+            is_outgoing: self.outgoing.is_some(),
+            identity: self.identity.clone(),
+        }
+    }
 }
 
 pub(super) struct OutgoingSession {
@@ -172,7 +187,8 @@ impl DtlsSessions {
             by_address: HashMap::new(),
             last_number: 0,
             handshakes: Handshakes::default(),
-            lookups: Lookups::new(fence),
+            lookups: Lookups::new(fence.clone()),
+            fence,
             sealed: VecDeque::new(),
             held: VecDeque::new(),
             buffer: vec![0; BUFFER].into(),
@@ -261,8 +277,13 @@ impl DtlsSessions {
                     Some(lookup) => self.lookups.begin(lookup, session, identity),
                     None => self.engine.provide_key(session, None),
                 },
-                Event::HandshakeFailed { session, peer, why, .. } => {
+                Event::HandshakeFailed { session, peer, identity, why } => {
                     debug!(peer = %peer.peer, %why, "a handshake failed");
+                    self.report(|| SessionEvent::HandshakeFailed {
+                        peer: Address::from(peer.peer).canonical(),
+                        claimed: identity.map(Identity::psk),
+                        reason: (&why).into(),
+                    });
                     session.into_iter().for_each(|session| self.lookups.cancel(session));
                 }
                 Event::Closed { session, peer, why } => {
@@ -379,6 +400,13 @@ impl DtlsSessions {
         }
     }
 
+    fn report(&self, event: impl FnOnce() -> SessionEvent) {
+        if let Some(observer) = &self.security.observer {
+            let event = event();
+            self.fence.run("a function for session events", || observer.report(&event));
+        }
+    }
+
     fn on_open(
         &mut self,
         session: SessionId,
@@ -403,7 +431,10 @@ impl DtlsSessions {
         debug!(peer = %address, %session, ?role, "a session is open");
         self.by_number.insert(number, session);
         self.by_address.insert(addresses.peer, number);
-        self.open.insert(session, OpenSession { number, addresses, identity, outgoing });
+        let id = self.security.observer.as_ref().map_or(0, SessionObserver::next_id);
+        let open = OpenSession { id, number, addresses, identity, outgoing };
+        self.report(|| SessionEvent::Opened { session: open.info() });
+        self.open.insert(session, open);
         done
     }
 
@@ -415,7 +446,9 @@ impl DtlsSessions {
     ) -> Option<(ExchangeId, AbandonReason)> {
         debug!(peer = %addresses.peer, %session, %why, "a session is over");
         match self.open.remove(&session) {
-            Some(OpenSession { number, .. }) => {
+            Some(open) => {
+                let number = open.number;
+                self.report(|| SessionEvent::Closed { session: open.info(), reason: why.into() });
                 self.by_number.remove(&number);
                 if self.by_address.get(&addresses.peer) == Some(&number) {
                     self.by_address.remove(&addresses.peer);

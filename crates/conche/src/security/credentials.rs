@@ -13,7 +13,7 @@ use conche_dtls::{
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use super::{HandshakeError, Identity};
+use super::{HandshakeError, Identity, SessionObserver};
 use crate::error::ConfigError;
 use crate::prefixes::Prefixes;
 
@@ -112,6 +112,7 @@ pub(crate) struct Security {
     pub(crate) certificate: Option<OwnCertificate>,
     pub(crate) client_roots: Option<Roots>,
     pub(crate) key_log: Option<KeyLog>,
+    pub(crate) observer: Option<SessionObserver>,
     pub(crate) max_sessions: Option<usize>,
     pub(crate) max_sessions_per_identity: Option<usize>,
 }

@@ -44,6 +44,8 @@
 
 #[cfg(feature = "dtls")]
 mod credentials;
+#[cfg(feature = "dtls")]
+mod events;
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,6 +57,10 @@ pub use conche_dtls::{CredentialsError, KeyLog, Keys, OwnCertificate, Secret};
 pub use credentials::{Certificate, Roots};
 #[cfg(feature = "dtls")]
 pub(crate) use credentials::{KeyLookup, Security};
+#[cfg(feature = "dtls")]
+pub(crate) use events::SessionObserver;
+#[cfg(feature = "dtls")]
+pub use events::{HandshakeFailure, SessionEnd, SessionEvent, SessionInfo};
 
 /// Reason why no session with a server could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

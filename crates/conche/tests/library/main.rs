@@ -48,6 +48,8 @@ mod secured;
 #[cfg(feature = "dtls")]
 mod secured_rfc7252;
 mod server_api;
+#[cfg(feature = "dtls")]
+mod session_events;
 mod small_options;
 mod streams;
 #[cfg(target_os = "linux")]
