@@ -15,6 +15,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    /// Start of the endpoint, in nanoseconds.
     pub(crate) start: u64,
     pub(crate) nstart: usize,
     pub(crate) max_retransmit: usize,

@@ -22,6 +22,7 @@ fn ms(ms: u64) -> Duration {
 const PEER: u64 = 17;
 const OTHER: u64 = 18;
 
+/// Acknowledges an exchange whose transmissions have these ages, in milliseconds.
 fn acknowledged(history: &mut PathHistory, now: u64, ages: &[u64]) {
     acknowledged_by(PEER, history, now, ages);
 }

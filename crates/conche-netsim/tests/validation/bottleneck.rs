@@ -53,6 +53,7 @@ fn simulate<O: Observer>(clients: u32, queue: DropTail, seed: u64, observer: O) 
     sim
 }
 
+/// In seconds, sorted.
 fn completion_times<O: Observer>(sim: &Simulation<Node<Role>, O>) -> Vec<f64> {
     let clients = sim.hosts().map(|(_, host)| host.application().outcomes()).filter(|outcomes| !outcomes.is_empty());
     let mut times: Vec<f64> = clients

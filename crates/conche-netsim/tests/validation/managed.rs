@@ -56,6 +56,7 @@ fn overload(
     (arrivals, sim.into_parts().1)
 }
 
+/// Returns the mean delay in the second half of the run.
 fn settled_wait_ms(arrivals: &[Arrival]) -> f64 {
     let half = Instant::from_millis(u64::from(SECONDS) * 500);
     let waits = arrivals.iter().filter(|arrival| arrival.sent_at > half);
@@ -129,6 +130,7 @@ fn managed_queues_leave_a_light_load_alone() {
     }
 }
 
+/// Returns arrival times in milliseconds over a recorded link.
 fn recorded(trace: &str, header_bytes: u32, count: u32, interval_ms: u64) -> Vec<u128> {
     let mut net = Topology::new();
     let (source, sink) = (net.node("source"), net.node("sink"));

@@ -151,10 +151,21 @@ pub(super) enum StreamCommand {
 
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Response { from: Sender, message: OwnedMessage, course: Course },
-    Pong { course: Course },
-    Unanswered { course: Course },
-    GroupTimeout { course: Course },
+    Response {
+        from: Sender,
+        message: OwnedMessage,
+        course: Course,
+    },
+    Pong {
+        course: Course,
+    },
+    /// The request suppressed its response (RFC 7967).
+    Unanswered {
+        course: Course,
+    },
+    GroupTimeout {
+        course: Course,
+    },
 }
 
 #[derive(Debug)]

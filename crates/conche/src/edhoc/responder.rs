@@ -140,6 +140,7 @@ impl EdhocResponder {
         }
     }
 
+    /// Processes a message_3 from a combined request (RFC 9668).
     pub(crate) fn combined(
         &self,
         now: Instant,

@@ -24,6 +24,7 @@ use crate::between::{Act, Foe, LONG, Toward, keys};
 enum By {
     Dtls,
     Oscore,
+    /// New keys of both ends (RFC 8613 appendix B.2).
     Anew,
     Edhoc,
 }

@@ -37,6 +37,7 @@ impl Bench {
         bench
     }
 
+    /// Returns the segments sent now, and the wait after them in milliseconds.
     fn drain(&mut self) -> (Vec<Segment>, Option<u64>) {
         let mut sent = Vec::new();
         loop {
