@@ -9,9 +9,10 @@ use conche_lab::value::MeasuredValue;
 
 use crate::chart::{Scale, extent, shape, tick_label};
 use crate::html::{Html, Px};
-use crate::plots::{labels, numeric, scheme_names, symbol};
+use crate::plots::symbol;
 use crate::read::{Results, Study};
 use crate::titles;
+use crate::values::{numeric, own_schemes, row_labels};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 360.0;
@@ -154,7 +155,7 @@ impl<'a> Lines<'a> {
         };
         let mut chosen: Vec<(BTreeMap<String, String>, &'a MeasuredValue)> = Vec::new();
         for value in values(study).filter(|value| value.column == selection.column) {
-            let Some(of_row) = labels(&rows, &[], &value.row) else { continue };
+            let Some(of_row) = row_labels(&rows, &[], &value.row) else { continue };
             let of_row: BTreeMap<String, String> =
                 of_row.into_iter().map(|(axis, label)| (axis.to_owned(), label.to_owned())).collect();
             let has_all = selection.only.iter().all(|(axis, _)| of_row.contains_key(axis));
@@ -190,7 +191,7 @@ impl<'a> Lines<'a> {
         if schemes.len() > MOST_LINES {
             return Err(FigureError::TooMany(schemes.len()));
         }
-        let known = scheme_names(study);
+        let known = own_schemes(study);
         let mut lines: Vec<Line<'_>> = Vec::new();
         for (place, scheme) in schemes.into_iter().enumerate() {
             let of_scheme =
@@ -238,7 +239,7 @@ impl<'a> Lines<'a> {
         let x = Scale::over(points().map(|(x, _)| *x), spread(&mut points().map(|(x, _)| *x)), false, TICKS)
             .between(LEFT + 14.0, right - 10.0);
         let is_log = spread(&mut points().map(|(_, value)| value.measured));
-        let measured = extent(points().map(|(_, value)| value.measured).collect(), intervals, is_log);
+        let measured = extent(points().map(|(_, value)| value.measured).collect(), intervals);
         let y = Scale::over(measured.into_iter(), is_log, true, TICKS).between(BOTTOM, TOP);
         let mut html = Html::default();
         html.write(format_args!(

@@ -16,6 +16,7 @@ mod page;
 mod plots;
 mod read;
 mod titles;
+mod values;
 
 pub use conche_results::{Failure, Manifest, Program, Scenario};
 pub use figure::{FigureError, Selection, figure};

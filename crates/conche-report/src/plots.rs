@@ -10,6 +10,8 @@ use conche_lab::value::MeasuredValue;
 
 use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
 use crate::read::Study;
+use crate::titles;
+use crate::values::{numeric, row_labels, scheme_names};
 
 /// Returns the plots of a study: those of its scenario or, without any, one per item and column.
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
@@ -17,22 +19,12 @@ pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     let own = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let own = own.map(|document| document.scenario().plots.as_slice()).unwrap_or_default();
     let by_items = if own.is_empty() { default_plots(study) } else { Vec::new() };
-    own.iter().chain(&by_items).filter_map(|plot| chart(study, plot, sections)).collect()
-}
-
-pub(crate) fn labels<'a>(
-    templates: &'a [Cow<'a, str>],
-    own: &'a [String],
-    row: &'a str,
-) -> Option<Vec<(&'a str, &'a str)>> {
-    match own {
-        [] => templates.iter().find_map(|template| parsed(template, row)),
-        own => own.iter().find_map(|template| parsed(template, row)),
-    }
+    let schemes = scheme_names(study);
+    own.iter().chain(&by_items).filter_map(|plot| chart(study, plot, sections, &schemes)).collect()
 }
 
 /// `None` if none of its values was measured.
-fn chart(study: &Study, plot: &Plot, sections: &[Scenario]) -> Option<Chart> {
+fn chart(study: &Study, plot: &Plot, sections: &[Scenario], schemes: &[String]) -> Option<Chart> {
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
     let wanted = |wanted: &str| plot.template(wanted, sections);
     let (x, series, panels) = (wanted(&plot.x), wanted(&plot.series), plot.panels.as_deref().map(wanted));
@@ -44,7 +36,7 @@ fn chart(study: &Study, plot: &Plot, sections: &[Scenario]) -> Option<Chart> {
             below += 1;
             continue;
         }
-        let of_row = labels(&rows, &plot.labels, &value.row);
+        let of_row = row_labels(&rows, &plot.labels, &value.row);
         let Some(of_row) = of_row.or_else(|| plot.labels.is_empty().then(Vec::new)) else { continue };
         let of_column = parsed(&plot.y.all()[column], &value.column).unwrap_or_default();
         let fill = |template: &str| {
@@ -67,15 +59,29 @@ fn chart(study: &Study, plot: &Plot, sections: &[Scenario]) -> Option<Chart> {
         notes.push(format!("{below} values are 0, which a logarithmic axis does not have"));
     }
     let columns = plot.y.all();
-    Some(drawn.chart(study, plot, notes, &axis_titles(plot, &x, &columns[columns.len() / 2], unit)))
+    let titles = axis_titles(study, plot, &x, &columns[columns.len() / 2], unit);
+    let mut chart = drawn.chart(study, plot, &titles, schemes);
+    chart.notes = notes;
+    let open = if chart.y.log { chart.marks().filter(|mark| mark.reaches_zero()).count() } else { 0 };
+    if open > 0 {
+        let note = "intervals that reach 0 or less end at the lower end of the logarithmic axis";
+        chart.notes.push(format!("{open} {note}"));
+    }
+    Some(chart)
 }
 
-fn axis_titles(plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
-    let spaced = |text: &str| text.replace(['_', '{', '}'], " ").trim().to_owned();
-    let or = |title: &String, otherwise: &str| if title.is_empty() { spaced(otherwise) } else { title.clone() };
-    let with_unit = |title: String, unit: &str| if unit.is_empty() { title } else { format!("{title} ({unit})") };
+/// Returns the titles of both axes, each with its unit once.
+fn axis_titles(study: &Study, plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
+    let or = |title: &String, otherwise: String| if title.is_empty() { otherwise } else { title.clone() };
+    let with_unit = |title: String, unit: &str| {
+        let has_unit = unit.is_empty() || title.ends_with(&format!("({unit})"));
+        if has_unit { title } else { format!("{title} ({unit})") }
+    };
     let unit = if plot.y_axis.unit.is_empty() { symbol(unit) } else { &plot.y_axis.unit };
-    [with_unit(or(&plot.x_axis.title, x), &plot.x_axis.unit), with_unit(or(&plot.y_axis.title, column), unit)]
+    let item = plot.items.first().map(String::as_str).unwrap_or_default();
+    let spaced = x.replace(['_', '{', '}'], " ").trim().to_owned();
+    let x_title = with_unit(or(&plot.x_axis.title, spaced), &plot.x_axis.unit);
+    [x_title, with_unit(or(&plot.y_axis.title, titles::plain(study, item, column, unit)), unit)]
 }
 
 /// A plot under construction.
@@ -121,14 +127,14 @@ impl Drawn {
         true
     }
 
-    fn chart(self, study: &Study, plot: &Plot, notes: Vec<String>, titles: &[String; 2]) -> Chart {
+    fn chart(self, study: &Study, plot: &Plot, titles: &[String; 2], schemes: &[String]) -> Chart {
         let places: Vec<Place> =
             self.places.iter().map(|label| Place { label: axis_label(label), number: numeric(label) }).collect();
         let order = sorted(&places);
-        let series_order = schemes_first(study, &self.series);
+        let series_order = schemes_first(schemes, &self.series);
         let rank = |order: &[usize], of: usize| order.iter().position(|known| *known == of).unwrap_or(of);
         let colour = |name: &String| {
-            let scheme = scheme_names(study).iter().position(|known| known == name);
+            let scheme = schemes.iter().position(|known| known == name);
             scheme.unwrap_or_else(|| self.series.iter().position(|known| known == name).unwrap_or_default())
         };
         let distinct =
@@ -159,7 +165,7 @@ impl Drawn {
             places: order.iter().map(|of| places[*of].clone()).collect(),
             series,
             panels,
-            notes,
+            notes: Vec::new(),
         }
     }
 }
@@ -186,7 +192,18 @@ fn mark(study: &Study, plot: &Plot, group: &Group, at: SeriesPlace, names: [&Str
     let tooltip = format!("{}: {}", names.join(" · "), tooltip(value, published_interval));
     let published_interval = published.and(published_interval).map(|interval| (interval.low, interval.high));
     let SeriesPlace { series, place } = at;
-    Some(Mark { series, place, value: value.measured, interval, published, published_interval, quartiles, tooltip })
+    let runs = value.runs;
+    Some(Mark {
+        series,
+        place,
+        value: value.measured,
+        interval,
+        published,
+        published_interval,
+        quartiles,
+        runs,
+        tooltip,
+    })
 }
 
 fn tooltip(value: &MeasuredValue, published_interval: Option<Interval>) -> String {
@@ -221,12 +238,6 @@ fn index(names: &mut Vec<String>, name: String) -> usize {
     })
 }
 
-/// Reads a number that may end in a unit: `20`, `8.5`, `120s`.
-pub(crate) fn numeric(label: &str) -> Option<f64> {
-    let digits = label.trim_end_matches(|character: char| character.is_ascii_alphabetic() || character == ' ');
-    digits.parse().ok().filter(|number: &f64| number.is_finite())
-}
-
 /// `0_to_9` becomes `0–9`.
 fn axis_label(label: &str) -> String {
     label.replace("_to_", "–").replace('_', " ")
@@ -242,14 +253,7 @@ fn sorted(places: &[Place]) -> Vec<usize> {
     order
 }
 
-pub(crate) fn scheme_names(study: &Study) -> Vec<&str> {
-    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
-    let schemes = document.map(|document| document.scenario().schemes.iter());
-    schemes.into_iter().flatten().map(|scheme| scheme.name.as_str()).collect()
-}
-
-fn schemes_first(study: &Study, series: &[String]) -> Vec<usize> {
-    let schemes = scheme_names(study);
+fn schemes_first(schemes: &[String], series: &[String]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..series.len()).collect();
     order.sort_by_key(|of| schemes.iter().position(|scheme| *scheme == series[*of]).unwrap_or(usize::MAX));
     order
@@ -280,8 +284,10 @@ fn default_plots(study: &Study) -> Vec<Plot> {
                     templates.push(template);
                 }
             }
-            let title = title(study, item);
-            plots.extend(templates.iter().filter_map(|template| plot(&of_item, item, title, &column, template)));
+            let unit = of_item.iter().find(|value| parsed(&column, &value.column).is_some()).map(|value| value.unit);
+            let words = titles::plain(study, item, &column, unit.map(symbol).unwrap_or_default());
+            let title = title(study, item).map_or_else(|| words.clone(), |title| format!("{title}: {words}"));
+            plots.extend(templates.iter().filter_map(|template| plot(&of_item, item, &title, &column, template)));
         }
     }
     plots
@@ -327,11 +333,12 @@ fn template(study: &Study, row: &str) -> String {
     )
 }
 
-fn title<'a>(study: &'a Study, item: &'a str) -> &'a str {
+/// Returns the title that the scenario gives to an item.
+fn title<'a>(study: &'a Study, item: &str) -> Option<&'a str> {
     let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let items: &[Item] = document.map(|document| document.scenario().items.as_slice()).unwrap_or_default();
     let known = items.iter().find(|known| known.name == item && !known.title.is_empty());
-    known.map_or(item, |known| &known.title)
+    known.map(|known| known.title.as_str())
 }
 
 /// Plots a column over the labels that vary: the axis is the label with most numbers, the series
@@ -371,9 +378,8 @@ fn plot(values: &[&MeasuredValue], item: &str, title: &str, column: &str, templa
     };
     let panels: Vec<String> = varied.iter().map(|name| format!("{name} {{{name}}}")).collect();
     let is_curve = has_axis || distinct(&x).len() > 2 && distinct(&x).iter().all(|label| is_number(label));
-    let spaced = column.replace('_', " ");
     Some(Plot {
-        title: format!("{title}: {}", spaced.replace(['{', '}'], "")),
+        title: title.to_owned(),
         kind: if is_curve { Kind::Line } else { Kind::Bars },
         x,
         series,

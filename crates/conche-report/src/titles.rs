@@ -35,6 +35,29 @@ pub(crate) fn with_unit(words: String, unit: Unit) -> String {
     }
 }
 
+/// Returns the words for a column of any item without its unit, for the heads of tables.
+pub(crate) fn of_column(study: &Study, column: &str) -> String {
+    let unit = study.values.iter().find(|value| value.column == column).map(|value| value.unit);
+    plain(study, "", column, unit.map(symbol).unwrap_or_default())
+}
+
+/// Returns the words for a column; of a column that the scenario does not define, its name without
+/// the unit that it ends in.
+pub(crate) fn plain(study: &Study, item: &str, column: &str, unit: &str) -> String {
+    let words = words(study, item, column);
+    match words.strip_suffix(unit).and_then(|rest| rest.strip_suffix(' ')) {
+        Some(rest) if !unit.is_empty() => rest.to_owned(),
+        _ => words,
+    }
+}
+
+/// Returns the words for the sample of a column: `Completion time of firmware`.
+pub(crate) fn of_sample(value: &Value) -> String {
+    let noun = noun(&value.metric);
+    let traffic = value.traffic.as_ref().map(|traffic| format!(" of {traffic}"));
+    capitalised(&(noun + &traffic.unwrap_or_default()))
+}
+
 fn of_value(value: &Value) -> String {
     let noun = noun(&value.metric);
     let is_single = !value.metric.has_many();

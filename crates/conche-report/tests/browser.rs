@@ -14,8 +14,31 @@ addEventListener('load', () => setTimeout(() => {
   const all = (selector, of = document) => [...of.querySelectorAll(selector)];
   const told = [];
   told.push(`loaded=${Math.round(performance.timing.loadEventStart - performance.timing.navigationStart)}`);
-  const drawn = all('svg.drawn');
+  const drawn = all('svg.drawn').filter((it) => it.getBoundingClientRect().width > 0);
   told.push(`drawn=${drawn.length}`);
+  told.push(`maps=${all('.heatmap').length}`, `distributions=${all('.distributions').length}`);
+  const within = (a, b) => a.left >= b.left - 1 && a.right <= b.right + 1 && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
+  const outside = (svg) => all('text, .wk, .answer, .lost', svg)
+    .filter((it) => !within(it.getBoundingClientRect(), svg.getBoundingClientRect()));
+  const plots = [...drawn, ...all('svg.lanes').filter((it) => it.getBoundingClientRect().width > 0)];
+  const out = plots.flatMap(outside);
+  told.push(`outside=${out.length}`, ...out.slice(0, 3).map((it) => it.outerHTML));
+  const scale = ({ a, b }) => Math.hypot(a, b);
+  const size = (text) => parseFloat(getComputedStyle(text).fontSize) * scale(text.getScreenCTM());
+  const tiny = plots.flatMap((svg) => all('text', svg)).filter((text) => size(text) < 8);
+  told.push(`tiny=${tiny.length}`, ...tiny.slice(0, 3).map((text) => `${size(text)} ${text.parentElement.outerHTML.slice(0, 200)}`));
+  const hidden_arrows = all('svg.lanes').filter((it) => it.getBoundingClientRect().right > innerWidth);
+  told.push(`arrows=${all('svg.lanes .answer, svg.lanes .lost').length > 0 && hidden_arrows.length === 0}`);
+  const luminance = (colour) => {
+    const [r, g, b] = colour.match(/[\d.]+/g).map((of) => of / 255)
+      .map((of) => (of > 0.04045 ? ((of + 0.055) / 1.055) ** 2.4 : of / 12.92));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const faint = () => all('.cells .m').filter((it) => {
+    const [a, b] = all('rect, text', it).map((of) => luminance(getComputedStyle(of).fill)).sort((a, b) => a - b);
+    return (b + 0.05) / (a + 0.05) < 4.5;
+  }).length;
+  const faint_before = faint();
   told.push(`empty=${drawn.filter((it) => !all('.m', it).some((mark) => mark.getBBox().height > 0)).length}`);
   told.push(`unsized=${drawn.filter((it) => it.getBoundingClientRect().width < 100).length}`);
   told.push(`overlaps=${drawn.filter((it) => {
@@ -27,6 +50,26 @@ addEventListener('load', () => setTimeout(() => {
   const before = getComputedStyle(document.body).backgroundColor;
   document.getElementById('theme').click();
   told.push(`themed=${getComputedStyle(document.body).backgroundColor !== before}`);
+  told.push(`faint=${faint_before + faint()}`);
+  const files = [], links = [];
+  const [blob, url, click] = [window.Blob, URL.createObjectURL, HTMLAnchorElement.prototype.click];
+  window.Blob = function (parts, { type }) { files.push([type, parts.join('')]); };
+  URL.createObjectURL = () => 'about:blank';
+  HTMLAnchorElement.prototype.click = function () { links.push(this.download); };
+  const figures = all('figure.chart').filter((it) => it.getBoundingClientRect().width > 0);
+  figures.forEach((it) => all('.save button', it).forEach((button) => button.click()));
+  [window.Blob, URL.createObjectURL, HTMLAnchorElement.prototype.click] = [blob, url, click];
+  told.push(`saved=${files.length === 2 * figures.length && links.every((it) => /^[a-z0-9-]+\.(svg|csv)$/.test(it))}`);
+  const is_drawing = (text) => {
+    const root = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
+    return root.tagName === 'svg' && root.querySelector('path, rect[x]') && !/var\(|NaN|undefined/.test(text);
+  };
+  const is_table = (text) => {
+    const counts = text.trim().split('\n').map((line) => line.replace(/"([^"]|"")*"/g, '').split(',').length);
+    return counts.length > 1 && counts.every((count) => count === counts[0]);
+  };
+  const wrong = files.filter(([type, text]) => !(type === 'text/csv' ? is_table(text) : is_drawing(text)));
+  told.push(`invalid=${wrong.length}`, ...wrong.slice(0, 2).map(([, text]) => text.slice(0, 400)));
   const chosen = all('.exchanges').every((block) => {
     const [cell, which] = all('select', block);
     return [...cell.options].every((_, at) => [...which.options].every((_, kind) => {
@@ -73,12 +116,18 @@ addEventListener('load', () => setTimeout(() => {
   const tip = document.getElementById('tip');
   told.push(`tip=${!tip.hidden && tip.textContent.length > 5}`);
   told.push(`errors=${window.problems.length}`, ...window.problems);
-  const answer = document.createElement('pre');
-  answer.id = 'answer';
-  answer.textContent = told.join('\n');
-  document.body.append(answer);
+  parent.postMessage(told.join('\n'), '*');
 }, 0));
 </script>"#;
+
+/// Contains the page at a width that windows of a browser do not have, and the results of the probe.
+const FRAME: &str = r#"<!doctype html><style>body { margin: 0 } iframe { border: 0; width: WIDTHpx; height: 900px }</style>
+<script>addEventListener('message', (event) => {
+  const answer = document.createElement('pre');
+  answer.id = 'answer';
+  answer.textContent = event.data;
+  document.body.append(answer);
+});</script><iframe src=probed.html></iframe>"#;
 
 /// Precedes everything else in the page.
 const WATCH: &str = "<script>window.problems = []; addEventListener('error', (it) => window.problems.push(it.message));\
@@ -89,12 +138,14 @@ fn opened(page: &str, directory: &Path, width: u32) -> Vec<String> {
     let probed = page.replacen("<meta charset=utf-8>", &format!("<meta charset=utf-8>{WATCH}"), 1);
     let file = directory.join("probed.html");
     fs::write(&file, probed.replacen("</body>", &format!("{PROBE}</body>"), 1)).expect("written");
+    let frame = directory.join("frame.html");
+    fs::write(&frame, FRAME.replace("WIDTH", &width.to_string())).expect("written");
     let run = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--enable-logging=stderr", "--v=0"])
         .arg("--virtual-time-budget=20000")
-        .arg(format!("--window-size={width},900"))
+        .arg("--window-size=1400,900")
         .arg(format!("--user-data-dir={}", directory.join("profile").display()))
-        .arg(format!("file://{}", file.display()))
+        .arg(format!("file://{}", frame.display()))
         .output()
         .expect("chromium starts; install Debian's package chromium");
     let (page, log) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
@@ -117,13 +168,14 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
     common::write(directory.path(), &papers);
     common::compare(directory.path(), &papers);
     let page = page(&[Results::read(directory.path()).expect("results")]);
-    for width in [1300, 500] {
+    for width in [1280, 400] {
         let answers = opened(&page, directory.path(), width);
         println!("{width} wide, {} bytes, {} ms until loaded", page.len(), number(&answers, "loaded"));
         assert!(number(&answers, "drawn") >= common::figures_of(&papers).len(), "{answers:?}");
-        for none in ["empty", "unsized", "overlaps", "errors"] {
+        for none in ["empty", "unsized", "overlaps", "outside", "tiny", "faint", "invalid", "errors"] {
             assert_eq!(number(&answers, none), 0, "{width}: {answers:?}");
         }
+        assert!(number(&answers, "maps") > 0 && number(&answers, "distributions") > 0, "{answers:?}");
         assert!(number(&answers, "ratios") > 10, "{answers:?}");
         assert_eq!(number(&answers, "exchanges"), papers.len(), "{answers:?}");
         assert_eq!(number(&answers, "fields"), 2 * 3 * papers.len(), "{answers:?}");
@@ -133,7 +185,9 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
         for expected in ["panel=true", "clicked=true", "pointed=true", "legible=true", "chosen_lane=default"] {
             assert!(answers.iter().any(|answer| answer == expected), "{width}: {expected}: {answers:?}");
         }
-        for expected in ["wider=false", "themed=true", "alike=true", "tip=true", "chosen=true"] {
+        for expected in
+            ["wider=false", "arrows=true", "saved=true", "themed=true", "alike=true", "tip=true", "chosen=true"]
+        {
             assert!(answers.iter().any(|answer| answer == expected), "{width}: {expected}: {answers:?}");
         }
     }

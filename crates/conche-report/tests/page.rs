@@ -118,7 +118,7 @@ fn a_figure_has_a_mark_for_each_value_and_a_hollow_one_for_what_was_published() 
         page.contains("<title>fast · 10: 10.00 s (9.500 … 10.50), published 10.00 s, 2 runs</title>"),
         "what a mark tells"
     );
-    assert!(page.contains("One &amp; only") && page.contains("fct s (s)"));
+    assert!(page.contains("One &amp; only") && page.contains(">Mean completion time (s)</text>"));
 }
 
 #[test]
@@ -126,7 +126,8 @@ fn without_figures_each_column_of_each_item_has_one() {
     let page = made(SCENARIO, "conche");
     // The classes form one plot along a numeric axis, with a panel per number of clients.
     assert_eq!(page.matches("<figure ").count(), 2);
-    assert!(page.contains("grid: fct s") && page.contains("grid: class number"));
+    assert!(page.contains("<figcaption>Mean completion time</figcaption>"));
+    assert!(page.contains("<figcaption>Exchanges by number of retransmissions</figcaption>"));
     assert_eq!(page.matches("class=\"drawn\"").count(), 1 + 3);
 }
 
@@ -157,7 +158,7 @@ fn a_claim_that_does_not_hold_or_is_inconclusive_has_its_reason() {
 fn a_manifest_may_say_any_number_of_runs() {
     let of = |name: &str| format!(r#"{{"name":"{name}","runs":{},"cpu_s":1}}"#, u64::MAX);
     let manifest = format!(r#"{{"schema":1,"scenarios":[{},{}]}}"#, of("small"), of("other"));
-    assert!(made_of(SCENARIO, &manifest, &values(), "").contains(&format!("<dd>{}, of ", u64::MAX)));
+    assert!(made_of(SCENARIO, &manifest, &values(), "").contains(&format!("<dd>{} runs, ", u64::MAX)));
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn exchanges_are_seen_on_paper_and_without_scripts() {
     let page = made_with(SCENARIO, "conche", &runs());
     let (_, print) = page.split_once("@media print").expect("a style for paper");
     assert!(print.contains(".exchanges [data-at$=\"/0\"] { display: block; }"), "one of each cell");
-    assert!(print.contains("<noscript><style>.exchanges .chart { display: block; }"), "all of them");
+    assert!(print.contains("<noscript><style>.picked .chart { display: block; }"), "all of them");
     assert_eq!(page.matches("/0\" hidden>").count(), 1, "of the second cell, until it is chosen");
 }
 
@@ -190,7 +191,10 @@ fn exchanges_are_drawn_copy_by_copy_with_the_timeout_of_each() {
     let page = made_with(SCENARIO, "conche", &runs());
     assert_eq!(page.matches("<figure class=chart data-at=").count(), 2 * 3, "cells, and an exchange of each kind");
     assert_eq!(page.matches("<figure class=chart data-at=\"0/0\">").count(), 1, "the first one is seen");
-    assert!(page.contains("<option value=0>clients 2<option value=1>clients 10</select>"), "in the order of numbers");
+    assert!(
+        page.contains("<option value=0 selected>clients 2<option value=1>clients 10</select>"),
+        "in the order of numbers"
+    );
     assert_eq!(page.matches("<title>slow: retransmission 2 after 6.000 s, timeout 8.000 s</title>").count(), 6);
     assert_eq!(page.matches("<title>slow: answered after 6.500 s</title>").count(), 3);
     assert_eq!(page.matches("<title>slow: given up after 6.500 s</title>").count(), 3);
@@ -231,10 +235,11 @@ fn every_figure_of_every_paper_is_drawn() {
     for title in &titles {
         assert!(page.contains(&format!("<figcaption>{}</figcaption>", title.replace('\'', "&#39;"))), "{title}");
     }
-    assert_eq!(page.matches("<figure class=\"chart").count(), titles.len());
+    let heat_maps = page.matches("<figure class=\"chart heatmap").count();
+    assert_eq!(page.matches("<figure class=\"chart").count() - heat_maps, titles.len());
     for drawing in page.split("<svg class=\"drawn").skip(1) {
         let drawing = drawing.split("</svg>").next().expect("an end");
-        assert!(drawing.contains("<g class=\"m s"), "a drawing without marks: {drawing}");
+        assert!(drawing.contains("<g class=\"m s") || drawing.contains("<g class=m>"), "no marks: {drawing}");
     }
     assert!(!page.contains("more values have the same place"), "two values of a figure are at one place");
     assert!(page.len() < 6 << 20, "{} bytes", page.len());
@@ -254,4 +259,89 @@ fn controllers_compared_have_a_field_in_each_cell_and_a_gap_where_a_value_is_mis
     assert!(page.contains("&lt;own&gt;: no value in 1 of 2 cells") && !page.contains("<own>"));
     assert!(page.contains(r#""title":"anrw18 · random · 400 · fct median s","unit":"s","better":"lower""#));
     assert!(page.contains("[3.2,2.9091,"), "a value and its ratio, for the drawing of its runs");
+}
+
+/// Values of both schemes with 1, 2 and 10 clients at two rates; the schemes differ most with 2
+/// clients at rate 5.
+fn two_axes(third: &str) -> (String, String, String) {
+    let points = r#"[{ name = "5kbit", value = "5kbit/s" }, { name = "9kbit", value = "9kbit/s" }]"#;
+    let rates = format!(r#"{{ name = "rate", path = "links.wire.wire.rate", points = {points} }}"#);
+    let sweep = format!("[1, 2, 10] }}, {rates}]");
+    let claim = SCENARIO.find("[[claims]]").expect("a claim");
+    let scenario = SCENARIO[..claim].replace("[1, 2, 10] }]", &sweep);
+    let (mut values, mut runs) = (String::new(), String::new());
+    for (scheme, factor) in [("slow", 2), ("fast", 1), (third, 3)] {
+        for (clients, rate) in [1, 2, 10].into_iter().flat_map(|clients| [(clients, 5), (clients, 9)]) {
+            let more = if scheme == "slow" && (clients, rate) == (2, 5) { 50 } else { 0 };
+            let (row, value) = (format!("{scheme}/{clients}/{rate}kbit"), factor * clients + more);
+            values += &format!(
+                "{{\"schema\":1,\"paper\":\"small\",\"item\":\"grid\",\"row\":\"{row}\",\"column\":\"fct_s\",\"unit\":\"s\",\"published\":null,\"measured\":{value},\"ci95\":[-7.5,{}],\"runs\":1}}\n",
+                value + 60
+            );
+            let seed = conche_lab::campaign::seed_of(1, 0);
+            let cell = format!(
+                r#"{{"part":null,"axes":{{"clients":"{clients}","rate":"{rate}kbit"}},"mix":null,"schemes":["{scheme}"]}}"#
+            );
+            let line = format!(
+                r#"{{"which":"slowest","scheme":"{scheme}","traffic":"gets","client":0,"server":2,"start_s":1,"lasted_s":6.5,"is_answered":true,"copies":[[0,2],[2,4]]}}"#
+            );
+            runs += &format!(
+                r#"{{"schema":1,"kind":"run","scenario":"small","settings":"","cell":{cell},"replication":0,"seed":{seed},"events":1,"timelines":[{line}],"outcome":[{{"scheme":"{scheme}","unit":"s","figures":[{{"row":"{row}","column":"fct_s"}}],"sample":{{"each":[[{},{},{}],1000.0]}}}}]}}"#,
+                value * 500,
+                value * 1000,
+                value * 1500
+            );
+            runs += "\n";
+        }
+    }
+    (scenario, values, runs)
+}
+
+fn two_axes_page() -> String {
+    let (scenario, values, runs) = two_axes("mine");
+    let manifest = r#"{"schema":1,"scenarios":[{"name":"small","seed":1,"file":"small.toml","runs":40,"cpu_s":0.1}]}"#;
+    made_of(&scenario, manifest, &values, &runs)
+}
+
+#[test]
+fn controllers_that_the_scenario_does_not_have_are_side_by_side_with_its_schemes() {
+    let page = two_axes_page();
+    let side = page.split("Schemes side by side").nth(1).and_then(|rest| rest.split("</section>").next());
+    let side = side.expect("a table");
+    for scheme in ["slow", "fast", "mine"] {
+        assert!(side.contains(&format!("</svg>{scheme}<td")), "{scheme}: {side}");
+    }
+    assert!(side.contains("Factor over slow") && side.contains("<th class=l>Mean completion time"));
+}
+
+#[test]
+fn two_swept_axes_have_a_heat_map_with_a_panel_for_each_controller() {
+    let page = two_axes_page();
+    let map = page.split("<figure class=\"chart heatmap\">").nth(1).and_then(|rest| rest.split("</figure>").next());
+    let map = map.expect("a heat map");
+    assert_eq!(map.matches("<svg class=\"drawn cells\"").count(), 3);
+    assert_eq!(map.matches("<g class=m>").count(), 3 * 6);
+    assert!(map.contains("<title>slow, clients 2, rate 5kbit: 54.00 s</title>"), "{map}");
+    assert!(map.contains("slow,2,5kbit,54\n"), "the same as CSV");
+}
+
+#[test]
+fn distributions_and_exchanges_open_on_the_cell_in_which_controllers_differ_most() {
+    let page = two_axes_page();
+    assert!(page.contains("Controllers differ most in the cell <b>clients 2 · rate 5kbit</b>"));
+    assert_eq!(page.matches("<option value=2 selected>clients 2 · rate 5kbit").count(), 2);
+    assert_eq!(
+        page.matches("<figure class=chart data-at=\"2\"><figcaption>Completion time: clients 2 · rate 5kbit<").count(),
+        1
+    );
+    assert_eq!(page.matches("<figure class=chart data-at=\"2/0\"><figcaption>").count(), 1);
+    assert!(page.contains("<title>mine: half at most 6.000 s, 90 % at most 9.000 s, 3 values</title>"));
+}
+
+#[test]
+fn an_interval_below_zero_is_drawn_as_a_whole_and_runs_are_plain_words() {
+    let page = two_axes_page();
+    let plot = page.split("<figure class=\"chart").nth(1).and_then(|rest| rest.split("</figure>").next());
+    assert!(plot.expect("a plot").contains("text-anchor=end>\u{2212}50</text>"), "the axis goes below 0");
+    assert!(page.contains("<dt>runs</dt><dd>40 runs, 0.00 s of CPU each</dd>"));
 }

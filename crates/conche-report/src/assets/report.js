@@ -1,6 +1,6 @@
 'use strict';
-// Interactive parts of the page: theme, tooltips, selection of exchanges, the runs of a cell, and
-// the comparison of two schemes.
+// Interactive parts of the page: theme, tooltips, selection of a cell, saving of plots, the runs of
+// a cell, and the comparison of two schemes.
 (() => {
   const $ = (id) => document.getElementById(id);
 
@@ -47,19 +47,16 @@
   // Printing opens all tables.
   addEventListener('beforeprint', () => document.querySelectorAll('details').forEach((it) => { it.open = true; }));
 
-  // Timelines: shows the drawing of the selected cell and exchange.
-  document.querySelectorAll('.exchanges').forEach((all) => {
-    const [cell, which] = all.querySelectorAll('select');
+  // Distributions and timelines: shows the drawing of the selected cell and exchange.
+  document.querySelectorAll('.picked').forEach((all) => {
+    const selects = [...all.querySelectorAll('select')];
     const show = () => all.querySelectorAll('figure').forEach((it) => {
-      it.hidden = it.dataset.at !== `${cell.value}/${which.value}`;
+      it.hidden = it.dataset.at !== selects.map((select) => select.value).join('/');
     });
-    cell.onchange = which.onchange = show;
-    show();
+    selects.forEach((select) => { select.onchange = show; });
+    if (selects.length) show();
   });
 
-  // Comparison of controllers: the runs of the selected cell, one lane per controller.
-  const grids = $('fields') ? JSON.parse($('fields').textContent) : [];
-  const close = () => { $('field').hidden = true; };
   const space = new DOMParser().parseFromString('<svg/>', 'text/html').querySelector('svg').namespaceURI;
   const drawn = (tag, attributes, text) => {
     const element = document.createElementNS(space, tag);
@@ -67,6 +64,103 @@
     if (text) element.textContent = text;
     return element;
   };
+
+  // Saving of plots. An SVG file has the plot's colours as attributes, which all programs read.
+  const save = (figure, kind, type, text) => {
+    const link = document.createElement('a');
+    const name = figure.querySelector('figcaption').textContent.toLowerCase().replace(/[^a-z0-9]+/g, '-');
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = `${name.replace(/^-|-$/g, '').slice(0, 80) || 'plot'}.${kind}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  };
+  const PAINT = ['fill', 'stroke', 'stroke-width', 'fill-opacity', 'stroke-opacity', 'stroke-dasharray', 'font-weight'];
+  const painted = (svg) => {
+    const copy = svg.cloneNode(true), own = [...svg.querySelectorAll('*')];
+    copy.querySelectorAll('*').forEach((element, place) => {
+      const style = getComputedStyle(own[place]);
+      if (element.matches('path, rect, circle, text, tspan')) {
+        PAINT.forEach((name) => element.setAttribute(name, style.getPropertyValue(name)));
+      }
+      ['class', 'style'].forEach((name) => element.removeAttribute(name));
+    });
+    ['class', 'style', 'role'].forEach((name) => copy.removeAttribute(name));
+    copy.setAttribute('font-size', getComputedStyle(svg).fontSize);
+    return copy;
+  };
+  const as_svg = (figure) => {
+    const style = getComputedStyle(figure), ink = getComputedStyle(document.body).color;
+    const panels = [...figure.querySelectorAll('svg:not(.key)')];
+    const columns = panels.length > 4 ? 3 : Math.ceil(Math.sqrt(panels.length));
+    const wide = Math.max(...panels.map((svg) => svg.viewBox.baseVal.width));
+    const width = Math.max(columns * (wide + 16) + 16, 360);
+    const all = drawn('svg', { 'font-family': style.fontFamily, 'font-size': 12 });
+    const paper = drawn('rect', { width: '100%', fill: style.backgroundColor });
+    all.append(paper);
+    const write = (text, x, y, more) => all.append(drawn('text', { x, y, fill: ink, ...more }, text));
+    const measure = document.createElement('canvas').getContext('2d');
+    const length = (text, font) => {
+      measure.font = `${font} ${style.fontFamily}`;
+      return measure.measureText(text).width;
+    };
+    let y = 8, line = '';
+    figure.querySelector('figcaption').textContent.split(' ').forEach((word) => {
+      if (line && length(`${line} ${word}`, 'bold 14px') > width - 24) {
+        write(line, 12, y += 18, { 'font-weight': 'bold', 'font-size': 14 });
+        line = word;
+      } else line = line ? `${line} ${word}` : word;
+    });
+    write(line, 12, y += 18, { 'font-weight': 'bold', 'font-size': 14 });
+    let x = 12;
+    const items = [...figure.querySelectorAll('.legend li')];
+    if (items.length) y += 22;
+    items.forEach((item) => {
+      const room = 20 + length(item.textContent, '12px') + 14;
+      if (x > 12 && x + room > width) [x, y] = [12, y + 18];
+      const key = item.querySelector('svg');
+      if (key) {
+        const copy = painted(key);
+        Object.entries({ x, y: y - 10, width: 12, height: 12 }).forEach((it) => copy.setAttribute(...it));
+        all.append(copy);
+      }
+      write(item.textContent, x + 18, y);
+      x += room;
+    });
+    y += 12;
+    for (let place = 0; place < panels.length; place += columns) {
+      const row = panels.slice(place, place + columns);
+      const titles = row.map((svg) => svg.parentElement.querySelector('h5'));
+      if (titles.some((it) => it)) y += 16;
+      row.forEach((svg, column) => {
+        const { width: own, height } = svg.viewBox.baseVal, left = 12 + column * (wide + 16);
+        if (titles[column]) write(titles[column].textContent, left, y - 2, { 'font-weight': 'bold' });
+        const copy = painted(svg);
+        Object.entries({ x: left, y, width: own, height }).forEach((it) => copy.setAttribute(...it));
+        all.append(copy);
+      });
+      y += Math.max(...row.map((svg) => svg.viewBox.baseVal.height)) + 10;
+    }
+    paper.setAttribute('height', y);
+    Object.entries({ viewBox: `0 0 ${width} ${y}`, width, height: y }).forEach((it) => all.setAttribute(...it));
+    return new XMLSerializer().serializeToString(all);
+  };
+  document.querySelectorAll('figure.chart').forEach((figure) => {
+    const line = document.createElement('p');
+    line.className = 'save';
+    const button = (kind, title, press) => {
+      const it = document.createElement('button');
+      Object.assign(it, { type: 'button', textContent: kind.toUpperCase(), title, onclick: press });
+      line.append(it);
+    };
+    button('svg', 'save the plot as a drawing', () => save(figure, 'svg', 'image/svg+xml', as_svg(figure)));
+    const data = figure.querySelector('template');
+    button('csv', 'save the values as a table', () => save(figure, 'csv', 'text/csv', data.content.textContent));
+    figure.append(line);
+  });
+
+  // Comparison of controllers: the runs of the selected cell, one lane per controller.
+  const grids = $('fields') ? JSON.parse($('fields').textContent) : [];
+  const close = () => { $('field').hidden = true; };
   const spread = (grid, cell, chosen) => {
     const [left, right, lane] = [130, 760, 17];
     const height = cell.of.length * lane + 26;
@@ -203,15 +297,14 @@
       const beside = others.get(cell);
       if (beside && beside[3] !== 0 && value[3] / beside[3] > 0) found.push([study.cells[cell], ratio(value, beside)]);
     }
-    // Intervals count up to a factor of 3: the intervals of two runs would dwarf everything else.
-    const ends = found.map(([, it]) => Math.abs(Math.log(it.value)) + Math.min(Math.log(it.reach || 1), Math.log(3)));
+    const ends = found.map(([, it]) => Math.abs(Math.log(it.value)) + Math.log(it.reach || 1));
     const reach = Math.max(Math.log(1.25), ...ends);
     const at = (value) => Math.min(1000, Math.max(0, 500 + 490 * Math.log(value) / reach)).toFixed(0);
     const rows = found.map(([name, it]) => line(name || 'all', it, at));
     const axis = document.createElement('p');
     axis.className = 'sub';
     axis.textContent = found.length
-      ? `${study.schemes[one]} over ${study.schemes[other]}; the line in the middle is 1, the ends are ×${Math.exp(-reach).toPrecision(2)} and ×${Math.exp(reach).toPrecision(2)}, and grey is what the interval cannot tell from 1`
+      ? `${study.schemes[one]} over ${study.schemes[other]}; the line in the middle is 1, the ends are ×${Math.exp(-reach).toPrecision(2)} and ×${Math.exp(reach).toPrecision(2)}, and intervals that include 1 are grey`
       : 'There is no cell in which both have this value.';
     out.replaceChildren(axis, ...rows);
   };

@@ -16,10 +16,14 @@ const HEIGHT: f64 = 270.0;
 const WIDTH: f64 = 420.0;
 const WIDE: f64 = 640.0;
 /// Approximate.
-const CHARACTER: f64 = 6.3;
+pub(super) const CHARACTER: f64 = 6.3;
 /// Longer names are cut.
 const LONGEST_NAME: usize = 24;
 const TICKS: u32 = 5;
+/// Height of a line of an axis title.
+const TITLE: f64 = 14.0;
+/// Angle of slanted names.
+const SLANT: f64 = 35.0 * std::f64::consts::PI / 180.0;
 
 struct Frame {
     width: f64,
@@ -31,6 +35,9 @@ struct Frame {
     x: Option<Scale>,
     /// Whether the names of places are slanted.
     askew: bool,
+    /// Lines of the axis titles.
+    x_title: Vec<String>,
+    y_title: Vec<String>,
 }
 
 pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
@@ -43,7 +50,7 @@ pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
         Px(HEIGHT)
     ));
     html.text(&chart.title).text(&name).raw("\">");
-    frame.vertical(chart, html);
+    frame.vertical(html);
     frame.horizontal(chart, html);
     if chart.kind == Kind::Line {
         frame.lines(chart, panel, html);
@@ -67,27 +74,41 @@ pub(super) fn panel(chart: &Chart, panel: &Panel, html: &mut Html) {
 impl Frame {
     fn of(chart: &Chart) -> Self {
         let width = if chart.is_wide() { WIDE } else { WIDTH };
-        let y = Scale::over(extremes(chart).into_iter(), chart.y.log, chart.kind == Kind::Bars, TICKS);
-        let y = chart.y.to.map_or(y, |to| y.up_to(to));
+        let extremes = extremes(chart);
+        let highest = extremes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let y = Scale::over(extremes.into_iter(), chart.y.log, chart.kind == Kind::Bars, TICKS);
+        let y = chart.y.to.filter(|to| *to >= highest).map_or(y, |to| y.up_to(to));
         let widest = y.ticks(TICKS).into_iter().map(|tick| label(tick).chars().count()).max().unwrap_or(1);
         let left = (8.0 + CHARACTER * widest as f64).max(24.0);
         let right = width - 12.0;
-        let longest = chart.places.iter().map(|place| shown(place).chars().count()).max().unwrap_or(0);
-        let band = (right - left) / chart.places.len().max(1) as f64;
-        let askew = !chart.is_numeric() && CHARACTER * longest as f64 > band - 4.0;
-        let names = if askew { 10.0 + CHARACTER * 0.6 * longest as f64 } else { 16.0 };
-        let bottom = HEIGHT - names - if chart.x.title.is_empty() { 4.0 } else { 20.0 };
+        let lengths = || chart.places.iter().map(|place| CHARACTER * shown(place).chars().count() as f64);
+        let longest = lengths().fold(0.0, f64::max);
+        let count = chart.places.len().max(1) as f64;
+        let askew = !chart.is_numeric() && longest > (right - left) / count - 4.0;
+        // Slanted names end below their place and begin to the left of it, within the drawing.
+        let needed = |(place, length): (usize, f64)| {
+            let share = (place as f64 + 0.5) / count;
+            (2.0 + SLANT.cos() * length - share * right) / (1.0 - share)
+        };
+        let left = if askew { lengths().enumerate().map(needed).fold(left, f64::max).min(width * 0.4) } else { left };
+        let names = if askew { 14.0 + SLANT.sin() * longest } else { 16.0 };
+        let [x_title, y_title] = [(&chart.x, right - left), (&chart.y, width - 4.0)]
+            .map(|(axis, room)| wrapped(&axis.title, room / CHARACTER));
+        let bottom = HEIGHT - names - 4.0 - TITLE * x_title.len() as f64;
         let numbers = || chart.places.iter().filter_map(|place| place.number);
         let x = chart.is_numeric().then(|| {
             let scale = Scale::over(numbers(), chart.x.log, false, TICKS);
             scale.between(left + 10.0, right - 10.0)
         });
-        let top = 26.0;
-        Self { width, left, right, bottom, y: y.between(bottom, top), x, askew }
+        let top = 12.0 + TITLE * y_title.len() as f64;
+        Self { width, left, right, bottom, y: y.between(bottom, top), x, askew, x_title, y_title }
     }
 
-    fn vertical(&self, chart: &Chart, html: &mut Html) {
-        html.write(format_args!("<text class=axis x=\"2\" y=\"13\">")).text(&chart.y.title).raw("</text>");
+    fn vertical(&self, html: &mut Html) {
+        for (line, title) in self.y_title.iter().enumerate() {
+            html.write(format_args!("<text class=axis x=\"2\" y=\"{}\">", Px(13.0 + TITLE * line as f64)));
+            html.text(title).raw("</text>");
+        }
         for tick in self.y.ticks(TICKS) {
             let y = self.y.at(tick);
             html.write(format_args!(
@@ -142,10 +163,10 @@ impl Frame {
                 }
             }
         }
-        if !chart.x.title.is_empty() {
-            let x = Px((self.left + self.right) / 2.0);
-            html.write(format_args!("<text class=axis x=\"{x}\" y=\"{}\" text-anchor=middle>", Px(HEIGHT - 5.0)));
-            html.text(&chart.x.title).raw("</text>");
+        for (line, title) in self.x_title.iter().rev().enumerate() {
+            let (x, y) = (Px(f64::midpoint(self.left, self.right)), Px(HEIGHT - 5.0 - TITLE * line as f64));
+            html.write(format_args!("<text class=axis x=\"{x}\" y=\"{y}\" text-anchor=middle>"));
+            html.text(title).raw("</text>");
         }
     }
 
@@ -207,30 +228,28 @@ fn extremes(chart: &Chart) -> Vec<f64> {
     };
     let values = chart.marks().flat_map(of_mark).filter(|value| value.is_finite()).collect();
     let measured = chart.marks().filter(|mark| mark.quartiles.is_none()).filter_map(|mark| mark.interval);
-    let mut values =
-        extent(values, measured.chain(chart.marks().filter_map(|mark| mark.published_interval)), chart.y.log);
-    if chart.y.log {
-        let least = chart.marks().map(|mark| mark.value).filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
-        values.iter_mut().for_each(|value| *value = value.max(least / 3.0));
-    }
+    extent(values, measured.chain(chart.marks().filter_map(|mark| mark.published_interval)))
+}
+
+/// Returns values of an axis with both ends of their intervals.
+pub(crate) fn extent(mut values: Vec<f64>, intervals: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
+    values.extend(intervals.flat_map(|(low, high)| [low, high]).filter(|end| end.is_finite()));
     values
 }
 
-/// Returns values of an axis with room for their intervals. An interval of two runs may be many
-/// times larger than the values and would flatten them, so intervals extend the axis only in part.
-pub(crate) fn extent(mut values: Vec<f64>, intervals: impl Iterator<Item = (f64, f64)>, log: bool) -> Vec<f64> {
-    const ROOM: f64 = 0.6;
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let least = values.iter().copied().fold(0.0, f64::min);
-    let room = ROOM * (most - least);
-    for (low, high) in intervals {
-        values.push(high.min(most + if most > 0.0 { room } else { 0.0 }));
-        values.push(if log || least >= 0.0 { low.max(0.0) } else { low.max(least - room) });
+/// Breaks a text into lines of at most this many characters, between words.
+fn wrapped(text: &str, most: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if (line.chars().count() + 1 + word.chars().count()) as f64 <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
     }
-    if log {
-        values.retain(|value| *value > 0.0);
-    }
-    values
+    lines
 }
 
 /// Cut if it is too long.
@@ -351,7 +370,7 @@ fn draw_interval(low: f64, high: f64, slot: Slot, y: &Scale, html: &mut Html) {
     let cap = (slot.width / 4.0).clamp(1.5, 3.0);
     let (middle, left, right) = (Px(slot.middle), Px(slot.middle - cap), Px(slot.middle + cap));
     html.write(format_args!("<path class=wk d=\"M{middle} {}V{}", Px(y.at(low)), Px(y.at(high))));
-    // An end beyond the axis has no cap.
+    // An end that a logarithmic axis does not have has no cap.
     for end in [low, high].into_iter().filter(|end| y.contains(*end)) {
         html.write(format_args!("M{left} {}H{right}", Px(y.at(end))));
     }
@@ -368,4 +387,22 @@ fn draw_published(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut 
         draw_interval(low, high, Slot { middle, ..slot }, y, html);
     }
     html.raw(&shape(colour, middle, y.at(value), 4.2)).raw("</g>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_includes_whole_intervals() {
+        let values = extent(vec![1.0, 2.0], [(-40.0, 60.0), (f64::NAN, f64::INFINITY)].into_iter());
+        let scale = Scale::over(values.into_iter(), false, true, TICKS);
+        assert!(scale.contains(-40.0) && scale.contains(60.0));
+    }
+
+    #[test]
+    fn long_titles_have_several_lines() {
+        assert_eq!(wrapped("time until all is done", 10.0), ["time until", "all is", "done"]);
+        assert_eq!(wrapped("", 10.0), [""; 0]);
+    }
 }

@@ -9,11 +9,11 @@ use super::{COLOURS, Scale, shape};
 use crate::html::{Html, Px};
 
 const WIDTH: f64 = 640.0;
-/// Names are to its left.
-const LEFT: f64 = 170.0;
-const TOP: f64 = 8.0;
-const HEIGHT: f64 = 36.0;
-const AXIS: f64 = 36.0;
+const LEFT: f64 = 8.0;
+const TOP: f64 = 4.0;
+/// Of a lane, with the name above its line; room for text of 20 units on narrow screens.
+const HEIGHT: f64 = 58.0;
+const AXIS: f64 = 48.0;
 const TICKS: u32 = 6;
 
 pub(crate) struct Lane<'a> {
@@ -25,24 +25,24 @@ pub(crate) struct Lane<'a> {
 pub(crate) fn lanes(title: &str, lanes: &[Lane<'_>], html: &mut Html) {
     let bottom = TOP + HEIGHT * lanes.len() as f64;
     let longest = lanes.iter().map(|lane| lane.of.lasted_s);
-    let scale = Scale::over(longest, false, true, TICKS).between(LEFT, WIDTH - 14.0);
+    let scale = Scale::over(longest, false, true, TICKS).between(LEFT, WIDTH - 30.0);
     html.write(format_args!(
         "<svg class=\"lanes\" role=img viewBox=\"0 0 {WIDTH} {}\" aria-label=\"",
         Px(bottom + AXIS)
     ));
     html.text(title).raw("\">");
     for tick in scale.ticks(TICKS) {
-        let (x, y) = (Px(scale.at(tick)), Px(bottom + 15.0));
+        let (x, y) = (Px(scale.at(tick)), Px(bottom + 18.0));
         html.write(format_args!("<path class=grid d=\"M{x} {TOP}V{}\"/>", Px(bottom)));
         html.write(format_args!("<text x=\"{x}\" y=\"{y}\" text-anchor=middle>{}</text>", label(tick)));
     }
     let middle = Px(f64::midpoint(LEFT, WIDTH));
     html.write(format_args!(
-        "<text class=axis x=\"{middle}\" y=\"{}\" text-anchor=middle>seconds after the first copy</text>",
+        "<text class=axis x=\"{middle}\" y=\"{}\" text-anchor=middle>time since the first transmission (s)</text>",
         Px(bottom + AXIS - 5.0)
     ));
     for (place, of) in lanes.iter().enumerate() {
-        lane(of, TOP + HEIGHT * (place as f64 + 0.5), &scale, html);
+        lane(of, TOP + HEIGHT * place as f64 + 40.0, &scale, html);
     }
     html.raw("</svg>");
 }
@@ -50,11 +50,11 @@ pub(crate) fn lanes(title: &str, lanes: &[Lane<'_>], html: &mut Html) {
 fn lane(lane: &Lane<'_>, y: f64, scale: &Scale, html: &mut Html) {
     let Timeline { copies, lasted_s, is_answered, .. } = lane.of;
     let colour = lane.colour % COLOURS;
-    let times = if copies.len() == 1 { "1 copy".to_owned() } else { format!("{} copies", copies.len()) };
+    let times = if copies.len() == 1 { "1 transmission".to_owned() } else { format!("{} transmissions", copies.len()) };
     let ended = if *is_answered { "answered" } else { "given up" };
-    html.write(format_args!("<text class=axis x=\"2\" y=\"{}\">", Px(y - 2.0))).text(lane.name);
-    html.write(format_args!("</text><text x=\"2\" y=\"{}\">", Px(y + 11.0)));
-    html.text(&format!("{times}, {}", seconds(*lasted_s))).raw("</text>");
+    html.write(format_args!("<text class=axis x=\"{LEFT}\" y=\"{}\">", Px(y - 18.0))).text(lane.name);
+    html.raw("<tspan class=dim dx=\"12\">").text(&format!("{times}, {ended} after {}", seconds(*lasted_s)));
+    html.raw("</tspan></text>");
     let (start, end) = (scale.at(0.0), scale.at(*lasted_s));
     html.write(format_args!("<g class=s{colour}><path class=span d=\"M{} {y}H{}\"/>", Px(start), Px(end), y = Px(y)));
     html.raw("</g>");

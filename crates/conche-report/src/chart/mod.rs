@@ -1,13 +1,19 @@
 //! A plot as data, and its drawing.
 
+mod csv;
+mod distribution;
 mod draw;
+mod heat;
 mod lanes;
 mod scale;
 
 use conche_lab::scenario::Kind;
 
 use crate::html::Html;
+pub(crate) use csv::Csv;
+pub(crate) use distribution::{Curve, Distribution};
 pub(crate) use draw::{extent, shape};
+pub(crate) use heat::{Heat, HeatPanel};
 pub(crate) use lanes::{Lane, lanes};
 pub(crate) use scale::{Scale, label as tick_label};
 
@@ -33,7 +39,7 @@ pub(crate) struct Chart {
 pub(crate) struct Axis {
     pub(crate) title: String,
     pub(crate) log: bool,
-    /// Upper end, if it is not above all values.
+    /// Upper end, unless a value or an interval is above it.
     pub(crate) to: Option<f64>,
 }
 
@@ -67,7 +73,15 @@ pub(crate) struct Mark {
     pub(crate) published_interval: Option<(f64, f64)>,
     /// Whisker, quartile, median, quartile, whisker.
     pub(crate) quartiles: Option<[f64; 5]>,
+    pub(crate) runs: u32,
     pub(crate) tooltip: String,
+}
+
+impl Mark {
+    /// Whether an interval has no place on a logarithmic axis.
+    pub(crate) fn reaches_zero(&self) -> bool {
+        [self.interval, self.published_interval].into_iter().flatten().any(|(low, _)| low <= 0.0)
+    }
 }
 
 impl Chart {
@@ -87,7 +101,7 @@ impl Chart {
         self.panels.iter().any(|panel| panel.marks.windows(2).any(|pair| pair[0].place == pair[1].place))
     }
 
-    fn marks(&self) -> impl Iterator<Item = &Mark> {
+    pub(crate) fn marks(&self) -> impl Iterator<Item = &Mark> {
         self.panels.iter().flat_map(|panel| &panel.marks)
     }
 
@@ -114,7 +128,30 @@ impl Chart {
         for note in &self.notes {
             html.raw("<p class=note>").text(note).raw("</p>");
         }
+        self.csv(html);
         html.raw("</figure>\n");
+    }
+
+    /// Writes the values as CSV, for the script to save.
+    fn csv(&self, html: &mut Html) {
+        let x = if self.x.title.is_empty() { "x" } else { &self.x.title };
+        let columns = "ci95_low,ci95_high,published,published_low,published_high,runs";
+        let mut csv = Csv::new(html);
+        csv.text("panel").text("series").text(x).text(&self.y.title).columns(columns).end();
+        for panel in &self.panels {
+            for mark in &panel.marks {
+                csv.text(&panel.title).text(&self.series[mark.series].name).text(&self.places[mark.place].label);
+                csv.number(Some(mark.value));
+                let ends = |of: Option<(f64, f64)>| [of.map(|of| of.0), of.map(|of| of.1)];
+                let [low, high] = ends(mark.interval);
+                let [published_low, published_high] = ends(mark.published_interval);
+                for number in [low, high, mark.published, published_low, published_high, Some(f64::from(mark.runs))] {
+                    csv.number(number);
+                }
+                csv.end();
+            }
+        }
+        csv.finish();
     }
 
     fn legend(&self, html: &mut Html) {

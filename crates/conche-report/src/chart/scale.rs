@@ -30,7 +30,7 @@ impl Scale {
             }
             if high - low <= f64::EPSILON * high.abs().max(1.0) {
                 let room = if high == 0.0 { 1.0 } else { high.abs() * 0.1 };
-                (low, high) = if zero { (low, high + room) } else { (low - room, high + room) };
+                (low, high) = if zero || high == 0.0 { (low, high + room) } else { (low - room, high + room) };
             }
             let step = step(high - low, ticks);
             (low, high) = ((low / step).floor() * step, (high / step).ceil() * step);

@@ -1,21 +1,26 @@
 //! The page: an overview, each experiment with plots, claims and tables, and comparisons.
 
 mod claims;
+mod distributions;
 mod exchanges;
+mod heats;
 mod overview;
 mod ranking;
 mod tables;
+mod telling;
 mod two_schemes;
 
+use self::telling::Telling;
 use crate::html::Html;
 use crate::plots;
 use crate::read::{Results, Study};
+use crate::values::scheme_values;
 
 const STYLE: &str = include_str!("../assets/report.css");
 const SCRIPT: &str = include_str!("../assets/report.js");
-/// Without scripts nothing can be selected, so all exchanges are shown.
+/// Without scripts nothing can be selected, so all plots are shown.
 const WITHOUT_SCRIPT: &str =
-    "<noscript><style>.exchanges .chart { display: block; } .pick { display: none; }</style></noscript>\n";
+    "<noscript><style>.picked .chart { display: block; } .pick { display: none; }</style></noscript>\n";
 
 /// An experiment and the ID of its section.
 struct Section<'a> {
@@ -76,13 +81,18 @@ fn experiment(section: &Section<'_>, html: &mut Html) {
         html.raw(" · ").text(&detail);
     }
     html.raw("</p>\n");
+    let cells = scheme_values(study);
+    let telling = Telling::of(study, &cells);
+    telling.write(study, html);
     let charts = plots::charts(study);
     if !charts.is_empty() {
         html.raw("<h3>Figures</h3>\n<div class=charts>\n");
         charts.iter().for_each(|chart| chart.html(html));
         html.raw("</div>\n");
     }
-    exchanges::write(study, html);
+    heats::write(study, &cells, &telling, html);
+    distributions::write(study, &cells, &telling, html);
+    exchanges::write(study, &telling, html);
     claims::write(study, html);
     tables::write(study, html);
     html.raw("</section>\n");

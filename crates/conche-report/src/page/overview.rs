@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 
 use conche_lab::papers::Summary;
-use conche_lab::scenario::{Kind, Plot};
 use conche_lab::value::MeasuredValue;
 use conche_results::{Manifest, Score, State};
 
-use super::two_schemes::{SchemeValue, scheme_values};
 use super::{Section, title};
 use crate::chart::{Scale, key};
 use crate::html::{Html, Px};
-use crate::plots;
 use crate::read::Results;
+use crate::titles;
+use crate::values::{SchemeValue, columns, scheme_names, scheme_values};
 
 const MOST_METRICS: usize = 6;
 
@@ -22,7 +21,7 @@ pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Ht
         origin(&of.manifest, &of.directory.display().to_string(), results.len() > 1, html);
     }
     html.raw("<div class=scroll><table class=overview><thead><tr><th class=l>experiment<th class=l>extent<th>values");
-    html.raw("<th class=l>as near as published<th class=l>claims</thead><tbody>\n");
+    html.raw("<th class=l>values within the bar<th class=l>claims</thead><tbody>\n");
     for section in sections {
         line(section, html);
     }
@@ -70,7 +69,7 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
     let seconds: Option<f64> = manifest.scenarios.iter().map(|of| of.cpu_s).sum();
     if let Some((runs, seconds)) = runs.zip(seconds) {
         let each = if runs == 0 { 0.0 } else { seconds / runs as f64 };
-        entry("runs", &format!("{runs}, of {each:.2} s of a processor in the mean"));
+        entry("runs", &format!("{runs} run{}, {each:.2} s of CPU each", if runs == 1 { "" } else { "s" }));
     }
     html.raw("</dl>\n");
     let state = match manifest.state {
@@ -79,7 +78,7 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
         State::Failed => Some("Some runs failed."),
     };
     if let Some(state) = state {
-        html.raw("<p class=warning>").raw(state).raw(" What is here is what there is so far.</p>\n");
+        html.raw("<p class=warning>").raw(state).raw(" This page shows the results so far.</p>\n");
     }
     if !manifest.failures.is_empty() {
         html.raw("<ul class=warning>");
@@ -127,35 +126,31 @@ fn meter<'a>(parts: &[(&str, usize)], of: usize, html: &'a mut Html) -> &'a mut 
 fn side_by_side(section: &Section<'_>, html: &mut Html) {
     let study = section.study;
     let cells = scheme_values(study);
-    let schemes: Vec<&str> = plots::scheme_names(study)
-        .into_iter()
-        .filter(|scheme| cells.iter().any(|cell| cell.scheme == *scheme))
+    let names = scheme_names(study);
+    let known: Vec<(usize, &str)> = names
+        .iter()
+        .map(String::as_str)
+        .enumerate()
+        .filter(|(_, scheme)| cells.iter().any(|cell| cell.scheme == *scheme))
         .collect();
-    let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
-    let plots: &[Plot] = document.map(|document| document.scenario().plots.as_slice()).unwrap_or_default();
-    let mut metrics: Vec<&str> = Vec::new();
-    for plot in plots {
-        let columns = plot.y.all();
-        let column = if plot.kind == Kind::Box { &columns[columns.len() / 2] } else { &columns[0] };
-        if !column.contains('{') && !metrics.contains(&column.as_str()) && metrics.len() < MOST_METRICS {
-            metrics.push(column);
-        }
-    }
+    let schemes: Vec<&str> = known.iter().map(|(_, scheme)| *scheme).collect();
+    let mut metrics = columns(study, &cells);
     let by_place: HashMap<_, &MeasuredValue> = cells
         .iter()
-        .map(|SchemeValue { scheme, cell, value }| ((*scheme, cell.as_str(), value.column.as_str()), *value))
+        .map(|SchemeValue { scheme, cell, value, .. }| ((*scheme, cell.as_str(), value.column.as_str()), *value))
         .collect();
     let factor = |scheme: &str, metric: &str| mean_factor(&cells, &by_place, schemes.first()?, scheme, metric);
     metrics.retain(|metric| schemes.iter().skip(1).any(|scheme| factor(scheme, metric).is_some()));
+    metrics.truncate(MOST_METRICS);
     let (Some(first), false) = (schemes.first(), metrics.is_empty()) else { return };
     html.raw("<div class=side><h3>").text(title(study)).raw("</h3><p class=sub>");
-    html.text(&format!("times the value of {first}: the geometric mean over all cells that both have"));
+    html.text(&format!("Factor over {first}: the geometric mean over all cells that have both."));
     html.raw("</p><div class=scroll><table><thead><tr><th class=l>scheme");
     for metric in &metrics {
-        html.raw("<th class=l>").text(&metric.replace('_', " "));
+        html.raw("<th class=l>").text(&titles::of_column(study, metric));
     }
     html.raw("</thead><tbody>\n");
-    for (number, scheme) in schemes.iter().enumerate() {
+    for (number, scheme) in known {
         html.raw("<tr><td class=l>").raw(&key(number, false)).text(scheme);
         for metric in &metrics {
             html.raw("<td class=l>");

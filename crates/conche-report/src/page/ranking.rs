@@ -7,9 +7,10 @@ use conche_lab::comparison::ranking;
 use conche_results::comparison::{Compared, InCell, Row, shown};
 
 use super::tables;
-use super::two_schemes::{distinct, short};
+use super::two_schemes::short;
 use crate::html::{Html, json_text};
 use crate::read::Results;
+use crate::values::distinct;
 
 pub(super) fn is_there(results: &[Results]) -> bool {
     results.iter().any(|of| !of.comparison.is_empty())

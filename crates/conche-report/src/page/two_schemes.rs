@@ -3,62 +3,15 @@
 //! Runs of two schemes in the same replication share random numbers, so their ratio is more precise
 //! than either value.
 
-use std::borrow::Cow;
 use std::fmt::Write;
-
-use conche_lab::scenario::Unit;
-use conche_lab::scenario::{Value, parsed, templates};
-use conche_lab::value::MeasuredValue;
 
 use super::Section;
 use crate::html::{Html, json_text};
-use crate::plots::{labels, symbol};
-use crate::read::Study;
+use crate::plots::symbol;
+use crate::values::{SchemeValue, distinct, scheme_values};
 
 /// Keeps the page fast.
 const MOST_RUNS: usize = 30;
-
-/// A value of a scheme in a cell.
-pub(super) struct SchemeValue<'a> {
-    pub(super) scheme: &'a str,
-    pub(super) cell: String,
-    pub(super) value: &'a MeasuredValue,
-}
-
-/// Returns the values that can be compared between schemes, without claims and single classes.
-pub(super) fn scheme_values(study: &Study) -> Vec<SchemeValue<'_>> {
-    let sections = study.sections();
-    let rows: Vec<Cow<'_, str>> = templates(sections).collect();
-    let classes: Vec<(String, &Value)> = sections
-        .iter()
-        .flat_map(|section| &section.values)
-        .filter(|value| value.column.contains("{}"))
-        .map(|value| (value.column.replace("{}", "{label}"), value))
-        .collect();
-    let comparable = study.values.iter().filter(|value| {
-        let is_class = || {
-            classes.iter().any(|(class, of)| {
-                of.item.as_ref().is_none_or(|item| *item == value.item) && parsed(class, &value.column).is_some()
-            })
-        };
-        value.item != "claims" && value.unit != Unit::Verdict && value.measured.is_finite() && !is_class()
-    });
-    let cell = |value: &'_ MeasuredValue| -> Option<(usize, usize, String)> {
-        let of_row = labels(&rows, &[], &value.row)?;
-        let (_, scheme) = of_row.iter().find(|(name, _)| *name == "scheme")?;
-        // The label is a slice of the row; the rest is the cell.
-        let start = (scheme.as_ptr() as usize).checked_sub(value.row.as_ptr() as usize)?;
-        let (before, after) = (value.row.get(..start)?, value.row.get(start + scheme.len()..)?);
-        let rest = [before, after].map(|side| side.trim_matches('/')).join("/");
-        Some((start, scheme.len(), rest.trim_matches('/').replace('/', " · ")))
-    };
-    comparable
-        .filter_map(|value| {
-            let (start, length, cell) = cell(value)?;
-            Some(SchemeValue { scheme: &value.row[start..start + length], cell, value })
-        })
-        .collect()
-}
 
 /// Writes the section of the comparison, with its data.
 pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
@@ -105,7 +58,7 @@ fn of_study(section: &Section<'_>, cells: &[SchemeValue<'_>], html: &mut Html) {
     }
     html.raw(",\"values\":[");
     let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name).unwrap_or_default();
-    for (number, SchemeValue { scheme, cell, value }) in cells.iter().enumerate() {
+    for (number, SchemeValue { scheme, cell, value, .. }) in cells.iter().enumerate() {
         let at = [place(&metrics, &value.column), place(&schemes, scheme), place(&names, cell)];
         html.raw(if number > 0 { ",[" } else { "[" });
         html.write(format_args!("{},{},{},{}", at[0], at[1], at[2], short(value.measured)));
@@ -134,14 +87,4 @@ pub(super) fn short(value: f64) -> String {
     }
     let rounded: f64 = format!("{value:.4e}").parse().unwrap_or(value);
     format!("{rounded}")
-}
-
-pub(super) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in all {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
 }

@@ -2,6 +2,7 @@
 
 mod runs;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Component, Path, PathBuf};
@@ -16,7 +17,7 @@ use conche_results::{Line, Manifest, ManifestError, Scenario};
 use serde::Deserialize;
 
 pub use runs::Runs;
-pub(crate) use runs::{CellTimeline, label};
+pub(crate) use runs::{CellTimeline, Samples, label};
 
 /// Errors of reading results.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +93,10 @@ pub struct Study {
     pub runs: Runs,
     /// Timelines of exchanges, by cell and scheme.
     pub(crate) timelines: Vec<CellTimeline>,
+    /// Samples of one column, by row and column of their values.
+    pub(crate) samples: Samples,
+    /// Names of the cells of rows, as timelines have them.
+    pub(crate) cells: HashMap<String, String>,
 }
 
 impl Study {
@@ -125,6 +130,8 @@ impl Results {
                 values: own,
                 runs: Runs::default(),
                 timelines: Vec::new(),
+                samples: Samples::default(),
+                cells: HashMap::new(),
             });
         }
         // Values without a manifest entry are shown, too.
@@ -133,7 +140,9 @@ impl Results {
             let own = values.extract_if(.., |value| value.paper == name).collect();
             let about = Scenario { name: name.clone(), ..Scenario::default() };
             let experiment = papers::Paper::by_name(&name).map(papers::Paper::experiment);
-            studies.push(Study { about, experiment, values: own, runs: Runs::default(), timelines: Vec::new() });
+            let (runs, samples) = (Runs::default(), Samples::default());
+            let (timelines, cells) = (Vec::new(), HashMap::new());
+            studies.push(Study { about, experiment, values: own, runs, timelines, samples, cells });
         }
         runs::read(&directory.join(Line::FILE), &mut studies)?;
         let comparison = read_comparison(&directory.join(Row::FILE))?;

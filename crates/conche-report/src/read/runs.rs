@@ -1,15 +1,17 @@
 //! Reads the values and timelines of single runs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use conche_lab::campaign::seed_of;
 use conche_lab::metrics::statistic::in_run;
 use conche_lab::scenario::Statistic;
 use conche_lab::value::MeasuredValue;
-use conche_results::{CellId, Kept, Line, SCHEMA, Timeline, Which};
+use conche_results::{CellId, Kept, Line, SCHEMA, Sample, Timeline, Which};
 
 use super::{ReadError, Study, lines, parsed};
+use crate::titles::definition;
+use crate::values::{main_columns, scheme_values};
 
 /// Against excessive reading time.
 const MOST_REPLICATIONS: u32 = 1 << 16;
@@ -47,9 +49,62 @@ impl Runs {
     }
 }
 
+/// Maximum values kept of the sample of a run; of a larger one, quantiles are kept.
+const MOST_OF_A_RUN: usize = 512;
+
+/// Pooled samples of the column whose distribution is drawn, by row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samples {
+    /// Column; `None` if no value of the scenario has a sample.
+    pub(crate) column: Option<String>,
+    of: HashMap<String, BTreeMap<u32, RunSample>>,
+}
+
+#[derive(Clone, Debug)]
+struct RunSample {
+    count: usize,
+    values: Vec<f64>,
+}
+
+impl Samples {
+    /// Returns the values of all runs of a measured value, each with its weight, and their number.
+    pub(crate) fn of(&self, value: &MeasuredValue) -> (usize, Vec<(f64, f64)>) {
+        let runs = || self.of.get(&value.row).into_iter().flat_map(|runs| runs.range(..value.runs));
+        let weighted = |run: &RunSample| {
+            let weight = run.count as f64 / run.values.len() as f64;
+            run.values.iter().map(|value| (*value, weight)).collect::<Vec<_>>()
+        };
+        (runs().map(|(_, run)| run.count).sum(), runs().flat_map(|(_, run)| weighted(run)).collect())
+    }
+
+    fn add(&mut self, row: &str, replication: u32, values: &[u64], base: f64) {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let count = sorted.len();
+        if count > MOST_OF_A_RUN {
+            // The extremes stay.
+            sorted = (0..MOST_OF_A_RUN).map(|of| sorted[of * (count - 1) / (MOST_OF_A_RUN - 1)]).collect();
+        }
+        let values: Vec<f64> = sorted.into_iter().map(|value| value as f64 / base).collect();
+        if !values.is_empty() && values.iter().all(|value| value.is_finite()) {
+            self.of.entry(row.to_owned()).or_default().insert(replication, RunSample { count, values });
+        }
+    }
+}
+
+/// Returns the column whose distribution is drawn: the first main column with a sample.
+fn sampled(study: &Study) -> Option<String> {
+    let cells = scheme_values(study);
+    let has_many = |column: &&str| definition(study, "", column).is_some_and(|value| value.metric.has_many());
+    main_columns(study, &cells).into_iter().find(has_many).map(str::to_owned)
+}
+
 pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> {
     if !file.exists() {
         return Ok(());
+    }
+    for study in &mut *studies {
+        study.samples.column = sampled(study);
     }
     lines(file, |number, text| {
         let line: Line<'_> = parsed(file, number, text)?;
@@ -66,8 +121,17 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
         if study.about.seed.is_some_and(|seed| seed_of(seed, line.replication) != line.seed) {
             return Ok(());
         }
+        let cell = label(&line.cell);
         for Kept { values, sample, .. } in line.outcome.iter() {
             for made in values {
+                if !study.cells.contains_key(&made.row) {
+                    study.cells.insert(made.row.clone(), cell.clone());
+                }
+                if let Sample::Each(each, base) = sample
+                    && study.samples.column.as_deref() == Some(made.column.as_str())
+                {
+                    study.samples.add(&made.row, line.replication, each, *base);
+                }
                 let statistic = statistic(study, &made.column);
                 for (label, value) in in_run(statistic, sample) {
                     study.runs.add(&made.row, made.column.replace("{}", label), line.replication, value);

@@ -98,9 +98,14 @@ fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, values: &mut Str
     for replication in 0..3_u32 {
         let seed = conche_lab::campaign::seed_of(1, replication);
         let of_run = value * (0.9 + 0.1 * f64::from(replication));
+        let flows = [0.5, 1.0, 1.5].map(|of| (of_run * of * 1000.0).round());
+        let sample = match column.starts_with("fct_") {
+            true => format!(r#"{{"each":[[{},{},{}],1000.0]}}"#, flows[0], flows[1], flows[2]),
+            false => format!(r#"{{"one":{of_run}}}"#),
+        };
         writeln!(
             runs,
-            r#"{{"schema":1,"kind":"run","scenario":"{paper}","settings":"s","replication":{replication},"seed":{seed},"outcome":[{{"figures":[{{"item":"{item}","row":"{row}","column":"{column}"}}],"sample":{{"one":{of_run}}}}}]}}"#,
+            r#"{{"schema":1,"kind":"run","scenario":"{paper}","settings":"s","replication":{replication},"seed":{seed},"outcome":[{{"figures":[{{"item":"{item}","row":"{row}","column":"{column}"}}],"sample":{sample}}}]}}"#,
         )
         .expect("memory");
     }

@@ -1,0 +1,74 @@
+//! Distributions of the first main sample: a plot per cell, selected by the reader.
+
+use super::telling::Telling;
+use crate::chart::{Curve, Distribution};
+use crate::html::Html;
+use crate::read::Study;
+use crate::titles;
+use crate::values::{SchemeValue, scheme_names};
+
+/// Maximum cells, to limit the size of the page.
+const MOST_CELLS: usize = 24;
+
+/// Writes the distributions of an experiment, if its results have samples.
+pub(super) fn write(study: &Study, cells: &[SchemeValue<'_>], telling: &Telling<'_>, html: &mut Html) {
+    let Some(column) = &study.samples.column else { return };
+    let Some(definition) = titles::definition(study, "", column) else { return };
+    let of = titles::of_sample(definition);
+    let schemes = scheme_names(study);
+    let mut found: Vec<(&SchemeValue<'_>, Distribution)> = Vec::new();
+    for value in cells.iter().filter(|value| value.value.column == *column && value.is_alone()) {
+        let (count, weighted) = study.samples.of(value.value);
+        if weighted.is_empty() {
+            continue;
+        }
+        let place = found.iter().position(|(of, _)| of.cell == value.cell).unwrap_or_else(|| {
+            let title = if value.labels.is_empty() { of.clone() } else { format!("{of}: {}", value.place()) };
+            let unit = value.value.unit;
+            found.push((value, Distribution { title, of: of.clone(), unit, curves: Vec::new() }));
+            found.len() - 1
+        });
+        let colour = schemes.iter().position(|known| known == value.scheme).unwrap_or_default();
+        let curves = &mut found[place].1.curves;
+        // A column of several items has the same sample.
+        if curves.iter().all(|curve| curve.scheme != value.scheme) {
+            curves.push(Curve::new(value.scheme, colour, count, weighted));
+        }
+    }
+    if found.is_empty() {
+        return;
+    }
+    let more = found.len().saturating_sub(MOST_CELLS);
+    if more > 0 {
+        let mut ranks: Vec<usize> = found.iter().map(|(of, _)| telling.rank(&of.cell)).collect();
+        ranks.sort_unstable();
+        let last = ranks[MOST_CELLS - 1];
+        found.retain(|(of, _)| telling.rank(&of.cell) <= last);
+        found.truncate(MOST_CELLS);
+    }
+    let first = found.iter().enumerate().min_by_key(|(place, (of, _))| (telling.rank(&of.cell), *place));
+    let first = first.map_or(0, |(place, _)| place);
+    html.raw(
+        "<h3>Distribution</h3>\n<p class=sub>Share of the values of all runs that are at most the value on the axis.",
+    );
+    if more > 0 {
+        html.write(format_args!(" {more} further cells, in which controllers differ less, are not drawn."));
+    }
+    html.raw("</p>\n<div class=\"picked distributions\">");
+    if found.len() > 1 {
+        html.raw("<form class=pick><label>cell <select>");
+        for (place, (of, _)) in found.iter().enumerate() {
+            let selected = if place == first { " selected" } else { "" };
+            html.write(format_args!("<option value={place}{selected}>")).text(&of.place());
+        }
+        html.raw("</select></label></form>");
+    }
+    html.raw("\n");
+    for (place, (_, distribution)) in found.iter().enumerate() {
+        let hidden = if place == first { "" } else { " hidden" };
+        html.write(format_args!("<figure class=chart data-at=\"{place}\"{hidden}>"));
+        distribution.html(html);
+        html.raw("</figure>\n");
+    }
+    html.raw("</div>\n");
+}

@@ -1,0 +1,243 @@
+//! Values by scheme and cell, and the ranking of cells by the difference between schemes.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use conche_lab::experiment::Experiment;
+use conche_lab::scenario::{Kind, Plot, Unit, Value, parsed, templates};
+use conche_lab::value::MeasuredValue;
+
+use crate::read::Study;
+
+/// A value of a scheme in a cell.
+pub(crate) struct SchemeValue<'a> {
+    pub(crate) scheme: &'a str,
+    /// Name of the cell: the row without the scheme.
+    pub(crate) cell: String,
+    /// Labels of the cell by the names of their axes.
+    pub(crate) labels: Vec<(String, String)>,
+    pub(crate) value: &'a MeasuredValue,
+}
+
+impl SchemeValue<'_> {
+    /// Whether the scheme has the network for itself; others are named `a@a+b`.
+    pub(crate) fn is_alone(&self) -> bool {
+        !self.scheme.contains('@')
+    }
+
+    /// Returns the labels of the cell with the names of their axes: `clients 400 · buffer inf`.
+    pub(crate) fn place(&self) -> String {
+        let labels = self.labels.iter().map(|(name, label)| format!("{} {label}", name.replace('_', " ")));
+        labels.collect::<Vec<_>>().join(" · ")
+    }
+}
+
+/// Returns the values that can be compared between schemes, without claims and single classes.
+pub(crate) fn scheme_values<'a>(study: &'a Study) -> Vec<SchemeValue<'a>> {
+    let sections = study.sections();
+    let rows: Vec<Cow<'_, str>> = templates(sections).collect();
+    let classes: Vec<(String, &Value)> = sections
+        .iter()
+        .flat_map(|section| &section.values)
+        .filter(|value| value.column.contains("{}"))
+        .map(|value| (value.column.replace("{}", "{label}"), value))
+        .collect();
+    let comparable = study.values.iter().filter(|value| {
+        let is_class = || {
+            classes.iter().any(|(class, of)| {
+                of.item.as_ref().is_none_or(|item| *item == value.item) && parsed(class, &value.column).is_some()
+            })
+        };
+        value.item != "claims" && value.unit != Unit::Verdict && value.measured.is_finite() && !is_class()
+    });
+    let of = |value: &'a MeasuredValue| -> Option<SchemeValue<'a>> {
+        let of_row = row_labels(&rows, &[], &value.row)?;
+        let (_, scheme) = of_row.iter().find(|(name, _)| *name == "scheme")?;
+        // The label is a slice of the row; the rest is the cell.
+        let start = (scheme.as_ptr() as usize).checked_sub(value.row.as_ptr() as usize)?;
+        let (before, after) = (value.row.get(..start)?, value.row.get(start + scheme.len()..)?);
+        let rest = [before, after].map(|side| side.trim_matches('/')).join("/");
+        let cell = rest.trim_matches('/').replace('/', " · ");
+        let others = of_row.iter().filter(|(name, _)| *name != "scheme");
+        let labels = others.map(|(name, label)| ((*name).to_owned(), (*label).to_owned())).collect();
+        Some(SchemeValue { scheme: &value.row[start..start + scheme.len()], cell, labels, value })
+    };
+    comparable.filter_map(of).collect()
+}
+
+pub(crate) fn row_labels<'a>(
+    templates: &'a [Cow<'a, str>],
+    own: &'a [String],
+    row: &'a str,
+) -> Option<Vec<(&'a str, &'a str)>> {
+    match own {
+        [] => templates.iter().find_map(|template| parsed(template, row)),
+        own => own.iter().find_map(|template| parsed(template, row)),
+    }
+}
+
+/// Returns the schemes of the scenario in its order, then the other controllers of the results.
+pub(crate) fn scheme_names(study: &Study) -> Vec<String> {
+    let mut names: Vec<String> = own_schemes(study).into_iter().map(str::to_owned).collect();
+    for value in scheme_values(study).iter().filter(|value| value.is_alone()) {
+        if names.iter().all(|name| name != value.scheme) {
+            names.push(value.scheme.to_owned());
+        }
+    }
+    names
+}
+
+/// Returns the schemes of the scenario.
+pub(crate) fn own_schemes(study: &Study) -> Vec<&str> {
+    let document = study.experiment.as_ref().map(Experiment::document);
+    let schemes = document.map(|document| document.scenario().schemes.iter());
+    schemes.into_iter().flatten().map(|scheme| scheme.name.as_str()).collect()
+}
+
+/// Returns the columns of the scenario's plots that schemes can be compared by; without plots, all
+/// measured columns, those of primary values first.
+pub(crate) fn columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'a str> {
+    let document = study.experiment.as_ref().map(Experiment::document);
+    let plots: &[Plot] = document.map(|document| document.scenario().plots.as_slice()).unwrap_or_default();
+    let of_plots = plots.iter().map(|plot| {
+        let columns = plot.y.all();
+        columns[if plot.kind == Kind::Box { columns.len() / 2 } else { 0 }].as_str()
+    });
+    let measured = || cells.iter().map(|cell| cell.value.column.as_str());
+    match plots {
+        [] => distinct(primary(study).filter(|column| measured().any(|of| of == *column)).chain(measured())),
+        _ => distinct(of_plots.filter(|column| !column.contains('{'))),
+    }
+}
+
+/// Returns the columns that controllers are compared by: the primary ones, then all others.
+pub(crate) fn main_columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'a str> {
+    let columns = columns(study, cells);
+    let is_measured = |column: &&str| cells.iter().any(|cell| cell.value.column == *column);
+    distinct(primary(study).chain(columns).filter(is_measured))
+}
+
+fn primary(study: &Study) -> impl Iterator<Item = &str> {
+    let values = study.sections().iter().flat_map(|section| &section.values);
+    values.filter(|value| value.primary).map(|value| value.column.as_str())
+}
+
+/// A cell with the highest and the lowest value of its controllers.
+pub(crate) struct Contrast<'a> {
+    pub(crate) cell: &'a str,
+    pub(crate) high: &'a SchemeValue<'a>,
+    pub(crate) low: &'a SchemeValue<'a>,
+}
+
+impl Contrast<'_> {
+    fn ratio(&self) -> f64 {
+        self.high.value.measured / self.low.value.measured
+    }
+
+    /// Whether the 95 % intervals do not overlap. A value without an interval counts as exact.
+    fn is_apart(&self) -> bool {
+        let low_end = self.high.value.ci95.map_or(self.high.value.measured, |interval| interval.low);
+        let high_end = self.low.value.ci95.map_or(self.low.value.measured, |interval| interval.high);
+        low_end > high_end
+    }
+}
+
+/// Returns the cells of a column by falling difference between controllers.
+///
+/// Controllers differ most in the cell with the largest ratio of the highest to the lowest value
+/// among them. Cells whose highest and lowest value have overlapping 95 % intervals come last.
+/// Values that are not positive have no ratio and do not count.
+pub(crate) fn contrasts<'a>(cells: &'a [SchemeValue<'a>], column: &str) -> Vec<Contrast<'a>> {
+    let mut found: Vec<Contrast<'a>> = Vec::new();
+    let usable = |of: &&SchemeValue<'_>| of.is_alone() && of.value.column == column && of.value.measured > 0.0;
+    for of in cells.iter().filter(usable) {
+        match found.iter_mut().find(|contrast| contrast.cell == of.cell) {
+            Some(contrast) if of.value.measured > contrast.high.value.measured => contrast.high = of,
+            Some(contrast) if of.value.measured < contrast.low.value.measured => contrast.low = of,
+            Some(_) => {}
+            None => found.push(Contrast { cell: &of.cell, high: of, low: of }),
+        }
+    }
+    found.retain(|contrast| contrast.high.scheme != contrast.low.scheme);
+    let order = |one: &Contrast<'_>, other: &Contrast<'_>| -> Ordering {
+        other.is_apart().cmp(&one.is_apart()).then(other.ratio().total_cmp(&one.ratio()))
+    };
+    found.sort_by(order);
+    found
+}
+
+/// Sorts the labels of an axis: numbers first, then others in the order of their appearance.
+pub(crate) fn sorted(labels: &mut [&str]) {
+    let number = |label: &str| numeric(label).unwrap_or(f64::INFINITY);
+    labels.sort_by(|a, b| number(a).total_cmp(&number(b)));
+}
+
+/// Reads a number that may end in a unit: `20`, `8.5`, `120s`.
+pub(crate) fn numeric(label: &str) -> Option<f64> {
+    let digits = label.trim_end_matches(|character: char| character.is_ascii_alphabetic() || character == ' ');
+    digits.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+pub(crate) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use conche_lab::stats::Interval;
+
+    use super::*;
+
+    fn measured(scheme: &str, cell: &str, measured: f64, reach: f64) -> MeasuredValue {
+        MeasuredValue {
+            paper: "p".to_owned(),
+            item: "grid".to_owned(),
+            row: format!("{scheme}/{cell}"),
+            column: "c".to_owned(),
+            unit: Unit::Seconds,
+            published: None,
+            measured,
+            ci95: Some(Interval { low: measured - reach, high: measured + reach }),
+            runs: 3,
+        }
+    }
+
+    #[test]
+    fn numbers_come_before_other_labels() {
+        let mut labels = ["inf", "28200B", "other", "9"];
+        sorted(&mut labels);
+        assert_eq!(labels, ["9", "28200B", "inf", "other"]);
+    }
+
+    #[test]
+    fn controllers_differ_most_where_their_ratio_is_largest_and_their_intervals_are_apart() {
+        let values = [
+            measured("a", "small", 1.0, 0.1),
+            measured("b", "small", 1.5, 0.1),
+            measured("a", "large", 1.0, 0.1),
+            measured("b", "large", 3.0, 0.1),
+            measured("a", "unsure", 1.0, 9.0),
+            measured("b", "unsure", 8.0, 9.0),
+            measured("a", "zero", 0.0, 0.0),
+            measured("b", "zero", 8.0, 0.0),
+            measured("a", "single", 8.0, 0.0),
+            measured("b@a+b", "single", 1.0, 0.0),
+        ];
+        let cells: Vec<SchemeValue<'_>> = values
+            .iter()
+            .map(|value| {
+                let (scheme, cell) = value.row.split_once('/').expect("a cell");
+                SchemeValue { scheme, cell: cell.to_owned(), labels: Vec::new(), value }
+            })
+            .collect();
+        let found = contrasts(&cells, "c");
+        let names: Vec<_> = found.iter().map(|of| (of.cell, of.high.scheme, of.low.scheme)).collect();
+        assert_eq!(names, [("large", "b", "a"), ("small", "b", "a"), ("unsure", "b", "a")]);
+    }
+}
