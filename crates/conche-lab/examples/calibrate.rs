@@ -1,12 +1,10 @@
 //! Fits the free parameters of ETFA'14's network to its two baseline tables in one search.
 //!
 //! `cargo run --release -p conche-lab --example calibrate [SEED]` takes some minutes and prints
-//! each improvement. The parameters marked [fitted] in scenarios/etfa14.toml are its rounded
-//! result; scenarios/commag16.toml has the same. A seed gives the same values on any machine and
-//! number of threads.
+//! each improvement. Its rounded result are the parameters marked [fitted] in scenarios/etfa14.toml
+//! and scenarios/commag16.toml. A seed gives the same values on any machine and number of threads.
 //!
-//! - Objective: the mean of |ln(measured / published)| over the scenario's `[[fitted]]` values, all
-//!   schemes and both duty cycles. Other tables are not run.
+//! - Objective: the mean of |ln(measured / published)| over the scenario's `[[fitted]]` values.
 //! - Search: log-uniform draws from the ranges below, then changes of the best set, in steps that
 //!   shrink without improvement.
 //! - Sets that leave a mote without a path are rejected.
@@ -24,9 +22,9 @@ use toml::{Table, Value};
 /// A parameter: path in the scenario, range, and unit.
 type Parameter = (&'static str, [f64; 2], &'static str);
 
-/// The fitted parameters. Rate: from one that explains most of a published exchange's duration to
-/// the line's nominal speed. Fades: from the time between two frames of a packet to several
-/// retransmissions of a request.
+/// The fitted parameters. Rate: from one that explains most of an exchange's duration to the line's
+/// nominal speed. Fades: from the time between two frames of a packet to several retransmissions of
+/// a request.
 const PARAMETERS: [Parameter; 3] = [
     ("links.slip.wire.rate", [1_000.0, 92_160.0], "bit/s"),
     ("radios.flocklab.medium.sinr.fading.mean_good", [500.0, 60_000.0], "ms"),
@@ -36,9 +34,9 @@ const PARAMETERS: [Parameter; 3] = [
 const PART: &str = "baseline";
 const DRAWS: u32 = 100;
 const STEPS: u32 = 100;
-/// Replications of a candidate, to limit run time; the final set uses the scenario's.
+/// Replications of a candidate, which limit run time.
 const RUNS: u32 = 3;
-/// Longest and shortest step, as a change of a parameter's logarithm.
+/// Longest and shortest step of a parameter's logarithm.
 const STEP: [f64; 2] = [0.6, 0.05];
 const SHORTER: f64 = 0.95;
 
@@ -68,7 +66,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the paper's experiment reduced to the fitted part.
 fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Error>> {
     let mut scenario: Table = paper.scenario.parse()?;
     for key in ["claims", "tables", "quick"] {
@@ -85,7 +82,6 @@ fn part_of(paper: &conche_lab::papers::Paper) -> Result<Experiment, Box<dyn Erro
 }
 
 fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> bool {
-    // A set that cannot run is rejected.
     let Ok(closeness) = closeness(experiment, set, Some(RUNS)) else { return false };
     let Some(mean) = closeness.mean_log_ratio() else { return false };
     let is_better = best.is_none_or(|(least, _)| mean < least);
@@ -96,7 +92,6 @@ fn keep(best: &mut Option<(f64, Set)>, experiment: &Experiment, set: Set) -> boo
     is_better
 }
 
-/// Measures the distance of a set's fitted values.
 fn closeness(experiment: &Experiment, set: Set, runs: Option<u32>) -> Result<Closeness, Box<dyn Error>> {
     let with = |experiment: Experiment, (&(path, _, unit), value): (&Parameter, f64)| {
         experiment.with(path, format!("{value:.0}{unit}"))

@@ -1,7 +1,7 @@
 //! Runs independent simulations in parallel, with the same results on any number of threads.
 //!
 //! Replication n has the same seed in every cell: common random numbers. A failed run leaves a gap.
-//! A [`Store`] keeps results as runs end; kept runs are not repeated.
+//! A [`Store`] keeps finished runs, which are not repeated.
 
 use std::any::Any;
 use std::fmt::{self, Display};
@@ -20,7 +20,7 @@ use rayon::iter::{ParallelBridge, ParallelIterator};
 
 use crate::scenario::ScenarioError;
 
-/// Options of an invocation, without effect on results.
+/// Options without effect on results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions<'a> {
     /// Threads; by default one per core.
@@ -63,14 +63,14 @@ pub struct Ran<T> {
     pub events: u64,
 }
 
-/// Cost of simulating, which depends on the machine.
+/// Cost of simulating, on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Number of runs.
     pub runs: u64,
     /// Events of all runs.
     pub events: u64,
-    /// CPU time of all threads, independent of other load.
+    /// CPU time of all threads.
     pub cpu: Duration,
 }
 
@@ -152,7 +152,7 @@ pub trait RunnableCell: Sync {
 /// Per cell, each replication's outcome; `None` for a failed one.
 pub type Outcomes<C> = Vec<Vec<Option<<C as RunnableCell>::Outcome>>>;
 
-/// Runs all replications of all cells; outcomes have their order.
+/// Runs all replications of all cells.
 ///
 /// # Errors
 /// If threads cannot start.
@@ -167,7 +167,7 @@ pub fn run<C: RunnableCell>(
         .enumerate()
         .flat_map(|(cell, of)| (0..of.replications()).map(move |index| (cell, index)))
         .collect();
-    // Longest first, so that none is left alone at the end.
+    // Longest first, to balance threads at the end.
     jobs.sort_by_key(|(cell, _)| std::cmp::Reverse(cells[*cell].work()));
     let total = jobs.iter().map(|(cell, _)| cells[*cell].work()).sum();
     let progress = Progress { done: 0, total, reused: 0 };

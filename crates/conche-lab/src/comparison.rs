@@ -3,15 +3,15 @@
 //! Controllers in a cell share random numbers, so the *ratio* (how many times worse than the best
 //! or a baseline) is more precise than their values. Values below their unit's
 //! [floor](crate::scenario::Unit::floor) count as the floor, so that 0 has a ratio. A ratio is
-//! *apart* if its 95 % interval excludes 1: the jackknife over replications, choosing the best
-//! controller anew in each. *Regret* is the worst ratio that is apart.
+//! *apart* if its 95 % interval excludes 1: the jackknife over replications, each choosing the best
+//! controller anew. *Regret* is the worst ratio that is apart.
 //!
-//! Means over cells are geometric. An experiment's cells share random numbers, so the jackknife
-//! leaves out a replication in all of them; experiments are independent, so squared half-widths add
+//! Means over cells are geometric. The jackknife leaves out a replication in all cells of an
+//! experiment, which share random numbers; experiments are independent, so squared half-widths add
 //! up.
 //!
-//! A controller without a value in a cell (a run failed or measured nothing) has no mean, only a
-//! lower bound of regret, and ranks below controllers with all values.
+//! A controller without a value in a cell has no mean, only a lower bound of regret, and ranks
+//! below the others.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,6 @@ impl Entry {
     }
 }
 
-/// Ratios between the controllers with a value in a cell.
 struct Ratios<'a> {
     cell: &'a CellComparison,
     there: Vec<&'a Entry>,
@@ -87,7 +86,6 @@ impl<'a> Ratios<'a> {
         self.there.iter().map(|entry| entry.per_replication.as_slice())
     }
 
-    /// Returns how many times worse `means[own]` is than the reference.
     fn ratio(&self, means: &[f64], own: usize) -> f64 {
         let floor = self.cell.unit.floor();
         let value = |place: usize| means[place].max(floor);
@@ -183,10 +181,8 @@ fn tally(controller: &str, ratios: &[Ratios<'_>], lines: &[InCell], is_of: impl 
     }
 }
 
-/// Returns the geometric mean of a ratio per cell, and its interval.
 fn mean(controller: &str, ratios: &[&Ratios<'_>]) -> (f64, Option<Interval>) {
     let replications = |of: &&Ratios<'_>| of.there.first().map_or(0, |entry| entry.per_replication.len());
-    // Cells of an experiment with equally many replications share random numbers.
     let mut groups: Vec<Vec<&Ratios<'_>>> = Vec::new();
     for compared in ratios {
         let is_alike = |group: &&mut Vec<&Ratios<'_>>| {
@@ -251,7 +247,7 @@ pub fn ranking(rows: &[Row]) -> Table {
         let numbers = [all.shown_regret(), shown(all.mean), all.shown_interval(), all.shown_share(all.behind)];
         let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
         line.extend(baseline.map(|_| all.shown_share(all.ahead)));
-        // With one paper the column would repeat the total.
+        // One paper's column would repeat the total.
         line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
         line
     };

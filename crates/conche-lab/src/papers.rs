@@ -38,7 +38,7 @@ pub const BDP19: Paper = Paper { name: "bdp19", scenario: include_str!("../scena
 /// of Constrained Devices?", WiOpt 2012. Compared with its text, not its plots.
 pub const WIOPT12: Paper = Paper { name: "wiopt12", scenario: include_str!("../scenarios/wiopt12.toml") };
 
-/// Returns a file beside the papers' scenarios.
+/// Returns a file of the papers' directory.
 ///
 /// # Errors
 /// If it does not exist.
@@ -148,7 +148,7 @@ impl Summary {
     }
 }
 
-/// Returns a table with one row per paper.
+/// Returns one row per paper.
 #[must_use]
 pub fn overview(summaries: &[(&str, Summary)]) -> Table {
     let row = |(paper, summary): &(&str, Summary)| {

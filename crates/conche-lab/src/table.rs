@@ -10,7 +10,6 @@ use conche_results::Verdict;
 use crate::scenario::Unit;
 use crate::value::MeasuredValue;
 
-/// Returns an empty table, ruled around its header only.
 #[must_use]
 pub fn ruled() -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
@@ -70,13 +69,13 @@ pub fn number(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Formats the deviation from the published value, such as `-0.31 %`; empty without one.
+/// Formats the deviation from the published value, such as `-0.31 %`, if any.
 #[must_use]
 pub fn deviation(value: &MeasuredValue) -> String {
     value.deviation_percent().map(|percent| format!("{percent:+.2} %")).unwrap_or_default()
 }
 
-/// Formats the confidence interval, such as `62.59 … 62.79`; empty without one.
+/// Formats the confidence interval, such as `62.59 … 62.79`, if any.
 #[must_use]
 pub fn interval(value: &MeasuredValue) -> String {
     let show = |bound| match value.unit {

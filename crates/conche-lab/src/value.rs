@@ -64,7 +64,7 @@ pub fn write_json<'a>(values: impl IntoIterator<Item = &'a MeasuredValue>, mut o
     Ok(())
 }
 
-/// Rounded to six decimals: hides differences between mathematical libraries.
+/// Rounded to six decimals, which hides differences between mathematical libraries.
 struct Number(f64);
 
 impl Serialize for Number {

@@ -25,7 +25,7 @@ pub(super) enum CellError {
     Tables(#[from] io::Error),
 }
 
-/// Samples of a run: per span, scheme and metric.
+/// Samples per span, scheme and metric.
 #[derive(Clone, Debug)]
 pub(super) struct Samples(Vec<Sample>);
 
@@ -33,11 +33,9 @@ pub(super) struct Samples(Vec<Sample>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpanIndex(usize);
 
-/// Index of a metric among a cell's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MetricIndex(usize);
 
-/// A scheme's measurements in a span of a cell.
 #[derive(Clone)]
 pub(super) struct View<'a> {
     pub(super) runs: &'a CellRuns,
@@ -84,7 +82,6 @@ impl CellRuns {
         self.measured[metric.0].0.unit()
     }
 
-    /// The scheme, or the controller of the traffic.
     pub(super) fn controller_name(&self, control: Control) -> &str {
         match control {
             Control::Scheme(place) => &self.cell.schemes[place],

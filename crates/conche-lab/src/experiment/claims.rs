@@ -96,7 +96,6 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns a claim's row and compared values; `None` if a required one is missing.
 fn operands<'a>(claim: &Claim, labels: &Labels<'_>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
     let fill = |template: &str| fill(template, labels);
     let found = match claim.compare {
@@ -110,7 +109,7 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
     filled(template, |name| label(labels, name).map(Into::into))
 }
 
-/// `None` if a required value is missing or the comparison is undefined.
+/// Judges a claim; `None` if a required value is missing or the comparison is undefined.
 fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
@@ -180,7 +179,6 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
         (Compare::Difference, [_, _]) => by(&difference),
         (Compare::Ratio, [_, _]) => by(&ratio),
         (Compare::Apart, [_, _]) => {
-            // A ratio to 0 is undefined: the difference decides.
             let (shown, interval) = by(&ratio).map_or((0.0, None), |ratio| (ratio.shown, ratio.interval));
             Some(Outcome { shown, interval, ..by(&difference)? })
         }
@@ -197,7 +195,7 @@ fn outcome(claim: &Claim, found: &[&Series], fill: impl Fn(&str) -> Option<Strin
     }
 }
 
-/// Returns rows' distances from the line's start; 0 for a row without number.
+/// Returns rows' distances from the line's start; 0 without a number.
 fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> Option<String>) -> Vec<f64> {
     let patterns = claim.of.iter().filter_map(|of| if let Operand::Row(row) = of { fill(row) } else { None });
     let patterns: Vec<String> = patterns.collect();
@@ -211,7 +209,7 @@ fn numbers(claim: &Claim, found: &[&Series], from: f64, fill: impl Fn(&str) -> O
     found.iter().map(|series| number(&series.value.row)).collect()
 }
 
-/// Returns the share of `y`'s variance that the least-squares line through 0 explains; `None`
+/// Returns the share of `y`'s variance explained by the least-squares line through 0; `None`
 /// without two points or variance.
 fn explained(x: &[f64], y: &[f64]) -> Option<f64> {
     let sum = |of: &dyn Fn(f64, f64) -> f64| x.iter().zip(y).map(|(x, y)| of(*x, *y)).sum::<f64>();

@@ -125,7 +125,7 @@ impl Experiment {
     pub fn adjust(&mut self, effort: &Effort) -> Result<(), ScenarioError> {
         self.document.adjust(effort)?;
         if effort.compares {
-            // Published values belong to the paper's schemes, not to others of the same name.
+            // Published values belong to the paper's schemes.
             self.published = Published::default();
             self.settings = fingerprint(&[self.settings.as_str(), "compares"]);
         }
@@ -162,10 +162,9 @@ impl Experiment {
         }
     }
 
-    /// Checks all cells without running them.
+    /// Checks all cells.
     ///
-    /// # Errors
-    /// The first problem, with its place in the scenario's text.
+    /// The first problem, and its place in the text.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let mut checked: Vec<(&Arc<Scenario>, usize)> = Vec::new();
         let cells = self.document.cells().iter().filter(|cell| {
@@ -187,7 +186,7 @@ impl Experiment {
         cells.into_par_iter().find_map_first(problem).map_or(Ok(()), Err)
     }
 
-    /// Runs the experiment. Options do not affect values; failed runs contribute none.
+    /// Runs the experiment; failed runs contribute no values.
     ///
     /// # Errors
     /// If it cannot run.
@@ -219,7 +218,6 @@ impl Experiment {
         let compared = values::cell_comparisons(&series, &schemes);
         let mut values = tables::feature_values(scenario);
         values.extend(series.into_iter().map(|series| series.value));
-        // Stable sort: an item's values keep cell order.
         values.sort_by_key(|value| values::rank(scenario, value));
         values.extend(claims);
         Ok(Measured { values, cells: compared, completion })

@@ -1,7 +1,6 @@
-//! Published values of a paper (a CSV file beside the scenario), and their distance from measured
-//! ones.
+//! Published values of a paper, and their distance from measured ones.
 //!
-//! Columns: row and column as in results, value and, optionally, the half-width of its 95 %
+//! CSV columns: row and column as in results, value, and optionally the half-width of its 95 %
 //! confidence interval. Lines with `#` name the source.
 
 use std::collections::HashMap;
@@ -73,7 +72,7 @@ impl Published {
     }
 }
 
-/// Whether network parameters were fitted on a published value.
+/// Whether network parameters were fitted on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calibration {
     /// Parameters were fitted on it.
@@ -138,7 +137,6 @@ impl Closeness {
 
 pub(crate) const CLOSENESS_HEADER: [&str; 2] = ["within 15 %", "mean |ln ratio|"];
 
-/// Returns a row each for fitted and predicted values.
 pub(super) fn closeness_table(paper: &Experiment, values: &[MeasuredValue]) -> Option<Table> {
     let of = |calibration| Closeness::of(paper, values, calibration);
     let rows = [("fitted on", of(Calibration::Fitted)), ("predicted", of(Calibration::Predicted))];

@@ -1,4 +1,4 @@
-//! Run data on disk: samples, values, exchanges and timelines.
+//! Run data on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -68,7 +68,6 @@ pub(super) fn add_exchanges(
     let (scenario, cell) = (&runs.cell.scenario, runs.id());
     let Replication { index: replication, seed, .. } = replication;
     let seconds = |at: Instant| (at - Instant::ZERO).as_secs_f64();
-    // Nodes have the numbers of their order in the scenario.
     let nodes: Vec<String> = scenario.nodes.iter().flat_map(Nodes::names).collect();
     for flow in &record.flows {
         let scheme = Some(runs.controller_name(flow.control));
@@ -91,7 +90,6 @@ pub(super) fn add_exchanges(
     Ok(())
 }
 
-/// Runs the cell with `run`, and adds its time series.
 pub(super) fn add_series<T>(
     rows: &mut SeriesRows,
     runs: &CellRuns,
@@ -100,7 +98,7 @@ pub(super) fn add_series<T>(
 ) -> io::Result<T> {
     let (scenario, cell) = (&runs.cell.scenario.name, runs.id());
     let Replication { index: replication, seed, .. } = replication;
-    // A link carries the traffic of all schemes of a mix.
+    // A mix shares its links.
     let of_links = if let [scheme] = &runs.cell.schemes[..] { Some(scheme.as_str()) } else { None };
     let (interval, mut added) = (rows.interval(), Ok(()));
     let mut point = |point: Point<'_>| {
@@ -115,7 +113,6 @@ pub(super) fn add_series<T>(
     added.map(|()| ran)
 }
 
-/// Returns an axis with the type of its labels.
 pub(super) fn axis(name: &str, labels: &BTreeSet<String>) -> Axis {
     fn all<T>(labels: &BTreeSet<String>, read: impl Fn(&str) -> Option<T>) -> Option<BTreeMap<String, T>> {
         labels.iter().map(|label| Some((label.clone(), read(label)?))).collect()
@@ -167,8 +164,8 @@ pub(super) fn add_timelines(rows: &mut ExchangeRows, runs: &CellRuns, record: &R
     }
 }
 
-/// Time of each transmission in seconds since the first, and its timeout; `None` without timeouts,
-/// as for Non-confirmable requests.
+/// Returns seconds since the first transmission, and timeout, of each; `None` without timeouts, as
+/// for Non-confirmable requests.
 fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
     let copies: Vec<_> = of(log(record, flow)?, exchange)
         .map(|copy| ((copy.at - exchange.began).as_secs_f64(), envelope.hold(copy.after, None).as_secs_f64()))
@@ -176,7 +173,7 @@ fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope
     (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
 }
 
-/// Selects also by time: restarted hosts reuse exchange numbers.
+/// Selects also by time: restarted hosts reuse numbers.
 fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a Timeout> {
     let (number, began, ended) = (exchange.number, exchange.began, exchange.ended);
     log.iter().filter(move |copy| copy.exchange == number && began <= copy.at && copy.at <= ended)
@@ -184,7 +181,7 @@ fn of<'a>(log: &'a [Timeout], exchange: &Exchange) -> impl Iterator<Item = &'a T
 
 fn log<'a>(record: &'a Record, flow: &Flow) -> Option<&'a [Timeout]> {
     let own: Vec<_> = record.nodes.iter().filter(|node| node.node == flow.client).collect();
-    // Flows that ran one by one have a host record each; others share one.
+    // Flows that run one by one have a record each.
     let before = record.flows.iter().take_while(|other| !std::ptr::eq(*other, flow));
     let place = if own.len() > 1 { before.filter(|other| other.client == flow.client).count() } else { 0 };
     own.get(place).map(|node| node.timeouts.as_slice())
@@ -198,7 +195,6 @@ mod tests {
     use super::*;
     use crate::trial::{Control, NodeRecord};
 
-    /// From (exchange, seconds, attempt, timeout in seconds).
     fn log(copies: &[(u64, u64, u8, u64)]) -> Vec<Timeout> {
         let copy = |(exchange, at, attempt, after): &(u64, u64, u8, u64)| Timeout {
             exchange: *exchange,

@@ -12,13 +12,12 @@ use super::Experiment;
 use super::claims::CLAIMS;
 use crate::scenario::{self, Scenario, Scheme, Unit, filled, matches_any, parsed, templates};
 
-/// Returns the scenario's tables, or one of all values if those are empty, and the claims.
 pub(super) fn tables(experiment: &Experiment, values: &[MeasuredValue]) -> Vec<Table> {
     let scenario = experiment.scenario();
     let layouts = Layouts::new(experiment.document.sections(), values);
     let mut tables: Vec<Table> = scenario.tables.iter().map(|table| layouts.table(table)).collect();
     tables.retain(|table| !table.rows.is_empty());
-    // Values of controllers that the paper did not run may appear in no table.
+    // Controllers beyond the paper's may appear in no table.
     if tables.is_empty() {
         tables.push(everything(values));
     }
@@ -30,12 +29,11 @@ pub(super) fn tables(experiment: &Experiment, values: &[MeasuredValue]) -> Vec<T
     tables
 }
 
-/// Returns the columns of the cells that no run had a value of.
 fn without_value<'a>(experiment: &'a Experiment, values: &[MeasuredValue]) -> Vec<&'a str> {
     let cells = experiment.document.cells().iter();
     let of_cell = cells.flat_map(|cell| {
         let is_its = |value: &&scenario::Value| cell.schemes.iter().any(|scheme| cell.is_among(&value.only, scheme));
-        // A value across cells belongs to some of them only.
+        // Values across cells belong to some only.
         cell.scenario.values.iter().filter(|value| !value.is_across_cells()).filter(is_its)
     });
     let columns = each_once(of_cell.map(|value| value.column.as_str())).into_iter();
@@ -46,7 +44,7 @@ fn without_value<'a>(experiment: &'a Experiment, values: &[MeasuredValue]) -> Ve
     columns.filter(has_none).collect()
 }
 
-/// The reasons of refuted claims are notes.
+/// Lists claims; reasons of refuted ones are notes.
 fn claims(experiment: &Experiment, values: &[MeasuredValue]) -> Table {
     let mut notes: Vec<String> = Vec::new();
     for value in
@@ -120,7 +118,6 @@ impl<'a> ByName<'a> {
     }
 }
 
-/// Values by name, with the labels of their rows.
 struct Layouts<'a> {
     values: &'a [MeasuredValue],
     by_name: ByName<'a>,
@@ -179,7 +176,7 @@ impl<'a> Layouts<'a> {
         (header, shown.iter().filter_map(line).collect())
     }
 
-    /// Builds a line per combination of names, with a column per `across` and cell.
+    /// Builds a line per combination of names.
     fn grid(&self, layout: &scenario::Table, shown: &[&'a MeasuredValue]) -> (Vec<String>, Vec<Vec<String>>) {
         let mut lines: Vec<Line<'a>> = Vec::new();
         let mut across: Vec<String> = Vec::new();
@@ -223,8 +220,8 @@ impl<'a> Layouts<'a> {
         (header, rows.collect())
     }
 
-    /// Resolves a name in a cell template: `value`, or a column of a row in this cell; a trailing
-    /// `±` adds the interval.
+    /// Resolves a template's name: `value`, or a column of a row in this cell; a trailing `±` adds
+    /// the interval.
     fn shown(&self, values: &[&MeasuredValue], name: &str) -> Option<String> {
         let (name, with_interval) = name.strip_suffix('±').map_or((name, false), |name| (name, true));
         let value = match name {
@@ -234,13 +231,13 @@ impl<'a> Layouts<'a> {
         Some(if with_interval { with_error(value) } else { number(value.measured, value.unit) })
     }
 
-    /// Returns a value's names on the left; `None` if it is not shown.
+    /// Returns a value's names; `None` if it is not shown.
     fn names(&self, layout: &scenario::Table, value: &MeasuredValue) -> Option<Vec<String>> {
         let name = |head: &scenario::Head| self.fill(layout, &head.show, value).or_else(|| head.missing.clone());
         layout.names.iter().map(name).collect()
     }
 
-    /// The text that replaces `{}` in a column, by the shortest match.
+    /// Returns the text in place of `{}`, by the shortest match.
     fn label<'f>(&self, column: &'f str) -> Option<&'f str> {
         let read = |(before, behind): &(&str, &str)| column.strip_prefix(before)?.strip_suffix(behind);
         self.columns.iter().filter_map(read).min_by_key(|label| label.len())
@@ -267,7 +264,6 @@ fn in_their_order<T>(elements: &mut [T], name: impl Fn(&T) -> &str) {
     }
 }
 
-/// Returns each scheme's state bytes per peer, if the scenario shows features.
 pub(super) fn feature_values(scenario: &Scenario) -> Vec<MeasuredValue> {
     let Some(shown) = &scenario.features else { return Vec::new() };
     let peer_bytes = |scheme: &Scheme| {

@@ -12,7 +12,6 @@ use crate::value::MeasuredValue;
 
 const GRID: &str = "grid";
 
-/// A value, and its terms per replication.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     pub(super) value: MeasuredValue,
@@ -20,7 +19,7 @@ pub(super) struct Series {
     pub(super) compared: Option<ComparedValue>,
 }
 
-/// Returns values by scheme: the whole run, then each phase.
+/// Returns values by scheme, the whole run before its phases.
 pub(super) fn of_cell(cells: Cells<'_>, place: usize, published: &Published) -> Vec<Series> {
     let runs = &cells.runs[place];
     let of_scheme = |scheme: usize| runs.spans().map(move |span| runs.view(span, scheme));
@@ -65,7 +64,7 @@ fn of_view(cells: Cells<'_>, view: &View<'_>, outcomes: &[Samples], published: &
         measured.into_iter().map(series).collect()
     };
     let values: Vec<&Value> = view.values().collect();
-    // Values over the same windows are interleaved by window.
+    // Interleaves values over the same windows.
     let alike =
         |one: &&Value, other: &&Value| one.metric.windows().is_some() && one.metric.windows() == other.metric.windows();
     let by_window = |values: &[&Value]| {
@@ -74,7 +73,7 @@ fn of_view(cells: Cells<'_>, view: &View<'_>, outcomes: &[Samples], published: &
         (0..longest).flat_map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     let mut series: Vec<(usize, Series)> = values.chunk_by(alike).flat_map(by_window).collect();
-    // Stable sort: labels of the first replication come first.
+    // Keeps the order of the first replication.
     series.sort_by_key(|(first_run, _)| *first_run);
     series.into_iter().map(|(_, series)| series).collect()
 }
@@ -101,7 +100,7 @@ fn item_of(scenario: &Scenario, row: &str, column: &str) -> String {
     found.map_or(GRID, |item| &item.name).to_owned()
 }
 
-/// The item's position in the scenario; unlisted items are last.
+/// Returns the item's position; unlisted items are last.
 pub(super) fn rank(scenario: &Scenario, value: &MeasuredValue) -> usize {
     let named = || scenario.items.iter().enumerate().filter(|(_, item)| item.name == value.item);
     let is_listed = |item: &Item| matches_any(&item.rows, &value.row) && matches_any(&item.columns, &value.column);
@@ -118,7 +117,7 @@ pub(super) struct Cells<'a> {
 type Labels<'a> = Vec<(&'a str, String)>;
 
 impl<'a> Cells<'a> {
-    /// `None` if the value belongs to another cell, or cells are missing.
+    /// Measures; `None` in another cell, or if cells are missing.
     pub(super) fn measure(self, at: &View<'_>, value: &Value) -> Option<Measured> {
         let is_last = |axis: &String| self.points(at, axis).last().cloned() == label(at, axis);
         if !value.over.iter().all(is_last) {
@@ -146,7 +145,6 @@ impl<'a> Cells<'a> {
         (!numbers.is_empty()).then(|| of_numbers(value.statistic, "", &numbers, replications))
     }
 
-    /// Picks labels by means, or by replication `run`.
     fn picked<'v>(
         self,
         at: &View<'_>,
@@ -183,7 +181,6 @@ impl<'a> Cells<'a> {
         picks.iter().map(label).collect()
     }
 
-    /// Lists the axis's points for this cell, in order.
     fn points(self, at: &View<'_>, axis: &str) -> Vec<String> {
         let mut points = Vec::new();
         for runs in self.runs.iter().filter(|runs| runs.cell.part == at.runs.cell.part) {
@@ -195,8 +192,7 @@ impl<'a> Cells<'a> {
         points
     }
 
-    /// Merges, per replication, the samples of the pooled cells. The other axes have these labels,
-    /// or those of this cell.
+    /// Pools samples per replication over cells with these labels; other axes have this cell's.
     fn samples(self, at: &View<'_>, value: &Value, labels: &[(&str, String)]) -> Option<Vec<Sample>> {
         let is_meant = |other: &View<'_>, axis: &str| {
             let wanted = labels.iter().find(|(of, _)| *of == axis).map(|(_, label)| label.clone());
@@ -246,8 +242,7 @@ pub(super) struct ComparedValue {
 }
 
 impl ComparedValue {
-    /// `None` for a value that is not primary, covers a phase, or has several schemes on one
-    /// network.
+    /// Compares a primary value of a whole run without a mix of schemes.
     pub(super) fn of(view: &View<'_>, value: &Value, replications: usize) -> Option<Self> {
         let is_compared = value.primary && view.phase.is_none() && view.runs.cell.mix.is_none();
         let better = value.better().filter(|_| is_compared)?;

@@ -1,4 +1,4 @@
-//! Computes metrics from the record of a run.
+//! Metrics computed from the record of a run.
 
 use std::time::Duration;
 
@@ -97,7 +97,6 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
         }
         Metric::RetransmissionIndex => {
             let copies: u64 = exchanges().map(|exchange| u64::from(exchange.transmissions)).sum();
-            // An exchange that failed before its transmission has none.
             let repeated = exchanges().map(|exchange| u64::from(exchange.transmissions.saturating_sub(1)));
             quotient(repeated.sum::<u64>() as f64, copies as f64)
         }
@@ -155,7 +154,6 @@ fn classed(classes: &Classes, sample: &Sample) -> Sample {
     Sample::Labelled(classes.names.iter().cloned().zip(counts.into_iter().map(share)).collect())
 }
 
-/// Sums a count over flows of requests.
 fn requested<'a>(flows: impl Iterator<Item = &'a Flow>, count: fn(&Tally) -> u64) -> f64 {
     flows.filter(|flow| flow.observed.is_none()).map(|flow| count(&flow.tally)).sum::<u64>() as f64
 }
@@ -190,7 +188,7 @@ fn useful_s(flow: &Flow) -> f64 {
     succeeded.map(|exchange| (exchange.ended - exchange.began).as_secs_f64()).sum()
 }
 
-/// Seconds of successful exchanges, each divided by its flow's concurrency.
+/// Returns seconds of successful exchanges, each divided by its flow's concurrency.
 fn client_time<'a>(flows: impl Iterator<Item = &'a Flow>) -> f64 {
     flows.map(|flow| useful_s(flow) / f64::from(flow.outstanding)).sum()
 }
@@ -208,14 +206,14 @@ fn window_ends(windows: Windows, elapsed: Duration) -> Vec<Duration> {
     }
 }
 
-/// Counts successes in each window, or until its end.
+/// Counts successes per window, or until its end.
 fn successes_over_time(run: &Record, of: Selection, windows: Windows, so_far: bool) -> Sample {
     let ends = window_ends(windows, run.elapsed);
     let mut counts = vec![0_u64; ends.len()];
     let exchanges = run.flows_of(of).flat_map(|flow| &flow.exchanges);
     for exchange in exchanges.filter(|exchange| exchange.answered) {
         let at = exchange.ended - run.began;
-        // At a window's end, an exchange counts for it in cumulative counts, else for the next.
+        // An exchange at a window's end counts for it in cumulative counts, else for the next.
         let place = ends.partition_point(|end| if so_far { *end < at } else { *end <= at });
         counts[place.min(ends.len() - 1)] += 1;
     }
@@ -241,7 +239,6 @@ fn timeouts_over_time(run: &Record, of: Selection, windows: Windows) -> Sample {
     labelled(&ends, sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))))
 }
 
-/// Labels values by their window's end, such as `60s`.
 fn labelled(ends: &[Duration], values: impl Iterator<Item = Option<f64>>) -> Sample {
     let label = |end: &Duration| format!("{}s", end.as_secs_f64());
     Sample::Labelled(ends.iter().zip(values).filter_map(|(end, value)| Some((label(end), value?))).collect())
@@ -338,8 +335,8 @@ fn observed_sample(observed: Observed, run: &Record, of: Selection) -> Sample {
     }
 }
 
-/// Per change since registration, nanoseconds until the observer received that or a later state;
-/// `None` if never.
+/// Returns, per change since registration, nanoseconds until the observer received that or a later
+/// state; `None` if never.
 fn ages(flow: &Flow) -> Vec<Option<u128>> {
     let Some(observed) = &flow.observed else { return Vec::new() };
     let registered = observed.received.first().map(|received| received.at);

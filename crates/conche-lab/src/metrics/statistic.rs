@@ -1,7 +1,7 @@
 //! Statistics over a cell's replications.
 //!
-//! Percentiles pool the flows of all replications; intervals resample replications. Other
-//! statistics use one number per replication, with Student's t.
+//! Percentiles pool all replications' flows, and intervals resample replications. Other statistics
+//! use one number per replication, with Student's t.
 
 use conche_scenario::Statistic;
 
@@ -28,7 +28,7 @@ pub struct Measured {
 /// Bootstrap resamples of the replications.
 const RESAMPLES: u32 = 1000;
 
-/// Computes a statistic of samples, one per replication; empty for percentiles.
+/// Computes a statistic of one sample per replication; empty for percentiles.
 #[must_use]
 pub fn of(statistic: Statistic, samples: &[&Sample]) -> Vec<Measured> {
     let mut labels: Vec<(&str, usize)> = Vec::new();
@@ -84,8 +84,8 @@ pub(crate) fn of_numbers(statistic: Statistic, label: &str, numbers: &[f64], rep
     Measured { label: label.to_owned(), value, ci95, runs, first_run: 0, per_replication }
 }
 
-/// Computes percentiles, 0 to 100, over flows or exchanges of all replications, with one bootstrap
-/// of `seed`.
+/// Computes percentiles, 0 to 100, over all replications' flows or exchanges, with one bootstrap of
+/// `seed`.
 #[must_use]
 pub fn percentiles(samples: &[&Sample], mut percents: Vec<f64>, seed: u64) -> Vec<(f64, Measured)> {
     let each = || {

@@ -1,7 +1,7 @@
-//! Signal-to-noise ratios between stations that agree with measured packet reception ratios.
+//! Signal-to-noise ratios that agree with measured packet reception ratios.
 //!
-//! Unlisted links are below the list's threshold. One model of path loss with log-normal shadowing
-//! draws all: a pair's shadowing is redrawn until both directions agree.
+//! Unlisted links are below the list's threshold. A path loss with log-normal shadowing draws all:
+//! a pair's shadowing is redrawn until both directions agree.
 
 use conche_netsim::mac::Rdc;
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, ReceptionCurve, Sinr};
@@ -11,7 +11,7 @@ use conche_netsim::routing::LinkQuality;
 use super::error::TrialError;
 use crate::scenario::{Measured, Radio};
 
-/// Then the pair is clamped to the measured bounds.
+/// Then the pair takes the measured bounds.
 const DRAWS: u32 = 10_000;
 
 pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) -> Result<MediumConfig, TrialError> {
@@ -30,7 +30,8 @@ pub(super) fn medium(radio: &Radio, places: &[Position], stream: &mut Stream) ->
     Ok(MediumConfig::Sinr(Sinr { path_loss: PathLoss::Matrix(losses), ..sinr.clone() }))
 }
 
-/// Returns the links whose receivers wake up: ContikiMAC's checks miss signals below the threshold.
+/// Returns the links that wake their receivers: ContikiMAC's checks miss signals below the
+/// threshold.
 pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> LinkQuality {
     let (
         MediumConfig::Sinr(Sinr { tx_power_dbm, cca_threshold_dbm, path_loss: PathLoss::Matrix(losses), .. }),
@@ -48,7 +49,7 @@ pub(super) fn waking(quality: LinkQuality, medium: &MediumConfig, rdc: Rdc) -> L
     LinkQuality::new(nodes.clone(), ratios).unwrap_or(quality)
 }
 
-/// Returns ratios from row to column in dB; minus infinity on the diagonal.
+/// Returns dB from row to column; minus infinity on the diagonal.
 fn signal_to_noise_db(
     measured: &Measured,
     places: &[Position],
@@ -92,7 +93,7 @@ fn draw(median: f64, measured: &Measured, bounds: [(f64, f64); 2], stream: &mut 
     [both[0].clamp(first.0, first.1), both[1].clamp(second.0, second.1)]
 }
 
-/// Returns the dB with this reception ratio, by bisection.
+/// Bisects for the dB with this reception ratio.
 fn inverse(curve: ReceptionCurve, ratio: f64, octets: u32) -> f64 {
     let (mut low, mut high) = (-20.0_f64, 30.0_f64);
     for _ in 0..60 {
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(error, "measured.ratios: 0 to 1, but there are 1 stations, counted from 0");
     }
 
-    /// FlockLab as in ETFA'14: the published links, and a tree over them.
+    /// The published links of FlockLab, and a tree over them.
     #[test]
     fn motes_are_as_many_hops_away_as_the_paper_s_network_has() {
         let document = Document::read(crate::papers::ETFA14.scenario, &crate::papers::paper_file).expect("valid");

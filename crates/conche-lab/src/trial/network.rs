@@ -36,8 +36,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Nodes, radio hops and links keep the scenario's order, so that additions at the end leave
-    /// other random streams unchanged.
+    /// Keeps the scenario's order, so that additions at its end leave other random streams
+    /// unchanged.
     pub(super) fn new(scenario: &Scenario, replication: Replication) -> Result<Self, TrialError> {
         let mut network = Self {
             topology: Topology::new(),
@@ -74,8 +74,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Resolves `mote`, `mote[3]` or `mote[1..4]`. The scenario's reader has checked that the nodes
-    /// exist.
+    /// Resolves `mote`, `mote[3]` or `mote[1..4]`, whose nodes the scenario's reader has checked.
     pub(super) fn nodes(&self, reference: &str) -> Vec<NodeId> {
         let Selected { group, members } = Selected::parse(reference).expect("a checked reference");
         let all = &self.groups[group];
@@ -83,7 +82,7 @@ impl Network {
         members.into_iter().flat_map(|range| &all[range.start as usize..range.end as usize]).copied().collect()
     }
 
-    /// Returns the links of this name. The scenario's reader has checked that it exists.
+    /// Returns a group's links, which the scenario's reader has checked.
     pub(super) fn links(&self, name: &str) -> &[LinkId] {
         &self.links[name]
     }
@@ -109,9 +108,9 @@ impl Network {
         let mut made = Vec::new();
         for index in 0..count {
             let name = if count == 1 { link.name.clone() } else { format!("{}[{index}]", link.name) };
-            // Members of the smaller group get equal shares of the larger, in order.
+            // Members of the smaller group share the larger equally, in order.
             let [from, to] = [&from, &to].map(|nodes| nodes[index * nodes.len() / count]);
-            // A router without a route to the mote has none to a host behind it.
+            // A router without a route to the mote also lacks its hosts.
             let behind =
                 |mote, host| self.unknown.iter().filter(move |(_, of)| *of == mote).map(move |(root, _)| (*root, host));
             let back = ends.both_ways.then(|| behind(to, from)).into_iter().flatten();
@@ -200,8 +199,7 @@ fn positions(nodes: &Nodes, streams: &Streams) -> Option<Vec<Position>> {
     })
 }
 
-/// Draws a rate from a stream named after the link, in whole bits, to hide differences between
-/// machines.
+/// Draws a rate from a stream named after the link; whole bits hide differences between machines.
 fn rate(spread: Spread, mean: BitRate, name: &str, replication: Replication) -> BitRate {
     let z = match spread.draw {
         Draw::Independent => Streams::new(replication.seed).stream(Entity::Run, Purpose::named(name)).normal(),

@@ -1,4 +1,4 @@
-//! Observers: transmissions and losses, standing queues, notifications.
+//! Observers of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -156,7 +156,6 @@ mod tests {
 
     use super::*;
 
-    /// Longest interval above 2 s, for frames as seconds of (arrival, departure).
     fn longest(frames: &[(u64, u64)], end: u64) -> u64 {
         let at = |seconds: u64| Instant::from_millis(seconds * 1000);
         let mut topology = Topology::new();

@@ -28,7 +28,6 @@ use crate::workload::{
 pub(super) struct Role {
     /// With flow indices.
     pub(super) flows: Vec<(usize, workload::Flow)>,
-    /// The first scheme for hosts that only answer.
     pub(super) control: Control,
     pub(super) responder: Option<Responder>,
     pub(super) unanswered: BTreeSet<NodeId>,
@@ -119,7 +118,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Plans one per pair or, over frozen routes, a single one.
+    /// Plans a transfer per pair or, over frozen routes, a single one.
     fn transfers(
         &mut self,
         place: usize,
@@ -198,7 +197,6 @@ impl<'a> Plan<'a> {
                 (Outstanding::Scheme(Nstart::Nstart), Control::Scheme(scheme)) => self.nstarts[scheme],
                 (Outstanding::Scheme(Nstart::Nstart), Control::Traffic(_)) => self.scenario.endpoint.nstart,
             };
-            // Flows to the same resource share their body.
             let body = match &shared {
                 Some((known, body)) if *known == resource => Body::clone(body),
                 _ => self.request(traffic, token_length, resource)?,
@@ -264,8 +262,7 @@ impl<'a> Plan<'a> {
         self.streams.stream(entity, purpose)
     }
 
-    /// Returns the traffic's `own` controller, or deals schemes in the order in which traffic names
-    /// clients.
+    /// Returns the traffic's `own` controller, or deals schemes in the order of clients in traffic.
     pub(super) fn control_of(&mut self, client: NodeId, own: Option<Control>) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         let known = role.control;
@@ -290,7 +287,7 @@ impl<'a> Plan<'a> {
         Control::Scheme((self.clients - 1) % self.nstarts.len())
     }
 
-    /// Its values count for the first scheme.
+    /// Marks a sender, which counts for the first scheme.
     fn sender(&mut self, client: NodeId) -> Result<Control, TrialError> {
         let role = self.roles.entry(client).or_default();
         if !role.is_open_sender && !role.flows.is_empty() {
@@ -367,7 +364,7 @@ impl Role {
         (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))
     }
 
-    /// Registration ends before the first topic changes.
+    /// Registers before the first topic changes.
     pub(super) fn subscriber(&self, flows: &[Flow]) -> Option<Subscriber> {
         let within = self.observes.iter().map(|(place, _)| flows[*place].start - Instant::ZERO).min()?;
         Some(Subscriber::new(self.observes.iter().map(|(_, server)| *server).collect(), within))

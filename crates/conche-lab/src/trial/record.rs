@@ -58,12 +58,12 @@ pub struct Flow {
     pub tally: Tally,
     /// Completed exchanges by end.
     pub exchanges: Vec<Exchange>,
-    /// Arrivals at the server, without duplicates, if wanted; the first flow between two nodes for a
-    /// resource has all.
+    /// Arrivals at the server, without duplicates, if wanted; the first flow to a resource has all.
     pub arrivals: Vec<Instant>,
     /// Outcome of a bulk transfer.
     pub transfer: Option<Transferred>,
-    /// States that an observing client received. Its exchanges are acknowledged Confirmable
+    /// States that an observing client received. Exchanges are then acknowledged Confirmable
+    /// notifications, and arrivals states.
     /// notifications, its arrivals states.
     pub observed: Option<Observed>,
     /// DTLS handshakes between its nodes; the first flow between them has them all.
@@ -152,7 +152,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Traffic with its own controller, if selected explicitly, matches any scheme.
+    /// Traffic with its own controller, if selected, matches any scheme.
     fn has(self, control: Control) -> bool {
         match control {
             Control::Scheme(scheme) => scheme == self.scheme,
@@ -162,7 +162,6 @@ impl Selection {
 }
 
 impl Record {
-    /// Adds a run of this flow alone.
     pub(super) fn add(&mut self, run: Self, place: usize) {
         self.flows.extend(run.flows.into_iter().nth(place));
         self.nodes.extend(run.nodes);
@@ -180,7 +179,7 @@ impl Record {
     }
 
     /// Returns a part of the run, by ends of exchanges, arrivals of requests and starts of
-    /// timeouts. Transmissions, losses and frames remain those of the whole run.
+    /// timeouts. Transmissions, losses and frames remain whole.
     #[must_use]
     pub fn during(&self, from: Duration, to: Duration) -> Self {
         let (began, end) = (Instant::ZERO + from, Instant::ZERO + to);

@@ -1,7 +1,7 @@
 //! One run of a cell, in virtual time.
 //!
-//! Random draws have an entity and a purpose: a replication has the same jitter, processing times,
-//! batches and dithering under every scheme.
+//! Each entity and purpose draws its own random numbers: a replication has the same jitter,
+//! processing times, batches and dithering under every scheme.
 
 use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, HashMap};
@@ -78,7 +78,6 @@ pub fn run_sampled(
         plan.roles.values_mut().for_each(|role| role.flows.retain(|(flow, _)| *flow == place));
         plan.transfers.retain(|planned| planned.place == place);
         plan.bulk.retain(|planned| planned.place == place);
-        // Each flow has its own time and random numbers.
         let seed = match plan.transfers.is_empty() {
             true => replication.seed.wrapping_add(place as u64),
             false => mixed_seed(replication.seed, place as u64),
@@ -96,7 +95,7 @@ pub fn run_sampled(
 /// Checks a cell without running it.
 ///
 /// # Errors
-/// As [`run`], except those that depend on a replication's random numbers.
+/// As [`run`], except for problems that depend on random numbers.
 pub fn check(cell: &Cell, replication: Replication, routes: &Routes) -> Result<(), TrialError> {
     let mut network = Network::new(&cell.scenario, replication)?;
     let plan = Plan::new(cell, &network, replication, routes)?;
@@ -175,7 +174,7 @@ struct Trial<'a> {
     retired: Vec<(NodeId, AnyHost)>,
     handshakes: Vec<(NodeId, Log)>,
     wanted: Wanted,
-    /// Number of unfinished flows; the last one ends the run.
+    /// The last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
 
@@ -206,7 +205,7 @@ impl<'a> Trial<'a> {
         if !transfers.is_empty() {
             return Err(TrialError::SeveralTransfers);
         }
-        // Radio control traffic never ends: the run needs an explicit end.
+        // Radio control traffic never ends.
         let ends_the_run = scenario.time_limit.is_some() && !scenario.radios.is_empty();
         if ends_the_run && !bulk.is_empty() {
             return Err(TrialError::TcpWithoutDuration);
@@ -252,11 +251,10 @@ impl<'a> Trial<'a> {
             }
             self.change(step)?;
         }
-        // Without a duration, the run ends without events.
         Ok(self.advance(limit, self.cell.scenario.time_limit.is_some(), sampler.as_mut()))
     }
 
-    /// Runs until `limit`, and samples on the way; `until_idle`: at most until no events are left.
+    /// Runs until `limit`, with `until_idle` at most until no events are left.
     fn advance(&mut self, limit: Instant, until_idle: bool, mut sampler: Option<&mut Sampler<'_, '_>>) -> Ended {
         loop {
             let sample_at = sampler.as_ref().map(|sampler| sampler.next()).filter(|next| *next <= limit);
@@ -303,7 +301,6 @@ impl<'a> Trial<'a> {
         self.meshes.iter().find(|mesh| mesh.nodes.contains(&node))
     }
 
-    /// Builds the host of a node restarted `lives` times.
     fn host(&mut self, node: NodeId, lives: usize) -> Result<AnyHost, TrialError> {
         if let Some(mesh) = self.mesh_of(node) {
             if self.roles.contains_key(&node) {
@@ -389,7 +386,7 @@ impl<'a> Trial<'a> {
         let elapsed = end - Instant::ZERO;
         let radios = radios.into_iter().filter_map(|radio| simulation.radio_counters(radio)).collect();
         let (hosts, (counts, (queues, (notifications, _)))) = simulation.into_parts();
-        // Of several flows between the same nodes, the first.
+        // The first of several flows between two nodes counts.
         let places = || (0..flows.len()).rev();
         let pair = |place: usize| ((flows[place].client, flows[place].server), place);
         let pairs: HashMap<(NodeId, NodeId), usize> = places().filter(|_| !handshakes.is_empty()).map(pair).collect();
@@ -477,7 +474,7 @@ fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
     steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
 }
 
-/// Returns the changes in reverse order, and marks their links.
+/// Returns changes in reverse order, and marks their links.
 fn steps(scenario: &Scenario, network: &mut Network) -> Vec<(Instant, Step)> {
     let mut steps = Vec::new();
     for change in &scenario.changes {
@@ -500,7 +497,7 @@ fn steps(scenario: &Scenario, network: &mut Network) -> Vec<(Instant, Step)> {
             ChangeEvent::Reboot { nodes } => steps.push((at, Step::Reboot(network.nodes(nodes)))),
         }
     }
-    // After a stable sort of the reversed list, the first of simultaneous changes is last.
+    // Of simultaneous changes, the first is last.
     steps.reverse();
     steps.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     steps

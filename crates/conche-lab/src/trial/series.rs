@@ -1,7 +1,6 @@
 //! Time series of a run: path state at senders, queues and drops of links.
 //!
-//! Sampling reads state between events. It schedules none and draws no random numbers, so results
-//! are the same without it.
+//! Sampling schedules no events and draws no random numbers, so results are the same without it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -81,7 +80,7 @@ impl LinkDrops {
 
 /// The state to sample.
 pub(super) trait Sampled {
-    /// Returns the state of a node's path to a peer, if there is any.
+    /// Returns the state of a node's path to a peer.
     fn path(&self, node: NodeId, peer: NodeId) -> Option<PeerSnapshot>;
 
     /// Returns packets and bytes that wait for a link; `None` if it has no queue.
@@ -133,7 +132,6 @@ impl<'a, 'b> Sampler<'a, 'b> {
             before,
             nodes: network.topology.nodes().map(|(_, name)| name.to_owned()).collect(),
             paths: flows.filter_map(path).collect(),
-            // A link without queue and drops has no points.
             links: network
                 .topology
                 .links()
@@ -142,7 +140,6 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// Returns the time of the next sample.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
@@ -175,7 +172,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 }
 
-/// Returns the values that differ from the last ones, and replaces these.
+/// Returns changed values, and keeps them.
 fn changed(
     quantities: [&'static str; 3],
     values: [Option<f64>; 3],

@@ -84,13 +84,13 @@ impl PlannedTransfer {
 }
 
 fn mote_config(radio: RadioId, transfer: &Transfer) -> MoteConfig {
-    // The checked scenario makes both fit a frame.
+    // Both fit a frame, as checked.
     let octets = |size: Size| u8::try_from(size.0).unwrap_or(u8::MAX);
     let (header_octets, payload_octets) = (octets(transfer.header), octets(transfer.payload));
     MoteConfig { radio, header_octets, payload_octets, processing: transfer.processing.0 }
 }
 
-/// Mixed, so that neighbouring experiment seeds give different runs.
+/// Mixes seeds, so that neighbouring ones give different runs.
 pub(super) fn mixed_seed(seed: u64, number: u64) -> u64 {
     seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -101,7 +101,7 @@ pub(super) struct Route {
     pub(super) back: Vec<NodeId>,
 }
 
-/// Routes discovered before any run and frozen, shared by an experiment's cells.
+/// Frozen routes, shared by an experiment's cells.
 #[derive(Debug, Default)]
 pub struct Routes(Mutex<Vec<(Testbed, Vec<Option<Route>>)>>);
 
@@ -128,7 +128,6 @@ impl Route {
 }
 
 impl Routes {
-    /// Returns pair `number` among those with a route of `hops` hops.
     pub(super) fn of_hops(
         &self,
         scenario: &Scenario,
@@ -145,7 +144,7 @@ impl Routes {
         }
         let Scenario { nodes, radios, seed, .. } = discovery.clone();
         let testbed = Testbed { nodes, radios, seed, pairs };
-        // Under the lock, cells wait for one discovery.
+        // The lock makes cells wait for one discovery.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = known.iter().position(|(of, _)| *of == testbed).unwrap_or_else(|| {
             known.push((testbed, Vec::new()));

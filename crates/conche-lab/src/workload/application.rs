@@ -65,8 +65,7 @@ pub struct Application {
     pub timeouts: Option<Timeouts>,
 }
 
-/// Assumption for queued or paced requests: no paper states one, and only BDP-CoAP asks for longer
-/// pauses.
+/// Assumption for queued or paced requests: only BDP-CoAP asks for longer pauses.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the papers' endpoint configuration: the longest timeout is the only safety envelope.
@@ -84,7 +83,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
         },
         envelope: Envelope::open(endpoint.timeout_cap.0),
         token_length: endpoint.token_length.into(),
-        // No paper has servers that check observers, or spoofed addresses.
+        // The papers' servers check neither observers nor addresses.
         observer_checks: None,
         source_validation: SourceValidation::Off,
         response_timeout: None,
@@ -94,8 +93,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     }
 }
 
-/// Returns the seed of a node's endpoint after `lives` restarts: a restarted endpoint uses other
-/// message IDs.
+/// Returns the seed of a node's endpoint after `lives` restarts, which changes message IDs.
 pub fn endpoint_seed(streams: &Streams, node: NodeId, lives: usize) -> [u8; 32] {
     let purpose = if lives == 0 { "endpoint".to_owned() } else { format!("endpoint {lives}") };
     streams.seed_bytes(Entity::Node(node), Purpose::named(&purpose))

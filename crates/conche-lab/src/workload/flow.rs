@@ -25,7 +25,7 @@ pub struct Flow {
     pub outstanding: u16,
     /// Limit on the number of exchanges.
     pub limit: Limit,
-    /// The run ends when this counter of missing successes, shared by flows, reaches 0.
+    /// Successes missing to the run's end, shared by flows.
     pub enough: Option<Rc<Cell<u64>>>,
     /// Successes after which the flow resets the peer's congestion state.
     pub batch: Option<Range>,
@@ -165,8 +165,7 @@ pub fn body_of(message_bytes: usize, token_bytes: usize) -> Body {
     }
 }
 
-/// Returns the body of a request for a Uri-Path segment, in a message of this size; `None` if it is
-/// too small for the segment.
+/// Returns the body of a request for a Uri-Path segment; `None` if the message size is too small.
 #[must_use]
 pub fn request_body(message_bytes: Option<usize>, token_bytes: usize, segment: Option<&str>) -> Option<Body> {
     let Some(segment) = segment else { return Some(body_of(message_bytes.unwrap_or(0), token_bytes)) };

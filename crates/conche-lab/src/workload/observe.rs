@@ -76,7 +76,7 @@ impl Publisher {
         match event {
             Event::Request { id, from, message } if message.option(OptionNumber::OBSERVE).is_some() => {
                 let Some(number) = self.observers.get(from).copied() else { return false };
-                // Without room, the client gets a plain response and asks again.
+                // Without room, the client gets a plain response.
                 ctx.observe(*id, number.into());
                 let state = self.state(number);
                 ctx.respond(*id, state).expect("the request was just announced, and its answer is small");

@@ -34,7 +34,7 @@ impl Host for OpenSender {
     type Timer = Timer;
 
     fn start(&mut self, port: &mut Port<'_, Timer>) {
-        // A restarted sender uses other message IDs.
+        // A restart changes message IDs.
         self.message_id = (port.now().as_nanos() / 1_000_000 % (1 << 16)).try_into().unwrap_or_default();
         for (number, flow) in (0..).zip(&self.flows) {
             if let Some(first) = flow.first(port.rng()) {
@@ -68,7 +68,7 @@ impl Host for OpenSender {
     fn wake(&mut self, _: &mut Port<'_, Timer>) {}
 }
 
-/// Without a token: no response is matched.
+/// Encodes without a token: no response is matched.
 fn encoded(flow: &Flow, id: MessageId) -> Vec<u8> {
     const HEADER_BYTES: usize = 4;
     let mut message = vec![0; HEADER_BYTES + flow.body.len()];

@@ -63,7 +63,7 @@ pub struct Requester {
     due: Vec<VecDeque<Instant>>,
     /// Flow and time due of open exchanges.
     open: BTreeMap<u64, (u32, Instant)>,
-    /// Number of the run's unfinished flows; the last one ends it.
+    /// The last unfinished flow ends the run.
     unfinished_flows: Option<Rc<Cell<u64>>>,
 }
 
@@ -116,8 +116,7 @@ impl Tally {
 }
 
 impl Requester {
-    /// Creates a requester. The run ends when `unfinished_flows`, which requesters may share,
-    /// reaches 0.
+    /// Creates a requester. The run ends when the shared `unfinished_flows` reaches 0.
     #[must_use]
     pub fn new(flows: Vec<Flow>, unfinished_flows: Option<Rc<Cell<u64>>>) -> Self {
         let tallies = vec![Tally::default(); flows.len()];
@@ -203,7 +202,7 @@ impl Requester {
         self.open(ctx, number);
     }
 
-    /// A failure counts once for each waiting flow.
+    /// Counts a failure once per waiting flow.
     pub(super) fn connected(&mut self, ctx: &mut Context<'_>, peer: NodeId, is_open: bool) {
         for number in
             (0..).zip(&self.flows).filter(|(_, flow)| flow.peer == peer).map(|(number, _)| number).collect::<Vec<u32>>()
@@ -250,7 +249,6 @@ impl Requester {
                 Ok(exchange) => {
                     self.open.insert(exchange.as_u64(), (number, due));
                 }
-                // The queue is full: the message is lost.
                 Err(_) => {
                     tally.failed += 1;
                     if is_closed && tally.outstanding() == 0 {
@@ -305,7 +303,6 @@ impl Flow {
     }
 }
 
-/// Returns the record of an exchange, without flow.
 fn completed(ctx: &Context<'_>, id: ExchangeId, course: Course, answered: bool) -> Exchange {
     let began = Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed);
     let is_single = course.messages <= 1;
@@ -323,7 +320,7 @@ fn completed(ctx: &Context<'_>, id: ExchangeId, course: Course, answered: bool) 
     }
 }
 
-/// Counts arrived transmissions after the first, which the first response answers.
+/// Counts arrived retransmissions answered by the first response.
 fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));

@@ -52,7 +52,6 @@ pub struct Secured {
     sessions: Sessions<NodeId>,
     credentials: ClientCredentials,
     open: BTreeMap<NodeId, Open>,
-    /// Pending handshakes as a client, with their start.
     asked: BTreeMap<NodeId, (SessionId, Instant)>,
     /// Events for the node.
     steps: VecDeque<Step>,
@@ -62,7 +61,6 @@ pub struct Secured {
 #[derive(Debug)]
 struct Open {
     session: SessionId,
-    /// The peer may have lost the session.
     maybe_stale: bool,
 }
 
@@ -92,7 +90,7 @@ impl Secured {
             ..Config::default()
         };
         if !is_server {
-            // A client chooses its peers, and needs no limits.
+            // Clients need no limits.
             (config.max_sessions, config.max_handshakes) = (usize::MAX, usize::MAX);
         }
         let sessions = Sessions::new(Instant::ZERO, config, seed)?;

@@ -37,7 +37,7 @@ impl Timeouts {
         self.last.of(controller)
     }
 
-    /// The controller has just returned a Confirmable datagram's timeout.
+    /// Records the timeout that the controller has just returned.
     pub(super) fn transmitted(&mut self, now: Instant, transmit: &Transmit<NodeId>) {
         if let (Some(after), Some(exchange)) = (self.last.take(), transmit.exchange) {
             let (exchange, attempt) = (exchange.as_u64(), transmit.attempt);
@@ -58,7 +58,6 @@ struct TimeoutProbe {
     last: LastTimeout,
 }
 
-/// Last timeout that a controller returned for a Confirmable message.
 #[derive(Clone, Debug, Default)]
 struct LastTimeout(Arc<Mutex<Option<Duration>>>);
 

@@ -1,4 +1,4 @@
-//! Runs that fail, and campaigns that continue.
+//! Failing and continued campaigns.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,6 @@ use conche_lab::campaign::{
 };
 use conche_results::{Begin, Build, Origin, Program};
 
-/// Returns each replication's seed, or fails as configured.
 struct Seeds {
     panics_in: Option<u32>,
     fails_in: Option<u32>,

@@ -1,10 +1,10 @@
-//! Comparisons of samples with results computed by hand.
+//! Comparisons computed by hand.
 
 use conche_lab::comparison::{CellComparison, Entry, ranking, rows};
 use conche_lab::scenario::{Better, Unit};
 use conche_results::comparison::{Compared, InCell, Row, Standing, Tally};
 
-/// Builds a cell from values per replication; `None` for a missing controller.
+/// Builds a cell from values per replication.
 fn cell_of(paper: &str, name: &str, unit: Unit, better: Better, of: &[(&str, Option<&[f64]>)]) -> CellComparison {
     let entry = |(controller, runs): &(&str, Option<&[f64]>)| {
         let runs = runs.unwrap_or_default();
@@ -48,8 +48,7 @@ fn the_best_has_1_whichever_values_are_better() {
 
 #[test]
 fn what_all_share_in_a_replication_does_not_widen_the_interval() {
-    // Both take three times as long in the third replication as in the first; b always twice as
-    // long as a.
+    // Both take three times as long in the third replication as in the first.
     let of: &[(&str, Option<&[f64]>)] = &[("a", Some(&[1.0, 2.0, 3.0])), ("b", Some(&[2.0, 4.0, 6.0]))];
     let rows = rows(&[cell("c", Better::Lower, of)], None);
     assert_eq!(in_cell(&rows, "c", "b").ci95, Some([2.0, 2.0]));
@@ -58,7 +57,7 @@ fn what_all_share_in_a_replication_does_not_widen_the_interval() {
 
 #[test]
 fn a_ratio_is_apart_only_if_all_of_its_interval_is_beyond_1() {
-    // Against the constant 2 of a: mean 3, s = 1, t(2; .975) = 4.3027, over √3 and 2.
+    // Against 2: mean 3, s = 1, t(2; .975) = 4.3027, over √3 and 2.
     let of: &[(&str, Option<&[f64]>)] = &[("a", Some(&[2.0, 2.0, 2.0])), ("b", Some(&[2.0, 3.0, 4.0]))];
     let rows = rows(&[cell("c", Better::Lower, of)], Some("a"));
     let b = in_cell(&rows, "c", "b");
@@ -144,8 +143,7 @@ fn ratios_to_a_baseline_are_below_1_where_a_controller_is_ahead() {
 
 #[test]
 fn the_interval_of_a_mean_leaves_out_a_replication_of_all_cells_at_once() {
-    // b is worse in one cell by the factor by which it is better in the other: the mean is
-    // constant.
+    // b is worse and better by the same factor: the mean is constant.
     let cells = [
         cell("one", Better::Lower, &[("a", Some(&[1.0, 1.0, 1.0])), ("b", Some(&[2.0, 4.0, 8.0]))]),
         cell("two", Better::Lower, &[("a", Some(&[2.0, 4.0, 8.0])), ("b", Some(&[1.0, 1.0, 1.0]))]),

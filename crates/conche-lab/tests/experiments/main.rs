@@ -1,4 +1,4 @@
-//! Experiments through the library, in one program, so that the lab is linked once.
+//! Experiments in one program, to link the lab once.
 
 mod campaign;
 mod comparison;

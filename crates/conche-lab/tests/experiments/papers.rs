@@ -1,4 +1,4 @@
-//! Reduced experiments of papers: values, and independence of the number of threads.
+//! Papers, reduced.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -38,7 +38,7 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
     assert_eq!(paper.within(&MeasuredValue { published: None, ..value }), None);
 }
 
-/// A paper with other values at some paths, few replications, and these schemes.
+/// Reads a paper with other values, replications and schemes.
 fn reduced(paper: &Paper, values: &[(&str, toml::Value)], schemes: &[&str], runs: u32) -> Experiment {
     let mut experiment = Experiment::read(paper.scenario, &paper_file).expect("valid");
     for (path, value) in values {
@@ -68,7 +68,6 @@ fn refused(paper: &Paper, path: &str, value: impl Into<toml::Value>) -> String {
 
 const SIX: [&str; 6] = ["default", "cocoa", "cocoa-s", "b-rto", "linux", "ph"];
 
-/// ComMag'16 with few clients behind the modem, a short burst, and very short mote runs.
 fn gprs(schemes: &[&str], runs: u32) -> Experiment {
     let values = [
         ("parts.gprs.sweep.clients.values", vec![5, 10].into()),
@@ -79,7 +78,6 @@ fn gprs(schemes: &[&str], runs: u32) -> Experiment {
     reduced(&COMMAG16, &values, schemes, runs)
 }
 
-/// Points of an axis, each with its runs' duration.
 fn points(points: &[(&str, &str)]) -> toml::Value {
     let point = |(name, duration): &(&str, &str)| {
         let set = toml::Table::from_iter([("duration".to_owned(), toml::Value::from(*duration))]);
@@ -112,8 +110,8 @@ fn clients_behind_a_modem_give_each_value_once() {
     assert!(difference.ci95.is_some_and(|interval| interval.contains(difference.measured)), "run by run");
 }
 
-/// Each closed-loop client has one open exchange: rate × round-trip time = clients, up to exchanges
-/// still open at the end. Of all schemes with samples, only B-RTO takes exactly one per exchange.
+/// Rate × round-trip time = clients, up to exchanges still open at the end. Only B-RTO takes
+/// exactly one sample per exchange.
 #[test]
 fn throughput_times_round_trip_time_is_the_number_of_clients() {
     let values = measured(&gprs(&["b-rto"], 1), 1);
@@ -130,8 +128,8 @@ fn the_default_is_dithered_from_2_to_3_seconds() {
     assert!((rto - 2.5).abs() < 0.05, "{rto}");
 }
 
-/// With closed-loop clients, B-RTO's first timeout is the round-trip time times the mean dithering
-/// factor, on any network. The published ratio is 1.12, a factor from 1 to 1.25.
+/// B-RTO's first timeout is the round-trip time times the mean dithering factor, on any network.
+/// The published ratio is 1.12, a factor from 1 to 1.25.
 #[test]
 fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
     let values = measured(&reduced(&COMMAG16, &[("duration", "20s".into())], &["b-rto"], 1), 2);
@@ -165,7 +163,7 @@ fn the_published_intervals_are_the_bar_of_throughput() {
     assert_eq!(experiment.within(&MeasuredValue { measured: 21.0, ..value }), Some(false));
 }
 
-/// One short run under few schemes; most motes are too far away for many exchanges.
+/// Most motes are too far away for many exchanges.
 #[test]
 fn motes_have_a_place_in_figures_2_to_4() {
     let values = [
@@ -188,7 +186,6 @@ fn motes_have_a_place_in_figures_2_to_4() {
     assert_eq!((table.rows.len(), empty), (6, 1), "the default has no round-trip times: {table}");
 }
 
-/// ETFA'14 with two minutes of many-to-many traffic, and three exchanges per mote.
 fn motes(schemes: &[&str]) -> Experiment {
     let values = [
         ("parts.many.duration", "120s".into()),

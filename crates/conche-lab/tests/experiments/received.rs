@@ -1,4 +1,4 @@
-//! Metrics of two flows, against values computed by hand.
+//! Metrics computed by hand.
 
 use std::time::Duration;
 
@@ -35,7 +35,6 @@ fn flow(hops: u16, arrivals: &[u64], exchanges: Vec<Exchange>) -> Flow {
     Flow { hops, arrivals, exchanges, tally, request_bytes: 85, ..empty }
 }
 
-/// Two flows of an endpoint, and one of other traffic.
 fn record() -> Record {
     let near = flow(1, &[10, 20, 40], vec![exchange(10, 1, true), exchange(20, 3, true), exchange(40, 1, true)]);
     let far = flow(2, &[58, 60], vec![exchange(50, 5, false), exchange(59, 1, true), exchange(61, 0, false)]);
@@ -76,10 +75,10 @@ fn a_part_of_a_run_has_what_arrived_and_ended_in_it() {
     assert_received(&minute, Received::Silent { window: WINDOW, hops: None }, 25.0);
     assert_received(&minute, Received::Silent { window: WINDOW, hops: Some(2) }, 50.0);
     assert_eq!(measured(&minute, Metric::Received(Received::GoodputOfEach)), Sample::Each(vec![34_000, 11_333], 1e3));
-    // The mean is 2 messages; the farther flow has half of that.
+    // The mean is 2 messages, half of that the farther flow's.
     assert_received(&minute, Received::Starving { share: 0.5 }, 0.0);
     assert_received(&minute, Received::Starving { share: 0.51 }, 1.0);
-    // 5 exchanges ended in time, with 11 transmissions, 6 of them retransmissions.
+    // 5 exchanges, 11 transmissions.
     assert_is(&minute, Metric::RetransmissionIndex, 6.0 / 11.0);
     assert_is(&minute, Metric::Loss, 20.0);
     let later = record().during(Duration::from_secs(30), Duration::from_secs(70));
@@ -120,7 +119,7 @@ fn a_median_is_of_a_run_and_the_larger_of_the_two_in_the_middle() {
     let run = measured(&record(), Metric::RoundTrip);
     let other = Sample::Each(vec![7_000_000_000], 1e9);
     let [median] = &statistic::of(Statistic::Median, &[&run, &other])[..] else { panic!("one value") };
-    // The median of 1, 2, 4 and 5.9 s is 4 s; with the other run's 7 s, the mean is 5.5 s.
+    // Medians of 4 s (of 1, 2, 4 and 5.9 s) and 7 s.
     assert!((median.value - 5.5).abs() < 1e-9 && median.runs == 2, "{median:?}");
 }
 

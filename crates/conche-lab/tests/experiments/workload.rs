@@ -1,4 +1,4 @@
-//! Requesters and responders over a wire of 100 ms each way.
+//! Requesters and responders over 100 ms each way.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Runs one flow; returns requester, responder and timeouts.
+/// Returns requester, responder and timeouts of one flow.
 fn run(
     controller: &str,
     flow: impl FnOnce(NodeId) -> Flow,

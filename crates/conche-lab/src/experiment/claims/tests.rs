@@ -1,10 +1,9 @@
-//! Verdicts on invented values, for claims of BDP'19 and ComMag'16.
+//! Verdicts on invented values.
 
 use super::*;
 use crate::scenario::Document;
 use crate::stats::mean_interval;
 
-/// A mean of replications, and the value in each.
 fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
     let (measured, ci95) = mean_interval(per_replication);
     let value = MeasuredValue {
@@ -21,7 +20,7 @@ fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
     Series { value, per_replication: per_replication.to_vec(), compared: None }
 }
 
-/// Judges the claims that these values allow: name, value, verdict.
+/// Returns name, value and verdict of each judged claim.
 fn judged(values: &[Series]) -> Vec<(String, f64, Verdict)> {
     let document = Document::from_toml(crate::papers::BDP19.scenario).expect("valid");
     let claims = judge_all(document.scenario(), values);
@@ -88,13 +87,12 @@ fn a_line_explains_what_rises_in_proportion_and_nothing_that_falls() {
     let close = |share: Option<f64>, expected: f64| (share.expect("it varies") - expected).abs() < 1e-9;
     assert!(close(explained(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0]), 1.0));
     assert!(close(explained(&[1.0, 2.0, 3.0], &[-2.0, -4.0, -6.0]), 0.0));
-    // The nearest line has slope 15/7 and misses by 6/7, -9/7 and 4/7; the mean is 13/3, the
-    // variation 32/3.
+    // The line has slope 15/7 and misses by 6/7, -9/7 and 4/7; the mean is 13/3, the variation
+    // 32/3.
     assert!(close(explained(&[1.0, 2.0, 3.0], &[3.0, 3.0, 7.0]), 1.0 - (36.0 + 81.0 + 16.0) / 49.0 / (32.0 / 3.0)));
     assert_eq!(explained(&[1.0], &[2.0]), None);
 }
 
-/// Judges the claims of ComMag'16 that need only these values.
 fn of_commag16(values: &[(&str, &str, [f64; 2])]) -> Vec<MeasuredValue> {
     let document = Document::read(crate::papers::COMMAG16.scenario, &crate::papers::paper_file).expect("valid");
     let values: Vec<_> =
@@ -110,7 +108,7 @@ fn a_difference_of_means_has_the_interval_of_the_single_runs() {
     let claims = of_commag16(&[(&one.0, "throughput_per_s", one.1), (&other.0, "throughput_per_s", other.1)]);
     let [difference, verdict] = &claims[..] else { panic!("{claims:?}") };
     assert_eq!(difference.row, "less_throughput_than_default/b-rto/gprs/10");
-    // -1 and -3: runs differ much more than schemes.
+    // -1 and -3.
     let interval = difference.ci95.expect("two replications");
     assert!((difference.measured + 2.0).abs() < 1e-9 && (interval.high - interval.low) / 2.0 < 13.0, "{interval:?}");
     assert_eq!(

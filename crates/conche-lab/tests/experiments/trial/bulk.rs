@@ -1,9 +1,8 @@
-//! A bulk transfer over wires, beside CoAP.
+//! A bulk transfer beside CoAP.
 
 use super::*;
 use conche_lab::trial::Selection;
 
-/// 200 segments from the servers' side to the clients' side, over a link of 30 kbit/s.
 fn downloading() -> String {
     let nodes = "{ name = \"server\", count = 2 }, { name = \"source\" }, { name = \"sink\" }, { name = \"modem\" }]";
     let links = "[[links]]\nname = \"down\"\nbetween = [\"modem\", \"hub\"]\nwire = { rate = \"30kbit/s\", delay = \"100ms\", \
@@ -22,8 +21,7 @@ fn a_download_takes_what_the_link_has_and_is_told_of_by_its_own_traffic_only() {
     let record = record(&downloading()).expect("it runs");
     let [download, polls @ ..] = &record.flows[..] else { panic!("{:?}", record.flows) };
     let seconds = (download.tally.done.expect("it is done") - download.start).as_secs_f64();
-    // 200 segments of 576 B in frames take 30.7 s at 30 kbit/s; the polls of two clients little of
-    // it.
+    // The transfer takes 30.7 s at 30 kbit/s, the polls little.
     assert!((30.7..50.0).contains(&seconds), "{seconds} s");
     assert_eq!(download.transfer.as_ref().map(|transfer| transfer.bytes), Some(200 * 536));
     assert!(polls.len() == 2 && polls.iter().all(|flow| flow.tally.answered > 100), "{:?}", answered(&record));

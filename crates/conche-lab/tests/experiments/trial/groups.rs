@@ -1,4 +1,4 @@
-//! Groups of unequal size, and clients beside others.
+//! Groups of unequal size.
 
 use super::*;
 use conche_lab::trial::Selection;

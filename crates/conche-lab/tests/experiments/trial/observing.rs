@@ -1,9 +1,9 @@
-//! Observers and the servers that notify them.
+//! Observers and notifying servers.
 
 use super::*;
 use conche_lab::trial::{Flow, Observed, Selection};
 
-/// Two clients observe a server each, which changes every 10 s from 20 s on.
+/// Two clients observe a server each, which changes every 10 s from 20 s.
 fn observing(notifications: &str) -> String {
     let pace = "pace = { every = { interval = \"1s\", spread = false } }";
     let observe = "pace = { every = { interval = \"10s\", spread = false } }\nstart = \"20s\"\nresponse = \"40B\"";
@@ -22,7 +22,7 @@ fn an_observer_knows_of_each_change_as_soon_as_it_is_on_its_way() {
         let Observed { changes, received } = known(flow);
         let millis = |at: &conche_netsim::Instant| at.as_nanos() / 1_000_000;
         assert!(changes.iter().map(millis).eq([20_000, 30_000, 40_000, 50_000]), "{changes:?}");
-        // The state at registration comes first, valid from the start.
+        // The state at registration is valid from the start.
         assert_eq!((received.len(), millis(&received[0].changed)), (5, 0));
         let ages: Vec<u64> =
             received[1..].iter().map(|received| millis(&received.at) - millis(&received.changed)).collect();
@@ -40,7 +40,7 @@ fn a_notification_whose_answer_is_late_is_sent_again_in_vain() {
     let text = observing("confirmable").replace("delay = \"60ms\"", "delay = \"1500ms\"");
     let record = record(&text).expect("it runs");
     for flow in &record.flows {
-        // The round trip of 3080 ms exceeds the default's first timeouts, but not twice these.
+        // The round trip takes 3080 ms.
         assert!(flow.exchanges.iter().all(|exchange| (exchange.transmissions, exchange.unnecessary) == (2, 1)));
         assert!(flow.exchanges.len() >= 3, "{:?}", flow.exchanges);
     }
@@ -49,7 +49,7 @@ fn a_notification_whose_answer_is_late_is_sent_again_in_vain() {
 #[test]
 fn of_notifications_as_the_endpoint_sends_them_by_itself_each_fifth_is_acknowledged() {
     let text = observing("each-fifth-confirmable").replace("duration = \"60s\"", "duration = \"125s\"");
-    // The default sends more Confirmable ones to check that the peer is alive.
+    // The default also checks that the peer is alive.
     let record = record(&text.replace("controller = \"default\"", "controller = \"linux\"")).expect("it runs");
     for flow in &record.flows {
         assert_eq!((known(flow).changes.len(), known(flow).received.len(), flow.exchanges.len()), (11, 12, 2));
@@ -76,8 +76,7 @@ fn an_observer_that_forgot_and_answers_with_a_reset_has_acknowledged_nothing() {
     assert_eq!(acknowledged, [3, 4], "the change at 30 s came before it observed again");
 }
 
-/// As above; the first server also sends requests to the second, with its own controller or the
-/// scheme's, declared before or after the observation.
+/// As above, with requests from the first server to the second.
 fn asking(controller: &str, is_first: bool) -> String {
     let asks = format!("[[traffic]]\nname = \"asks\"\nfrom = \"server[0]\"\nto = \"server[1]\"\n{controller}\n");
     let mark = if is_first { "[[traffic]]\nname = \"polls\"" } else { "[endpoint]" };

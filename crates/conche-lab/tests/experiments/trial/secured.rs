@@ -49,7 +49,6 @@ const PSK: &str = "security = \"dtls-psk\"";
 const LOSSY: &str =
     "delay = \"50ms\", jitter = { uniform = [\"0ms\", \"300ms\"], order = \"free\" }, duplicate = \"10%\"";
 
-/// Returns durations, failures, and total datagrams and bytes.
 fn handshakes(record: &Record) -> (Vec<Duration>, u64, u64, u64) {
     let each = || record.flows.iter().map(|flow| &flow.handshakes);
     let mut done: Vec<Duration> = each().flat_map(|handshakes| handshakes.done.iter().copied()).collect();
@@ -100,7 +99,7 @@ fn flights_are_cut_into_datagrams_of_110_bytes() {
     let small = format!("{PSK}\nhandshakes = {{ mtu = \"110B\" }}");
     let (done, _, datagrams, bytes) = handshakes(&registrations("delay = \"50ms\"", &small, "").expect("it runs"));
     assert_eq!(done.len(), 100);
-    // A test of conche-dtls checks the length of each. With 1280 B there are 600.
+    // With 1280 B there are 600.
     assert!(datagrams > 600 && bytes <= 110 * datagrams, "{datagrams} datagrams, {bytes} bytes");
     let lossy = registrations(&format!("{LOSSY}, loss = \"10%\""), &small, "").expect("all are done");
     assert_eq!(handshakes(&lossy).0.len(), 100);

@@ -1,4 +1,4 @@
-//! BDP'19, reduced: single runs against expectations from hops and rates, and names of results.
+//! BDP'19, reduced, against hops and rates.
 
 use toml::{Table as Toml, toml};
 
@@ -14,7 +14,7 @@ fn whole() -> Experiment {
     Experiment::read(BDP19.scenario, &conche_lab::papers::paper_file).expect("valid")
 }
 
-/// The paper with only this workload, on all media.
+/// Keeps one workload, on all media.
 fn bdp19(workload: Toml) -> Experiment {
     whole().with("sweep.workload.points", vec![toml::Value::Table(workload)]).expect("a workload")
 }
@@ -35,7 +35,7 @@ fn run_on(experiment: &Experiment, medium: &str, scheme: &str, seed: u64) -> Rec
     conche_lab::trial::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
 }
 
-/// Computes a metric, in scenario syntax, of a run's Confirmable messages.
+/// Computes a metric, in scenario syntax, of Confirmable messages.
 fn metric(record: &Record, metric: &str) -> Sample {
     let of = Selection { scheme: 0, traffic: Some(0) };
     let table: Toml = toml::from_str(&format!("metric = {metric}")).expect("TOML");
@@ -65,8 +65,7 @@ fn every_mote_has_a_path_on_every_medium_and_in_every_replication() {
     }
 }
 
-/// 8.5 bit/s of 85 B are one message per 80 s: in 400 s each of 88 motes sends 5, ± the one in the
-/// last interval.
+/// 8.5 bit/s of 85 B are a message per 80 s: in 400 s each of 88 motes sends 5 ± 1.
 #[test]
 fn what_is_offered_far_below_saturation_is_what_arrives() {
     let experiment = bdp19(every("80s", "400s"));
@@ -79,14 +78,14 @@ fn what_is_offered_far_below_saturation_is_what_arrives() {
     }
 }
 
-/// Without obstacles and collisions a message and its response take twice the mean number of hops.
+/// A message and its response take twice the mean number of hops.
 #[test]
 fn frames_follow_from_hops_where_nothing_collides() {
     let record = run_on(&bdp19(every("80s", "400s")), "udgm", "default", 1);
     let hops: u16 = record.flows.iter().map(|flow| flow.hops).sum();
     let expected = 2.0 * f64::from(hops) / record.flows.len() as f64;
     let frames = number(&record, "{ received = 'frames' }");
-    // Some collide: with 1.1 messages per second of some 50 ms each, at most a tenth.
+    // At 1.1 messages per second of some 50 ms each, at most a tenth collides.
     assert!(frames >= expected && frames < 1.15 * expected, "{frames} frames a message over {expected} hops");
 }
 
@@ -98,7 +97,7 @@ fn saturated_motes_get_more_of_the_channel_the_nearer_they_are() {
     assert!(of("1") > 2.0 * of("5") && of("5") > 0.0, "{by_hops:?} bit/s");
 }
 
-/// 44 motes send 170 bit/s half of the time: 0.25 messages per second while on.
+/// 44 motes send 170 bit/s half of the time: 0.25 messages per second.
 #[test]
 fn unaware_motes_keep_their_rate_and_their_pauses_beside_those_with_an_endpoint() {
     let mixed = toml! {

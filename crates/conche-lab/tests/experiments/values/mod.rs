@@ -1,4 +1,4 @@
-//! ANRW'18, reduced: single cells against closed forms, and names of results.
+//! ANRW'18, reduced, against closed forms.
 
 mod bdp19;
 mod own;
@@ -22,7 +22,7 @@ const SERVICE: f64 = 94.0 * 8.0 / 30_000.0;
 /// The rest of a round trip, on average.
 const LATENCY: f64 = 0.637;
 
-/// ANRW'18 with only these clients, buffers (by name), schemes and replications.
+/// Reduces ANRW'18.
 fn anrw18(clients: &[u32], buffers: &[&str], schemes: &[&str], replications: u32) -> Experiment {
     let whole = Experiment::read(ANRW18.scenario, &conche_lab::papers::paper_file).expect("valid");
     let axis = whole.document().scenario().sweep.iter().find(|axis| axis.name == "buffer").expect("an axis");
@@ -88,8 +88,7 @@ fn one_client_takes_33_0_to_33_2_seconds() {
     }
 }
 
-/// FCT_k = L + (49 N + k)·s for client k: beyond N* = 26 clients the downlink never idles, and the
-/// clients take turns.
+/// FCT_k = L + (49 N + k)·s: beyond N* = 26 clients the downlink never idles.
 #[test]
 fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
     for seed in 1..=3 {
@@ -98,7 +97,7 @@ fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
             let gap = pair[1] - pair[0];
             assert!((gap - SERVICE).abs() < 1e-6, "{gap} s between two clients");
         }
-        // L is an average; a run's busy period begins a few milliseconds earlier or later.
+        // L is an average over busy periods.
         for (k, completion) in (1..).zip(&completions) {
             let expected = LATENCY + (49.0 * 50.0 + f64::from(k)) * SERVICE;
             assert!((completion - expected).abs() < 0.015, "client {k}: {completion} s, not {expected} s");
@@ -106,7 +105,7 @@ fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
     }
 }
 
-/// The initial burst of 50 finds room for 26 waiting frames and those served during it.
+/// 26 waiting frames, and those served meanwhile.
 #[test]
 fn fifteen_frames_of_the_initial_burst_are_lost_at_2500_bytes() {
     let values = measured(&anrw18(&[50], &["2500"], &["default"], 3));
@@ -116,8 +115,8 @@ fn fifteen_frames_of_the_initial_burst_are_lost_at_2500_bytes() {
     assert_eq!(of("unnecessary_mean").to_bits(), 0.0_f64.to_bits(), "every repetition replaced a lost copy");
 }
 
-/// T_end ≈ L + s·Σtransmissions: without loss each transmission occupies the downlink once. After
-/// the last client finishes, only spurious transmissions can be left, fewer than clients.
+/// T_end ≈ L + s·Σtransmissions: each occupies the downlink once. After the last client finishes,
+/// only spurious ones are left, fewer than clients.
 #[test]
 fn in_a_collapse_every_copy_takes_its_turn() {
     let record = run(&anrw18(&[100], &["inf"], &["default"], 1), 1);
@@ -206,7 +205,7 @@ fn one_replication_gives_table_1() {
     }
 }
 
-/// Three replications; the paper's counts are from twenty and scatter by a few per cent themselves.
+/// The paper's counts from twenty scatter by a few per cent themselves.
 #[test]
 fn three_replications_give_table_2() {
     let values = measured(&anrw18(&[400], &["inf"], &["default"], 3));

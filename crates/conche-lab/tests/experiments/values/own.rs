@@ -1,4 +1,4 @@
-//! Scenarios without a paper: each runs once and must support its file's claims.
+//! Scenarios without a paper support their claims.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// Runs a scenario once under these schemes and labels; the result looks up values by row and
-/// column.
+/// Runs a scenario once; the result looks up values by row and column.
 fn own_scenario(name: &str, schemes: &[&str], only: &[(&str, &str)]) -> impl Fn(&str, &str) -> f64 {
     let mut experiment = read(&directory().join(name));
     let controllers = schemes.iter().map(|scheme| (*scheme).to_owned()).collect();

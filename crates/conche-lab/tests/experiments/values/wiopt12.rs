@@ -1,4 +1,4 @@
-//! WiOpt'12, reduced: frozen routes, one hop's cost, and values over several cells.
+//! WiOpt'12, reduced.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,6 @@ use conche_lab::scenario::Effort;
 use conche_lab::scenario::Unit;
 use conche_lab::value::MeasuredValue;
 
-/// The paper with other values at some paths, and few replications.
 fn with(values: &[(&str, toml::Value)], runs: u32) -> Experiment {
     let mut experiment = Experiment::read(WIOPT12.scenario, &paper_file).expect("valid");
     for (path, value) in values {
@@ -19,7 +18,6 @@ fn with(values: &[(&str, toml::Value)], runs: u32) -> Experiment {
     experiment
 }
 
-/// Short transfers over few routes.
 fn reduced() -> Experiment {
     let numbers = |numbers: &[i64]| toml::Value::from(numbers.to_vec());
     let mut values = vec![
@@ -41,11 +39,11 @@ fn measured(experiment: &Experiment, threads: usize) -> Vec<MeasuredValue> {
     experiment.measure(jobs(threads), &|_| {}).expect("it runs").values
 }
 
-/// Goodput over one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of a segment and
-/// its acknowledgment. TinyOS's mean backoff is 5.051 ms, that of 140 symbols 1.12 ms.
+/// Returns the goodput of one hop: loading, backoff, CCA, 7 jiffies, airtime and unloading of
+/// segment and acknowledgment. TinyOS's mean backoff is 5.051 ms, that of 140 symbols 1.12 ms.
 fn goodput_of_one_hop(backoff_ms: f64) -> f64 {
     let frame = |octets: f64| 2.0 + backoff_ms + 0.128 + 7.0 / 32.768 + 0.032 * octets + 2.0;
-    // The handshake's two frames minus the last acknowledgment, which does not count: one frame.
+    // The handshake's two frames minus the last acknowledgment.
     let ms = 60.0 * (frame(133.0) + frame(37.0)) + frame(37.0);
     60.0 * 96.0 * 8.0 / ms * 1000.0
 }
@@ -75,7 +73,7 @@ fn the_paper_in_small_has_all_its_items_and_what_one_hop_costs() {
     }
 }
 
-/// Two replications with one value each: a mean of gains differs from a gain of means.
+/// A mean of gains differs from a gain of means.
 #[test]
 fn cells_are_compared_replication_by_replication_and_pooled_over_axes() {
     let experiment = with(
