@@ -1,6 +1,5 @@
 //! Credential files (OSCORE in the formats of libcoap and aiocoap, certificates) with any bytes are
-//! read or refused without a panic. Credentials that were used once are usable again, from an
-//! unused number on.
+//! read or refused. Used credentials are usable again, from an unused number on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -53,7 +52,6 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Uses the credentials at this place twice, if possible.
 fn again(place: &Path) {
     let Ok(mut keeper) = Keeper::open(place) else { return };
     let Ok(context) = keeper.start() else { return };

@@ -1,5 +1,4 @@
-//! Any datagram is decoded or refused without a panic, and the accessors of a decoded message are
-//! consistent.
+//! Any datagram is decoded or refused, and a decoded message's accessors are consistent.
 
 use conche_proto::codec::{DecodeErrorKind, Message, OptionNumber, OwnedMessage};
 

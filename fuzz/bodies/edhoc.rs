@@ -1,9 +1,9 @@
-//! A client and a server run EDHOC, and an attacker replays, changes and forges their messages,
-//! separate and combined with requests (RFC 9668), encrypted parts included. Invariants:
+//! A client and a server run EDHOC; an attacker replays, changes and forges messages, separate and
+//! combined with requests (RFC 9668), encrypted parts included. Invariants:
 //!
-//! - nothing panics, and the server's exchanges are bounded and end,
+//! - the server's exchanges are bounded and end,
 //! - neither end completes an exchange with the attacker: the server's credentials are a client's,
-//! - the server's application receives as protected only requests that a client has sent.
+//! - the server's application receives as protected only a client's requests.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -57,7 +57,6 @@ impl<'a> Script<'a> {
         self.next().unwrap_or_default()
     }
 
-    /// Returns the number of bytes that the next byte states.
     fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte()).min(self.0.len());
         let (bytes, rest) = self.0.split_at(length);
@@ -131,13 +130,11 @@ fn id(number: u64, length: u8) -> EndId {
     EndId::new(&number.to_le_bytes()[..usize::from(length.clamp(1, 7))]).expect("seven at most")
 }
 
-/// A plaintext of message_3 with a key ID of 0 to 23 bytes, and external authorization data.
 fn plaintext_3(kid: u8, ead_length: u8) -> Vec<u8> {
     let kid = usize::from(kid % 24);
     [&[0x40 | kid as u8][..], &vec![0x55; kid], &[0x48], &[0; 8], &ead(ead_length)].concat()
 }
 
-/// Non-critical external authorization data of `length` bytes.
 fn ead(length: u8) -> Vec<u8> {
     let padding = usize::from(length).min(3);
     let value = usize::from(length) - padding;
@@ -320,7 +317,6 @@ impl World {
         self.keep(message);
     }
 
-    /// An attacker answers a client, without the server's key.
     fn forge_2(&mut self, begun: u8, plaintext: &[u8]) {
         if self.begun.is_empty() {
             return;
@@ -333,7 +329,7 @@ impl World {
         assert!(!plaintext.is_empty() || error == Error::Malformed, "it reads what was encrypted: {error}");
     }
 
-    /// An attacker starts an exchange, knowing the server's credential.
+    /// Starts an exchange with the server's credential.
     fn forge_3(&mut self, argument: u8, plaintext: &[u8]) {
         let number = self.draw();
         let (x, c_i) = (key(number), id(number, 3));
@@ -363,7 +359,7 @@ impl World {
         self.ends[CLIENT].send_message_3(context, message_3);
         let body = Body::builder().path("/a").payload("what a client says").build().expect("legal");
         let request = Request::new(Code::POST, body).protected(context);
-        // Each client has its own address, since no request is answered.
+        // Each client has its own address.
         self.sent += 1;
         if self.ends[CLIENT].request(self.now, 10 + u32::from(self.sent), request).is_err() {
             return;
@@ -381,7 +377,6 @@ impl World {
         }
     }
 
-    /// A combined request of the attacker, with one of the server's identifiers.
     fn combined_of(&mut self, argument: u8, payload: &[u8]) {
         let named = self.named.len().max(1);
         let c_r = self.named.get(usize::from(argument) % named).copied().unwrap_or_else(|| id(1, argument));
@@ -441,7 +436,6 @@ mod stranger {
         item(&[&g_y[..], &sealed].concat())
     }
 
-    /// message_3 with any plaintext, for a server that has sent this message_2.
     pub(super) fn message_3(
         x: &PrivateKey,
         server: &Own,

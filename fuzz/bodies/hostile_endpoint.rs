@@ -2,12 +2,12 @@
 //! delays, doubles and forges datagrams: limits down to nothing, messages down to 64 bytes, tokens
 //! up to the longest, Q-Block, streams, observation. Invariants:
 //!
-//! - nothing panics, and `poll` ends and never requests to be called again at once,
+//! - `poll` ends and never requests to be called again at once,
 //! - no message is larger than `message_bytes`, and none is dropped for its size,
-//! - after the end of all exchanges nothing remains, and the endpoint accepts the next request.
+//! - after all exchanges nothing remains, and the endpoint accepts the next request.
 //!
 //! Each choice is a byte of the input or, after its end, the next number of a generator seeded by
-//! its first eight bytes. Eight bytes are a whole run, and a fuzzer can change single choices.
+//! its first eight bytes.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const PEERS: u64 = 2;
 const TOPICS: u64 = 3;
 /// The datagrams that an attacker keeps.
 const MOST_KEPT: usize = 400;
-/// Longer than the lifetimes of all configurations together.
+/// Longer than all lifetimes together.
 const TO_THE_END: Duration = Duration::from_secs(50_000);
 
 /// Runs an input.
@@ -89,7 +89,6 @@ impl Draw {
         choices[self.index(choices.len())].clone()
     }
 
-    /// One of these, if there are any.
     fn any<T: Copy>(&mut self, choices: &[T]) -> Option<T> {
         (!choices.is_empty()).then(|| choices[self.index(choices.len())])
     }
@@ -98,7 +97,6 @@ impl Draw {
         u8::try_from(self.below(256)).expect("a byte")
     }
 
-    /// Bytes that no choice depends on.
     fn bytes(&mut self, length: usize) -> Vec<u8> {
         (0..length).map(|_| self.generate().to_le_bytes()[0]).collect()
     }
@@ -190,7 +188,6 @@ struct Node {
     buffer: Vec<u8>,
     wake: Option<Instant>,
     sent: Vec<(u64, Vec<u8>)>,
-    /// Requests to answer, and the number of all received.
     requests: Vec<RequestId>,
     all_requests: Vec<RequestId>,
     exchanges: Vec<ExchangeId>,
@@ -198,7 +195,6 @@ struct Node {
     subscriptions: Vec<SubscriptionId>,
     observers: Vec<ObserverId>,
     unfinished: Vec<Unfinished>,
-    /// The application ends its exchanges, and starts none.
     ends: bool,
 }
 
@@ -270,7 +266,6 @@ impl Node {
         panic!("polling has no end");
     }
 
-    /// The application's reaction to an event.
     fn take(&mut self, now: Instant, event: Event<u64>, draw: &mut Draw) {
         match event {
             Event::Request { id, .. } => {
@@ -401,7 +396,6 @@ impl Node {
         self.exchanges.extend(self.endpoint.request(now, peer, request));
     }
 
-    /// Answers a request, or does not.
     fn answer(&mut self, now: Instant, draw: &mut Draw) {
         if self.requests.is_empty() {
             return;
@@ -440,7 +434,7 @@ impl Node {
         }
     }
 
-    /// The application ends all exchanges, nothing arrives any more, and nothing remains.
+    /// Ends all exchanges; nothing remains.
     fn finish(&mut self, now: Instant, draw: &mut Draw) {
         self.ends = true;
         self.ignore_all(now);
@@ -484,7 +478,6 @@ impl Node {
         }
     }
 
-    /// Advances the clock until nothing is due.
     fn run(&mut self, from: Instant, draw: &mut Draw) -> Instant {
         let (mut now, end) = (from, from + TO_THE_END);
         for _ in 0..400_000 {
@@ -527,7 +520,7 @@ fn response(draw: &mut Draw) -> Option<Response> {
     Some(response)
 }
 
-/// Options of a request or response, legal or not, and a payload.
+/// Draws legal or illegal options, and a payload.
 fn body(draw: &mut Draw, is_response: bool) -> Option<Body> {
     let mut options: Vec<(u16, Vec<u8>)> = Vec::new();
     let mut maybe = |draw: &mut Draw, number: u16, of: u64, least: usize, most: usize| {
@@ -595,7 +588,6 @@ impl World {
         }
     }
 
-    /// Runs the applications, sends datagrams, forges some, and advances the clock.
     fn step(&mut self, draw: &mut Draw) {
         let who = draw.index(2);
         for _ in 0..draw.below(3) {
@@ -626,7 +618,7 @@ impl World {
         }
     }
 
-    /// Delivers each sent datagram zero to two times, and returns some in an ICMP error.
+    /// Delivers each datagram zero to two times, and returns some in an ICMP error.
     fn collect(&mut self, index: usize, draw: &mut Draw) {
         self.nodes[index].drain(self.now, draw);
         for (to, bytes) in std::mem::take(&mut self.nodes[index].sent) {
@@ -651,7 +643,7 @@ impl World {
         }
     }
 
-    /// Replays a datagram, changed or not, from the other node's address or another one.
+    /// Replays a datagram, perhaps changed, from either address.
     fn attack(&mut self, draw: &mut Draw) {
         let seen = draw.pick(&self.kept);
         let bytes = if draw.once_in(4) { seen } else { changed(&seen, draw) };
@@ -674,7 +666,7 @@ impl World {
     }
 }
 
-/// Returns a datagram with changed bytes, message ID, type, code or length.
+/// Changes bytes, message ID, type, code or length.
 fn changed(datagram: &[u8], draw: &mut Draw) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     match draw.below(6) {

@@ -1,5 +1,4 @@
-//! Any text is read as links or refused without a panic; links can be filtered, and written with
-//! the same meaning.
+//! Any text is read as links or refused; links can be filtered, and written with the same meaning.
 
 use conche_proto::codec::link_format::{Filter, Link, LinkWriter, Links};
 

@@ -1,9 +1,8 @@
-//! Two endpoints share a security context, and an attacker delays, replays, drops, changes and
-//! exchanges their datagrams, while reservations are stored or not and endpoints restart.
-//! Invariants:
+//! Two endpoints share a security context; an attacker delays, replays, drops, changes and
+//! exchanges datagrams, while reservations are stored or not and endpoints restart. Invariants:
 //!
 //! - no nonce protects two messages,
-//! - the server's application receives as protected only requests that the client protected, and a
+//! - the server's application receives as protected only the client's protected requests, and a
 //!   POST once,
 //! - the client's application receives only the server's responses to that request, and states in
 //!   order.
@@ -43,30 +42,27 @@ pub fn run(script: &[u8]) {
 struct End {
     endpoint: Endpoint<u32, AnyController>,
     context: ContextId,
-    /// All numbers below it may have been used, according to the store.
+    /// By the store, numbers below it may have been used.
     kept: u64,
     asked: Vec<Reserve>,
 }
 
 struct World {
     now: Instant,
-    /// The server validates the addresses of its clients by pings.
     validates: bool,
     ends: [End; 2],
     /// Destination and bytes.
     datagrams: Vec<(usize, Vec<u8>)>,
-    /// The client's requests: protected or not, and their methods.
     issued: Vec<(bool, Code)>,
     exchanges: HashMap<ExchangeId, usize>,
     subscription: Option<SubscriptionId>,
     subscribing: Option<ExchangeId>,
     newest: u32,
-    /// POSTs that the server's application got.
+    /// POSTs that the application got.
     posted: HashSet<usize>,
     waiting: Vec<(RequestId, Option<usize>, bool)>,
     state: u32,
     nonces: HashMap<(usize, usize, Vec<u8>), Vec<u8>>,
-    /// The numbers of the server's requests with each token.
     numbers: HashMap<Vec<u8>, HashSet<Vec<u8>>>,
 }
 
@@ -75,7 +71,6 @@ fn credentials(end: usize) -> Credentials {
     Credentials::new(*b"16 random bytes.", own, other)
 }
 
-/// A body that names its request or state.
 fn text(number: usize, length: usize) -> Vec<u8> {
     let mut text = format!("{number}.").into_bytes();
     text.resize(text.len().max(length), b'x');
@@ -87,12 +82,11 @@ fn number(text: &[u8]) -> Option<usize> {
     str::from_utf8(&text[..end]).ok()?.parse().ok()
 }
 
-/// The Partial IV in the value of an OSCORE option (RFC 8613 §6.1).
+/// Reads the Partial IV in an OSCORE option (RFC 8613 §6.1).
 fn number_of(value: &[u8]) -> Vec<u8> {
     value.split_first().and_then(|(flags, rest)| rest.get(..usize::from(flags & 7))).unwrap_or_default().to_vec()
 }
 
-/// The server's response to a request.
 fn answer(request: usize) -> Vec<u8> {
     text(request, [0, 40, 1_500, 3_000][request % 4])
 }
@@ -170,7 +164,6 @@ impl World {
         self.request_with(argument, detail, None);
     }
 
-    /// A request with the Echo value of the server's challenge.
     fn request_with(&mut self, argument: u8, detail: u8, echo: Option<&[u8]>) {
         let (serial, method) = (self.issued.len(), METHODS[usize::from(argument) % METHODS.len()]);
         let protected = argument & 0x10 == 0;
@@ -233,7 +226,6 @@ impl World {
         self.ends[SERVER].endpoint.notify(self.now, TOPIC, Response::new(Code::CONTENT, body)).expect("legal");
     }
 
-    /// Delivers all datagrams and answers all requests.
     fn let_all_pass(&mut self) {
         for _ in 0..8 {
             for (to, bytes) in std::mem::take(&mut self.datagrams) {
@@ -244,7 +236,6 @@ impl World {
         }
     }
 
-    /// Numbers are stored, or cannot be.
     fn store(&mut self, end: usize, works: bool) {
         let End { endpoint, kept, asked, .. } = &mut self.ends[end];
         for reserve in asked.drain(..) {
@@ -259,7 +250,7 @@ impl World {
         self.settle();
     }
 
-    /// An end loses everything that was not stored.
+    /// Loses everything that was not stored.
     fn restart(&mut self, end: usize) {
         let End { endpoint, context, kept, asked } = &mut self.ends[end];
         asked.clear();
@@ -270,7 +261,6 @@ impl World {
         self.store(end, true);
     }
 
-    /// Exchanges the protected parts of two datagrams.
     fn exchange_contents(&mut self, one: usize, other: usize) {
         let (Some((to, front)), Some((_, behind))) = (self.datagrams.get(one), self.datagrams.get(other)) else {
             return;
@@ -306,13 +296,13 @@ impl World {
         }
     }
 
-    /// Records a sent datagram; its nonce protected no other one.
+    /// Records a datagram; its nonce protected no other.
     fn left(&mut self, end: usize, bytes: Vec<u8>) {
         let message = Message::decode(&bytes).expect("well-formed");
         if let Some(value) = message.option(OptionNumber::OSCORE) {
             let own = number_of(value);
             let nonce = if own.is_empty() {
-                // It answers one of these numbers; a single one is certain.
+                // It answers one of these.
                 let numbers = self.numbers.get(message.token().as_slice()).filter(|numbers| numbers.len() == 1);
                 numbers.and_then(|numbers| numbers.iter().next()).map(|number| (CLIENT, number.clone()))
             } else {
@@ -360,8 +350,8 @@ impl World {
                     let method = METHODS.iter().position(|&known| known == method).unwrap_or_default();
                     return self.request_with(u8::try_from(method).unwrap_or_default(), 0, Some(echo));
                 }
-                // A server cuts a response to its code if it is too large for an address that did not
-                // answer the ping, and repeating the request would repeat its effect.
+                // A server cuts a response to its code if it is too large for an unverified
+                // address, and repeating the request would repeat its effect.
                 let is_cut = self.validates && !method.is_idempotent() && message.payload().is_empty();
                 if protected && message.code().is_success() && !is_cut {
                     assert!(message.payload() == answer(serial), "the answer to another request: {message}");
@@ -373,7 +363,6 @@ impl World {
         }
     }
 
-    /// A state, not older than those before.
     fn told(&mut self, message: &OwnedMessage) {
         if message.code().is_success() {
             let state = number(message.payload()).and_then(|state| u32::try_from(state).ok()).expect("a state");

@@ -3,7 +3,6 @@
 use conche_proto::codec::{Body, Code, MessageId, OwnedMessage, Token, Type};
 use conche_proto::oscore::{Context, ContextId, Contexts, Credentials, EndId, Start};
 
-/// Returns a client and a server with reserved numbers.
 pub fn ends() -> [(Contexts, ContextId); 2] {
     let [client, server] = [&b"C"[..], b"server"].map(|id| EndId::new(id).expect("short"));
     [(client, server), (server, client)].map(|(sender, recipient)| {

@@ -1,5 +1,5 @@
-//! Any message is refused, at server and client, unless a peer has protected it; a protected
-//! message is unprotected unchanged.
+//! Any message is refused, at both ends, unless a peer has protected it, and then is unprotected
+//! unchanged.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, Message, MessagePool, OptionNumber, OwnedMessage};
@@ -7,7 +7,6 @@ use conche_proto::oscore::{Binding, ContextId, Contexts, is_protected};
 
 use super::oscore_ends::{encode, ends};
 
-/// Unprotects a datagram at server and client, and protects its content.
 pub fn run(datagram: &[u8]) {
     let Ok(message) = Message::decode_extended(datagram) else { return };
     let mut ends = ends();
@@ -25,7 +24,6 @@ fn refuse(message: &Message<'_>, [(client, id), (server, at_server)]: &mut [(Con
     assert!(client.unprotect_response(&mut waits, message, pool).is_err());
 }
 
-/// A client's request, and its binding.
 fn request(client: &mut Contexts, id: ContextId) -> (OwnedMessage, Binding) {
     let body = Body::builder().uint(OptionNumber::OBSERVE, 0).build().expect("legal");
     let sent = client.protect_request(id, Code::GET, &body).expect("numbers are reserved");

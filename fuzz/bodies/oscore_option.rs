@@ -1,5 +1,4 @@
-//! Only the original value of the OSCORE option opens a message, and no other value moves a replay
-//! window.
+//! Only the original value of the OSCORE option opens a message or moves a replay window.
 
 use conche_proto::Instant;
 use conche_proto::codec::{Body, Code, MessagePool, OptionNumber};
@@ -7,7 +6,6 @@ use conche_proto::oscore::Refused;
 
 use super::oscore_ends::{encode, ends};
 
-/// Replaces the option's value in a protected request and response, and unprotects both.
 pub fn run(value: &[u8]) {
     let [(mut client, id), (mut server, at_server)] = ends();
     let body = Body::builder().path("/light").payload("on").build().expect("legal");

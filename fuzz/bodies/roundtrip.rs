@@ -1,8 +1,7 @@
-//! A decoded message is encoded to the same bytes: a message has one encoding.
+//! A decoded message has one encoding.
 
 use conche_proto::codec::{BodyBuilder, EncodeError, Encoder, Message, encode_empty};
 
-/// Decodes `datagram` and encodes it again.
 pub fn run(datagram: &[u8]) {
     let Ok(message) = Message::decode_extended(datagram) else { return };
     if message.code().is_empty() {
@@ -28,7 +27,6 @@ fn encode(message: &Message<'_>, buffer: &mut [u8]) -> Result<usize, EncodeError
     encoder.payload(message.payload()).map(|encoder| encoder.finish())
 }
 
-/// A body accepts options in any order, but only legal ones.
 fn encode_by_body(message: &Message<'_>) {
     let mut builder = BodyBuilder::new();
     for option in message.options() {

@@ -1,5 +1,5 @@
-//! A client with a finished handshake sends records of any content under its keys. Nothing panics,
-//! the server delivers the sent data and no record twice, and nothing remains.
+//! A client sends records of any content under its keys. The server delivers the sent data and no
+//! record twice, and nothing remains.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,6 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Finishes a handshake, and takes the keys from the key log.
     fn connect() -> Self {
         let key = || Secret::new(KEY);
         let psk = Some(ServerKeys::new(move |_: &[u8]| Some(key())));
@@ -101,7 +100,6 @@ impl Attacker {
         }
     }
 
-    /// Sends the record of the script.
     fn send(&mut self, first: u8, next: &mut impl FnMut() -> u8) {
         let (content, flags) = (20 + first % 6, next());
         let body = if content == HANDSHAKE && flags & 1 == 0 {
@@ -140,7 +138,7 @@ impl Attacker {
         self.poll(Instant::ZERO);
     }
 
-    /// Explicit nonce, ciphertext and tag (RFC 6655 §3).
+    /// Concatenates explicit nonce, ciphertext and tag (RFC 6655 §3).
     fn protect(&self, content: u8, counter: [u8; 8], body: &[u8]) -> Vec<u8> {
         let length = u16::try_from(body.len()).unwrap().to_be_bytes();
         let additional = [&counter[..], &[content, 254, 253], &length].concat();
@@ -175,7 +173,7 @@ impl Attacker {
     }
 }
 
-/// A handshake message or fragment; its lengths need not match.
+/// Makes a handshake message or fragment; its lengths need not match.
 fn handshake(next: &mut impl FnMut() -> u8) -> Vec<u8> {
     let uint24 = |value: u32| value.to_be_bytes()[1..].to_vec();
     let kind = next();
@@ -187,7 +185,7 @@ fn handshake(next: &mut impl FnMut() -> u8) -> Vec<u8> {
     [vec![kind & 127], uint24(length), number.to_be_bytes().to_vec(), uint24(offset), uint24(carried), body].concat()
 }
 
-/// The pseudorandom function of TLS 1.2 (RFC 5246 §5).
+/// Computes TLS 1.2's pseudorandom function (RFC 5246 §5).
 fn expand(secret: &[u8], seed: &[u8], length: usize) -> Vec<u8> {
     let (mut chained, mut out) = (seed.to_vec(), Vec::new());
     while out.len() < length {
@@ -197,7 +195,7 @@ fn expand(secret: &[u8], seed: &[u8], length: usize) -> Vec<u8> {
     out
 }
 
-/// HMAC with SHA-256 (RFC 2104), with a key no longer than a block.
+/// Computes HMAC-SHA-256 (RFC 2104), with a key of at most a block.
 fn hmac(key: &[u8], data: &[u8]) -> Vec<u8> {
     let padded = |pad: u8| {
         let mut block = [pad; 64];

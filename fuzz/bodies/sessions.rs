@@ -1,5 +1,5 @@
-//! Two ends of DTLS sessions and a script that loses, repeats, changes and forges datagrams.
-//! Nothing panics, only sent data is received, bounds hold, and nothing remains.
+//! A script loses, repeats, changes and forges datagrams of DTLS sessions. Only sent data is
+//! received, bounds hold, and nothing remains.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,7 +19,6 @@ struct Wire {
     now: Instant,
     ends: [Sessions<u8>; 2],
     open: [Vec<SessionId>; 2],
-    /// The last handshake; the script repeats its flights.
     controlled: Option<SessionId>,
     under_way: VecDeque<(u8, u8, Vec<u8>)>,
     said: Vec<Vec<u8>>,
@@ -32,7 +31,7 @@ pub fn run(script: &[u8]) {
     let Some(first) = script.next() else { return };
     let (server, credentials) = if first == 255 { by_certificate() } else { by_key() };
     let mtu = if first & 8 == 0 { 1280 } else { 127 };
-    // Without a seed: checking the settings for each association would take most of the time.
+    // Without a seed: checking the settings per association would take most of the time.
     let config = |server| Config {
         server,
         mtu,
@@ -111,7 +110,6 @@ pub fn run(script: &[u8]) {
     wire.end();
 }
 
-/// A record with the bytes after content type, epoch and number.
 fn record(bytes: &[u8]) -> Vec<u8> {
     let [content, epoch, number, fragment @ ..] = bytes else { return bytes.to_vec() };
     let length = u8::try_from(fragment.len()).unwrap_or(u8::MAX);

@@ -1,11 +1,10 @@
-//! The URI of a request is ASCII without blanks, is parsed to the same segments and arguments by
-//! RFC 3986, and no part of it passes for another one (RFC 7252 §6.5).
+//! The URI of a request is ASCII without blanks and is parsed to the same segments and arguments by
+//! RFC 3986; no part passes for another (RFC 7252 §6.5).
 
 use std::net::{Ipv6Addr, SocketAddr};
 
 use conche_proto::codec::{Message, OptionNumber};
 
-/// Composes the URI of a request, and parses it.
 pub fn run(datagram: &[u8]) {
     let Ok(message) = Message::decode(datagram) else { return };
     let content = message.content();
