@@ -1,5 +1,5 @@
-//! Costs of sessions: handshakes and records per second on one core, with both ends in this
-//! process, and the memory of an idle session. `cargo run --release -p conche-dtls --example cost`
+//! Handshakes and records per second on one core, with both ends in this process, and an idle
+//! session's memory. `cargo run --release -p conche-dtls --example cost`
 
 use std::error::Error;
 use std::time::{Duration, Instant as Clock};
@@ -66,7 +66,6 @@ fn by_certificate() -> Result<Pair, Box<dyn Error>> {
     Ok(Pair { server, client: ClientCredentials::certificate(None, trust, "coap.example")? })
 }
 
-/// A server, and a `Sessions` with an address for each client session.
 struct Ends {
     server: Sessions<u32>,
     client: Sessions<u32>,

@@ -65,7 +65,6 @@ fn client(first: &str, second: &str) -> Result<ClientCredentials, Box<dyn Error>
     Ok(ClientCredentials::psk(first, Secret::new(second))?)
 }
 
-/// A socket, its sessions, and CoAP with their peers.
 struct Node {
     socket: UdpSocket,
     started: Clock,
@@ -78,7 +77,7 @@ struct Node {
 
 impl Node {
     fn new(address: &str, server: Option<ServerCredentials>) -> Result<Self, Box<dyn Error>> {
-        // The standard library's hasher has random keys from the system.
+        // The hasher has random keys from the system.
         let seed = || {
             use std::hash::{BuildHasher, RandomState};
             let mut seed = [0; 32];
@@ -133,7 +132,6 @@ impl Node {
         }
     }
 
-    /// Polls sessions and CoAP alternately until both wait.
     fn poll(&mut self, buffer: &mut [u8]) -> Result<Option<Instant>, Box<dyn Error>> {
         loop {
             let now = self.now();

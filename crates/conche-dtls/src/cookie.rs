@@ -1,16 +1,16 @@
 //! [`CookieVerifier`]: verifies client addresses before handshakes (RFC 6347 §4.2.1).
 //!
-//! A ClientHello without a valid cookie costs two hashes and no memory; the HelloVerifyRequest in
-//! answer is no longer than it. The cookie is a keyed hash (two SipHash-2-4 values of 128 bits) of
-//! the address, the time, and the ClientHello's random, session ID, cipher suites and compression
+//! A ClientHello without a valid cookie costs two hashes and no memory; the HelloVerifyRequest is
+//! no longer than it. The cookie is a keyed hash (two SipHash-2-4 values of 128 bits) of the
+//! address, the time, and the ClientHello's random, session ID, cipher suites and compression
 //! methods. The time replaces its last four bytes, so a returned cookie measures the round-trip
 //! time. Keys change every [`LIFETIME`]; the previous one stays valid for another.
 //!
 //! A cookie begins one handshake: it must be newer than the last that began one from its address. A
-//! replaying attacker reads the answer only if it receives at the address.
+//! replaying attacker reads the answer only at the address.
 //!
 //! The ClientHello's first fragment must hold the hashed fields (97 bytes and two per cipher
-//! suite): keeping shorter ones would be state for unverified addresses.
+//! suite): shorter ones would need state for unverified addresses.
 
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
@@ -23,20 +23,18 @@ use subtle::ConstantTimeEq;
 
 use crate::wire::{self, HANDSHAKE_HEADER, RECORD_HEADER, Reader, Record, content, message};
 
-/// How long a key makes cookies, and then verifies them.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Nanoseconds per stamp, a 64th of a millisecond: shorter than a client's handshake.
+/// A 64th of a millisecond: shorter than a client's handshake.
 const STAMP_UNIT: u64 = 15_625;
 /// Maximum age in stamps, plus one.
 const LONGEST_VALID: u32 = 120_000 * 64 + 1;
 const CELLS: usize = 4096;
-/// In bytes: the engine's, so that it accepts ours.
+/// In bytes, as the engine's.
 pub(crate) const COOKIE: usize = COOKIE_LENGTH as usize;
 const COOKIE_LENGTH: u8 = 32;
 const STAMP: usize = 4;
 pub(crate) const REPLY: usize = RECORD_HEADER + HANDSHAKE_HEADER + 3 + COOKIE;
-/// Maximum ClientHello message number, incremented by each cookie request; then the client must
-/// restart.
+/// Maximum ClientHello message number, incremented by each cookie request.
 const MOST_HELLOS: u16 = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +42,7 @@ pub(crate) struct Hello<'a> {
     /// Record sequence number, which the answer repeats.
     pub(crate) sequence: u64,
     pub(crate) number: u16,
-    /// Version, random and session ID, the same with and without a cookie.
+    /// The same with and without a cookie.
     pub(crate) opening: &'a [u8],
     pub(crate) random: &'a [u8; 32],
     pub(crate) cookie: &'a [u8],
@@ -129,7 +127,7 @@ impl CookieVerifier {
         if hello.number >= MOST_HELLOS {
             return Verdict::Ignore;
         }
-        // The number is 0 until a cookie is requested.
+        // The number is 0 before a cookie is requested.
         if let Some(&then) = hello.cookie.last_chunk().filter(|_| hello.number > 0) {
             let valid = |keys| bool::from(cookie(keys, from, hello, then)[..].ct_eq(hello.cookie));
             if valid(&self.current) || valid(&self.previous) {
@@ -148,7 +146,7 @@ impl CookieVerifier {
         Verdict::Reply(verify_request(hello, &cookie(&self.current, from, hello, stamp_at(now).to_be_bytes())))
     }
 
-    /// No cookie of this time or later has begun a handshake from here.
+    /// Returns whether no cookie of this time or later has begun a handshake from here.
     pub(crate) fn is_unspent(&self, now: Instant, from: &impl Hash, issued: Issued) -> bool {
         self.spent.admits(now, from, issued.stamp)
     }
@@ -171,7 +169,7 @@ impl CookieVerifier {
 /// Each address's newest spent cookie, in constant memory.
 ///
 /// A keyed hash maps an address to a cell in each of two rows; a cookie is spent if neither cell is
-/// older. A false positive needs other addresses' handshakes in both cells meanwhile.
+/// older. False positives need other addresses' handshakes in both cells.
 #[derive(Debug)]
 struct Spent {
     key: [u64; 2],
@@ -194,7 +192,7 @@ impl Spent {
 
     fn admits(&self, now: Instant, from: &impl Hash, stamp: u32) -> bool {
         let (now, [first, second]) = (stamp_at(now), self.cells(from));
-        // Compares ages, as stamps wrap. A cell older than any valid cookie restricts none.
+        // Ages, as stamps wrap. A cell older than any valid cookie restricts none.
         let age = now.wrapping_sub(self.cells[first][0]).max(now.wrapping_sub(self.cells[second][1]));
         now.wrapping_sub(stamp) < age.min(LONGEST_VALID)
     }

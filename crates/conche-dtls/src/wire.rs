@@ -1,5 +1,4 @@
-//! Parsing before authentication, without allocation: records (RFC 6347 §4.1) and handshake headers
-//! (§4.2.2).
+//! Parsing before authentication: records (RFC 6347 §4.1) and handshake headers (§4.2.2).
 
 pub(crate) const RECORD_HEADER: usize = 13;
 pub(crate) const HANDSHAKE_HEADER: usize = 12;
@@ -131,7 +130,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// In epoch 0. Returns the length, or 0 if it does not fit.
+/// Writes in epoch 0; returns the length, or 0 if it does not fit.
 pub(crate) fn write_record(into: &mut [u8], content: u8, version: [u8; 2], sequence: u64, fragment: &[u8]) -> usize {
     let Ok(length) = u16::try_from(fragment.len()) else { return 0 };
     let Some(whole) = into.get_mut(..RECORD_HEADER + fragment.len()) else { return 0 };

@@ -26,7 +26,7 @@ use crate::credentials::{CredentialsError, Secret};
 
 /// Maximum bytes of a certificate in a handshake.
 const LARGEST: usize = 8000;
-/// Signed to check that a private key matches its certificate; unlike any other use.
+/// Unlike any other signed text.
 const SIGNED: &[u8] = b"conche: is this the key of that certificate?";
 
 /// A certificate with its private key.
@@ -193,7 +193,7 @@ impl Trust {
         Ok(certificate)
     }
 
-    /// `webpki` checks the intermediates' path lengths; this the root's.
+    /// Checks the root's path length; `webpki` checks the intermediates'.
     fn allows_length(&self, path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
         let is_counted = |between: &&webpki::Cert<'_>| between.issuer() != between.subject();
         let between = path.intermediate_certificates().filter(is_counted).count();
@@ -223,7 +223,7 @@ impl Constraints {
     fn read(der: &[u8]) -> Option<Self> {
         let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
         let certificate = certificate.tbs_certificate();
-        // Each pair's first is whether the extension is critical.
+        // Each pair's first: critical.
         let basic = certificate.get_extension::<BasicConstraints>().ok()?.map(|(_, basic)| basic);
         let validity = certificate.validity();
         Some(Self {

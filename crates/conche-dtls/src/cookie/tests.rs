@@ -137,17 +137,15 @@ fn a_cookie_begins_one_handshake_and_so_does_none_that_is_older() {
     {
         assert_eq!(verifier.is_unspent(now, &address, made_at(millisecond, 0)), unspent, "{address}, {millisecond}");
     }
-    // Spending an older cookie later has no effect.
     verifier.spend(now, &7, made_at(20_000, 0));
     assert!(!verifier.is_unspent(now, &7, made_at(49_000, 0)));
-    // The time of cookies wraps around.
+    // The time wraps around.
     let later = Instant::from_millis(u64::from(u32::MAX / 64) + 10_000);
     let before_the_wrap = Issued { stamp: u32::MAX - 500, age: Duration::ZERO };
     assert!(verifier.is_unspent(later, &7, before_the_wrap));
     verifier.spend(later, &7, before_the_wrap);
     assert!(!verifier.is_unspent(later, &7, before_the_wrap));
     assert!(verifier.is_unspent(later, &7, Issued { stamp: 500, age: Duration::ZERO }));
-    // No cookie is valid for longer than two minutes, spent or not.
     assert!(!verifier.is_unspent(at(300), &9, made_at(100_000, 0)));
 }
 

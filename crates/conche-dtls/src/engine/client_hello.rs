@@ -1,11 +1,11 @@
 //! Removes the extension `use_srtp` (RFC 5764 §4.1.1) from dimpl's ClientHello.
 //!
-//! dimpl, made for WebRTC, always offers SRTP profiles, which CoAP does not use. A server with SRTP
-//! but no common profile may abort the handshake, as pion does (alert 71).
+//! dimpl, made for WebRTC, always offers SRTP profiles. A server with SRTP but no common profile
+//! may abort the handshake, as pion does (alert 71).
 //!
 //! [`Rewriter`] removes it from datagrams, [`hashes`] and [`keys`] from the transcript, which dimpl
-//! hashes for the extended master secret (RFC 7627 §4) and for both Finished messages, and signs in
-//! CertificateVerify. Server engines hash the ClientHello as received and use neither.
+//! hashes for the extended master secret (RFC 7627 §4) and both Finished messages, and signs in
+//! CertificateVerify. Server engines hash the ClientHello as received.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,6 @@ const USE_SRTP: [u8; 2] = [0, 14];
 #[derive(Debug, Default)]
 pub(super) struct Rewriter {
     body: Vec<u8>,
-    /// The first fragment's record number, and bytes of body.
     first: (u64, usize),
     rewritten: VecDeque<Vec<u8>>,
 }
@@ -64,7 +63,7 @@ impl Rewriter {
         Some(datagram.len())
     }
 
-    /// Writes fragments of dimpl's length: never more than dimpl's, so record numbers stay unique.
+    /// Writes fragments no longer than dimpl's, so record numbers stay unique.
     fn write(&mut self, number: u16) {
         let body = core::mem::take(&mut self.body);
         let body = without_use_srtp(&body).unwrap_or(body);
@@ -229,8 +228,7 @@ mod tests {
         assert_eq!(transcript_without_use_srtp(&rest), None);
     }
 
-    /// Returns datagrams of a ClientHello in fragments of `longest` bytes, numbered from
-    /// `sequence`.
+    /// Splits a ClientHello into fragments of `longest` bytes, numbered from `sequence`.
     fn datagrams(body: &[u8], longest: usize, mut sequence: u64) -> Vec<Vec<u8>> {
         let mut offset = 0_usize;
         body.chunks(longest)

@@ -1,10 +1,10 @@
 //! [`Dimpl`]: DTLS 1.2 by the crate `dimpl`.
 //!
-//! Only DTLS 1.2: for 1.3, dimpl has no pre-shared keys, and its server keeps state before
-//! verifying a cookie. dimpl has no renegotiation, resumption or raw public keys (RFC 7250),
-//! requires extended master secrets (RFC 7627), and sends and returns single certificates.
+//! For DTLS 1.3, dimpl has no pre-shared keys, and its server keeps state before verifying a
+//! cookie. It has no renegotiation, resumption or raw public keys (RFC 7250), requires extended
+//! master secrets (RFC 7627), and sends and returns single certificates.
 //!
-//! Its server must send a HelloVerifyRequest itself before the ClientHello with a cookie, which has
+//! Its server must send a HelloVerifyRequest before the ClientHello with a cookie, which has
 //! message_seq 1 and is part of the transcript. [`DimplEngines::accept`] therefore feeds it a
 //! ClientHello without a cookie for each one answered, and discards its answers.
 //!
@@ -44,7 +44,7 @@ const QUEUE: usize = 128;
 const TICK: Duration = Duration::from_nanos(1);
 /// Later timers of dimpl are off, such as a whole handshake's; its maximum is ten years.
 const NEVER: Duration = Duration::from_secs(5 * 365 * 24 * 60 * 60);
-/// Placeholder with a publicly known private key; rejected by servers that request a certificate.
+/// With a public private key; rejected by servers that request a certificate.
 const PLACEHOLDER_CERTIFICATE: &[u8] = &[0x30, 0x00];
 /// The number 1 as an ECDSA key on P-256 (SEC1).
 const PLACEHOLDER_KEY: &[u8] = &[
@@ -55,13 +55,13 @@ const PLACEHOLDER_KEY: &[u8] = &[
 /// Creates [`Dimpl`]s.
 #[derive(Debug)]
 pub struct DimplEngines {
-    /// dimpl's clock at [`Instant`] zero, an arbitrary value.
+    /// An arbitrary value.
     base: Clock,
     config: Config,
     seeds: Option<ChaCha12Rng>,
     psk: Option<(Arc<Settings>, Arc<Resolver>)>,
     certificate: Option<ServerCertificate>,
-    /// The last settings; dimpl takes up to milliseconds to check new ones.
+    /// dimpl takes up to milliseconds to check new settings.
     last: Option<(Wanted, Arc<Settings>)>,
 }
 
@@ -243,7 +243,6 @@ pub struct Dimpl {
     rewriter: Rewriter,
     clock: Clock,
     due: Option<Clock>,
-    /// Added to the sequence numbers of its epoch 0.
     shift: u64,
     cookie: Option<[u8; COOKIE]>,
     resolver: Option<Arc<Resolver>>,
@@ -261,7 +260,7 @@ impl core::fmt::Debug for Dimpl {
 
 impl Engine for Dimpl {
     fn receive(&mut self, record: &[u8]) -> Result<(), Failure> {
-        // A server's associations share it: an earlier one may have panicked after its lookup.
+        // An earlier association may have panicked after its lookup.
         if let Some(resolver) = &self.resolver {
             resolver.begin(self.found.clone());
         }
@@ -338,7 +337,7 @@ impl Engine for Dimpl {
 }
 
 impl Dimpl {
-    /// Makes dimpl request a cookie as often as the client was asked; discards the requests.
+    /// Requests a cookie as often as the client was asked; discards the requests.
     fn replay_cookie_exchange(&mut self, opening: &Opening<'_>) -> Result<(), Failure> {
         let mut body = opening.opening.to_vec();
         body.push(0);
@@ -360,7 +359,7 @@ impl Dimpl {
     }
 }
 
-/// Shifts a datagram's sequence numbers in epoch 0, which no key or hash covers.
+/// Shifts sequence numbers in epoch 0, which no key or hash covers.
 fn renumber(datagram: &mut [u8], shift: u64) {
     let mut at = 0;
     while let Some(header) = datagram.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<RECORD_HEADER>()) {
@@ -413,7 +412,7 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// Remembers the last identity, which dimpl does not report.
+/// Keeps the last identity, which dimpl does not report.
 struct Resolver(Mutex<Asked>);
 
 struct Asked {
@@ -498,7 +497,6 @@ pub(super) fn with_hooks<T>(
     records_master: bool,
     feed: impl FnOnce() -> T,
 ) -> (T, Option<Master>) {
-    /// Resets the thread's state, even on a panic.
     struct Fed;
 
     impl Drop for Fed {
@@ -516,9 +514,9 @@ pub(super) fn with_hooks<T>(
 /// RustCrypto's HMAC, with hooks for cookies and key logs.
 ///
 /// dimpl verifies cookies, with a key per association, by `hmac_sha256`, and uses that for nothing
-/// else. It returns the cookie that [`CookieVerifier`](crate::cookie::CookieVerifier) verified
-/// before the association existed. `hmac` expands keys from the master secret (RFC 5246 §6.3),
-/// which dimpl does not export, and records it for key logs.
+/// else. It returns the cookie already verified by
+/// [`CookieVerifier`](crate::cookie::CookieVerifier). `hmac` expands keys from the master secret
+/// (RFC 5246 §6.3), which dimpl does not export, and records it for key logs.
 #[derive(Debug)]
 struct HookedHmac;
 

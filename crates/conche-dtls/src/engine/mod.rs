@@ -157,7 +157,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// `None` if the peer would learn nothing.
+    /// Returns the alert; `None` if the peer would learn nothing.
     pub(crate) fn alert(&self) -> Option<u8> {
         use crate::wire::alert;
         match self {
@@ -174,8 +174,8 @@ impl Failure {
 
 /// Confines an engine's panic to its association.
 ///
-/// Engines parse peers' input with other crates' code. A panicked engine, perhaps inconsistent, is
-/// dropped; later calls fail with [`Failure::Panicked`].
+/// Engines parse peers' input with other crates' code. A panicked engine is dropped; later calls
+/// fail with [`Failure::Panicked`].
 #[derive(Debug)]
 pub(crate) struct PanicGuard<E>(Option<E>);
 
@@ -217,7 +217,7 @@ impl<E: Engine> Engine for PanicGuard<E> {
         self.call(|engine| engine.send(plaintext))
     }
 
-    /// After a panic the next [`poll`](Engine::poll) fails, without a close_notify.
+    /// Closes; after a panic the next [`poll`](Engine::poll) fails, without a close_notify.
     fn close(&mut self) {
         let _ = self.call(|engine| {
             engine.close();

@@ -1,5 +1,4 @@
-//! [`Handshake`]: a handshake's state besides its engine, and its [`Flights`]: answers and
-//! retransmission (RFC 6347 §4.2.4).
+//! [`Handshake`]: a handshake's state besides its engine, and its [`Flights`] (RFC 6347 §4.2.4).
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -17,7 +16,7 @@ pub(super) struct Handshake {
     pub(super) early_finished: EarlyFinished,
     pub(super) held: Option<HeldKeyExchange>,
     expected: Expected,
-    /// The server has asked for a cookie: its message numbers are one higher.
+    /// Its message numbers are one higher.
     has_cookie_request: bool,
     last: u16,
     pub(super) flights: Flights,
@@ -56,7 +55,7 @@ impl Handshake {
         }
     }
 
-    /// Whether the engine receives an unprotected record; an impossible one would block its queue.
+    /// Returns whether the engine receives a record; an impossible one would block its queue.
     pub(super) fn admits(&mut self, now: Instant, record: &Record<'_>) -> bool {
         match record.content {
             content::HANDSHAKE => self.admits_messages(now, record),
@@ -95,7 +94,7 @@ impl Handshake {
         self.flights.on_answer(now, answer);
     }
 
-    /// Alerts may be forged: a peer that continues has not sent it.
+    /// Keeps an alert, perhaps forged: a peer that continues has not sent it.
     pub(super) fn on_alert(&mut self, now: Instant, fragment: &[u8]) {
         const FATAL: u8 = 2;
         if let [FATAL, description] = *fragment {
@@ -110,7 +109,7 @@ impl Handshake {
         }
     }
 
-    /// Whether a Finished can be decrypted now.
+    /// Returns whether a Finished can be decrypted.
     pub(super) fn has_keys(&self) -> bool {
         self.early_finished.changed && self.held.is_none()
     }
@@ -137,7 +136,7 @@ impl Handshake {
         self.held.as_ref()?.until
     }
 
-    /// When the received alert fails the handshake.
+    /// Returns when the alert fails the handshake.
     pub(super) fn alert_deadline(&self) -> Option<Instant> {
         self.alert?.1
     }
@@ -148,12 +147,12 @@ impl Handshake {
 }
 
 impl Expected {
-    /// Whether the peer answers without signing or verifying.
+    /// Returns whether the peer neither signs nor verifies.
     fn is_prompt(self) -> bool {
         matches!(self, Self::Server { with_keys: true })
     }
 
-    /// An answer to a later ClientHello belongs to another handshake.
+    /// Rejects answers to a later ClientHello, another handshake's.
     fn admits(self, found: &Message<'_>, has_cookie_request: bool) -> bool {
         let within = |range: RangeInclusive<u16>| range.contains(&found.number);
         let follows = |range: RangeInclusive<u16>| {
@@ -213,8 +212,8 @@ pub(super) enum Held {
     Complete,
 }
 
-/// A ClientKeyExchange (RFC 4279 §2) that the engine receives once its key is known. In bytes, at
-/// most [`Config::max_message`](crate::Config::max_message).
+/// A ClientKeyExchange (RFC 4279 §2) that waits for its key. In bytes, at most
+/// [`Config::max_message`](crate::Config::max_message).
 #[derive(Debug, Default)]
 pub(super) struct HeldKeyExchange {
     number: u16,
@@ -227,8 +226,7 @@ pub(super) struct HeldKeyExchange {
 }
 
 impl HeldKeyExchange {
-    /// Takes fragments in order; retransmissions bring the others. Returns whether this is the
-    /// last.
+    /// Takes fragments in order; retransmissions bring the others. Returns whether it is complete.
     fn take(&mut self, record: &Record<'_>, fragment: &Message<'_>) -> bool {
         if self.until.is_some() {
             return false;
@@ -268,10 +266,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// One end's flights in a handshake.
 ///
 /// A prompt answer to an identified transmission samples the round-trip time. A HelloVerifyRequest
-/// has its ClientHello's record number and takes no time to compute. Servers with pre-shared keys
-/// and peers that answer with a Finished are also prompt. A ServerHello has the ClientHello's
-/// record number; its retransmission's is higher by at least two, which only a third ClientHello
-/// could share. With certificates, both sides sign and verify first.
+/// has its ClientHello's record number and takes no time. Servers with pre-shared keys and peers
+/// that answer with a Finished are also prompt. A ServerHello has the ClientHello's record number;
+/// its retransmission's is higher by at least two, which only a third ClientHello could share. With
+/// certificates, both sides sign and verify first.
 #[derive(Debug)]
 pub(super) struct Flights {
     timer: Timer,
@@ -285,7 +283,7 @@ pub(super) struct Flights {
     transmissions: Vec<(Instant, u64)>,
     sending: Option<Flight>,
     is_answered: bool,
-    /// The peer has retransmitted since the last timeout.
+    /// Since the last timeout.
     has_answered_retransmission: bool,
     /// The last answer's transmission, if unreported.
     answer: Option<Option<u8>>,
@@ -358,7 +356,7 @@ impl Flights {
         }
     }
 
-    /// Ends a transmission and sets a local timer, varied by `random`.
+    /// Ends a transmission and starts a local timer, varied by `random`.
     pub(super) fn on_flight_sent(&mut self, now: Instant, random: impl FnOnce() -> u32) -> Option<Flight> {
         let flight = self.sending.take()?;
         if let Timer::Local { timeout, due } = &mut self.timer {
@@ -388,7 +386,7 @@ impl Flights {
         if let Some(&(sent, _)) = transmission.and_then(|transmission| self.transmissions.get(transmission)) {
             self.sample_round_trip(now.since(sent));
         }
-        // The backed-off timeout stood for an unknown round-trip time (RFC 6347 §4.2.4.1).
+        // The timeout stood for an unknown round-trip time (RFC 6347 §4.2.4.1).
         if let Timer::Local { timeout, .. } = &mut self.timer
             && self.is_measured
         {
@@ -397,7 +395,7 @@ impl Flights {
         self.answer = Some(transmission.and_then(|transmission| u8::try_from(transmission).ok()));
     }
 
-    /// The transmission answered: one of the first two, if each is one record.
+    /// Returns the transmission answered: one of the first two, if each is one record.
     fn prompted(&self, number: u64) -> Option<usize> {
         let (_, first) = self.transmissions.first()?;
         let transmission =
@@ -409,7 +407,7 @@ impl Flights {
         self.answer.take()
     }
 
-    /// The last flight was the first ClientHello, so a HelloVerifyRequest may follow.
+    /// Returns whether a HelloVerifyRequest may follow.
     pub(super) fn asks_for_cookie(&self) -> bool {
         self.number == Some(0) && !self.is_answered
     }

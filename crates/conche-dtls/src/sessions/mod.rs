@@ -1,7 +1,7 @@
 //! [`Sessions`]: all sessions of one socket, in both roles.
 //!
-//! A record goes to the cookie verifier, a handshake, or the open session; `poll` returns the
-//! actions of their engines, one at a time.
+//! A record goes to the cookie verifier, a handshake, or the open session; `poll` returns their
+//! actions.
 
 mod event;
 mod handshake;
@@ -30,7 +30,7 @@ use table::{Associations, Initiator, NewSession, Place, State, Table};
 /// More are dropped: a driver polls after each datagram.
 const REPLIES: usize = 64;
 /// Maximum silence of a handshake, in flight timeouts, before it gives way to one of a host with as
-/// many. By then the local flight was retransmitted, unless the path is slow.
+/// many. By then the local flight was retransmitted.
 const MAX_SILENT_TIMEOUTS: u32 = 4;
 /// Maximum plaintext of a record in bytes (RFC 5246 §6.2.1).
 const LONGEST_PLAINTEXT: usize = 1 << 14;
@@ -68,7 +68,7 @@ struct Reply<P> {
 }
 
 impl<P> Reply<P> {
-    /// Unprotected: a failed handshake has no common keys.
+    /// Writes an unprotected alert: a failed handshake has no common keys.
     fn alert(to: P, sequence: u64, description: u8) -> Self {
         let mut bytes = [0; REPLY];
         let len = wire::write_record(&mut bytes, content::ALERT, wire::DTLS_1_2, sequence, &[2, description]);
@@ -317,7 +317,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         hasher.finish()
     }
 
-    /// For a new session with these shares.
+    /// Closes a session if these shares have no room.
     fn make_room(&mut self, shares: table::Shares) {
         let identity = shares.identity;
         let bound = self.config.max_sessions_per_identity;
@@ -334,7 +334,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// `false` if host or group is at its limit.
+    /// Counts a handshake; `false` if host or group is at its limit.
     fn admit_unfinished(&mut self, now: Instant, peer: &P) -> bool {
         let (host, group) = (Group::of(self.host_of(peer)), Group::of(self.source_of(peer)));
         let admitted = self.unfinished.hosts.admits(now, host);
@@ -351,7 +351,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         self.unfinished.groups.give_back(group);
     }
 
-    /// May displace a handshake of the peer's group.
+    /// Makes room, perhaps by displacing a handshake of the peer's group.
     fn has_room_for_handshake(&mut self, now: Instant, peer: &P) -> bool {
         let (source, most) = (self.source_of(peer), self.config.max_handshakes);
         if self.stats.handshakes < most && self.shares.admits(Group::of(source), 1, most) {
@@ -384,7 +384,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             state => (failure, matches!(state, State::Pending(_))),
         };
         if let (Some(alert), true) = (failure.alert(), pending) {
-            // After a handshake's few records, no replay window has seen this number.
+            // No replay window has seen this number.
             self.reply(Reply::alert(to, 0xffff, alert));
         }
         self.finish(place, Ended::Failed(failure));
@@ -398,7 +398,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Waits until the close_notify is sent.
+    /// Ends a session once the close_notify is sent.
     fn retire(&mut self, place: Place, why: Ended) {
         let Some(session) = self.table.at_mut(place) else { return };
         session.engine.close();
@@ -484,12 +484,11 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             }
             None => self.record(now, from, &first),
         }
-        // The rest of a ClientHello may follow, but no second one: one answer per datagram.
+        // No second ClientHello: one answer per datagram.
         for record in records {
             self.record(now, from, &record);
         }
-        // Keys may exist now. Engines take records already read for duplicates, and drop
-        // undecryptable ones.
+        // Keys may exist now. Engines take records already read for duplicates.
         if let Some(place) = self.table.associations(&from).pending
             && let Some(record) = self.handshake(place).and_then(|handshake| handshake.readable_finished())
         {
@@ -509,14 +508,14 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// An open session with this address stays open until the new one is (RFC 6347 §4.2.8).
+    /// Accepts a ClientHello. An open session stays open until the new one is (RFC 6347 §4.2.8).
     fn accept_hello(&mut self, now: Instant, from: P, received: &ReceivedHello<'_>, issued: Issued) {
         let &ReceivedHello { ref hello, record, datagram_bytes } = received;
         let Associations { open, pending } = self.table.associations(&from);
         match self.role_in(now, pending, hello) {
             // A retransmission of this handshake's ClientHello.
             Some((place, Role::Server, true)) => return self.retransmitted_hello(place, record),
-            // A local handshake with this peer takes precedence.
+            // A local handshake takes precedence.
             Some((_, Role::Client, _)) => {
                 self.stats.refused += 1;
                 return;
@@ -590,8 +589,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// The local role, and whether the ClientHello repeats the association's first; a restarted
-    /// client may repeat its random.
+    /// Returns the local role, and whether the ClientHello repeats the association's first; a
+    /// restarted client may repeat its random.
     fn role_in(&mut self, now: Instant, place: Option<Place>, hello: &Hello<'_>) -> Option<(Place, Role, bool)> {
         let session = self.table.at_mut(place?)?;
         let is_retransmission = matches!(&session.initiator, Initiator::Peer { random } if random == hello.random)
@@ -599,8 +598,8 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         Some((session.id.place, session.initiator.role(), is_retransmission))
     }
 
-    /// A handshake beside an open session gets unprotected records and protected handshake
-    /// messages; the session gets the others.
+    /// Handles a record. A handshake beside an open session gets unprotected records and protected
+    /// handshake messages.
     fn record(&mut self, now: Instant, from: P, record: &Record<'_>) {
         let Associations { open, pending } = self.table.associations(&from);
         let of_handshake = record.epoch == 0 || record.content == content::HANDSHAKE;
@@ -611,7 +610,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
             self.stats.dropped += 1;
             return;
         };
-        // The peer retransmits its last flight: the local one was lost.
+        // The peer's retransmission: the local flight was lost.
         let is_open = matches!(session.state, State::Open);
         if is_open
             && record.content == content::HANDSHAKE
@@ -656,7 +655,6 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         }
     }
 
-    /// Holds back the ClientKeyExchange of a deferred key, and requests the key.
     fn hold(&mut self, now: Instant, place: Place, record: &Record<'_>) -> bool {
         let until = now + self.config.lookup_timeout;
         let Some(session) = self.table.at_mut(place).filter(|session| session.engine.wants_key()) else { return false };
@@ -692,7 +690,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
     }
 }
 
-/// Data are protected, handshake messages and their records at most `longest` long, and a
+/// Returns whether a record has protected data or a handshake message, at most `longest` long. A
 /// ClientHello's start only goes to the cookie verifier.
 fn may_pass(record: &Record<'_>, longest: usize) -> bool {
     match (record.epoch, record.content) {
@@ -825,7 +823,7 @@ impl<P: PeerKey, E: Engines> Sessions<P, E> {
         let by_key = session.engine.identity().map(|identity| Identity::Psk(identity.to_vec()));
         let identity = proved.or(by_key).unwrap_or(Identity::Anonymous);
         session.last_received = now;
-        // A required certificate is missing; a server that knows the key has no other name.
+        // A server that knows the key has no other name.
         let asked = match &session.initiator {
             Initiator::Local(expected) => !matches!(**expected, ClientCredentials::Psk { .. }),
             Initiator::Peer { .. } => self.config.trusted_clients().is_some(),

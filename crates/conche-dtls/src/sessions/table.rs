@@ -1,4 +1,4 @@
-//! [`Table`]: sessions by number and peer, their timers, and the [`IdleOrder`] in which they make room.
+//! [`Table`]: sessions by number and peer, their timers, and their [`IdleOrder`].
 
 use core::cmp::Reverse;
 use core::hash::{BuildHasher, Hash};
@@ -29,7 +29,7 @@ pub(super) struct Session<P, E> {
     pub(super) initiator: Initiator,
     pub(super) engine: E,
     pub(super) state: State,
-    /// Latest end of its handshake; until then, the same ClientHello random means a retransmission.
+    /// Until then, the same ClientHello random means a retransmission.
     pub(super) deadline: Instant,
     pub(super) last_received: Instant,
     pub(super) final_flight: FinalFlightLimiter,
@@ -86,7 +86,7 @@ pub(super) struct Shares {
 
 #[derive(Debug)]
 pub(super) struct Table<P, E> {
-    /// Boxed: engines take kilobytes, and most places may be free.
+    /// Boxed: engines take kilobytes.
     places: Vec<Option<Box<Session<P, E>>>>,
     free: Vec<Place>,
     last: u64,
@@ -175,7 +175,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         }
     }
 
-    /// The idlest handshake of the group's largest host, to make room for this host.
+    /// Returns the idlest handshake of the group's largest host, to make room for this host.
     ///
     /// If that host has at most one more, only a handshake silent for `patience` gives way, so that
     /// hosts do not displace each other in turn.
@@ -215,7 +215,7 @@ impl<P: Copy + Eq + Hash, E> Table<P, E> {
         self.identities.idlest_of(identity, |place| last_received(places, place))
     }
 
-    /// The idlest of the largest host in the largest group.
+    /// Returns the idlest of the largest host in the largest group.
     pub(super) fn idlest(&mut self, newcomer: Shares) -> Option<Place> {
         let places = &self.places;
         let last_received = |place| last_received(places, place);
@@ -354,7 +354,7 @@ type Standing = (Instant, Place);
 /// shares become equal (max-min fairness).
 #[derive(Debug, Default)]
 pub(super) struct IdleOrder {
-    /// Each session's recorded order, updated on demand.
+    /// Updated on demand.
     placed: HashMap<Place, (Share, Instant)>,
     shares: BTreeMap<Share, BTreeSet<Standing>>,
     /// Shares by size, the largest last.
@@ -398,7 +398,6 @@ impl IdleOrder {
         self.placed.get(&place).map(|(share, _)| *share)
     }
 
-    /// The newcomer's share if none is larger.
     fn fullest(&self, newcomer: Share) -> Share {
         match self.order.last() {
             Some((most, _, share)) if *most > self.size(newcomer) => *share,

@@ -1,4 +1,4 @@
-//! Peers that present a certificate without its key, which [`OwnCertificate::new`] rejects.
+//! Peers that present a certificate without its key.
 
 use super::*;
 use crate::{BUFFER, ClientCredentials, Config, Ended, Output, ServerCertificate, ServerCredentials, Sessions};

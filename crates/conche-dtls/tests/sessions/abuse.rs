@@ -20,8 +20,8 @@ fn hello(random: u64, cookie: &[u8]) -> Vec<u8> {
     hello
 }
 
-/// Sends ClientHellos from `count` forged addresses, some with forged cookies, interleaved with
-/// `honest` handshakes. Returns the bytes that the server allocated for the forged ones.
+/// Sends ClientHellos from `count` forged addresses, some with forged cookies, beside `honest`
+/// handshakes. Returns bytes allocated for the forged ones.
 fn flood(count: u64, honest: u64) -> u64 {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     let mut random = ChaCha8Rng::seed_from_u64(7);
@@ -78,7 +78,7 @@ fn a_million_hellos_from_addresses_that_nobody_is_at_cost_no_byte() {
     println!("10^6 hellos and 10^3 honest handshakes among them: {:.1} s", started.elapsed().as_secs_f64());
 }
 
-/// Returns protected records of a session in each direction: to the server, to the client.
+/// Returns a session's protected records to the server and to the client.
 fn open() -> (Wire, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));

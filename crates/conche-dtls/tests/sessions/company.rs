@@ -1,4 +1,4 @@
-//! Several associations with one address, and more associations than there is room for.
+//! Several associations per address, and too many.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn a_client_that_restarts_gets_a_new_session_and_the_old_one_is_usable_until_the
     assert!(wire.handshake(&known()));
     let (old, _) = wire.server().outputs.established[0];
     let before = std::mem::replace(&mut wire.ends[1], End::new(CLIENT, client(99), 99));
-    // Its ClientHellos pass, its last flight does not: the new handshake is half complete.
+    // The new handshake stays half complete.
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
     wire.connect(&known());
     soon(&mut wire);
@@ -101,7 +101,7 @@ fn the_session_that_was_silent_for_longest_makes_room() {
         soon(&mut wire);
     }
     let sessions: Vec<_> = wire.server().outputs.established.iter().map(|(session, _)| *session).collect();
-    // The first client sends again, so the second session is the idlest.
+    // The second session is the idlest.
     let (mine, _) = wire.ends[2].outputs.established[0];
     wire.ends[2].sessions.send(mine, b"I am here").unwrap();
     soon(&mut wire);
@@ -116,7 +116,6 @@ fn the_session_that_was_silent_for_longest_makes_room() {
 fn handshakes_are_bounded_and_evict_no_session() {
     let mut wire = wire(Config { max_handshakes: 8, max_sessions: 2, ..psk_server(1) });
     assert!(wire.handshake(&known()));
-    // They get a cookie, then fall silent.
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
     crowd(&mut wire, 100..200);
     let until = wire.now + Duration::from_secs(5);
@@ -151,7 +150,6 @@ fn networks() -> Wire {
     wire
 }
 
-/// The clients get a cookie, return it, then fall silent.
 fn fall_silent(wire: &mut Wire, addresses: std::ops::Range<Address>) {
     wire.tap = Some(Box::new(move |from, _, datagram| !addresses.contains(&from) || datagram[13] == 1));
 }
@@ -160,7 +158,7 @@ fn fall_silent(wire: &mut Wire, addresses: std::ops::Range<Address>) {
 fn a_host_that_takes_all_handshakes_of_its_network_gives_them_up_to_its_neighbours() {
     let mut wire = networks();
     fall_silent(&mut wire, 5000..5100);
-    // One host with a hundred ports, and another with as many: the maximum of their network.
+    // Two hosts with a hundred ports each: the maximum of their network.
     crowd(&mut wire, 5000..5100);
     soon(&mut wire);
     assert_eq!(wire.server().sessions.stats().handshakes, 100);
@@ -170,7 +168,6 @@ fn a_host_that_takes_all_handshakes_of_its_network_gives_them_up_to_its_neighbou
     wire.run(until, |_| false);
     let stats = wire.server().sessions.stats();
     assert_eq!((stats.handshakes, stats.displaced), (128, 36), "they share what there is");
-    // Neighbours are admitted immediately, all at once.
     wire.ends.truncate(2);
     crowd(&mut wire, (5200..5900).step_by(100));
     let until = wire.now + Duration::from_millis(500);
@@ -190,7 +187,7 @@ fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_s
     let stats = wire.server().sessions.stats();
     assert_eq!((stats.handshakes, stats.displaced), (128, 0), "none of them has been silent for long");
     wire.ends.truncate(2);
-    // After the refusal it retransmits its ClientHello after one, three and seven seconds.
+    // It retransmits its ClientHello after one, three and seven seconds.
     crowd(&mut wire, std::iter::once(5900));
     let until = wire.now + Duration::from_secs(10);
     assert!(wire.run(until, |wire| !wire.server().outputs.established.is_empty()));
@@ -201,8 +198,7 @@ fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_s
 fn a_handshake_that_goes_on_does_not_give_way_to_one_of_a_host_with_as_many() {
     let mut wire = wire(Config { max_handshakes: 2, ..psk_server(1) });
     wire.server().sessions.set_source_groups(Box::new(|_| 1));
-    // The first transmission after its ClientHellos is lost, while others compete for its network's
-    // only place.
+    // The first transmission after its ClientHellos is lost, while others compete.
     fall_silent(&mut wire, 5000..5001);
     crowd(&mut wire, 5000..5001);
     soon(&mut wire);
@@ -225,7 +221,6 @@ fn there_is_one_handshake_with_a_peer_at_a_time() {
     assert_eq!(again, Err(ConnectError::Busy));
     soon(&mut wire);
     let (first, _) = wire.client().outputs.established[0];
-    // A second session with the same server replaces the first at both ends.
     wire.connect(&known());
     soon(&mut wire);
     assert_eq!(wire.client().outputs.closed, [(first, Ended::Replaced)]);
@@ -251,7 +246,6 @@ fn a_group_with_many_sessions_drives_out_its_own_and_no_others() {
     };
     assert_eq!((1..=10).map(|network| left(&wire, network)).collect::<Vec<_>>(), [1; 10]);
     assert_eq!((left(&wire, 50), wire.server().sessions.stats().sessions), (10, 20));
-    // Another group that wants as many gets as many.
     for address in 60_000..60_040 {
         crowd(&mut wire, std::iter::once(address));
         soon(&mut wire);
@@ -270,7 +264,6 @@ fn a_host_that_opens_many_sessions_closes_its_own_and_none_of_its_neighbours() {
         let ends = wire.ends[2..].iter().filter(|end| hosts.contains(&(end.address / 100)));
         ends.map(|end| end.sessions.stats().sessions).sum::<usize>()
     };
-    // Ten hosts with one session each, and then one with many.
     crowd(&mut wire, (5000..6000).step_by(100));
     soon(&mut wire);
     for address in 6000..6040 {
@@ -278,7 +271,6 @@ fn a_host_that_opens_many_sessions_closes_its_own_and_none_of_its_neighbours() {
         soon(&mut wire);
     }
     assert_eq!((left(&wire, 50..60), left(&wire, 60..61)), (10, 10));
-    // A neighbour displaces a session of the host with most.
     crowd(&mut wire, 6100..6103);
     soon(&mut wire);
     assert_eq!((left(&wire, 50..60), left(&wire, 60..61), left(&wire, 61..62)), (10, 7, 3));
@@ -307,7 +299,6 @@ fn records_that_nobody_polls_for_are_dropped_and_the_session_goes_on() {
     soon(&mut wire);
     let session = wire.client().outputs.established[0].0;
     wire.client().outputs.sent.clear();
-    // Datagrams are lost, but recorded.
     wire.tap = Some(Box::new(|_, _, _| false));
     for number in 0..300_u32 {
         wire.client().sessions.send(session, &number.to_be_bytes()).unwrap();

@@ -16,7 +16,7 @@ fn debug_output_of_credentials_and_sessions_shows_no_key() {
     let served = ServerCertificate { own: own.clone(), clients: Some(trust) };
     let sessions = wire.ends.iter().map(|end| format!("{:?}", end.sessions)).collect::<String>();
     let shown = format!("{own:?} {named:?} {served:?} {config:?} {:?} {sessions} {:?}", known(), key());
-    // The scalar, an OCTET STRING of 32 bytes in the encoding of SEC1.
+    // The scalar's OCTET STRING of 32 bytes in SEC1.
     assert_eq!(private[5..7], [4, 32]);
     let private = &private[7..39];
     for secret in [key().expose(), private] {

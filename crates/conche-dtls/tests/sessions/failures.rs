@@ -1,5 +1,4 @@
-//! Failing handshakes of many kinds, each repeated, then a successful one. No state remains, and
-//! each client gets the reason.
+//! Failing handshakes, each repeated, leave no state and have a reason.
 
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ impl Kind {
         let why = &outputs.closed.first().unwrap_or_else(|| panic!("{}: nothing was told", self.name)).1;
         assert!((self.is_expected)(why), "{}: {why:?}", self.name);
         let server = std::mem::take(&mut wire.server().outputs);
-        // If the last flight is lost, the server has an open session, which must be closed.
+        // If the last flight is lost, the server has an open session.
         for (session, _) in server.established {
             wire.server().sessions.close(session);
         }
@@ -134,7 +133,7 @@ fn a_private_key_of_another_certificate_is_refused_before_there_is_a_handshake()
     }
 }
 
-/// In 2030, when the certificate that was valid for a day has expired.
+/// In 2030.
 const EPOCH: Duration = Duration::from_secs(60 * 365 * 24 * 60 * 60);
 
 fn root() -> Trust {
@@ -414,7 +413,7 @@ fn what_was_recorded_of_a_handshake_opens_no_second_session() {
 #[ignore = "100 000 of each kind with keys, 1000 with certificates: cargo test --release -- --ignored"]
 fn a_hundred_thousand_failures_of_each_kind_leave_nothing() {
     for kind in KINDS {
-        // A signature takes longer than everything else.
+        // Signatures are slow.
         let signed = kind.name.contains("certificate") && !kind.name.contains("wanted");
         let count = if signed { 1000 } else { 100_000 };
         let started = std::time::Instant::now();

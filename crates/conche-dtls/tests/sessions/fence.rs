@@ -1,4 +1,4 @@
-//! An engine that panics ends the session of its own peer and no other.
+//! A panicking engine ends only its peer's session.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,6 @@ enum Call {
     Close,
 }
 
-/// The call that panics next, once.
 type Planted = Arc<Mutex<Option<Call>>>;
 
 fn trigger(planted: &Planted, call: Call) {
@@ -86,7 +85,6 @@ impl Engines for FaultyEngines {
 
 const ALL: usize = usize::MAX;
 
-/// A server with engines that may panic, and clients by address.
 struct Site<E: Engines> {
     now: Instant,
     server: Sessions<usize, E>,
@@ -112,7 +110,7 @@ impl<E: Engines> Site<E> {
         Self { now: Instant::ZERO, server, clients: vec![client(2), client(3)], established, received, closed }
     }
 
-    /// Delivers datagrams until none is left. After `of_server` datagrams, the server's are lost.
+    /// Delivers datagrams; after `of_server`, the server's are lost.
     fn carry(&mut self, mut of_server: usize) {
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -205,7 +203,6 @@ fn a_panic_in_any_call_of_an_engine_ends_the_session_of_its_peer_alone() {
         }
         assert!(site.is_served(0), "{call:?}: the other session goes on");
 
-        // The same peer may connect again, with another cookie.
         site.now += Duration::from_secs(60);
         site.clients[1] = Sessions::new(site.now, Config::default(), [4; 32]).unwrap();
         site.connect(1, "mallory");
@@ -222,8 +219,7 @@ fn an_identity_whose_lookup_panicked_is_not_taken_for_that_of_the_next_client() 
     };
     let mut site = Site::new(Sessions::new(Instant::ZERO, config(keys), [1; 32]).unwrap());
     site.connect(0, "lamp");
-    // The server's flight after its HelloVerifyRequest is lost. Meanwhile the other client's
-    // handshake panics.
+    // The server's flight is lost; the other client's handshake panics.
     site.carry(1);
     site.connect(1, "mallory");
     site.carry(ALL);

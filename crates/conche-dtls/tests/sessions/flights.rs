@@ -85,7 +85,6 @@ fn server_waits(round_trip: Duration) -> Vec<Duration> {
     wire.delay = round_trip.saturating_sub(ms(20)) / 2;
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[0] == 22 && datagram[13] == 1));
     wire.client().sessions.connect(at(0), SERVER, &known(), Some(Duration::from_secs(20))).unwrap();
-    // The server asks for a cookie first.
     gaps(&departures(&mut wire, 0, at(60))).split_off(1)
 }
 
@@ -99,7 +98,7 @@ fn a_servers_flight_waits_as_long_as_its_cookie_took_to_come_back_and_longer() {
     assert!(!far.is_empty() && far.len() <= 2, "{far:?}");
 }
 
-/// RFC 6347 §4.2.4: a peer that retransmits an answered flight has not received the answer.
+/// RFC 6347 §4.2.4.
 #[test]
 fn a_last_flight_answers_copies_at_once_and_then_ever_more_seldom() {
     let mut wire = wire();
@@ -113,12 +112,10 @@ fn a_last_flight_answers_copies_at_once_and_then_ever_more_seldom() {
         let until = wire.now + ms(200);
         wire.run(until, |_| false);
     }
-    // In ten seconds: at once, and then after gaps of one, two and four seconds.
+    // Gaps of one, two and four seconds.
     assert_eq!(wire.server().outputs.sent.len(), 4);
 }
 
-/// A client that retransmits its ClientHello constantly gets the server's flight no more often than
-/// from its timer.
 #[test]
 fn a_servers_flight_leaves_eight_times_at_most_however_often_it_is_asked_for() {
     let mut wire = wire();
@@ -211,7 +208,7 @@ fn an_answer_to_a_hello_says_which_copy_it_is_of_and_one_to_what_follows_only_if
     }
 }
 
-/// The first answer to the second ClientHello is lost, and the server's timer retransmits it.
+/// The server's timer retransmits its lost answer.
 #[test]
 fn what_a_server_repeats_by_itself_is_no_sample() {
     let mut wire = wire();

@@ -1,5 +1,4 @@
-//! Single datagrams forged by an off-path attacker that knows both addresses and the handshake's
-//! state.
+//! Datagrams forged by an off-path attacker that knows addresses and state.
 
 use std::time::Duration;
 
@@ -7,7 +6,6 @@ use conche_dtls::{Ended, Failure};
 
 use crate::wire::{CLIENT, Faults, SERVER, Wire, at, client, known, psk_server};
 
-/// Returns a record of epoch 0 with a number that neither end uses.
 fn record(content: u8, fragment: &[u8]) -> Vec<u8> {
     let length = u8::try_from(fragment.len()).unwrap();
     [&[content, 254, 253, 0, 0, 0, 0, 0, 0, 0, 99, 0, length], fragment].concat()
@@ -102,7 +100,6 @@ fn an_alert_is_the_peers_if_nothing_else_comes_within_a_flight_timeout() {
         let mut wire = with_forged(end, nth, &alert(80));
         let began = wire.now;
         wire.tap = Some(Box::new(|_, _, _| false));
-        // A second alert does not restart the time.
         wire.run(began + Duration::from_millis(500), |_| false);
         let now = wire.now;
         wire.ends[end].sessions.handle(now, [CLIENT, SERVER][end], &alert(81));
@@ -119,7 +116,6 @@ fn an_alert_is_the_peers_if_nothing_else_comes_within_a_flight_timeout() {
 #[test]
 fn an_alert_that_was_followed_by_more_is_the_reason_at_the_end() {
     let mut wire = with_forged(1, 1, &alert(80));
-    // The server continues once and then goes silent.
     let mut heard = 0;
     wire.tap = Some(Box::new(move |from, _, _| {
         heard += u32::from(from == SERVER);

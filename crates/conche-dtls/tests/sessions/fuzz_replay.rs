@@ -1,4 +1,4 @@
-//! Replays the seeds of the fuzz targets: earlier findings and the initial corpus.
+//! Replays the seeds of the fuzz targets.
 
 #[path = "../../../../fuzz/bodies/sessions.rs"]
 mod body;

@@ -1,4 +1,4 @@
-//! Handshakes over wires that lose, duplicate and reorder datagrams.
+//! Handshakes over lossy, duplicating and reordering wires.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,6 @@ fn survives(seed: u64, faults: Faults) -> bool {
         wire.run(until, |wire| !wire.server().outputs.received.is_empty());
         assert_eq!(wire.server().outputs.received[0].1, b"on");
     } else {
-        // A client that fails gets the reason in time.
         wire.settle();
         for (_, why) in &wire.client().outputs.closed {
             assert_eq!(*why, Ended::Failed(Failure::Silence));
@@ -164,7 +163,7 @@ fn keys_go_with_the_suite_that_all_have() {
     const TLS_PSK_WITH_AES_128_CCM_8: [u8; 2] = [0xc0, 0xa8];
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
-    // After headers, version, random and session ID; in the ClientHello a cookie follows, at first
+    // After headers, version, random and session ID; a ClientHello has its cookie first, at first
     // empty.
     let after_session = |hello: &[u8]| 13 + 12 + 2 + 32 + 1 + usize::from(hello[59]);
     let hello = &wire.ends[1].outputs.sent[0];
@@ -193,8 +192,7 @@ fn extensions(hello: &[u8]) -> Vec<u16> {
     types
 }
 
-/// pion, and thus every go-coap server, aborts a handshake that offers SRTP. Finished messages
-/// verify that both ends hash the same ClientHello.
+/// pion, and thus every go-coap server, aborts a handshake that offers SRTP.
 #[test]
 fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() {
     const USE_SRTP: u16 = 14;
@@ -213,7 +211,6 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
         }
         wire.assert_nothing_is_left();
 
-        // With fragments and loss.
         let small = |config| Config { mtu: 127, ..config };
         let mut wire = Wire::new(small(server), small(client(1)), 3, Faults { loss: 5, ..Faults::default() });
         assert!(wire.handshake(&credentials));
@@ -221,7 +218,6 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
     }
 }
 
-/// A client's identity does not name the server.
 #[test]
 fn a_server_that_knows_the_key_is_told_without_a_name() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());

@@ -1,4 +1,4 @@
-//! Certificates that authenticate a peer: chains and pinned certificates, made here.
+//! Chains and pinned certificates, made here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,7 +77,7 @@ impl Extensions {
 }
 
 impl Party {
-    /// Creates a self-signed certificate, valid from 2020 until 2040.
+    /// Creates a self-signed certificate, valid 2020 to 2040.
     fn root(name: &str, extensions: Extensions) -> Self {
         Self::new(name, None, extensions)
     }
@@ -160,7 +160,7 @@ fn a_pinned_certificate_authenticates_its_peer_and_issues_nothing() {
         assert_eq!(refused(&pinned, trust(&[&pinned], &[])), None);
         assert_refused(&pinned.issue("server", LEAF), trust(&[&pinned], &[]), CertificateError::Unknown);
     }
-    // It need not be self-signed, and trust in it does not extend to its issuer.
+    // It need not be self-signed, and its issuer is not trusted.
     let root = Party::root("root", CA);
     let pinned = root.issue("pinned", LEAF);
     assert_eq!(refused(&pinned, trust(&[&pinned], &[])), None);
@@ -194,7 +194,6 @@ fn no_more_intermediates_follow_an_authority_than_its_path_length_allows() {
     assert_eq!(refused(&root.issue("server", LEAF), trust(&[&root], &[])), None);
     let between = root.issue("between", CA);
     assert!(refused(&between.issue("server", LEAF), trust(&[&root], &[&between])).is_some());
-    // The same authority in another certificate that permits it.
     let longer = Party::root("root", CA.path_length(1));
     assert_eq!(refused(&between.issue("server", LEAF), trust(&[&root, &longer], &[&between])), None);
 }

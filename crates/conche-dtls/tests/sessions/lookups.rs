@@ -1,4 +1,4 @@
-//! Keys that the caller looks up while the handshake waits.
+//! Deferred key lookups.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ fn wire(server: Config) -> Wire {
     Wire::new(server, client(1), 1, Faults::default())
 }
 
-/// Runs until the server wants a key.
 fn wanted(wire: &mut Wire) -> (SessionId, Vec<u8>) {
     let until = wire.now + Duration::from_secs(5);
     assert!(wire.run(until, |wire| !wire.server().outputs.wanted.is_empty()));
@@ -127,7 +126,7 @@ fn the_server_sends_nothing_while_it_looks_up_a_key() {
     assert_eq!(wire.server().outputs.established.len(), 1);
 }
 
-/// A ClientKeyExchange in fragments (RFC 6347 §4.2.3).
+/// RFC 6347 §4.2.3.
 #[test]
 fn an_identity_in_fragments_is_looked_up_once_it_is_complete() {
     for faults in [Faults::default(), Faults { twice: 50, ..Faults::default() }] {
@@ -156,7 +155,6 @@ fn a_forged_identity_fails_its_handshake_and_is_the_only_one_looked_up() {
     let (session, identity) = wanted(&mut wire);
     assert_eq!(identity, b"door");
     wire.tap = None;
-    // The client repeats its own.
     pass(&mut wire, Duration::from_secs(2));
     assert!(wire.server().outputs.wanted.is_empty());
     provide(&mut wire, session, Some(key()));

@@ -76,7 +76,7 @@ fn an_older_hello_of_a_client_does_not_end_its_running_handshake() {
     let now = wire.now;
     let old = hello(&mut wire.server().sessions, now, CLIENT, &known(), 7);
     wire.run(at(9), |_| false);
-    // The client's second flight is lost at first, and the old ClientHello arrives every 50 ms.
+    // The client's second flight is lost at first.
     let until = wire.now + Duration::from_secs(5);
     wire.tap = Some(Box::new(|from, _, datagram| from == SERVER || datagram[13] == 1));
     wire.connect(&known());
@@ -101,7 +101,7 @@ fn a_hello_that_has_begun_a_session_disturbs_no_later_handshake_of_the_client() 
         let is_second = |datagram: &&Vec<u8>| datagram[13] == 1 && datagram[18] == 1;
         let old = wire.client().outputs.sent.iter().find(is_second).unwrap().clone();
         wire.run(at(pause), |_| false);
-        // The client has restarted, and its old ClientHello follows each of its datagrams.
+        // A restarted client, with its old ClientHello after each datagram.
         wire.ends[1] = End::new(CLIENT, client(9), 9);
         wire.connect(&known());
         let (mut sent, until) = (0, wire.now + Duration::from_secs(1));
@@ -118,12 +118,11 @@ fn a_hello_that_has_begun_a_session_disturbs_no_later_handshake_of_the_client() 
     }
 }
 
-/// An attacker that spoofs a client's address can end its handshake, but not begin it again.
 #[test]
 fn a_hello_whose_handshake_has_failed_is_asked_for_a_new_cookie() {
     let mut server = End::new(SERVER, psk_server(1), 1).sessions;
     let hello = hello(&mut server, at(1), CLIENT, &known(), 1);
-    // ClientKeyExchange, ChangeCipherSpec, and a Finished made without a key.
+    // With a Finished made without a key.
     let exchange =
         [&[22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 18], &[16, 0, 0, 6, 0, 2, 0, 0, 0, 0, 0, 6][..], b"\0\x04lamp"];
     let change = [20, 254, 253, 0, 0, 0, 0, 0, 0, 0, 10, 0, 1, 1];

@@ -1,4 +1,4 @@
-//! Two ends and a wire in virtual time, with losses, duplicates and delays drawn from a seed.
+//! Ends and a wire in virtual time, with losses, duplicates and delays from a seed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,6 @@ pub type Address = u32;
 pub const CLIENT: Address = 1;
 pub const SERVER: Address = 2;
 
-/// Faults of a wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub loss: u32,
@@ -28,10 +27,8 @@ pub struct Outputs {
     pub established: Vec<(SessionId, Identity)>,
     pub closed: Vec<(SessionId, Ended)>,
     pub received: Vec<(SessionId, Vec<u8>)>,
-    /// Deferred lookups, and peers' failed handshakes.
     pub wanted: Vec<(SessionId, Vec<u8>)>,
     pub failed: Vec<(Option<Vec<u8>>, Failure)>,
-    /// Progress of handshakes under external congestion control.
     pub flights: Vec<(SessionId, Progress)>,
     pub sent: Vec<Vec<u8>>,
 }
@@ -50,14 +47,13 @@ impl End {
     }
 }
 
-/// A wire with a server and any number of clients on it.
 pub struct Wire {
     pub now: Instant,
     pub ends: Vec<End>,
     pub faults: Faults,
     /// Delay of all datagrams beyond 10 ms.
     pub delay: Duration,
-    /// A function that sees each datagram sent, and may change or drop it.
+    /// Sees, changes or drops each datagram.
     pub tap: Option<Tap>,
     random: ChaCha8Rng,
     under_way: BTreeMap<(Instant, u64), (Address, Address, Vec<u8>)>,
@@ -65,7 +61,7 @@ pub struct Wire {
     buffer: Vec<u8>,
 }
 
-/// Sender, receiver, datagram. Returns `false` to drop it.
+/// Sender, receiver, datagram; `false` drops it.
 pub type Tap = Box<dyn FnMut(Address, Address, &mut Vec<u8>) -> bool>;
 
 impl Wire {
@@ -117,7 +113,7 @@ impl Wire {
         chance > 0 && self.random.next_u32() % 100 < chance
     }
 
-    /// Polls all ends. Returns the time of the next event.
+    /// Polls all ends; returns the next event's time.
     fn poll(&mut self) -> Option<Instant> {
         let mut next = self.under_way.first_key_value().map(|((when, _), _)| *when);
         for index in 0..self.ends.len() {
@@ -151,7 +147,7 @@ impl Wire {
         next
     }
 
-    /// Runs until `done`, `until`, or no events are left. Returns whether it is done.
+    /// Runs until `done`, `until`, or no events are left; returns whether it is done.
     pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         loop {
             let next = self.poll();
@@ -167,7 +163,6 @@ impl Wire {
                 let (from, to, datagram) = entry.remove();
                 if let Some(end) = self.ends.iter_mut().find(|end| end.address == to) {
                     end.sessions.handle(self.now, from, &datagram);
-                    // A driver polls after each datagram.
                     break;
                 }
             }
