@@ -1,6 +1,5 @@
-//! Collects the threads' samples per interval, and reports progress.
-//!
-//! An interval's large histogram is kept until all threads have passed it, then only its summary.
+//! Collects samples per interval, and reports progress. An interval's large histogram is kept until
+//! all threads have passed it.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -117,7 +116,7 @@ impl Collector {
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);
-        // Number 0 ends a whole number of intervals before the warm-up's end.
+        // Number 0 ends before the warm-up's end.
         let first = count(warm_up) + 1;
         let all = first..first + count(measured);
         all.map(|number| self.closed.remove(&number).unwrap_or_else(|| report::Interval::empty(span))).collect()
@@ -144,11 +143,10 @@ pub(crate) struct Done {
     pub(crate) handshakes: Option<Counts>,
 }
 
-/// Shows whether a test measures the server or itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
-    /// Ready to run but waiting for a core; zero if not reported.
+    /// Waiting for a core; zero if not reported.
     pub(crate) waiting: Duration,
 }
 
@@ -163,7 +161,7 @@ impl Usage {
     }
 }
 
-/// In this file's second field, in nanoseconds.
+/// Returns nanoseconds from the file's second field.
 fn waiting() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = schedstat.split_whitespace().nth(1).and_then(|field| field.parse().ok());

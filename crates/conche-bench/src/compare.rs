@@ -1,10 +1,10 @@
 //! Compares two results by ratios with confidence intervals.
 //!
 //! The ratio of the geometric means of the intervals' rates or latency percentiles has a 95 %
-//! interval from Welch's t test of the logarithms. A slowly changing machine correlates
-//! neighbouring intervals, so the interval covers at best two tests under the same conditions.
+//! interval from Welch's t test of the logarithms. Slow changes of the machine correlate
+//! neighbouring intervals, so the interval holds only under the same conditions.
 //!
-//! An interval without a response has no logarithm. With one, the rates' ratio is the whole tests',
+//! An interval without a response has no logarithm: the rates' ratio is then the whole tests',
 //! without confidence interval, and [`caveats`] counts the intervals that percentiles omit.
 
 use conche_stats::{Interval as Bounds, ratio_of_means};
@@ -21,8 +21,7 @@ pub struct Compared {
     pub first: Option<f64>,
     /// Value in the second result.
     pub second: Option<f64>,
-    /// Second divided by first, by the intervals' geometric means; without them, `second` /
-    /// `first`.
+    /// Second divided by first, by the intervals' geometric means if possible.
     pub ratio: Option<f64>,
     /// Lower bound of the ratio's 95 % interval; `None` with fewer than two intervals.
     pub low: Option<f64>,

@@ -148,7 +148,7 @@ impl DtlsLanes {
                 self.lane(lane).state = State::Opening { session, since: now, bytes: 0 };
                 self.opening += 1;
             }
-            // The credentials worked before; sockets are fewer.
+            // Too few sockets: the credentials worked before.
             Err(_) => self.counts.failed += 1,
         }
         self.due = Some(Instant::ZERO);
@@ -157,7 +157,7 @@ impl DtlsLanes {
     pub(crate) fn send(&mut self, now: Instant, lane: u32, message: &[u8]) {
         self.due = Some(Instant::ZERO);
         if let State::Open(session) = self.lane(lane).state {
-            // A failure ends the session, which `poll` reports.
+            // `poll` reports failures.
             let _ = self.sessions.send(session, message);
             return;
         }

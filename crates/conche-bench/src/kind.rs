@@ -13,7 +13,7 @@ pub struct Kind {
     pub name: String,
     /// Method.
     pub code: Code,
-    /// Options and payload of all its requests.
+    /// Options and payload.
     pub body: Body,
     /// Confirmable or Non-confirmable.
     pub reliability: Reliability,
@@ -72,7 +72,7 @@ impl Draw {
             return 0;
         }
         let all = self.sums.last().copied().unwrap_or(1);
-        // The bias of 2⁻⁶⁴ × the sum does not matter.
+        // The bias is negligible: 2⁻⁶⁴ × the sum.
         let drawn = u64::try_from((u128::from(self.random.next_u64()) * u128::from(all)) >> 64).unwrap_or_default();
         self.sums.partition_point(|sum| *sum <= drawn).min(self.sums.len() - 1)
     }

@@ -1,8 +1,8 @@
 //! A load generator for CoAP servers, used by `conche bench`.
 //!
-//! [`run()`] executes a [`Plan`] of requests and load, and returns a [`Report`];
-//! [`compare`](compare::compare) compares two. Requests go through a [`conche_proto::Endpoint`]:
-//! the server sees real clients' behaviour, at a higher rate.
+//! [`run()`] executes a [`Plan`] and returns a [`Report`]; [`compare`](compare::compare) compares
+//! two. Requests go through a [`conche_proto::Endpoint`], so the server sees real clients'
+//! behaviour.
 //!
 //! ```no_run
 //! use conche_bench::{Kind, Plan, run};
@@ -20,8 +20,8 @@
 //! # Limits of a source port
 //!
 //! A message ID must not be reused toward a destination for EXCHANGE_LIFETIME, 247 s (RFC 7252
-//! §4.4), so a source port can send 257 messages per second. Beyond, an endpoint without free IDs
-//! continues on another port, as a new client, and keeps the old one until its IDs are free.
+//! §4.4), so a source port can send 257 messages per second. An endpoint without free IDs continues
+//! on another port, as a new client, and keeps the old one until its IDs are free.
 
 mod collector;
 pub mod compare;

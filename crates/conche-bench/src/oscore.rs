@@ -13,7 +13,7 @@ use conche_proto::oscore::{ContextId, Reserve};
 use crate::error::Error;
 use crate::schedule::Share;
 
-/// Reserved numbers, so that the load never waits for the disk. There are 2⁴⁰.
+/// The load never waits for the disk. There are 2⁴⁰.
 const AHEAD: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -65,7 +65,6 @@ impl OscoreContexts {
     pub(crate) fn close(self, endpoint: &mut Endpoint<u32, AnyController>) {
         for ReservedContext { keeper, context, .. } in self.0 {
             if let Some(context) = endpoint.remove_context(context) {
-                // On failure, the next start continues after the stored numbers.
                 let _ = keeper.close(&context);
             }
         }

@@ -11,13 +11,12 @@ use crate::report::Report;
 use crate::schedule::Share;
 use crate::worker::{Common, Worker};
 
-/// Unless the test is shorter than ten.
+/// Unless shorter than ten.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// May end soon.
 const INTERVAL_OF_COUNT: Duration = Duration::from_millis(250);
 
-/// In a test of a fixed time.
 const LEAST_INTERVALS: u32 = 10;
 
 /// Runs a test. `stop` ends it early, with the measurements so far; `watch` receives progress.
@@ -30,7 +29,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
     let interval = interval(plan.until);
     let common = Common { plan, start: Instant::now(), interval, stop };
     let (samples, received) = mpsc::channel();
-    // Prepared threads drop their sender, and wait for the start time.
+    // Prepared threads drop their sender.
     let (preparing, prepared) = mpsc::channel::<()>();
     let start = RwLock::new(common.start);
     std::thread::scope(|scope| {

@@ -1,6 +1,4 @@
-//! Due times of requests.
-//!
-//! An open loop's delayed requests keep their due time.
+//! Due times of requests, which delayed requests keep.
 
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::plan::{Arrivals, Load};
 
-/// Further requests are estimated from the mean rate.
+/// The mean rate estimates further ones.
 const ONE_BY_ONE: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +178,7 @@ mod tests {
         let gaps: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Mean and standard deviation are equal; 100 000 gaps determine both within a few per cent.
+        // Equal; 100 000 gaps determine both within a few per cent.
         assert!((mean - 1.0).abs() < 0.03 && (variance.sqrt() - 1.0).abs() < 0.05, "{mean} {variance}");
     }
 

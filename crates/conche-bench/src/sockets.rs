@@ -1,5 +1,5 @@
-//! A thread's connected sockets: batched datagrams, one wait for all, exact timers. Readiness is
-//! edge-triggered: read until empty.
+//! A thread's connected sockets: batched datagrams, exact timers. Readiness is edge-triggered: read
+//! until empty.
 
 #[cfg_attr(target_os = "linux", path = "sockets/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "sockets/portable.rs")]
@@ -93,7 +93,8 @@ impl Sockets {
         Ok(lane)
     }
 
-    /// Has sub-millisecond precision if `exact`; adds lanes with possible datagrams to `ready`.
+    /// Waits, with sub-millisecond precision if `exact`; adds lanes with possible datagrams to
+    /// `ready`.
     pub(crate) fn wait(&mut self, longest: Duration, exact: bool, ready: &mut Vec<u32>) -> io::Result<()> {
         let longest = if exact { self.alarm.within(longest)? } else { Some(longest) };
         match self.poll.poll(&mut self.events, longest) {
@@ -116,7 +117,7 @@ impl Sockets {
                 if is_of_the_peer(&error) {
                     self.refused.push(lane);
                 }
-                // An earlier datagram's error; received ones follow.
+                // An earlier datagram's error.
                 ReadResult { datagrams: 0, more: true }
             }
         }
@@ -132,7 +133,7 @@ impl Sockets {
         &mut self.outgoing[self.waiting]
     }
 
-    /// Returns whether another lane's datagrams were sent first, which takes time.
+    /// Returns whether it sent another lane's datagrams first, which takes time.
     #[inline]
     pub(crate) fn send(&mut self, lane: u32, length: usize) -> bool {
         let mut flushed = false;

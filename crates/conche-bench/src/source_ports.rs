@@ -1,7 +1,6 @@
-//! Source ports, called lanes: each is a peer to the endpoint, with its own message IDs.
-//!
-//! A lane without IDs rests until they are free after EXCHANGE_LIFETIME (RFC 7252 §4.4). Its socket
-//! stays open: requests of another on that port could be taken for duplicates.
+//! Source ports, called lanes: each is a peer with its own message IDs. A lane without IDs rests
+//! for EXCHANGE_LIFETIME (RFC 7252 §4.4). Its socket stays open: another's requests from that port
+//! could be taken for duplicates.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,12 +12,10 @@ const IDS: u64 = 62 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct SourcePorts {
-    /// Messages since each lane had all its IDs.
     used: Vec<u64>,
     /// Earliest first.
     resting: VecDeque<(Instant, u32)>,
     lifetime: Duration,
-    /// Maximum messages of one request so far.
     most_messages: u64,
     in_flight: u64,
 }

@@ -1,4 +1,4 @@
-//! Counts and measurements, of due requests and per interval.
+//! Counts and measurements, in total and per interval.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use conche_proto::codec::Code;
 use conche_proto::{Course, Failure};
 use hdrhistogram::Histogram;
 
-/// Resolution of short times; of longer ones, a thousandth.
+/// Of longer times, a thousandth.
 const STEP_NANOS: u64 = 100;
 
 /// No exchange takes longer.
@@ -16,7 +16,7 @@ const LONGEST_NANOS: u64 = 1_000_000_000_000;
 pub(crate) type Times = Histogram<u64>;
 
 pub(crate) fn times() -> Times {
-    // Constants are valid: above 0, the highest more than twice the lowest, and 3 digits.
+    // Valid: above 0, the highest more than twice the lowest, and 3 digits.
     Times::new_with_bounds(STEP_NANOS, LONGEST_NANOS, 3).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 

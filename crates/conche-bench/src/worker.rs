@@ -1,5 +1,4 @@
-//! One thread of a load test: an endpoint with source ports as peers, sockets, and its share of the
-//! load.
+//! One thread: an endpoint with source ports as peers, sockets, and its share of the load.
 //!
 //! ```text
 //!   schedule ──due──> free slot ──> endpoint ──> lane's socket ──> server
@@ -37,7 +36,7 @@ use crate::tally::{Interval, Loss, Tally, nanos};
 
 const AT_ONCE: usize = 32;
 
-/// More share a poll's cost, few keep the server busy.
+/// More share a poll's cost.
 const TAKEN_AT_ONCE: usize = 8;
 
 /// Before other sockets' turn.
@@ -46,7 +45,6 @@ const ROUNDS: usize = 64;
 /// To notice interruption.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// For requests in flight at the end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// After an undeliverable request.
@@ -68,7 +66,7 @@ struct Slot {
     lane: u32,
     kind: u32,
     open: bool,
-    /// The request was due during the measurement.
+    /// Due during the measurement.
     counts: bool,
     due: Instant,
     submitted: Instant,
@@ -109,7 +107,6 @@ pub(crate) struct Worker<'a> {
     interval_end: Instant,
     number: u64,
     interval: Interval,
-    /// Since when due requests wait for slots.
     behind: Option<Instant>,
     has_answer: bool,
     last_end: Instant,
@@ -209,8 +206,8 @@ impl<'a> Worker<'a> {
         Instant::ZERO + self.common.start.elapsed()
     }
 
-    /// Submits requests up to a limit per call; returns whether any was. Needs an endpoint without
-    /// events: a completed exchange's place is reused.
+    /// Submits requests up to a limit; returns whether any. Needs an endpoint without events: a
+    /// completed exchange's place is reused.
     fn issue(&mut self) -> Result<bool, Error> {
         for number in 0..AT_ONCE {
             let Some(due) = self.schedule.peek(self.now).filter(|due| *due <= self.now) else {
@@ -246,7 +243,7 @@ impl<'a> Worker<'a> {
             self.tally.begins(kind);
             if matches!(self.common.plan.load, Load::Open { .. }) {
                 match self.behind {
-                    // With free slots, this program caused the delay.
+                    // This program caused the delay.
                     Some(since) if due >= since => self.tally.held += 1,
                     _ => self.tally.late.saturating_record(nanos(self.now - due)),
                 }
@@ -294,7 +291,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Polls until idle; returns when to poll again.
     fn drain(&mut self) -> Result<Option<Instant>, Error> {
         let mut has_asked = false;
         self.handle_session_output();
@@ -486,7 +482,6 @@ impl<'a> Worker<'a> {
         match event {
             Event::Notification { subscription, .. } => self.notified(subscription),
             Event::Stale { subscription, .. } => {
-                // Otherwise the observation ends with an event.
                 let _ = self.endpoint.reregister(self.now, subscription);
             }
             Event::SubscriptionOver { subscription, .. } => {
@@ -555,10 +550,8 @@ impl<'a> Worker<'a> {
     }
 
     fn send_sample(&mut self, number: u64, next: u64) {
-        // Events after the end belong to no interval.
         let has_counts = !self.interval.is_empty() && self.at_end.is_none();
         let interval = has_counts.then(|| (number, std::mem::replace(&mut self.interval, Interval::new())));
-        // Without a receiver the test is over.
         let _ = self.samples.send(Sample { thread: self.thread, interval, next });
     }
 
@@ -629,8 +622,7 @@ fn open(sockets: &mut Sockets, source_ports: &mut SourcePorts) -> Result<u32, Er
     Ok(lane)
 }
 
-/// A seat's slots are adjacent in a closed loop, to batch its requests; an open loop spreads
-/// arrivals.
+/// A closed loop batches a seat's adjacent requests; an open loop spreads arrivals.
 fn slots(plan: &Plan, seats: usize) -> Vec<Slot> {
     let (seats, each) = (u32::try_from(seats).unwrap_or(u32::MAX), u32::from(plan.in_flight));
     let slot = |seat| Slot { seat, ..Slot::default() };

@@ -1,4 +1,4 @@
-//! One plot as an SVG file of its own: a value over a numeric axis, one labelled line per scheme.
+//! One plot as an SVG file: a line per scheme over a numeric axis.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const CHARACTER: f64 = 8.4;
 /// Minimum distance between labels of lines.
 const LINE_HEIGHT: f64 = 18.0;
 const TICKS: u32 = 5;
-/// Values that spread over a larger factor have a logarithmic axis.
+/// Larger factors have a logarithmic axis.
 const LINEAR: f64 = 1000.0;
 /// More lines are unreadable.
 const MOST_LINES: usize = 8;
@@ -159,7 +159,7 @@ impl<'a> Lines<'a> {
             let of_row: BTreeMap<String, String> =
                 of_row.into_iter().map(|(axis, label)| (axis.to_owned(), label.to_owned())).collect();
             let has_all = selection.only.iter().all(|(axis, _)| of_row.contains_key(axis));
-            // Of several schemes on one network, `a@a+b`, only those that are asked for.
+            // Other mixes, `a@a+b`, only if selected.
             let is_alone =
                 |label: &String| !label.contains('@') || selection.only.iter().any(|(axis, _)| is_scheme(axis));
             if has_all
@@ -328,7 +328,7 @@ impl Line<'_> {
     }
 }
 
-/// Moves the labels of lines apart; each stays as near to its line as possible.
+/// Moves labels apart, each as near to its line as possible.
 fn apart(ends: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_by(|a, b| ends[*a].total_cmp(&ends[*b]));

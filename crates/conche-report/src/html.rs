@@ -21,7 +21,7 @@ impl Html {
         self
     }
 
-    /// Adds untrusted text: between tags, or within a quoted attribute.
+    /// Adds untrusted text, or a quoted attribute.
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         for character in text.chars() {
             match character {
@@ -51,7 +51,7 @@ impl fmt::Display for Px {
     }
 }
 
-/// JSON string that is safe inside a `<script>`.
+/// Formats a JSON string that is safe inside a `<script>`.
 pub(crate) fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('<', "\\u003c")
 }

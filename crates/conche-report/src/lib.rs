@@ -1,5 +1,4 @@
-//! Results of experiments as one self-contained HTML file. It needs no network, is readable without
-//! scripts, and prints well.
+//! Results as one self-contained HTML file, which is readable without scripts and prints well.
 //!
 //! ```no_run
 //! use conche_report::{Results, page};

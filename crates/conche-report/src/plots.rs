@@ -1,4 +1,4 @@
-//! Fills the plots of a scenario with measured values, or plots each item and column.
+//! The plots of a scenario, or of each item and column.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,7 +13,6 @@ use crate::read::Study;
 use crate::titles;
 use crate::values::{numeric, row_labels, scheme_names};
 
-/// Returns the plots of a study: those of its scenario or, without any, one per item and column.
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     let sections = study.sections();
     let own = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
@@ -23,7 +22,7 @@ pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     own.iter().chain(&by_items).filter_map(|plot| chart(study, plot, sections, &schemes)).collect()
 }
 
-/// `None` if none of its values was measured.
+/// Fills a plot; `None` without measured values.
 fn chart(study: &Study, plot: &Plot, sections: &[Scenario], schemes: &[String]) -> Option<Chart> {
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
     let wanted = |wanted: &str| plot.template(wanted, sections);
@@ -93,7 +92,6 @@ struct Drawn {
     panels: Vec<(String, Vec<Group>)>,
 }
 
-/// The values of a series at a place: a single one, or the five of a box.
 struct Group {
     series: usize,
     place: usize,
@@ -102,7 +100,7 @@ struct Group {
 }
 
 impl Drawn {
-    /// Returns `false` if the place already has a value.
+    /// Adds a value; `false` if its place has one.
     fn add(&mut self, plot: &Plot, value: &MeasuredValue, column: usize, at: [String; 3]) -> bool {
         let [panel, series, place] = at;
         self.unit.get_or_insert(value.unit);
@@ -170,7 +168,7 @@ impl Drawn {
     }
 }
 
-/// The series of a mark and its place on the x axis, as indices into those of the chart.
+/// Indices into the chart's series and places.
 struct SeriesPlace {
     series: usize,
     place: usize,
@@ -261,11 +259,10 @@ fn schemes_first(schemes: &[String], series: &[String]) -> Vec<usize> {
 
 /// Maximum plots per item.
 const MOST_OF_AN_ITEM: usize = 8;
-/// Minimum number of columns, equal except for a number, that form one plot.
+/// Of columns equal except for a number.
 const ENOUGH_FOR_AN_AXIS: usize = 3;
 const MOST_ROWS: usize = 120;
 
-/// Plots each item and column of a scenario that defines no plots.
 fn default_plots(study: &Study) -> Vec<Plot> {
     let mut plots = Vec::new();
     let mut items: Vec<&str> = Vec::new();
@@ -293,7 +290,7 @@ fn default_plots(study: &Study) -> Vec<Plot> {
     plots
 }
 
-/// Returns the columns of an item; those that differ only in a number become a template.
+/// Returns an item's columns; those equal except for a number become a template.
 fn columns(values: &[&MeasuredValue]) -> Vec<String> {
     let all: BTreeSet<&str> = values.iter().map(|value| value.column.as_str()).collect();
     let mut columns: Vec<String> = Vec::new();
@@ -321,7 +318,6 @@ fn is_number(label: &str) -> bool {
     label.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// Returns the template of a row, from the scenario or by position.
 fn template(study: &Study, row: &str) -> String {
     let known = templates(study.sections()).find(|template| parsed(template, row).is_some());
     known.map_or_else(
@@ -341,8 +337,8 @@ fn title<'a>(study: &'a Study, item: &str) -> Option<&'a str> {
     known.map(|known| known.title.as_str())
 }
 
-/// Plots a column over the labels that vary: the axis is the label with most numbers, the series
-/// are the schemes or the first label, and the rest becomes panels.
+/// Plots a column over varying labels: the axis is the label with most numbers, the series the
+/// schemes or the first label, the rest panels.
 fn plot(values: &[&MeasuredValue], item: &str, title: &str, column: &str, template: &str) -> Option<Plot> {
     let of_column = values.iter().filter(|value| parsed(column, &value.column).is_some());
     let rows: Vec<_> = of_column.clone().filter_map(|value| parsed(template, &value.row)).collect();

@@ -1,11 +1,11 @@
-//! Titles of values in plain words: `Median completion time of firmware, s`.
+//! Titles such as `Median completion time of firmware, s`.
 
 use conche_lab::scenario::{Handshake, Metric, Observed, Received, Statistic, Transferred, Unit, Value, parsed};
 
 use crate::plots::symbol;
 use crate::read::Study;
 
-/// Returns the definition of a column; a column of many labels stands under a template.
+/// Returns a column's definition, perhaps a template.
 pub(crate) fn definition<'a>(study: &'a Study, item: &str, column: &str) -> Option<&'a Value> {
     let all = || study.sections().iter().flat_map(|section| &section.values);
     let is_column = |value: &&Value| {
@@ -18,10 +18,9 @@ pub(crate) fn definition<'a>(study: &'a Study, item: &str, column: &str) -> Opti
     of_item.or_else(|| all().filter(|value| value.item.is_none()).find(is_column)).or_else(|| all().find(is_column))
 }
 
-/// Returns the words for a column without its unit; its name if the scenario does not define it.
+/// Returns the words for a column without its unit.
 pub(crate) fn words(study: &Study, item: &str, column: &str) -> String {
     match definition(study, item, column) {
-        // A comparison of cells has a unit and a meaning of its own.
         Some(value) if value.by.is_none() => of_value(value),
         _ => capitalised(&column.replace(['_', '{', '}'], " ").split_whitespace().collect::<Vec<_>>().join(" ")),
     }

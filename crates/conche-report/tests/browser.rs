@@ -1,4 +1,4 @@
-//! The page in a browser: it runs without errors, draws everything, and its controls work.
+//! The page in a browser, without errors.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use conche_report::{Results, page};
 
-/// Queries the loaded page; the results appear in its last element.
+/// Queries the loaded page into its last element.
 const PROBE: &str = r#"<script>
 addEventListener('load', () => setTimeout(() => {
   const all = (selector, of = document) => [...of.querySelectorAll(selector)];
@@ -129,11 +129,9 @@ const FRAME: &str = r#"<!doctype html><style>body { margin: 0 } iframe { border:
   document.body.append(answer);
 });</script><iframe src=probed.html></iframe>"#;
 
-/// Precedes everything else in the page.
 const WATCH: &str = "<script>window.problems = []; addEventListener('error', (it) => window.problems.push(it.message));\
                      console.error = console.warn = (it) => window.problems.push(it);</script>";
 
-/// Opens a page at this width, and returns the results of the probe.
 fn opened(page: &str, directory: &Path, width: u32) -> Vec<String> {
     let probed = page.replacen("<meta charset=utf-8>", &format!("<meta charset=utf-8>{WATCH}"), 1);
     let file = directory.join("probed.html");

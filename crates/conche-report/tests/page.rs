@@ -1,4 +1,4 @@
-//! The page as text: its contents, its independence of other files, and escaping.
+//! The page as text.
 
 mod common;
 
@@ -43,7 +43,6 @@ y = "fct_s"
 x_axis = { title = "clients", log = true }
 "#;
 
-/// Values of both schemes with 1, 2 and 10 clients, and the verdicts of the claim.
 fn values() -> String {
     let mut lines = String::new();
     for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
@@ -69,7 +68,6 @@ fn values() -> String {
     lines
 }
 
-/// Timelines of two cells from one replication of the slow scheme.
 fn runs() -> String {
     let seed = conche_lab::campaign::seed_of(1, 0);
     let of_cell = |clients: u32| {
@@ -124,7 +122,7 @@ fn a_figure_has_a_mark_for_each_value_and_a_hollow_one_for_what_was_published() 
 #[test]
 fn without_figures_each_column_of_each_item_has_one() {
     let page = made(SCENARIO, "conche");
-    // The classes form one plot along a numeric axis, with a panel per number of clients.
+    // A panel per number of clients.
     assert_eq!(page.matches("<figure ").count(), 2);
     assert!(page.contains("<figcaption>Mean completion time</figcaption>"));
     assert!(page.contains("<figcaption>Exchanges by number of retransmissions</figcaption>"));
@@ -169,7 +167,6 @@ fn an_exchange_is_called_by_its_cell_and_kind() {
         plots.map(|plot| caption(plot).expect("a caption")).collect()
     };
     let kinds = ["the slowest exchange", "the median exchange", "the exchange with most retransmissions"];
-    // Labels that are not numbers stay unchanged.
     let named = runs().replace(r#"{"clients":"2"}"#, r#"{"clients":"one with 2"}"#);
     let cells = ["clients 10", "clients one with 2"].map(|cell| kinds.map(|kind| format!("{cell}: {kind}")));
     assert_eq!(captions(&made_with(SCENARIO, "conche", &named)), cells.concat());

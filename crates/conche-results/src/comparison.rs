@@ -157,7 +157,7 @@ impl Tally {
     }
 }
 
-/// Formats a ratio with about three digits.
+/// Formats about three digits.
 #[must_use]
 pub fn shown(ratio: Option<f64>) -> String {
     match ratio {

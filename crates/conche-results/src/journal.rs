@@ -1,6 +1,5 @@
-//! The journal of finished runs, one per line, which are not repeated.
-//!
-//! One call writes a line at the end of its run, so a killed process truncates only the last.
+//! The journal of finished runs, which are not repeated. One call writes a line, so a killed
+//! process truncates only the last.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -43,7 +42,6 @@ struct Appended {
     problem: Option<io::Error>,
 }
 
-/// Position of a line, and of the run's rows in other files.
 #[derive(Debug)]
 struct Place {
     at: u64,
@@ -52,7 +50,6 @@ struct Place {
     series: Option<Vec<u64>>,
 }
 
-/// Positions of a run's rows in the tables that runs append to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     pub(crate) exchanges: Option<Vec<u64>>,
@@ -101,7 +98,7 @@ impl Line<'_> {
     pub const FILE: &'static str = FILE;
 }
 
-/// The text before the samples. No JSON string contains it: quotation marks are escaped.
+/// No JSON string contains it: quotation marks are escaped.
 const OUTCOME: &str = ",\"outcome\":";
 
 fn head(line: &str) -> Option<(Run, Places)> {
@@ -148,7 +145,7 @@ impl Journal {
                 Some((run, Places { exchanges, series })) => {
                     let is_wanted = |origin: &Origin| origin.name == run.scenario && origin.settings == run.settings;
                     if origins.iter().any(is_wanted) {
-                        // For a repeated run, the last line counts.
+                        // The last line counts.
                         known.insert(run, Place { at, bytes, exchanges, series });
                     } else {
                         other += 1;
@@ -189,7 +186,7 @@ impl Journal {
         self.known.get(run)?.series.as_deref()
     }
 
-    /// Adds a finished run; has no effect after an error ([`Journal::problem`]).
+    /// Adds a run; has no effect after an error ([`Journal::problem`]).
     pub(crate) fn add(&self, run: &Run, events: u64, places: Places, timelines: &[Timeline], outcome: &[Kept]) {
         let line = Line {
             schema: SCHEMA,

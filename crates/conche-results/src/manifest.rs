@@ -236,8 +236,7 @@ impl Origin {
         format!("scenarios/{}.toml", plain(&self.name))
     }
 
-    /// Returns a named file's path in the directory of results; files from elsewhere are stored
-    /// beside the scenario.
+    /// Returns a file's path in the results; files from elsewhere are beside the scenario.
     pub(crate) fn beside(name: &str) -> String {
         let parts = || name.split(['/', '\\']);
         let is_below = parts().all(|part| !matches!(part, "" | "." | ".."));

@@ -1,8 +1,7 @@
 //! Tables to which each run appends its row groups: `exchanges.parquet` and `series.parquet`.
 //!
-//! Each run appends a complete Parquet file; the journal keeps its position and length.
-//! [`RunTable::close`] appends a footer with all row groups, at offsets in the whole file. Without
-//! it, the campaign continues with the runs in the journal.
+//! Each run appends a complete Parquet file; the journal keeps its place. [`RunTable::close`]
+//! appends a footer with all row groups, at offsets in the whole file.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -36,7 +35,7 @@ struct Appended {
     groups: BTreeMap<Key, Vec<RowGroupMetaData>>,
 }
 
-/// Runs end in any order; the final footer lists them by scenario, cell and replication.
+/// The footer's order; runs end in any.
 type Key = (String, CellId, u32);
 
 fn key(run: &Run) -> Key {
@@ -61,7 +60,7 @@ impl RunTable {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an earlier run's row groups; `place` is the journal's.
+    /// Returns the row groups at the journal's `place`.
     pub(crate) fn find(&self, place: &[u64]) -> Option<Vec<RowGroupMetaData>> {
         let (&[at, bytes], Ok(file)) = (place, &*self.lock()) else { return None };
         if at.checked_add(bytes)? > file.bytes {
@@ -78,7 +77,7 @@ impl RunTable {
         }
     }
 
-    /// Appends a run's rows, a complete Parquet file; returns their place for the journal.
+    /// Appends a run's rows; returns their place.
     pub(crate) fn write(&self, run: &Run, rows: io::Result<WrittenRows>) -> Option<Vec<u64>> {
         let mut file = self.lock();
         let appended = file.as_mut().ok()?;
@@ -104,7 +103,6 @@ impl RunTable {
     }
 }
 
-/// A run's rows as a complete Parquet file.
 #[derive(Debug)]
 pub(crate) struct WrittenRows {
     pub(crate) bytes: Vec<u8>,
@@ -121,7 +119,6 @@ impl Appended {
     }
 }
 
-/// Reads the metadata of a Parquet file within another.
 fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMetaData> {
     let before = |end: u64, length: usize| end.checked_sub(length as u64).filter(|start| *start >= at);
     let start = |end, length| before(end, length).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
@@ -136,7 +133,6 @@ fn read_metadata(mut file: &File, at: u64, bytes: u64) -> io::Result<ParquetMeta
     Ok(ParquetMetaDataReader::decode_metadata(&metadata)?)
 }
 
-/// Adds the inner file's start to all offsets.
 fn moved(metadata: &ParquetMetaData, by: u64) -> ParquetResult<Vec<RowGroupMetaData>> {
     let by = i64::try_from(by)?;
     let group = |group: &RowGroupMetaData| {

@@ -89,8 +89,7 @@ pub struct Made {
 
 /// Reads the samples from the JSON of [`Kept`] values, exactly.
 ///
-/// The scenario determines the rest. Keys have a fixed order and strings escape quotation marks, so
-/// each sample begins at its key.
+/// Keys have a fixed order and strings escape quotation marks, so each sample begins at its key.
 pub(crate) fn samples(json: &str) -> Option<Vec<Sample>> {
     let mut parts = json.split(",\"sample\":");
     parts.next()?;

@@ -113,7 +113,6 @@ impl Store {
             check_previous(&directory, &program, origins)
                 .map_err(|problem| StoreError::Previous { directory: directory.clone(), problem })?;
         }
-        // Changes nothing before the journal is locked.
         let open = || Journal::open(&directory.join(JOURNAL), origins, overwrites);
         let (journal, notes) = open().map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => StoreError::Busy(directory.clone()),
@@ -326,7 +325,7 @@ pub enum PreviousError {
     },
 }
 
-/// Fails if this program cannot continue the directory with these scenarios.
+/// Checks that this program can continue the directory with these scenarios.
 fn check_previous(directory: &Path, program: &Program, origins: &[Origin]) -> Result<(), PreviousError> {
     let text = match fs::read_to_string(directory.join(MANIFEST)) {
         Ok(text) => text,
@@ -358,7 +357,6 @@ fn check_previous(directory: &Path, program: &Program, origins: &[Origin]) -> Re
     Ok(())
 }
 
-/// Fails if a file exists and cannot be written to.
 fn check_writable(file: &Path) -> io::Result<()> {
     match fs::OpenOptions::new().write(true).open(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -389,7 +387,6 @@ const EXCHANGES: &str = "exchanges.parquet";
 const SERIES: &str = "series.parquet";
 const COMPARISON: &str = Row::FILE;
 const BOARD: &str = "comparison.txt";
-/// All files but the journal, scenarios and text tables.
 const WRITTEN: [&str; 7] = [MANIFEST, VALUES, RUNS, EXCHANGES, SERIES, COMPARISON, BOARD];
 
 #[cfg(test)]

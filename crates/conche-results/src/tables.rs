@@ -97,7 +97,6 @@ pub(crate) struct Shape {
     axes: Vec<Axis>,
     columns: Vec<Column>,
     about: Arc<[KeyValue]>,
-    /// Whether numbers repeat often enough for a dictionary.
     repeats: bool,
 }
 
@@ -150,7 +149,7 @@ impl Shape {
             let (column, of_axis) = match of_axis.unit().map(|unit| format!("{name}_{unit}")) {
                 // Another axis has this name.
                 Some(full) if labels.contains_key(&full) => (name.clone(), Labels::Texts),
-                // The axis states its unit itself, as in `delay_s`.
+                // The axis states its unit, as in `delay_s`.
                 Some(_) if of_axis.unit().is_some_and(|unit| name.ends_with(&format!("_{unit}"))) => {
                     (name.clone(), of_axis.clone())
                 }
@@ -175,7 +174,6 @@ impl Shape {
         Rows { columns: self.columns.clone(), count: 0, repeats: self.repeats }
     }
 
-    /// Returns the metadata of the whole file.
     pub(crate) fn about(&self) -> &[KeyValue] {
         &self.about
     }
@@ -191,7 +189,7 @@ impl Shape {
 }
 
 impl Labels {
-    /// Returns a label's value. A label that is no number of this axis does not fit its column.
+    /// Returns a label's value, a text if it is no number of this axis.
     fn value_of<'a>(&self, label: &'a str) -> Value<'a> {
         let value = match self {
             Self::Texts => None,
@@ -202,12 +200,11 @@ impl Labels {
     }
 }
 
-/// The origin of a table, for its metadata.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     /// Version of conche.
     pub(crate) version: &'a str,
-    /// Options of the command that affect results.
+    /// Those that affect results.
     pub(crate) options: &'a str,
 }
 
@@ -375,7 +372,7 @@ fn written(mut file: SerializedFileWriter<Vec<u8>>) -> io::Result<WrittenRows> {
 pub(crate) struct Column {
     name: String,
     values: Values,
-    /// Definition level per row of an optional column: 1 with a value, else 0.
+    /// 1 with a value, else 0.
     levels: Option<Vec<i16>>,
 }
 
@@ -492,8 +489,8 @@ impl Rows {
         row.next().map_or(Ok(()), |value| Err(invalid(format!("no column for {value:?}"))))
     }
 
-    /// Begins a Parquet file. Statistics per row group let readers skip groups. Doubles have no
-    /// dictionary, unless they repeat.
+    /// Begins a Parquet file. Readers skip groups by their statistics. Doubles have a dictionary
+    /// only if they repeat.
     pub(crate) fn begin<W: Write + Send>(&self, out: W, about: &[KeyValue]) -> io::Result<SerializedFileWriter<W>> {
         let properties = WriterProperties::builder()
             .set_key_value_metadata((!about.is_empty()).then(|| about.to_vec()))

@@ -95,7 +95,7 @@ fn types_values_and_nulls_are_read_in_every_row_group() {
     keep(&store, 0, 5);
     keep(&store, 1, 70_000);
     store.close().expect("it can be written");
-    // The second campaign takes one run from the first, after its footer, and adds another.
+    // The second campaign takes one run from the first.
     let store = open(directory.path());
     assert!(store.taken(&run(1), |_| Some(())).is_some());
     keep(&store, 0, 3);

@@ -7,7 +7,7 @@ use conche_proto::cc::any::{Controllers, Named};
 /// Parsers take no context.
 static KNOWN: OnceLock<Controllers> = OnceLock::new();
 
-/// Adds the program's controllers. Only the first call, before any name is read, has an effect.
+/// Adds the program's controllers. Only the first call has an effect, before any name is read.
 ///
 /// # Errors
 /// If two controllers have the same name.

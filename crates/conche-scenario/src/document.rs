@@ -30,7 +30,7 @@ impl Document {
     /// Reads and checks a scenario and its cells; `file` returns the files it names.
     ///
     /// # Errors
-    /// The problem, its place, and a valid alternative.
+    /// The problem, its place, and an alternative.
     pub fn read(text: &str, file: Files<'_>) -> Result<Self, ScenarioError> {
         // Errors in a table have no span.
         let parsed = DeTable::parse(text)?;
@@ -54,7 +54,7 @@ impl Document {
         Self::read(text, &|_| Err(FileError::NotFound))
     }
 
-    /// Returns the scenario without its parts' overrides.
+    /// Returns the scenario without parts.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
@@ -66,7 +66,7 @@ impl Document {
         &self.sections
     }
 
-    /// Returns the labels of each axis in all parts, except that of schemes.
+    /// Returns the axes' labels in all parts, without schemes.
     #[must_use]
     pub fn axes(&self) -> BTreeMap<&str, BTreeSet<String>> {
         let mut axes: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Document {
         axes
     }
 
-    /// Returns a copy with another value at a path such as `nodes.client.count`.
+    /// Returns a copy with a value at a path such as `nodes.client.count`.
     ///
     /// # Errors
     /// If the path does not exist, or the value is invalid.
@@ -88,7 +88,7 @@ impl Document {
         Ok(changed)
     }
 
-    /// Applies an effort: replications, schemes, values and cells.
+    /// Applies an effort.
     ///
     /// # Errors
     /// If a controller is unknown, a value of `set` or `quick` is invalid, or no cell is selected.
@@ -105,8 +105,8 @@ impl Document {
         self.reread()
     }
 
-    /// Returns the cells of all parts, the last axis changing fastest; by scheme unless that axis
-    /// is listed. A mix with fewer clients than schemes has none.
+    /// Returns the cells of all parts, the last axis changing fastest; by scheme unless listed. A
+    /// mix with fewer clients than schemes has none.
     #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
@@ -150,7 +150,7 @@ impl Document {
         self.offered = self.effort.only.iter().map(|(axis, _)| (axis.clone(), of_all(axis))).collect();
         self.cells = self.chosen(cells, &sections)?;
         self.sections = sections;
-        // An error of an axis precedes those of plots over it.
+        // An axis' error precedes those of its plots.
         let (plots, items) = (&self.scenario.plots, &self.scenario.items);
         plots.iter().enumerate().try_for_each(|(index, plot)| {
             let checked = plot.validate(items, &self.sections);
@@ -254,7 +254,7 @@ impl Document {
     }
 }
 
-/// Reads a table. As it has no spans, an error has the path of its value, with the names of elements.
+/// Reads a table without spans: an error has the path of its value, with names of elements.
 fn read(table: Table) -> Result<Scenario, ScenarioError> {
     let names =
         |elements: &Vec<Toml>| elements.iter().map(|element| path::name_of(element).map(str::to_owned)).collect();
@@ -286,7 +286,6 @@ fn first_date(value: &Spanned<DeValue<'_>>) -> Option<ErrorSpan> {
     }
 }
 
-/// Reports a valid TOML number that does not fit a [`Table`].
 fn out_of_range(error: toml::de::Error) -> ScenarioError {
     let limits = "numbers go from -2^63 to 2^63 - 1, and with a decimal point to 1.7e308";
     error.span().map_or_else(|| error.into(), |span| ScenarioError::in_text(span, limits))
@@ -331,8 +330,8 @@ pub struct Effort {
     pub also: Vec<String>,
     /// Values by path, in TOML or as plain text. Points of a sweep override them.
     pub set: Vec<(String, String)>,
-    /// Compares controllers: each has its default configuration even if a scheme has its name, and
-    /// runs in all cells. Excludes mixes and parts with `only_schemes`.
+    /// Compares controllers: each has its default configuration, and runs in all cells. Excludes
+    /// mixes and parts with `only_schemes`.
     pub compares: bool,
     /// Labels of the cells to run, by axis; `*` is a wildcard. Labels of the same axis add up.
     pub only: Vec<(String, Vec<String>)>,
@@ -379,7 +378,7 @@ fn sections_of(whole: &Table) -> Result<Vec<(Option<String>, Table)>, ScenarioEr
         let Toml::Table(mut part) = part else { continue };
         let name = part.remove("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         let mut section = shared.clone();
-        // A run's length has two alternative keys.
+        // Alternative keys of a run's length.
         if part.contains_key("duration") || part.contains_key("time_limit") {
             section.remove("duration");
             section.remove("time_limit");

@@ -123,7 +123,7 @@ impl Default for Handshakes {
 }
 
 impl Handshakes {
-    /// The first datagram must hold the cipher suites.
+    /// For the cipher suites.
     const LEAST: u64 = 99;
     const MOST: u64 = 65_507;
 

@@ -33,7 +33,7 @@ impl ScenarioError {
         Self { place: None, problem: problem.to_string(), span: None, path: None }
     }
 
-    /// Creates the problem of a value that has another type than its key.
+    /// Creates the problem of a value of the wrong type.
     pub(crate) fn of_value(path: &str, error: &toml::de::Error) -> Self {
         match path {
             "" => Self::of_whole(reworded(error.message())),
@@ -45,13 +45,12 @@ impl ScenarioError {
         Self { span: Some(span), ..Self::of_whole(problem) }
     }
 
-    /// Replaces the key path in the file; the text of the problem stays.
+    /// Replaces the key path in the file.
     pub(crate) fn at(self, path: impl fmt::Display) -> Self {
         Self { path: Some(path.to_string()), ..self }
     }
 
-    /// Replaces the name of an array's element in the key path with its index, as other elements
-    /// may have the same name.
+    /// Replaces an element's name, perhaps ambiguous, by its index.
     pub(crate) fn at_element(self, name: impl fmt::Display, array: &str, index: usize) -> Self {
         let place = format!("{array}.{name}");
         match self.path.as_deref().and_then(|path| path.strip_prefix(&place)) {
@@ -69,7 +68,7 @@ impl ScenarioError {
         Self { place: Some(within(self.place)), path: Some(within(self.path)), ..self }
     }
 
-    /// Names the points of a cell's sweep, one of which may have set the wrong value.
+    /// Names the points of a cell's sweep, which may have set the value.
     pub(crate) fn within_points(self, points: &[(&Axis, Point)]) -> Self {
         if points.is_empty() {
             return self;
@@ -81,7 +80,7 @@ impl ScenarioError {
         Self { place: Some(format!("sweep ({})", names.join(", "))), problem, span: self.span, path }
     }
 
-    /// Adds the span of its key, or of the nearest table around it, in the scenario's text.
+    /// Adds the span of its key, or of the nearest table around it.
     #[must_use]
     pub fn located(self, text: &str) -> Self {
         let found = || span_of(DeTable::parse(text).ok()?.get_ref(), self.path.as_deref()?);
@@ -97,7 +96,7 @@ impl ScenarioError {
 }
 
 /// Returns the span of the last existing step of a path. A step through an array is the `name` of a
-/// table, or an index such as `0` or, if a table may have that name, `#0`.
+/// table, an index such as `0`, or `#0` if a table may have that name.
 fn span_of(table: &DeTable<'_>, path: &str) -> Option<ErrorSpan> {
     let mut steps = path.split('.');
     let mut at = table.get(steps.next()?)?;
@@ -135,7 +134,6 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 impl From<toml::de::Error> for ScenarioError {
-    /// An error in a [`toml::Table`] has no span.
     fn from(error: toml::de::Error) -> Self {
         let span = error.span();
         let problem = match span {

@@ -1,6 +1,5 @@
-//! Numbers in files beside a scenario: their rows replace `{ csv = "places.csv" }`.
-//!
-//! The first line names the columns; lines with `#` name the source.
+//! Numbers in files beside a scenario replace `{ csv = "places.csv" }`. The first line names the
+//! columns; `#` lines the source.
 
 use std::fmt;
 use std::io;

@@ -119,7 +119,7 @@ pub struct Features {
     pub title: String,
 }
 
-/// Returns whether a text matches a pattern; `*` is a wildcard.
+/// Returns whether a text matches a pattern with `*`.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == text };

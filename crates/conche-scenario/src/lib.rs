@@ -330,7 +330,7 @@ impl Scenario {
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
     }
 
-    /// Returns each watched link once, with its waiting time.
+    /// Returns watched links, and their waiting times.
     pub fn watched_links(&self) -> impl Iterator<Item = (&str, Span)> {
         let watched = self.values.iter().filter_map(|value| match value.metric.measured() {
             Metric::StandingQueue { link, above } => Some((link.as_str(), *above)),

@@ -155,7 +155,7 @@ impl Metric {
         }
     }
 
-    /// Returns whether it has a number per flow or exchange.
+    /// Returns whether it has several numbers.
     pub const fn has_many(&self) -> bool {
         matches!(
             self,
@@ -192,7 +192,6 @@ impl Metric {
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
-    /// Whether it applies only to whole runs.
     #[must_use]
     pub const fn needs_the_whole(&self) -> bool {
         matches!(
@@ -358,11 +357,11 @@ impl Unit {
     #[must_use]
     pub const fn floor(self) -> f64 {
         match self {
-            // Time for a few bytes on the papers' slowest link.
+            // A few bytes on the papers' slowest link.
             Self::Seconds => 1e-3,
-            // A loss below 1 % is irrelevant to applications.
+            // Irrelevant to applications.
             Self::Percent => 1.0,
-            // One exchange per 15 min, or 1 bit/s, is negligible.
+            // Negligible: an exchange per 15 min, or 1 bit/s.
             Self::PerSecond => 1e-3,
             Self::BitsPerSecond => 1.0,
             // Counts are integers.

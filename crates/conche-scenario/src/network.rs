@@ -166,7 +166,7 @@ impl Nodes {
         self.count.is_some() || self.size() > 1
     }
 
-    /// Returns the names of its nodes, as references write them: `mote[0]`, `mote[1]`, ….
+    /// Returns its nodes as `mote[0]`, `mote[1]`, ….
     pub fn names(&self) -> impl Iterator<Item = String> {
         let name = |index| if self.is_group() { format!("{}[{index}]", self.name) } else { self.name.clone() };
         (0..self.size()).map(name)
@@ -286,7 +286,6 @@ pub enum Routing {
 }
 
 impl Radio {
-    /// Checks that its stations' messages fit into a frame.
     pub(super) fn carries(&self, traffic: &[Traffic], endpoint: &Endpoint) -> Result<(), ScenarioError> {
         let is_station = |nodes: &str| {
             Selected::parse(nodes).is_some_and(|nodes| self.stations.iter().any(|station| station == nodes.group))

@@ -6,10 +6,10 @@ use toml::{Table, Value};
 
 use super::ScenarioError;
 
-/// Reading the scenario checks the last key.
+/// Sets a value; reading the scenario checks the last key.
 ///
 /// # Errors
-/// If a step does not exist; lists existing ones.
+/// If a step does not exist.
 pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), ScenarioError> {
     let refuse = |problem: String| Err(ScenarioError::new(path, problem));
     let mut steps = path.split('.');
@@ -52,7 +52,7 @@ pub(super) fn set(table: &mut Table, path: &str, value: Value) -> Result<(), Sce
     }
 }
 
-/// Reads a value in TOML; other text is a string: `8ms` for `"8ms"`.
+/// Reads TOML or a string: `8ms` for `"8ms"`.
 pub(super) fn value(text: &str) -> Value {
     let read = format!("value = {text}").parse::<Table>().ok();
     let alone = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));

@@ -145,7 +145,6 @@ fn names(template: &str) -> impl Iterator<Item = &str> {
 fn may_be(template: &str, column: &str) -> bool {
     if column.contains("{}") {
         let pattern = column.replace("{}", "*");
-        // A column that is only a label is a number.
         if pattern == "*" && !template.contains('{') {
             return template.parse::<f64>().is_ok();
         }

@@ -50,7 +50,7 @@ pub struct ControllerName {
     controller: AnyController,
 }
 
-/// Returns the schemes of an effort: the scenario's, or controllers.
+/// Returns the scenario's schemes, or an effort's controllers.
 ///
 /// # Errors
 /// If a name is unknown; lists the known ones.
@@ -162,7 +162,7 @@ impl<'de> Deserialize<'de> for ControllerName {
 
 const EXPECTED: &str = "write a controller as \"cocoa\" or as { cocoa = { weak_k = 1 } }";
 
-/// As `cocoa:weak_k=1` for `{ cocoa = { weak_k = 1 } }`.
+/// Formats `{ cocoa = { weak_k = 1 } }` as `cocoa:weak_k=1`.
 fn text_of(controller: &Table) -> Option<String> {
     let mut entries = controller.iter();
     let (Some((name, toml::Value::Table(settings))), None) = (entries.next(), entries.next()) else { return None };

@@ -151,7 +151,7 @@ impl Cell {
         }
     }
 
-    /// Names the part and the points of the sweep that the cell has in a problem of its scenario.
+    /// Adds the cell's part and points to a problem.
     #[must_use]
     pub fn locate(&self, problem: ScenarioError) -> ScenarioError {
         let point = |label: &Label| {

@@ -1,4 +1,4 @@
-//! Scenarios from TOML: parsing, sweeps and refused values.
+//! Parsing, sweeps and refused values.
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,6 @@ fn an_error_points_to_the_innermost_wrong_value() {
     }
 }
 
-/// The part of the text that an error points to.
 fn marked(text: &str) -> String {
     let error = Document::from_toml(text).expect_err("it is wrong");
     error.span().map_or_else(|| error.to_string(), |span| text[span].to_owned())

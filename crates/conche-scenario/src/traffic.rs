@@ -330,19 +330,18 @@ impl Traffic {
         })
     }
 
-    /// Returns the bytes of its largest body in blocks, or 0.
+    /// Returns the largest body in blocks in bytes, or 0.
     #[must_use]
     pub fn largest_body(&self) -> usize {
         let sizes = self.block.and(self.request.max(self.response));
         sizes.map_or(0, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
     }
 
-    /// Returns whether its flows have a number of exchanges, or transfers.
     pub(super) fn is_planned(&self) -> bool {
         self.exchanges.is_some() || matches!(self.sender, Sender::Transfer(_) | Sender::Tcp(_))
     }
 
-    /// Returns the bytes of request and response without network headers.
+    /// Returns bytes of request and response, without network headers.
     pub(super) fn datagrams(&self, endpoint: &Endpoint) -> Vec<(&'static str, u64)> {
         let message = |size: Option<Size>| size.map_or(4 + u64::from(endpoint.token_length), |size| size.0);
         let bytes = |size: Option<Size>| message(size).saturating_add(endpoint.security.bytes());
@@ -367,7 +366,7 @@ impl Traffic {
             if let Some(block) = self.block {
                 let problem = format_args!("{size} is no body between 1B and {LONGEST_BODY}B");
                 ensure((1..=LONGEST_BODY).contains(&size.0), place(name), problem)?;
-                // A client requests a block size only with safe methods.
+                // Only safe methods request a block size.
                 let is_cut = name == "request" || self.method.code().is_safe() || size.0 <= block.0.bytes() as u64;
                 let problem = "the response to this method is not cut to `block`; make it at most that size";
                 ensure(is_cut, place(name), problem)?;

@@ -25,7 +25,7 @@ const LARGEST_DATAGRAM: usize = 65_507;
 #[derive(Debug)]
 pub(crate) struct Batch {
     headers: MultiHeaders<()>,
-    /// The kernel splits a large datagram (UDP_SEGMENT), which saves most of its cost.
+    /// UDP_SEGMENT: the kernel splits a large datagram.
     segments: bool,
 }
 

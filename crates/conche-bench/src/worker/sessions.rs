@@ -1,4 +1,4 @@
-//! Lanes' DTLS sessions: opened before the test and kept, or, as a load of handshakes, per request.
+//! Lanes' DTLS sessions: kept, or, as a load of handshakes, per request.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -109,8 +109,8 @@ impl Worker<'_> {
         self.handle_session_output();
     }
 
-    /// Closes an unanswered request's session, which a restarted server may have lost. Its
-    /// exchanges do not continue on the next (RFC 7252 §9.1).
+    /// Closes an unanswered request's session, perhaps lost. Its exchanges do not continue on the
+    /// next (RFC 7252 §9.1).
     pub(super) fn close_unanswered_session(&mut self, lane: u32) {
         if let Some(dtls) = &mut self.dtls {
             dtls.close(lane);
@@ -136,14 +136,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Sends one request per security context before the test: a restarted server would challenge
-    /// all for freshness (RFC 8613 appendix B.1.2).
+    /// Sends one request per security context: a restarted server would challenge all for freshness
+    /// (RFC 8613 appendix B.1.2).
     fn verify_freshness(&mut self) -> Result<(), Error> {
         let contexts = u32::try_from(self.oscore.len()).unwrap_or(u32::MAX);
         for seat in 0..contexts {
             let (Some(context), Some(&lane)) = (self.oscore.of(seat), self.seats.get(seat as usize)) else { break };
             let mut body = Body::EMPTY;
-            // One challenge each for freshness and the address.
+            // Freshness and address.
             for _ in 0..3 {
                 let request =
                     Request { timeout: Some(RESPONSE_TIMEOUT), ..Request::new(Code::GET, body).protected(context) };

@@ -1,4 +1,4 @@
-//! Load tests of real servers on the loopback: counts and measurements.
+//! Load tests on the loopback.
 #![allow(missing_docs, reason = "a test")]
 
 #[path = "../../../conche/tests/common/own_address.rs"]
@@ -16,7 +16,6 @@ use conche::server::get;
 use conche::{Server, Uri};
 use conche_bench::{Arrivals, Error, Kind, Load, Plan, Report, Until, run};
 
-/// A received request: its source, message ID and token.
 #[derive(Clone, Copy, Debug)]
 struct Datagram<'a> {
     from: SocketAddr,
@@ -131,7 +130,7 @@ fn every_request_of_a_closed_loop_is_counted_once() {
     let report = go(&plan);
     assert_eq!(report.intervals.len(), 10);
     let in_intervals: u64 = report.intervals.iter().map(|interval| interval.answered).sum();
-    // The measurement also receives responses to earlier requests, and misses later ones.
+    // The measurement also receives earlier responses, and misses later ones.
     assert!(in_intervals.abs_diff(report.answered) <= 2 * 15, "{in_intervals} {}", report.answered);
     assert!(report.requests_per_s > 0.0 && report.bytes_received_per_s > report.requests_per_s);
 }
@@ -149,7 +148,7 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
     let report = go(&Plan { load, until: Until::Count(600), ..peer.plan() });
     assert_eq!(report.answered, 600);
     let (latency, service) = (report.latency_ms.expect("responses"), report.service_ms.expect("responses"));
-    // Of 600 requests 100 are due in the first half of the stall, and wait at least until its end.
+    // 100 of 600 are due in the first half, and wait until its end.
     let half = STALL.as_secs_f64() * 1e3 / 2.0;
     assert!(latency.p90 >= half, "{latency:?}");
     assert!(service.p90 < latency.p90, "{service:?} {latency:?}");
@@ -159,7 +158,6 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
 
 #[test]
 fn what_a_server_holds_up_is_not_told_of_the_generator() {
-    // Longer than a busy machine lets a thread wait.
     const STALL: Duration = Duration::from_millis(200);
     let peer = Peer::start(|came| {
         if came.before % 120 == 60 {
@@ -170,9 +168,9 @@ fn what_a_server_holds_up_is_not_told_of_the_generator() {
     let load = Load::Open { rate: 400.0, arrivals: Arrivals::Constant };
     let report = go(&Plan { load, endpoints: 4, until: Until::Count(600), ..peer.plan() });
     let (latency, late) = (report.latency_ms.expect("responses"), report.generator.late_ms.expect("some left in time"));
-    // Of 120 requests 80 are due in a stall; four leave at once.
+    // 80 of 120 are due in a stall; four leave at once.
     assert!(latency.p95 >= STALL.as_secs_f64() * 1e3 / 2.0, "{latency:?}");
-    // A busy machine delays the generator now and then.
+    // A busy machine may delay the generator.
     assert!(late.p50 * 2.0 < latency.p50, "{late:?} {latency:?}");
     assert!(report.generator.held >= 50, "{:?}", report.generator);
 }
@@ -219,7 +217,7 @@ fn requests_without_response_are_told_by_their_reason() {
 
 #[test]
 fn a_port_without_a_server_is_an_error() {
-    // No server listens on this port, and no socket is ever assigned it.
+    // No socket is ever assigned this port.
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let error = run(&plan(address), &AtomicBool::new(false), &mut |_| {}).expect_err("nobody answers");
     assert!(matches!(error, Error::Refused { target } if target == address), "{error}");

@@ -1,4 +1,4 @@
-//! Load tests over DTLS of servers that lose their sessions.
+//! Servers that lose their DTLS sessions.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn a_server_that_forgets_its_sessions_is_asked_through_others() {
         }
     });
     let handshakes = report.expect("it was measured").handshakes.expect("there were some");
-    // The first server may open a second session while it shuts down.
+    // The first may open another while it shuts down.
     assert!(handshakes.opened >= 2, "{handshakes:?}");
     assert!(by_second.load(Ordering::Relaxed) > 100, "{handshakes:?}");
 }

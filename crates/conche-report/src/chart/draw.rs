@@ -1,7 +1,6 @@
 //! Draws a panel as SVG: axes, grid and marks.
 //!
-//! Each series has a shape beside its colour, so that a plot is readable without colours. Colours
-//! are classes of the style sheet, which defines them for both themes.
+//! Each series has a shape beside its colour, a class that the style sheet defines for both themes.
 
 use std::fmt::Write;
 
@@ -11,7 +10,7 @@ use super::scale::label;
 use super::{COLOURS, Chart, Mark, Panel, Place, Scale};
 use crate::html::{Html, Px};
 
-/// In units of the drawing, which scales to the page.
+/// In units of the drawing.
 const HEIGHT: f64 = 270.0;
 const WIDTH: f64 = 420.0;
 const WIDE: f64 = 640.0;
@@ -33,7 +32,6 @@ struct Frame {
     y: Scale,
     /// Scale of a numeric axis.
     x: Option<Scale>,
-    /// Whether the names of places are slanted.
     askew: bool,
     /// Lines of the axis titles.
     x_title: Vec<String>,
@@ -142,7 +140,7 @@ impl Frame {
         };
         match self.x {
             Some(scale) => {
-                // A few values are the best ticks.
+                // A few values are ticks.
                 let values: Vec<f64> = chart.places.iter().filter_map(|place| place.number).collect();
                 let ticks = if values.len() <= 10 { values } else { scale.ticks(TICKS) };
                 ticks.into_iter().for_each(|tick| named(scale.at(tick), &label(tick), html));
@@ -178,8 +176,8 @@ impl Frame {
         (self.right - self.left) / chart.places.len().max(1) as f64
     }
 
-    /// Returns the slot of a mark. Series are side by side, on a numeric axis just far enough apart
-    /// to separate whiskers.
+    /// Returns a mark's slot. Series are side by side, on a numeric axis just far enough apart to
+    /// separate whiskers.
     fn slot(&self, chart: &Chart, mark: &Mark) -> Slot {
         let count = if chart.is_dodged() { chart.series.len().max(1) as f64 } else { 1.0 };
         let beside = if chart.is_dodged() { mark.series as f64 - (count - 1.0) / 2.0 } else { 0.0 };
@@ -195,7 +193,7 @@ impl Frame {
                 Slot { middle: self.middle(chart, mark.place) + beside * each.min(52.0), width }
             }
             (None, kind) => {
-                // Marks joined by lines are shifted just enough to separate whiskers.
+                // Just enough to separate whiskers.
                 let each = (self.band(chart) * 0.7 / count).min(if kind == Kind::Line { 1.6 } else { 14.0 });
                 Slot { middle: self.middle(chart, mark.place) + beside * each, width: 8.0 }
             }
@@ -220,7 +218,6 @@ impl Frame {
     }
 }
 
-/// Returns the values that the vertical axis must include.
 fn extremes(chart: &Chart) -> Vec<f64> {
     let of_mark = |mark: &Mark| {
         let [low, .., high] = mark.quartiles.unwrap_or([mark.value; 5]);
@@ -261,7 +258,6 @@ fn shown(place: &Place) -> String {
     format!("{cut}…")
 }
 
-/// Returns the closed shape of a colour, around a point.
 pub(crate) fn shape(number: usize, x: f64, y: f64, r: f64) -> String {
     let mut path = String::new();
     let corners = |path: &mut String, corners: &[(f64, f64)]| {
@@ -303,7 +299,6 @@ pub(crate) fn shape(number: usize, x: f64, y: f64, r: f64) -> String {
     format!("<path d=\"{path}\"/>")
 }
 
-/// The horizontal position of a series at a place, and its maximum width.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     middle: f64,
@@ -349,7 +344,7 @@ fn draw_quartiles(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut 
     html.raw(&shape(colour, middle, y.at(mark.value), (slot.width / 4.0).clamp(1.6, 3.2)));
 }
 
-/// An area around the point shows the tooltip.
+/// Draws a point; an area around it shows the tooltip.
 fn draw_point(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
     let place = y.at(mark.value);
     whisker(mark, slot, y, html);
@@ -377,7 +372,7 @@ fn draw_interval(low: f64, high: f64, slot: Slot, y: &Scale, html: &mut Html) {
     html.raw("\"/>");
 }
 
-/// Draws the hollow shape of the series, beside the measured value if both have intervals.
+/// Draws a hollow shape, beside the measured value if both have intervals.
 fn draw_published(mark: &Mark, slot: Slot, y: &Scale, colour: usize, html: &mut Html) {
     let Some(value) = mark.published else { return };
     html.raw("<g class=pub>");

@@ -1,4 +1,4 @@
-//! Timelines of exchanges: one lane each, over a common time axis.
+//! Timelines of exchanges, one lane each.
 
 use conche_lab::scenario::Unit;
 use conche_lab::table::number;
@@ -60,7 +60,7 @@ fn lane(lane: &Lane<'_>, y: f64, scale: &Scale, html: &mut Html) {
     html.raw("</g>");
     for (place, (at, rto)) in copies.iter().enumerate() {
         let what = if place == 0 { "the request".to_owned() } else { format!("retransmission {place}") };
-        // The response or the end of the exchange stops the timeout.
+        // The exchange's end stops the timeout.
         let until = (at + rto).min(*lasted_s);
         let tooltip = format!("{}: {what} after {}, timeout {}", lane.name, seconds(*at), seconds(*rto));
         let (from, to) = (scale.at(*at), scale.at(until));

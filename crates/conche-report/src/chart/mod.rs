@@ -17,7 +17,7 @@ pub(crate) use heat::{Heat, HeatPanel};
 pub(crate) use lanes::{Lane, lanes};
 pub(crate) use scale::{Scale, label as tick_label};
 
-/// Number of colours in the style sheet, and of shapes.
+/// Colours in the style sheet, and shapes.
 pub(crate) const COLOURS: usize = 8;
 
 /// A plot: panels over the same axes.
@@ -34,7 +34,6 @@ pub(crate) struct Chart {
     pub(crate) notes: Vec<String>,
 }
 
-/// The title and scale of an axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) title: String,
@@ -50,7 +49,6 @@ pub(crate) struct Place {
     pub(crate) number: Option<f64>,
 }
 
-/// A series with its own colour and shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) name: String,
@@ -96,7 +94,6 @@ impl Chart {
         matches!(self.kind, Kind::Bars | Kind::Box) && columns > 18 || !self.is_numeric() && self.places.len() > 12
     }
 
-    /// Series are side by side, unless each place has only one.
     fn is_dodged(&self) -> bool {
         self.panels.iter().any(|panel| panel.marks.windows(2).any(|pair| pair[0].place == pair[1].place))
     }

@@ -11,8 +11,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns an axis over these values with round ends; with `zero` it begins at 0. A logarithmic
-    /// axis ignores values that are not positive.
+    /// Returns an axis over these values with round ends, from 0 with `zero`. A logarithmic one
+    /// ignores values that are not positive.
     pub(crate) fn over(values: impl Iterator<Item = f64>, log: bool, zero: bool, ticks: u32) -> Self {
         let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
         let (mut low, mut high) =
@@ -23,7 +23,7 @@ impl Scale {
         if log {
             (low, high) = around(low, high);
         } else {
-            // Differences that are small compared with the distance from 0 would be a flat line.
+            // Small differences would be a flat line.
             if zero || (low > 0.0 && low < 0.6 * high) {
                 low = low.min(0.0);
                 high = high.max(0.0);
@@ -50,7 +50,7 @@ impl Scale {
         value >= self.low && value <= self.high
     }
 
-    /// Clamped to the ends of the axis.
+    /// Clamps a position to the axis.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = if self.log {
             if value <= 0.0 { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
@@ -60,7 +60,7 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Bars begin at 0, or at the lowest value of a logarithmic axis.
+    /// Returns the base of bars: 0, or a logarithmic axis' lowest value.
     pub(crate) fn ground(&self) -> f64 {
         if self.log { self.from } else { self.at(0.0) }
     }
@@ -101,7 +101,6 @@ fn around(low: f64, high: f64) -> (f64, f64) {
     if below < above { (below, above) } else { (below / 2.0, above * 2.0) }
 }
 
-/// Returns a round step for about `wanted` parts.
 fn step(range: f64, wanted: u32) -> f64 {
     let rough = range / f64::from(wanted.max(1));
     let power = 10_f64.powf(rough.log10().floor());

@@ -1,4 +1,4 @@
-//! Claims: verdicts, and the values of single runs.
+//! Claims, and the values of single runs.
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ fn words(name: &str) -> String {
     name.replace('_', " ").replace('/', " · ")
 }
 
-/// Computes the claim's comparison in each run that has all of its values.
+/// Computes the comparison in each run with all values.
 fn by_run(study: &Study, values: &HashMap<(&str, &str), &MeasuredValue>, of: &Compared<'_>) -> Vec<f64> {
     let runs = |row: &String| values.get(&(row.as_str(), of.claim.column.as_str())).map(|value| study.runs.of(value));
     let sides: Vec<_> = of.of.iter().filter_map(runs).collect();
@@ -103,13 +103,11 @@ fn paired(one: &[(u32, f64)], other: &[(u32, f64)], of: impl Fn(f64, f64) -> f64
     both.filter(|value| value.is_finite()).collect()
 }
 
-/// Draws the runs as dots, the measured value as a line, and the range in which the claim holds.
 fn strip(value: &MeasuredValue, claim: &Claim, runs: &[f64], html: &mut Html) {
     let (low, high) = match claim.range {
         Some((low, high)) => (Some(low), Some(high)),
         None => (claim.above, claim.below),
     };
-    // Values that lie apart have a ratio above 1.
     let low = if claim.compare == Compare::Apart { Some(1.0) } else { low };
     let bounds = || [low, high].into_iter().flatten().filter(|bound| bound.is_finite());
     let interval = value.ci95.map(|interval| [interval.low, interval.high]).into_iter().flatten();

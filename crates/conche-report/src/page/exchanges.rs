@@ -1,4 +1,4 @@
-//! Timelines of exchanges: a drawing per cell, selected by the reader.
+//! Timelines of exchanges, per cell.
 
 use conche_results::{CellId, Which};
 
@@ -8,10 +8,9 @@ use crate::html::Html;
 use crate::read::{CellTimeline, Study, label};
 use crate::values::scheme_names;
 
-/// Maximum cells, to limit the size of the page.
+/// Limits the size of the page.
 const MOST_CELLS: usize = 24;
 
-/// Writes the timelines of an experiment, if any were kept.
 pub(super) fn write(study: &Study, telling: &Telling<'_>, html: &mut Html) {
     let mut cells: Vec<(String, Vec<&CellTimeline>)> = Vec::new();
     for timeline in &study.timelines {
@@ -24,7 +23,6 @@ pub(super) fn write(study: &Study, telling: &Telling<'_>, html: &mut Html) {
     if cells.is_empty() {
         return;
     }
-    // The journal is in the order in which runs end.
     cells.sort_by_key(|(_, of_cell)| order(of_cell));
     let more = cells.len().saturating_sub(MOST_CELLS);
     if more > 0 {
@@ -89,7 +87,6 @@ fn csv(lanes: &[Lane<'_>], html: &mut Html) {
     csv.finish();
 }
 
-/// Orders cells by part and labels; numeric labels by number.
 fn order(of_cell: &[&CellTimeline]) -> impl Ord + use<> {
     let point = |point: &String| (point.parse().unwrap_or(u64::MAX), point.clone());
     of_cell.first().map(|CellTimeline { cell: CellId { part, axes, mix, .. }, .. }| {

@@ -1,4 +1,4 @@
-//! The page: an overview, each experiment with plots, claims and tables, and comparisons.
+//! The page.
 
 mod claims;
 mod distributions;
@@ -22,7 +22,6 @@ const SCRIPT: &str = include_str!("../assets/report.js");
 const WITHOUT_SCRIPT: &str =
     "<noscript><style>.picked .chart { display: block; } .pick { display: none; }</style></noscript>\n";
 
-/// An experiment and the ID of its section.
 struct Section<'a> {
     study: &'a Study,
     id: String,

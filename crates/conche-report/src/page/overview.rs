@@ -1,4 +1,4 @@
-//! The overview: origin of the results, reproduction of papers, and schemes side by side.
+//! The overview: origin, reproduction of papers, schemes side by side.
 
 use std::collections::HashMap;
 
@@ -121,8 +121,7 @@ fn meter<'a>(parts: &[(&str, usize)], of: usize, html: &'a mut Html) -> &'a mut 
     html.raw("</span>")
 }
 
-/// Writes, for each scheme, the geometric mean over all cells of the ratio of its values to those
-/// of the first one.
+/// Writes, per scheme, the geometric mean over all cells of its values' ratio to the first one's.
 fn side_by_side(section: &Section<'_>, html: &mut Html) {
     let study = section.study;
     let cells = scheme_values(study);
@@ -179,7 +178,7 @@ fn mean_factor(cells: &[SchemeValue<'_>], known: &Places<'_>, first: &str, schem
     (!factors.is_empty()).then(|| (factors.iter().sum::<f64>() / factors.len() as f64).exp())
 }
 
-/// Draws a bar to the left or right of 1, on a logarithmic axis.
+/// Draws a bar beside 1, on a logarithmic axis.
 fn around_one(factor: f64, html: &mut Html) {
     let scale = Scale::over([0.2, 5.0].into_iter(), true, false, 2).between(0.0, 60.0);
     let (one, end) = (scale.at(1.0), scale.at(factor));

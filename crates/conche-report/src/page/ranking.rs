@@ -1,5 +1,4 @@
-//! All controllers over all cells: the ranking, and a heat map whose fields show the runs of a
-//! cell.
+//! The ranking of controllers, and a heat map of cells.
 
 use std::collections::HashMap;
 
@@ -109,8 +108,8 @@ impl<'a> Grid<'a> {
         html.raw("</table></div>\n");
     }
 
-    /// Writes the controllers and, per cell, its names and each controller's value, ratio, interval
-    /// and runs.
+    /// Writes controllers and, per cell, names and each controller's value, ratio, interval and
+    /// runs.
     fn json(&self, html: &mut Html) {
         let names: Vec<String> = self.controllers.iter().map(|name| json_text(name)).collect();
         html.raw("{\"controllers\":[").raw(&names.join(",")).raw("],\"cells\":[");
@@ -126,7 +125,6 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Returns any controller's entry, for the names of the cell.
 fn of<'a>(cell: &[Option<&'a InCell>]) -> Option<&'a InCell> {
     cell.iter().copied().flatten().next()
 }
@@ -138,7 +136,6 @@ fn json(of: &InCell) -> String {
     format!("[{},{},{low},{high},[{}]]", number(of.value), number(of.ratio), runs.join(","))
 }
 
-/// The legend of the heat map's colours.
 const STEPS: [(&str, &str); 8] = [
     ("ahead", "ahead"),
     ("h0", "best"),

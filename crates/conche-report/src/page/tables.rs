@@ -30,7 +30,7 @@ pub(super) fn table(of: &Table, html: &mut Html) {
     for row in &of.rows {
         html.raw("<tr>");
         for (place, cell) in row.iter().enumerate() {
-            // In columns of values, a cell as long as a sentence is prose.
+            // A long cell among values is prose.
             let is_prose = cell.lines().any(|line| line.len() > 24 && line.starts_with(char::is_alphabetic));
             html.raw(match (place < of.names, is_prose) {
                 (true, _) => "<td class=l>",

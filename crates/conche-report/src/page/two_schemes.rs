@@ -1,7 +1,5 @@
-//! The values for the reader's comparison of two schemes, as JSON for the page's script.
-//!
-//! Runs of two schemes in the same replication share random numbers, so their ratio is more precise
-//! than either value.
+//! The values for comparing two schemes, as JSON for the page's script. Replications share random
+//! numbers, so ratios are more precise than values.
 
 use std::fmt::Write;
 
@@ -13,7 +11,6 @@ use crate::values::{SchemeValue, distinct, scheme_values};
 /// Keeps the page fast.
 const MOST_RUNS: usize = 30;
 
-/// Writes the section of the comparison, with its data.
 pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
     html.raw(
         "<section id=compare><h2>Two schemes compared</h2>\n<p class=sub>By how many times the values of the one ",
@@ -40,8 +37,7 @@ pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
     html.raw("]</script>\n</section>\n");
 }
 
-/// Writes an object: names, and for each metric and scheme a list of
-/// `[cell, value, low, high, runs…]`.
+/// Writes names, and lists of `[cell, value, low, high, runs…]` per metric and scheme.
 fn of_study(section: &Section<'_>, cells: &[SchemeValue<'_>], html: &mut Html) {
     let schemes = distinct(cells.iter().map(|cell| cell.scheme));
     let names = distinct(cells.iter().map(|cell| cell.cell.as_str()));

@@ -134,7 +134,6 @@ impl Results {
                 cells: HashMap::new(),
             });
         }
-        // Values without a manifest entry are shown, too.
         while let Some(first) = values.first() {
             let name = first.paper.clone();
             let own = values.extract_if(.., |value| value.paper == name).collect();
@@ -150,7 +149,7 @@ impl Results {
     }
 }
 
-/// Reads the scenario as it was run; for a paper without a copy, the built-in one.
+/// Reads the scenario as run; the built-in one for a paper without a copy.
 fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, ReadError> {
     let Some(file) = &about.file else {
         return Ok(papers::Paper::by_name(&about.name).map(papers::Paper::experiment));
@@ -172,12 +171,12 @@ fn experiment(directory: &Path, about: &Scenario) -> Result<Option<Experiment>, 
     read.map(Some).map_err(|error| ReadError::Scenario { file: path.clone(), problem: error.to_string() })
 }
 
-/// A foreign manifest must not name other files of this machine.
+/// Rejects other files of this machine, which a foreign manifest might name.
 fn is_below(path: &str) -> bool {
     Path::new(path).components().all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// Reads the numbered lines of a file. An unterminated last line is still being written.
+/// Reads numbered lines. An unterminated last one is still being written.
 fn lines(file: &Path, mut each: impl FnMut(usize, &str) -> Result<(), ReadError>) -> Result<(), ReadError> {
     let unreadable = |source| ReadError::Unreadable { file: file.to_owned(), source };
     let mut reader = BufReader::new(File::open(file).map_err(unreadable)?);
@@ -218,7 +217,7 @@ fn read_comparison(file: &Path) -> Result<Vec<Row>, ReadError> {
 
 const VALUES: &str = "figures.ndjson";
 
-/// A value that is not a number, such as the mean of nothing, is null.
+/// A mean of nothing is null.
 #[derive(Deserialize)]
 struct ValueLine {
     schema: u32,

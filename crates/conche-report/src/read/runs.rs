@@ -1,4 +1,4 @@
-//! Reads the values and timelines of single runs.
+//! Values and timelines of single runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Runs {
     pub fn of(&self, value: &MeasuredValue) -> &[(u32, f64)] {
         let known = self.0.get(&value.row).and_then(|columns| columns.get(&value.column));
         let all = known.map_or(&[] as &[_], Vec::as_slice);
-        // An earlier invocation may have had more replications.
+        // An earlier call may have had more.
         &all[..all.partition_point(|(replication, _)| *replication < value.runs)]
     }
 
@@ -111,7 +111,7 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
         if line.schema != SCHEMA {
             return Err(ReadError::Schema { file: file.to_owned(), found: line.schema, known: SCHEMA });
         }
-        // Runs of earlier invocations with other options do not count.
+        // Other options' runs do not count.
         let is_of = |study: &&mut Study| study.about.name == line.scenario && study.about.settings == line.settings;
         let Some(study) = studies.iter_mut().find(is_of) else { return Ok(()) };
         if line.replication >= MOST_REPLICATIONS {
@@ -153,8 +153,8 @@ fn statistic(study: &Study, column: &str) -> Statistic {
     values.find(|value| value.column == column).map_or(Statistic::Mean, |value| value.statistic)
 }
 
-/// Keeps, per cell and scheme, the slowest exchange and the one with most transmissions of all
-/// replications, and the median one of the first replication, independent of the order of lines.
+/// Keeps, per cell and scheme, all replications' slowest exchange and the one with most
+/// transmissions, and the first's median one, independent of the order of lines.
 fn show(known: &mut Vec<CellTimeline>, new: CellTimeline) {
     let is_like = |other: &&mut CellTimeline| {
         other.of.which == new.of.which && other.of.scheme == new.of.scheme && other.cell == new.cell

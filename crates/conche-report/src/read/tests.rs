@@ -20,7 +20,6 @@ fn read(files: &[(&str, &str)]) -> Result<Results, Box<str>> {
     Results::read(directory.path()).map_err(|error| error.to_string().replace(&shown, "").into())
 }
 
-/// Of the scenario `small` with seed 1.
 fn run(replication: u32, value: &str) -> String {
     let seed = conche_lab::campaign::seed_of(1, replication);
     format!(

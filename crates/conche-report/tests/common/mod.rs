@@ -11,7 +11,7 @@ use conche_lab::results::comparison::to_ndjson;
 use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Better, Scenario, Value, matches_any};
 
-/// Writes a directory with all values that these papers' scenarios define, and their runs.
+/// Writes all values of these papers' scenarios, and runs.
 pub fn write(directory: &Path, papers: &[&str]) {
     let scenarios = directory.join("scenarios");
     fs::create_dir_all(&scenarios).expect("a directory");
@@ -44,7 +44,6 @@ fn of_paper(paper: &Paper, values: &mut String, runs: &mut String) {
     let experiment = paper.experiment();
     let document = experiment.document();
     let mut number = 1.0;
-    // Values over several cells have one row.
     let mut known = HashSet::new();
     for cell in document.cells() {
         let phases = cell.scenario.phases.iter().map(|phase| format!("/{}", phase.name));
@@ -64,8 +63,7 @@ fn of_paper(paper: &Paper, values: &mut String, runs: &mut String) {
     }
 }
 
-/// Adds a comparison of three controllers over two cells of each of these papers, the last with a
-/// gap.
+/// Adds a comparison of three controllers over two cells per paper, the last with a gap.
 #[allow(dead_code, reason = "not all tests need them")]
 pub fn compare(directory: &Path, papers: &[&str]) {
     let entry = |controller: &str, runs: &[f64]| Entry {
@@ -87,7 +85,6 @@ pub fn compare(directory: &Path, papers: &[&str]) {
     fs::write(directory.join("comparison.ndjson"), lines).expect("written");
 }
 
-/// Adds a value and its three runs.
 fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, values: &mut String, runs: &mut String) {
     let (low, high) = (value * 0.9, value * 1.1);
     writeln!(
@@ -111,7 +108,6 @@ fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, values: &mut Str
     }
 }
 
-/// Adds a run with timelines of a scheme in each of two cells.
 fn exchanges(paper: &str, runs: &mut String) {
     let seed = conche_lab::campaign::seed_of(1, 0);
     for cell in [1, 2] {
@@ -141,7 +137,6 @@ fn item<'a>(value: &'a Value, row: &str, column: &str, scenario: &'a Scenario) -
     value.item.as_deref().or_else(|| known().map(|item| item.name.as_str())).unwrap_or("grid")
 }
 
-/// The titles of all plots of these papers.
 #[allow(dead_code, reason = "not all tests need them")]
 pub fn figures_of(papers: &[&str]) -> Vec<String> {
     let paper = |name: &&str| PAPERS.iter().find(|known| known.name == *name).expect("a paper").experiment();

@@ -1,4 +1,4 @@
-//! Journals that are complete, truncated, damaged, or of another program.
+//! Complete, truncated, damaged and foreign journals.
 
 use super::*;
 
@@ -16,7 +16,6 @@ fn open(path: &Path) -> (Journal, Vec<String>) {
     Journal::open(path, &origins(), false).expect("it can be opened")
 }
 
-/// The samples of a run, by its number.
 fn kept(number: u32) -> [Kept; 1] {
     let sample = Sample::Labelled(vec![("sum".to_owned(), 0.1 + 0.2), ("number".to_owned(), f64::from(number))]);
     [Kept { phase: None, scheme: "mine".to_owned(), unit: "s".to_owned(), values: Vec::new(), sample }]

@@ -31,7 +31,6 @@ impl Fixture {
         RunTable::open(&self.path, Shape::exchanges(&[origin], &ABOUT)).expect("it can be opened")
     }
 
-    /// Returns replication and RTT of each row, in file order.
     fn read(&self) -> Vec<(Field, Field)> {
         let file = SerializedFileReader::new(File::open(&self.path).expect("it is there")).expect("a Parquet file");
         let metadata = file.metadata();

@@ -130,7 +130,6 @@ fn a_file_that_cannot_be_written_is_refused_before_the_first_run() {
     }
 }
 
-/// Returns the column's type and values, as text.
 fn column(directory: &Path, name: &str) -> (String, Vec<String>) {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     let file = SerializedFileReader::new(File::open(directory.join("runs.parquet")).expect("it is there"));
@@ -160,7 +159,6 @@ fn columns_of_axes_have_the_types_and_units_of_their_labels_and_the_file_its_ori
         axis("kind", Labels::Texts),
     ];
     let origin = Origin { axes, seed: 7, ..origin("a = 1") };
-    // In another scenario, the losses are integers and the clients are named.
     let other = vec![axis("loss", Labels::Integers([("1".to_owned(), 1)].into())), axis("clients", Labels::Texts)];
     let other = Origin { name: "other".to_owned(), axes: other, ..Origin::default() };
     let origins = [origin, other];
