@@ -112,7 +112,7 @@ impl Collector {
         }
     }
 
-    /// Returns the intervals in which all threads were measuring.
+    /// Returns intervals in which all threads measured.
     pub(crate) fn full_intervals(mut self, warm_up: Duration, measured: Duration) -> Vec<report::Interval> {
         let span = self.span;
         let count = |time: Duration| u64::try_from(time.as_nanos() / span.as_nanos().max(1)).unwrap_or(u64::MAX);

@@ -2,7 +2,7 @@
 //!
 //! The ratio of the geometric means of the intervals' rates or latency percentiles has a 95 %
 //! interval from Welch's t test of the logarithms. Slow changes of the machine correlate
-//! neighbouring intervals, so the interval holds only under the same conditions.
+//! neighbouring intervals, so the interval covers at best two tests under the same conditions.
 //!
 //! An interval without a response has no logarithm: the rates' ratio is then the whole tests',
 //! without confidence interval, and [`caveats`] counts the intervals that percentiles omit.

@@ -69,7 +69,6 @@ fn chart(study: &Study, plot: &Plot, sections: &[Scenario], schemes: &[String]) 
     Some(chart)
 }
 
-/// Returns the titles of both axes, each with its unit once.
 fn axis_titles(study: &Study, plot: &Plot, x: &str, column: &str, unit: Unit) -> [String; 2] {
     let or = |title: &String, otherwise: String| if title.is_empty() { otherwise } else { title.clone() };
     let with_unit = |title: String, unit: &str| {
@@ -83,7 +82,6 @@ fn axis_titles(study: &Study, plot: &Plot, x: &str, column: &str, unit: Unit) ->
     [x_title, with_unit(or(&plot.y_axis.title, titles::plain(study, item, column, unit)), unit)]
 }
 
-/// A plot under construction.
 #[derive(Default)]
 struct Drawn {
     unit: Option<Unit>,
@@ -329,7 +327,6 @@ fn template(study: &Study, row: &str) -> String {
     )
 }
 
-/// Returns the title that the scenario gives to an item.
 fn title<'a>(study: &'a Study, item: &str) -> Option<&'a str> {
     let document = study.experiment.as_ref().map(conche_lab::experiment::Experiment::document);
     let items: &[Item] = document.map(|document| document.scenario().items.as_slice()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Values by scheme and cell, and the ranking of cells by the difference between schemes.
+//! Values by scheme and cell, and cells ranked by difference.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,10 +9,9 @@ use conche_lab::value::MeasuredValue;
 
 use crate::read::Study;
 
-/// A value of a scheme in a cell.
 pub(crate) struct SchemeValue<'a> {
     pub(crate) scheme: &'a str,
-    /// Name of the cell: the row without the scheme.
+    /// The row without the scheme.
     pub(crate) cell: String,
     /// Labels of the cell by the names of their axes.
     pub(crate) labels: Vec<(String, String)>,
@@ -20,19 +19,19 @@ pub(crate) struct SchemeValue<'a> {
 }
 
 impl SchemeValue<'_> {
-    /// Whether the scheme has the network for itself; others are named `a@a+b`.
+    /// Whether it has the network for itself; others are named `a@a+b`.
     pub(crate) fn is_alone(&self) -> bool {
         !self.scheme.contains('@')
     }
 
-    /// Returns the labels of the cell with the names of their axes: `clients 400 · buffer inf`.
+    /// Formats the cell: `clients 400 · buffer inf`.
     pub(crate) fn place(&self) -> String {
         let labels = self.labels.iter().map(|(name, label)| format!("{} {label}", name.replace('_', " ")));
         labels.collect::<Vec<_>>().join(" · ")
     }
 }
 
-/// Returns the values that can be compared between schemes, without claims and single classes.
+/// Returns values of all schemes, without claims and single classes.
 pub(crate) fn scheme_values<'a>(study: &'a Study) -> Vec<SchemeValue<'a>> {
     let sections = study.sections();
     let rows: Vec<Cow<'_, str>> = templates(sections).collect();
@@ -53,7 +52,6 @@ pub(crate) fn scheme_values<'a>(study: &'a Study) -> Vec<SchemeValue<'a>> {
     let of = |value: &'a MeasuredValue| -> Option<SchemeValue<'a>> {
         let of_row = row_labels(&rows, &[], &value.row)?;
         let (_, scheme) = of_row.iter().find(|(name, _)| *name == "scheme")?;
-        // The label is a slice of the row; the rest is the cell.
         let start = (scheme.as_ptr() as usize).checked_sub(value.row.as_ptr() as usize)?;
         let (before, after) = (value.row.get(..start)?, value.row.get(start + scheme.len()..)?);
         let rest = [before, after].map(|side| side.trim_matches('/')).join("/");
@@ -76,7 +74,7 @@ pub(crate) fn row_labels<'a>(
     }
 }
 
-/// Returns the schemes of the scenario in its order, then the other controllers of the results.
+/// Returns the scenario's schemes in its order, then other controllers.
 pub(crate) fn scheme_names(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = own_schemes(study).into_iter().map(str::to_owned).collect();
     for value in scheme_values(study).iter().filter(|value| value.is_alone()) {
@@ -87,15 +85,13 @@ pub(crate) fn scheme_names(study: &Study) -> Vec<String> {
     names
 }
 
-/// Returns the schemes of the scenario.
 pub(crate) fn own_schemes(study: &Study) -> Vec<&str> {
     let document = study.experiment.as_ref().map(Experiment::document);
     let schemes = document.map(|document| document.scenario().schemes.iter());
     schemes.into_iter().flatten().map(|scheme| scheme.name.as_str()).collect()
 }
 
-/// Returns the columns of the scenario's plots that schemes can be compared by; without plots, all
-/// measured columns, those of primary values first.
+/// Returns the columns of the scenario's plots; without plots, all measured ones, primary first.
 pub(crate) fn columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'a str> {
     let document = study.experiment.as_ref().map(Experiment::document);
     let plots: &[Plot] = document.map(|document| document.scenario().plots.as_slice()).unwrap_or_default();
@@ -110,7 +106,7 @@ pub(crate) fn columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'
     }
 }
 
-/// Returns the columns that controllers are compared by: the primary ones, then all others.
+/// Returns the primary columns, then all others.
 pub(crate) fn main_columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'a str> {
     let columns = columns(study, cells);
     let is_measured = |column: &&str| cells.iter().any(|cell| cell.value.column == *column);
@@ -122,7 +118,7 @@ fn primary(study: &Study) -> impl Iterator<Item = &str> {
     values.filter(|value| value.primary).map(|value| value.column.as_str())
 }
 
-/// A cell with the highest and the lowest value of its controllers.
+/// A cell with its controllers' extreme values.
 pub(crate) struct Contrast<'a> {
     pub(crate) cell: &'a str,
     pub(crate) high: &'a SchemeValue<'a>,
@@ -134,7 +130,7 @@ impl Contrast<'_> {
         self.high.value.measured / self.low.value.measured
     }
 
-    /// Whether the 95 % intervals do not overlap. A value without an interval counts as exact.
+    /// Whether the 95 % intervals do not overlap, if any.
     fn is_apart(&self) -> bool {
         let low_end = self.high.value.ci95.map_or(self.high.value.measured, |interval| interval.low);
         let high_end = self.low.value.ci95.map_or(self.low.value.measured, |interval| interval.high);
@@ -144,9 +140,8 @@ impl Contrast<'_> {
 
 /// Returns the cells of a column by falling difference between controllers.
 ///
-/// Controllers differ most in the cell with the largest ratio of the highest to the lowest value
-/// among them. Cells whose highest and lowest value have overlapping 95 % intervals come last.
-/// Values that are not positive have no ratio and do not count.
+/// The difference is the ratio of the highest to the lowest positive value. Cells where their 95 %
+/// intervals overlap come last.
 pub(crate) fn contrasts<'a>(cells: &'a [SchemeValue<'a>], column: &str) -> Vec<Contrast<'a>> {
     let mut found: Vec<Contrast<'a>> = Vec::new();
     let usable = |of: &&SchemeValue<'_>| of.is_alone() && of.value.column == column && of.value.measured > 0.0;
@@ -166,7 +161,7 @@ pub(crate) fn contrasts<'a>(cells: &'a [SchemeValue<'a>], column: &str) -> Vec<C
     found
 }
 
-/// Sorts the labels of an axis: numbers first, then others in the order of their appearance.
+/// Sorts labels: numbers first, then others in order of appearance.
 pub(crate) fn sorted(labels: &mut [&str]) {
     let number = |label: &str| numeric(label).unwrap_or(f64::INFINITY);
     labels.sort_by(|a, b| number(a).total_cmp(&number(b)));

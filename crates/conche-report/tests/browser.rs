@@ -120,7 +120,7 @@ addEventListener('load', () => setTimeout(() => {
 }, 0));
 </script>"#;
 
-/// Contains the page at a width that windows of a browser do not have, and the results of the probe.
+/// Frames the page at any width, with the probe's results.
 const FRAME: &str = r#"<!doctype html><style>body { margin: 0 } iframe { border: 0; width: WIDTHpx; height: 900px }</style>
 <script>addEventListener('message', (event) => {
   const answer = document.createElement('pre');

@@ -258,8 +258,7 @@ fn controllers_compared_have_a_field_in_each_cell_and_a_gap_where_a_value_is_mis
     assert!(page.contains("[3.2,2.9091,"), "a value and its ratio, for the drawing of its runs");
 }
 
-/// Values of both schemes with 1, 2 and 10 clients at two rates; the schemes differ most with 2
-/// clients at rate 5.
+/// The schemes differ most with 2 clients at rate 5.
 fn two_axes(third: &str) -> (String, String, String) {
     let points = r#"[{ name = "5kbit", value = "5kbit/s" }, { name = "9kbit", value = "9kbit/s" }]"#;
     let rates = format!(r#"{{ name = "rate", path = "links.wire.wire.rate", points = {points} }}"#);

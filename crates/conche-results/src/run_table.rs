@@ -1,7 +1,8 @@
 //! Tables to which each run appends its row groups: `exchanges.parquet` and `series.parquet`.
 //!
 //! Each run appends a complete Parquet file; the journal keeps its place. [`RunTable::close`]
-//! appends a footer with all row groups, at offsets in the whole file.
+//! appends a footer with all row groups, at offsets in the whole file. Without it, the journal's
+//! runs remain usable.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,4 @@
-//! The data of a plot as CSV (RFC 4180), in a `<template>` that the page's script saves as a file.
+//! A plot's data as CSV (RFC 4180), in a `<template>` that the page's script saves.
 
 use crate::html::Html;
 
@@ -31,14 +31,13 @@ impl<'a> Csv<'a> {
         self
     }
 
-    /// Adds fields of trusted text.
     pub(crate) fn columns(&mut self, names: &str) -> &mut Self {
         self.separate();
         self.html.raw(names);
         self
     }
 
-    /// Adds a number; an empty field without one.
+    /// Adds a number, if any.
     pub(crate) fn number(&mut self, number: Option<f64>) -> &mut Self {
         self.separate();
         if let Some(number) = number.filter(|number| number.is_finite()) {

@@ -1,4 +1,4 @@
-//! Empirical distributions: the share of a sample that is at most a value, one line per scheme.
+//! Empirical distributions, one line per scheme.
 
 use conche_lab::scenario::Unit;
 use conche_lab::table::number;
@@ -16,32 +16,27 @@ const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 38.0;
 const TICKS: u32 = 5;
-/// Samples that spread over a larger factor have a logarithmic axis.
+/// Larger factors have a logarithmic axis.
 const LINEAR: f64 = 30.0;
-/// Points of a line; more cannot be seen.
+/// More cannot be seen.
 const POINTS: usize = 64;
 
-/// The distributions of a cell.
 pub(crate) struct Distribution {
     pub(crate) title: String,
-    /// Name of the sample, without its unit.
     pub(crate) of: String,
     pub(crate) unit: Unit,
     pub(crate) curves: Vec<Curve>,
 }
 
-/// The distribution of a scheme.
 pub(crate) struct Curve {
     pub(crate) scheme: String,
     pub(crate) colour: usize,
-    /// Number of values in the sample.
     pub(crate) count: usize,
-    /// Values with the share of the sample that is at most this value; both rise.
+    /// Values with the share of the sample that is at most this.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Curve {
-    /// Returns the curve of values with weights.
     pub(crate) fn new(scheme: &str, colour: usize, count: usize, mut weighted: Vec<(f64, f64)>) -> Self {
         weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
         let total: f64 = weighted.iter().map(|(_, weight)| weight).sum();
@@ -68,7 +63,6 @@ impl Curve {
 }
 
 impl Distribution {
-    /// Writes the contents of a figure.
     pub(crate) fn html(&self, html: &mut Html) {
         html.raw("<figcaption>").text(&self.title).raw("</figcaption><ul class=legend>");
         for curve in &self.curves {

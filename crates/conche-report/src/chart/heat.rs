@@ -1,4 +1,4 @@
-//! Heat maps over two axes: a panel per scheme, with the value of each cell in it.
+//! Heat maps over two axes, a panel per scheme.
 
 use conche_lab::scenario::Unit;
 use conche_lab::table::number;
@@ -7,29 +7,26 @@ use super::Csv;
 use crate::html::{Html, Px};
 use crate::plots::symbol;
 
-/// Width of a wide character: names and values stay within the drawing in any font.
+/// Wide, so that names and values fit in any font.
 const CHARACTER: f64 = 7.4;
 const ROW: f64 = 24.0;
 const TOP: f64 = 22.0;
-/// Axis labels and title below the cells.
 const BELOW: f64 = 38.0;
-/// Number of colours in the style sheet.
+/// Colours in the style sheet.
 const STEPS: usize = 6;
-/// A larger ratio of the highest to the lowest value has steps of equal factors.
+/// Larger ratios have steps of equal factors.
 const LINEAR: f64 = 10.0;
 
-/// A heat map as data.
 pub(crate) struct Heat {
     pub(crate) title: String,
     pub(crate) unit: Unit,
-    /// Titles of the horizontal and the vertical axis.
+    /// Titles: horizontal, vertical.
     pub(crate) axes: [String; 2],
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<String>,
     pub(crate) panels: Vec<HeatPanel>,
 }
 
-/// The cells of a scheme.
 pub(crate) struct HeatPanel {
     pub(crate) scheme: String,
     /// Values by row and column.
@@ -140,7 +137,6 @@ impl Heat {
     }
 }
 
-/// Steps of colour from the lowest to the highest value.
 struct Steps {
     low: f64,
     high: f64,
@@ -164,7 +160,7 @@ impl Steps {
         (1..self.count()).filter(|step| value >= self.bound(*step)).count()
     }
 
-    /// Returns the lower bound of a step; that of the step after the last is the highest value.
+    /// Returns a step's lower bound; after the last, the highest value.
     fn bound(&self, step: usize) -> f64 {
         let share = step as f64 / STEPS as f64;
         if self.log { self.low * (self.high / self.low).powf(share) } else { self.low + (self.high - self.low) * share }

@@ -1,4 +1,4 @@
-//! Distributions of the first main sample: a plot per cell, selected by the reader.
+//! Distributions of the first main sample, per cell.
 
 use super::telling::Telling;
 use crate::chart::{Curve, Distribution};
@@ -7,10 +7,9 @@ use crate::read::Study;
 use crate::titles;
 use crate::values::{SchemeValue, scheme_names};
 
-/// Maximum cells, to limit the size of the page.
+/// Limits the size of the page.
 const MOST_CELLS: usize = 24;
 
-/// Writes the distributions of an experiment, if its results have samples.
 pub(super) fn write(study: &Study, cells: &[SchemeValue<'_>], telling: &Telling<'_>, html: &mut Html) {
     let Some(column) = &study.samples.column else { return };
     let Some(definition) = titles::definition(study, "", column) else { return };
@@ -30,7 +29,7 @@ pub(super) fn write(study: &Study, cells: &[SchemeValue<'_>], telling: &Telling<
         });
         let colour = schemes.iter().position(|known| known == value.scheme).unwrap_or_default();
         let curves = &mut found[place].1.curves;
-        // A column of several items has the same sample.
+        // Several items share a column's sample.
         if curves.iter().all(|curve| curve.scheme != value.scheme) {
             curves.push(Curve::new(value.scheme, colour, count, weighted));
         }

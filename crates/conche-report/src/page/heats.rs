@@ -1,4 +1,4 @@
-//! Heat maps of the main values over two swept axes.
+//! Heat maps over two swept axes.
 
 use super::telling::Telling;
 use crate::chart::{Heat, HeatPanel};
@@ -7,12 +7,10 @@ use crate::read::Study;
 use crate::titles;
 use crate::values::{SchemeValue, distinct, main_columns, scheme_names, sorted};
 
-/// Maximum values with a heat map.
 const MOST_COLUMNS: usize = 3;
-/// A larger map would not fit a page.
+/// Larger maps would not fit a page.
 const MOST_LABELS: usize = 16;
 
-/// Writes the heat maps of an experiment that sweeps at least two axes.
 pub(super) fn write(study: &Study, cells: &[SchemeValue<'_>], telling: &Telling<'_>, html: &mut Html) {
     let schemes = scheme_names(study);
     let columns = main_columns(study, cells);
@@ -29,7 +27,7 @@ pub(super) fn write(study: &Study, cells: &[SchemeValue<'_>], telling: &Telling<
     html.raw("</div>\n");
 }
 
-/// Draws the two axes with most labels. Other axes have their label in the most telling cell.
+/// Draws the two axes with most labels; others have the most telling cell's label.
 fn heat(
     study: &Study,
     cells: &[SchemeValue<'_>],
@@ -39,7 +37,7 @@ fn heat(
 ) -> Option<Heat> {
     let of_column: Vec<&SchemeValue<'_>> =
         cells.iter().filter(|of| of.is_alone() && of.value.column == column).collect();
-    // Rows of another template have other axes.
+    // Other templates have other axes.
     let first = of_column.iter().min_by_key(|of| telling.rank(&of.cell))?;
     let has_axes = |of: &&&SchemeValue<'_>| of.labels.iter().map(|of| &of.0).eq(first.labels.iter().map(|of| &of.0));
     let of_column: Vec<&SchemeValue<'_>> = of_column.iter().filter(has_axes).copied().collect();

@@ -1,4 +1,4 @@
-//! The cells in which controllers differ most. The report opens on the first of them.
+//! The cells in which controllers differ most, shown first.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,11 @@ use crate::read::Study;
 use crate::titles;
 use crate::values::{Contrast, SchemeValue, contrasts, main_columns};
 
-/// The cells of an experiment, ranked by the first of its main values.
+/// Cells ranked by the first main value.
 pub(super) struct Telling<'a> {
     column: &'a str,
     contrasts: Vec<Contrast<'a>>,
     ranks: HashMap<&'a str, usize>,
-    /// Ranks by the names that timelines have.
     of_timelines: HashMap<&'a str, usize>,
 }
 
@@ -34,17 +33,15 @@ impl<'a> Telling<'a> {
         Self { column, contrasts, ranks, of_timelines }
     }
 
-    /// Returns the rank of a cell, from 0; other cells come last.
+    /// Returns a cell's rank, from 0; unknown ones come last.
     pub(super) fn rank(&self, cell: &str) -> usize {
         self.ranks.get(cell).copied().unwrap_or(usize::MAX)
     }
 
-    /// Returns the rank of a cell with timelines.
     pub(super) fn rank_of_timelines(&self, cell: &str) -> usize {
         self.of_timelines.get(cell).copied().unwrap_or(usize::MAX)
     }
 
-    /// Writes a sentence about the most telling cell.
     pub(super) fn write(&self, study: &Study, html: &mut Html) {
         let Some(Contrast { high, low, .. }) = self.contrasts.first() else { return };
         let show = |of: &SchemeValue<'_>| {

@@ -29,7 +29,7 @@ pub(crate) struct CellTimeline {
 }
 
 impl Runs {
-    /// Returns the values with the numbers of their replications; empty if they are unknown.
+    /// Returns values with their replications; empty if unknown.
     #[must_use]
     pub fn of(&self, value: &MeasuredValue) -> &[(u32, f64)] {
         let known = self.0.get(&value.row).and_then(|columns| columns.get(&value.column));
@@ -49,13 +49,12 @@ impl Runs {
     }
 }
 
-/// Maximum values kept of the sample of a run; of a larger one, quantiles are kept.
+/// Of larger samples, quantiles are kept.
 const MOST_OF_A_RUN: usize = 512;
 
-/// Pooled samples of the column whose distribution is drawn, by row.
+/// Pooled samples of the drawn column, by row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
-    /// Column; `None` if no value of the scenario has a sample.
     pub(crate) column: Option<String>,
     of: HashMap<String, BTreeMap<u32, RunSample>>,
 }
@@ -67,7 +66,7 @@ struct RunSample {
 }
 
 impl Samples {
-    /// Returns the values of all runs of a measured value, each with its weight, and their number.
+    /// Returns number and weighted values of all runs.
     pub(crate) fn of(&self, value: &MeasuredValue) -> (usize, Vec<(f64, f64)>) {
         let runs = || self.of.get(&value.row).into_iter().flat_map(|runs| runs.range(..value.runs));
         let weighted = |run: &RunSample| {
@@ -92,7 +91,7 @@ impl Samples {
     }
 }
 
-/// Returns the column whose distribution is drawn: the first main column with a sample.
+/// Returns the first main column with a sample.
 fn sampled(study: &Study) -> Option<String> {
     let cells = scheme_values(study);
     let has_many = |column: &&str| definition(study, "", column).is_some_and(|value| value.metric.has_many());
