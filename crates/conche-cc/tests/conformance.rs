@@ -7,6 +7,7 @@ use conche_cc::any::{ALL, Named};
 use conche_cc::bdp::Bdp;
 use conche_cc::cocoa::Cocoa;
 use conche_cc::linux::Linux;
+use conche_cc::parameters::Parameters;
 use conche_conformance::{Bounds, checks, suite};
 
 #[allow(dead_code, reason = "its row in the feature table")]
@@ -59,7 +60,12 @@ fn a_wrapped_controller_answers_as_it_does_and_keeps_its_promises() {
 /// A rule as an `RtoRule` equals a hand-written implementation of the full trait.
 #[test]
 fn a_rule_answers_as_the_same_algorithm_with_the_full_trait() {
-    suite::answer_alike(&full_template::TwicePeak, &rule_template::TwicePeak, Bounds::default());
+    let (mut full, mut rule) = (full_template::TwicePeak::default(), rule_template::TwicePeak::default());
+    suite::answer_alike(&full, &rule, Bounds::default());
+    full.set("factor", "3").expect("a parameter");
+    rule.set("factor", "3").expect("a parameter");
+    assert_eq!((full.factor.permille(), rule.factor.permille()), (3_000, 3_000));
+    suite::answer_alike(&full, &rule, Bounds::default());
 }
 
 /// BDP-CoAP as printed has pacing instead of backoff; `binary_backoff` adds it.

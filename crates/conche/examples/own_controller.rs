@@ -15,7 +15,7 @@ mod twice_peak;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // To select controllers by name, wrap a custom one.
-    let wrapped = AnyController::from(DynController::new(TwicePeak));
+    let wrapped = AnyController::from(DynController::new(TwicePeak::default()));
     let server = Server::builder()
         .controller(wrapped)
         .route("/hello", get(async || "world"))
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     // If all controllers have one type, use it directly.
-    let client: Client = Client::builder().own_controller(TwicePeak).build()?;
+    let client: Client = Client::builder().own_controller(TwicePeak::default()).build()?;
     for _ in 0..10 {
         client.get(format!("coap://{}/hello", server.local_addr())).await?.successful()?;
     }

@@ -14,7 +14,8 @@ const PAPERS: [&str; 5] = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
 pub fn run(project: &Project) -> Result<()> {
     written(project)?;
     in_every_paper(project)?;
-    on_the_board(project)
+    on_the_board(project)?;
+    with_a_parameter(project)
 }
 
 /// Writes, compiles and tests the crate with the programs compiled for the tests.
@@ -66,4 +67,24 @@ fn on_the_board(project: &Project) -> Result<()> {
         1 => Ok(()),
         number => bail!("a program's own controller has {number} lines on the board"),
     }
+}
+
+/// Sets the template's parameter on the command line and in a scenario.
+fn with_a_parameter(project: &Project) -> Result<()> {
+    let example = project.target().join("debug/examples/twice_peak");
+    let conche =
+        |arguments: &[&str]| Command::new(&example.to_string_lossy(), arguments.iter().copied()).output(project);
+    let listed = conche(&["controllers", "twice-peak", "--parameters", "--json"])?;
+    if !listed.contains(r#""parameter":"factor","default":"2""#) {
+        bail!("a program's own controller has no parameter: {listed}");
+    }
+    let run = ["run", "docs/guide/yard.toml", "--quick", "--runs", "1", "--json"];
+    conche(&[&run[..], &["--controllers", "twice-peak:factor=3"]].concat())?;
+    let toml = fs::read_to_string(project.root.join("docs/guide/yard.toml")).context("docs/guide/yard.toml")?;
+    let scheme = "\n[[schemes]]\nname = \"own\"\ncontroller = { twice-peak = { factor = 3 } }\n";
+    let scenario = project.target().join("own/parameter.toml");
+    fs::write(&scenario, toml + scheme).context("the scenario cannot be written")?;
+    let run = ["run", &scenario.to_string_lossy(), "--quick", "--runs", "1", "--json", "--controllers", "own"];
+    conche(&run)?;
+    Ok(())
 }

@@ -32,7 +32,7 @@ fn a_crate_has_its_own_name_everywhere_and_builds_on_the_checkout_that_is_given(
     let read = |file: &str| fs::read_to_string(directory.join(file)).expect("it is there");
     let manifest = read("Cargo.toml");
     assert!(manifest.contains("name = \"my-rto\"") && manifest.contains("/crates/conche-cc\" }"), "{manifest}");
-    assert!(read("src/main.rs").contains("Named::own::<MyRto>(\"my-rto\", FEATURES)"));
+    assert!(read("src/main.rs").contains("Named::own_with_parameters::<MyRto>(\"my-rto\", FEATURES)"));
     for (file, _) in FILES {
         let text = read(file).to_lowercase();
         assert!(!text.contains("twice-peak") && !text.contains("twicepeak") && !text.contains("twice_peak"), "{file}");

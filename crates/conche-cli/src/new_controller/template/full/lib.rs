@@ -6,13 +6,31 @@ use conche_cc::backoff::{Timer, dithered};
 use conche_cc::control::{Abandoned, Acknowledged, Admission, Expired, Load, Sent, Snapshot, Submission};
 use conche_cc::features::Features;
 use conche_cc::non::paced_by_rto;
+use conche_cc::parameters::Range;
 use conche_cc::path_history::PathHistory;
 use conche_cc::units::{Factor, Micros};
 use conche_cc::{Controller, Instant, sample};
 
-/// RTO = twice the slowest recent round trip. Each sample reduces an older peak by an eighth.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TwicePeak;
+/// RTO = `factor` times the slowest recent round trip. Each sample reduces an older peak by an
+/// eighth.
+#[derive(Clone, Copy, Debug)]
+pub struct TwicePeak {
+    /// RTO in round trips.
+    pub factor: Factor,
+}
+
+impl Default for TwicePeak {
+    fn default() -> Self {
+        Self { factor: Factor::TWO }
+    }
+}
+
+// Sets `factor` by name, as in `--cc twice-peak:factor=3`.
+conche_cc::parameters! {
+    TwicePeak {
+        "factor" => factor, Range::permille(1_000, 10_000), "RTO in round trips", "this crate";
+    }
+}
 
 /// State of one destination.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,9 +43,12 @@ pub struct Path {
 const INITIAL_RTO: Micros = Micros::from_millis(2_000);
 const MAX_TIMEOUT: Micros = Micros::from_millis(60_000);
 
-impl Path {
-    fn rto(self) -> Micros {
-        if self.peak == Micros::ZERO { INITIAL_RTO } else { self.peak.times(2).min(MAX_TIMEOUT) }
+impl TwicePeak {
+    fn rto(self, path: Path) -> Micros {
+        match path.peak {
+            Micros::ZERO => INITIAL_RTO,
+            peak => peak.scaled(self.factor).min(MAX_TIMEOUT),
+        }
     }
 }
 
@@ -61,12 +82,12 @@ impl Controller for TwicePeak {
     /// A window or a pacer delays Confirmable messages here. The RTO paces Non-confirmable ones,
     /// which are not acknowledged.
     fn admit(&self, path: &mut Path, now: Instant, message: &Submission, load: &Load) -> Admission {
-        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, path.rto()) }
+        if message.confirmable { Admission::Send } else { paced_by_rto(now, message, &load.non, self.rto(*path)) }
     }
 
     /// Draws the first timeout from 1 to 1.5 times the RTO, and doubles it with each retransmission.
     fn sent(&self, path: &mut Path, timer: &mut Timer, event: &Sent) -> Duration {
-        let first = || dithered(path.rto(), Factor::ONE_AND_HALF, event.random);
+        let first = || dithered(self.rto(*path), Factor::ONE_AND_HALF, event.random);
         timer.arm(event, first, Factor::TWO, MAX_TIMEOUT)
     }
 
@@ -87,11 +108,11 @@ impl Controller for TwicePeak {
     fn drained(&self, _path: &mut Path, _now: Instant, _load: &Load) {}
 
     fn base(&self, path: &mut Path, _now: Instant) -> Duration {
-        path.rto().into()
+        self.rto(*path).into()
     }
 
     fn snapshot(&self, path: &Path) -> Snapshot {
         let srtt = (path.peak != Micros::ZERO).then(|| path.peak.into());
-        Snapshot { rto: path.rto().into(), srtt, ..Snapshot::default() }
+        Snapshot { rto: self.rto(*path).into(), srtt, ..Snapshot::default() }
     }
 }

@@ -3,13 +3,31 @@
 use conche_cc::backoff::{dithered, grown};
 use conche_cc::control::{Acknowledged, Sent, Snapshot};
 use conche_cc::features::Features;
+use conche_cc::parameters::Range;
 use conche_cc::units::{Factor, Micros};
 use conche_cc::{Instant, RtoRule, sample};
 
 // ANCHOR: types
-/// RTO = twice the slowest recent round trip. Each sample reduces an older peak by an eighth.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TwicePeak;
+/// RTO = `factor` times the slowest recent round trip. Each sample reduces an older peak by an
+/// eighth.
+#[derive(Clone, Copy, Debug)]
+pub struct TwicePeak {
+    /// RTO in round trips.
+    pub factor: Factor,
+}
+
+impl Default for TwicePeak {
+    fn default() -> Self {
+        Self { factor: Factor::TWO }
+    }
+}
+
+// Sets `factor` by name, as in `--cc twice-peak:factor=3`.
+conche_cc::parameters! {
+    TwicePeak {
+        "factor" => factor, Range::permille(1_000, 10_000), "RTO in round trips", "this crate";
+    }
+}
 
 /// State of one destination.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +61,10 @@ impl RtoRule for TwicePeak {
     }
 
     fn rto(&self, path: &Path) -> Micros {
-        if path.peak == Micros::ZERO { INITIAL_RTO } else { path.peak.times(2).min(MAX_TIMEOUT) }
+        match path.peak {
+            Micros::ZERO => INITIAL_RTO,
+            peak => peak.scaled(self.factor).min(MAX_TIMEOUT),
+        }
     }
 
     /// Draws from 1 to 1.5 times the RTO: concurrent clients retransmit at different times.

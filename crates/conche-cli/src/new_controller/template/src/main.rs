@@ -4,5 +4,5 @@ use conche_cc::any::Named;
 use twice_peak::{FEATURES, TwicePeak};
 
 fn main() -> std::process::ExitCode {
-    conche_cli::main([Named::own::<TwicePeak>("twice-peak", FEATURES)])
+    conche_cli::main([Named::own_with_parameters::<TwicePeak>("twice-peak", FEATURES)])
 }

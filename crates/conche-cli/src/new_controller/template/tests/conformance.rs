@@ -6,5 +6,5 @@ use twice_peak::{FEATURES, TwicePeak};
 
 #[test]
 fn it_conforms() {
-    suite::conforms(&TwicePeak, &FEATURES, Bounds::default());
+    suite::conforms(&TwicePeak::default(), &FEATURES, Bounds::default());
 }
