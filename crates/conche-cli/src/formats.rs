@@ -27,6 +27,7 @@ const PROPOSED: &[ContentFormat] = &[
     ContentFormat::SENML_JSON,
     ContentFormat::SENML_CBOR,
     ContentFormat::LWM2M_TLV,
+    ContentFormat::LWM2M_JSON,
     ContentFormat::PROBLEM_DETAILS,
 ];
 
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(parse("senml-etch+cbor"), Ok(ContentFormat::SENML_ETCH_CBOR));
         assert_eq!(parse("image/png"), Ok(ContentFormat::PNG));
         assert!(parse("65536").is_err_and(|error| error.to_string().contains("0 to 65535")));
-        assert!(parse("jsn").is_err());
+        assert!(parse("jsn").is_err_and(|error| error.to_string().contains("lwm2m+json")));
     }
 
     #[test]

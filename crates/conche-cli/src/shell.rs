@@ -96,7 +96,8 @@ fn page() -> io::Result<Vec<u8>> {
 
 /// With the values of options, which clap_mangen omits.
 fn synopsis(command: &Command) -> Roff {
-    let mut line = vec![bold(command.get_bin_name().unwrap_or_else(|| command.get_name()))];
+    let name = bold(command.get_bin_name().unwrap_or_else(|| command.get_name()));
+    let mut line = vec![name.clone()];
     let groups: Vec<Vec<&Id>> =
         command.get_groups().filter(|group| group.is_required_set()).map(|group| group.get_args().collect()).collect();
     let is_grouped = |argument: &Arg| groups.iter().flatten().any(|id| *id == argument.get_id());
@@ -117,11 +118,18 @@ fn synopsis(command: &Command) -> Roff {
     for positional in positionals {
         line.extend(bracketed(positional, written(positional)));
     }
-    if command.has_subcommands() {
-        line.extend([roman(" "), italic("COMMAND")]);
-    }
+    let subcommand = [roman(" "), italic("COMMAND")];
     let mut section = Roff::new();
     section.control("SH", ["SYNOPSIS"]);
+    if command.is_args_conflicts_with_subcommands_set() {
+        section.text(line);
+        section.control("br", []);
+        section.text([vec![name], subcommand.to_vec()].concat());
+        return section;
+    }
+    if command.has_subcommands() {
+        line.extend(subcommand);
+    }
     section.text(line);
     section
 }

@@ -1,5 +1,5 @@
-//! Checks documents: relative links resolve, no path of one machine or unfilled gap occurs,
-//! decisions are numbered, and the tests that SECURITY.md names exist.
+//! Checks documents: relative links resolve, no path of one machine, unfilled gap or blank at the
+//! end of a line occurs, decisions are numbered, and the tests that SECURITY.md names exist.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +20,9 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
         for (number, line) in file.text.lines().enumerate() {
             if file.extension() == "md" && line.starts_with("<!-- fill: ") {
                 findings.push(Finding::new(&file.path, number + 1, "is still to be filled"));
+            }
+            if file.extension() == "md" && line.ends_with([' ', '\t']) {
+                findings.push(Finding::new(&file.path, number + 1, "ends in blanks; remove them"));
             }
             if machine_path.is_match(line) {
                 findings.push(Finding::new(&file.path, number + 1, "names a path that exists on one machine only"));
@@ -162,6 +165,12 @@ fn pattern(text: &str) -> Regex {
 mod tests {
     use super::*;
     use crate::project::fixture;
+
+    #[test]
+    fn a_line_of_a_document_does_not_end_in_blanks() {
+        let found = |name: &str| check(&[fixture(name, "one \ntwo\nthree\t\n")]).len();
+        assert_eq!([found("docs/a.md"), found("crates/a/src/lib.rs")], [2, 0]);
+    }
 
     #[test]
     fn a_promise_names_tests_that_exist() {

@@ -112,7 +112,8 @@ pub struct ServerSecurity {
     ///
     /// A file in libcoap's format or a directory in aiocoap's; only its owner may have access. Over
     /// coap, unprotected requests get 4.01. The sender sequence number is stored beside the file:
-    /// do not copy either.
+    /// do not copy either. The line `rfc8613_b_2,bool,true` of libcoap's format derives new keys
+    /// after each start (RFC 8613 appendix B.2).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     oscore: Vec<PathBuf>,
     /// EDHOC credentials of `conche keygen --edhoc`.
@@ -132,7 +133,9 @@ pub struct RequestSecurity {
     /// OSCORE credentials, which protect end to end.
     ///
     /// A file in libcoap's format or a directory in aiocoap's; only its owner may have access. The
-    /// sender sequence number is stored beside the file: do not copy either.
+    /// sender sequence number is stored beside the file: do not copy either. The line
+    /// `rfc8613_b_2,bool,true` of libcoap's format derives new keys after each start (RFC 8613
+    /// appendix B.2).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     oscore: Option<PathBuf>,
     /// EDHOC credentials, from which OSCORE keys are derived.

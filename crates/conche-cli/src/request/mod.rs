@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use conche::client::{RequestBuilder, Response, ResponseStream};
@@ -161,7 +161,8 @@ pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let message = &args.message;
     let reliability = if message.properties.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
-    let output = Output { method, uri: &args.uri, reliability, output: args.output.as_deref() };
+    let output =
+        Output { method, uri: &args.uri, reliability, output: args.output.as_deref(), started: Instant::now() };
     // Q-Block sends whole bodies only.
     let payload = message.payload.read(message.q_block)?;
     let records = args.recording.start(EventLog::client())?;
@@ -206,6 +207,7 @@ pub struct Output<'a> {
     uri: &'a str,
     reliability: Reliability,
     output: Option<&'a Path>,
+    started: Instant,
 }
 
 impl Output<'_> {
@@ -221,7 +223,8 @@ impl Output<'_> {
             render::course(&response, self.reliability)?;
         }
         if global.json {
-            render::json(self.method, self.uri, &response)?;
+            let time = one_of_several.then(|| self.started.elapsed());
+            render::json(self.method, self.uri, time, &response)?;
             return response.successful().map(drop).map_err(|error| Reported(error).into());
         }
         let response = response.successful()?;

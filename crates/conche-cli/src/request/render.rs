@@ -82,6 +82,9 @@ struct Json<'a> {
     schema: u32,
     method: &'a str,
     uri: &'a str,
+    /// Since the start, for each state of an observation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_s: Option<f64>,
     from: String,
     code: String,
     options: Vec<JsonOption>,
@@ -102,7 +105,7 @@ struct JsonOption {
     value: String,
 }
 
-pub fn json(method: Code, uri: &str, response: &Response) -> io::Result<()> {
+pub fn json(method: Code, uri: &str, time: Option<Duration>, response: &Response) -> io::Result<()> {
     let message = response.message().view();
     let options = message.options().map(|option| JsonOption {
         number: option.number.0,
@@ -115,6 +118,7 @@ pub fn json(method: Code, uri: &str, response: &Response) -> io::Result<()> {
         schema: 1,
         method: method.description().unwrap_or_default(),
         uri,
+        time_s: time.map(|time| time.as_secs_f64()),
         from: response.from().to_string(),
         code: format!("{:?}", response.code()),
         options: options.collect(),

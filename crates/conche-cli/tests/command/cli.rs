@@ -136,7 +136,8 @@ fn an_error_response_is_a_message_and_its_class_the_exit_status() {
             &["-A", "json"],
             "/test",
             4,
-            "conche: the server answers 4.06 Not Acceptable: Content-Format 0 is available, 50 is not\n",
+            "conche: the server answers 4.06 Not Acceptable: Content-Format 0 (text/plain; charset=utf-8) is available, \
+             50 (application/json) is not\n",
         ),
         (
             &["-O", "35,coap://example.com/"],

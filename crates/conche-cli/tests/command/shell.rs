@@ -150,7 +150,9 @@ fn a_page_has_a_complete_synopsis_the_exit_statuses_and_the_examples() {
     }
     let serve = page("conche-serve.1");
     assert!(serve.contains(" fIDIRfR|fB--demofR"), "{serve}");
-    assert!(page("conche-bench.1").contains(".SH EXAMPLES\n.nf\nconche bench coap://"));
+    let bench = page("conche-bench.1");
+    assert!(bench.contains(".SH EXAMPLES\n.nf\nconche bench coap://"), "{bench}");
+    assert!(bench.contains(" fIURIfR\n.br\nfBconche bench"), "{bench}");
 }
 
 fn references(page: &str) -> BTreeSet<String> {

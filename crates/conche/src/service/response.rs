@@ -199,10 +199,9 @@ impl Response {
     /// Returns 4.06 for another format than `accept` (RFC 7252 §5.10.4).
     pub(super) fn accepted_as(self, accept: ContentFormat) -> Self {
         match self.format {
-            Some(format) if self.code == Code::CONTENT && format != accept => Self::diagnostic(
-                Code::NOT_ACCEPTABLE,
-                format!("Content-Format {} is available, {} is not", format.0, accept.0),
-            ),
+            Some(format) if self.code == Code::CONTENT && format != accept => {
+                Self::diagnostic(Code::NOT_ACCEPTABLE, format!("Content-Format {format} is available, {accept} is not"))
+            }
             _ => self,
         }
     }

@@ -38,7 +38,7 @@ impl Accept {
             None => available.first().copied(),
         };
         chosen.ok_or_else(|| {
-            let available: Vec<_> = available.iter().map(|format| format.0.to_string()).collect();
+            let available: Vec<_> = available.iter().map(ContentFormat::to_string).collect();
             let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
             Rejection::new(Code::NOT_ACCEPTABLE, format!("available Content-Formats: {available}"))
         })

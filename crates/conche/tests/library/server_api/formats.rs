@@ -67,7 +67,16 @@ async fn a_representation_is_offered_in_the_format_that_the_client_accepts() {
         assert_eq!(ask(accept).await, (Some(format), (Code::CONTENT, payload.into())));
     }
     let refused = ask(Some(ContentFormat::CBOR)).await;
-    assert_eq!(refused, (None, (Code::NOT_ACCEPTABLE, "available Content-Formats: 0, 50".into())));
+    assert_eq!(
+        refused,
+        (
+            None,
+            (
+                Code::NOT_ACCEPTABLE,
+                "available Content-Formats: 0 (text/plain; charset=utf-8), 50 (application/json)".into()
+            )
+        )
+    );
 }
 
 #[tokio::test]
