@@ -192,6 +192,7 @@ impl Metric {
         is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
     }
 
+    /// Whether it applies only to whole runs.
     #[must_use]
     pub const fn needs_the_whole(&self) -> bool {
         matches!(
