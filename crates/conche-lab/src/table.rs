@@ -10,6 +10,7 @@ use conche_results::Verdict;
 use crate::scenario::Unit;
 use crate::value::MeasuredValue;
 
+/// Returns an empty table with lines around its header only.
 #[must_use]
 pub fn ruled() -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
