@@ -166,6 +166,9 @@ impl Client {
 
     /// Pings the host of a URI (RFC 7252 §4.3), to check that it is alive and measure the RTT.
     ///
+    /// [`ClientBuilder::timeout`](crate::client::ClientBuilder::timeout) does not apply: retransmission ends after MAX_TRANSMIT_WAIT (RFC
+    /// 7252 §4.8.2). For less, use `tokio::time::timeout`.
+    ///
     /// # Errors
     /// As for a request.
     pub async fn ping(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<Course, Error> {

@@ -336,7 +336,8 @@ impl Server {
     /// Shuts the server down, in at most `within`.
     ///
     /// New requests are answered with 5.03. Handlers may finish until a quarter of the time (at
-    /// most 5 s) is left; others are dropped and answered with 5.03 and Max-Age. The shutdown also
+    /// most 5 s) is left; others are dropped and answered with 5.03 and Max-Age. Observations end
+    /// with 5.03; clients that want to continue observe again after its Max-Age. The shutdown also
     /// waits for requests of this server's [`client`](Self::client), including new ones, and for
     /// acknowledgements of Confirmable responses.
     pub async fn shutdown(mut self, within: Duration) {

@@ -68,13 +68,15 @@ fn once_each(reports: &mut [Report]) {
 
 type Row<S, V> = (&'static str, &'static str, fn(&S) -> V);
 
-const COUNTERS: [Row<Stats, u64>; 10] = [
+const COUNTERS: [Row<Stats, u64>; 12] = [
     ("datagrams_received", "Datagrams that arrived.", |stats| stats.datagrams_received),
     ("datagrams_sent", "Datagrams that were to be sent.", |stats| stats.datagrams_sent),
     ("exchanges_opened", "Requests, pings, separate responses and notifications.", |stats| stats.exchanges),
     ("retransmissions", "Copies sent beyond the original ones.", |stats| stats.retransmissions),
     ("timeouts", "Exchanges given up because all retransmissions went unanswered.", |stats| stats.timeouts),
     ("requests_received", "Requests passed to handlers.", |stats| stats.requests_received),
+    ("requests_challenged", "Requests answered with an Echo value.", |stats| stats.challenged),
+    ("validation_pings", "Pings to unverified addresses.", |stats| stats.validation_pings),
     ("responses_expired", "Responses that never left for want of message IDs.", |stats| stats.responses_expired),
     ("resets_sent", "Reset messages sent.", |stats| stats.resets_sent),
     ("resets_limited", "Responses that got no Reset, because their sender has had many.", |stats| stats.resets_limited),
