@@ -257,7 +257,7 @@ fn schemes_first(schemes: &[String], series: &[String]) -> Vec<usize> {
 
 /// Maximum plots per item.
 const MOST_OF_AN_ITEM: usize = 8;
-/// Of columns equal except for a number.
+/// Minimum columns, equal except for a number, of one plot.
 const ENOUGH_FOR_AN_AXIS: usize = 3;
 const MOST_ROWS: usize = 120;
 

@@ -372,7 +372,7 @@ fn written(mut file: SerializedFileWriter<Vec<u8>>) -> io::Result<WrittenRows> {
 pub(crate) struct Column {
     name: String,
     values: Values,
-    /// 1 with a value, else 0.
+    /// Definition level per row: 1 with a value, else 0.
     levels: Option<Vec<i16>>,
 }
 

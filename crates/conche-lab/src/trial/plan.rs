@@ -364,7 +364,7 @@ impl Role {
         (!topics.is_empty()).then(|| Publisher::new(topics, self.observers.clone()))
     }
 
-    /// Registers before the first topic changes.
+    /// Returns a subscriber that registers before the first topic changes.
     pub(super) fn subscriber(&self, flows: &[Flow]) -> Option<Subscriber> {
         let within = self.observes.iter().map(|(place, _)| flows[*place].start - Instant::ZERO).min()?;
         Some(Subscriber::new(self.observes.iter().map(|(_, server)| *server).collect(), within))

@@ -65,7 +65,7 @@ pub struct Application {
     pub timeouts: Option<Timeouts>,
 }
 
-/// Assumption for queued or paced requests: only BDP-CoAP asks for longer pauses.
+/// Assumption for queued or paced requests: no paper states one, and only BDP-CoAP pauses longer.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the papers' endpoint configuration: the longest timeout is the only safety envelope.

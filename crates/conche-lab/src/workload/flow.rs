@@ -25,7 +25,7 @@ pub struct Flow {
     pub outstanding: u16,
     /// Limit on the number of exchanges.
     pub limit: Limit,
-    /// Successes missing to the run's end, shared by flows.
+    /// Missing successes, counted down by flows that share it; 0 ends the run.
     pub enough: Option<Rc<Cell<u64>>>,
     /// Successes after which the flow resets the peer's congestion state.
     pub batch: Option<Range>,
