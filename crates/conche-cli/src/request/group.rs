@@ -24,7 +24,7 @@ pub fn run(method: Code, args: &Args, global: &Global) -> anyhow::Result<()> {
         let (request, _) = args.request(&client, method, payload)?;
         let request = request.timeout(args.timeout.timeout.unwrap_or(TIMEOUT));
         let show = |response: &Response| match global.json {
-            true => render::json(method, &args.uri, None, response),
+            true => render::json(method, &args.uri, None, response, None),
             false => print(response),
         };
         let stop = runtime::stop_signal(runtime::GRACE)?;

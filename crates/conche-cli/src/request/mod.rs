@@ -224,14 +224,17 @@ impl Output<'_> {
         }
         if global.json {
             let time = one_of_several.then(|| self.started.elapsed());
-            render::json(self.method, self.uri, time, &response)?;
+            let file = self.output.filter(|path| *path != Path::new("-") && response.code().is_success());
+            if let Some(path) = file {
+                write_payload(path, &response)?;
+            }
+            render::json(self.method, self.uri, time, &response, file)?;
             return response.successful().map(drop).map_err(|error| Reported(error).into());
         }
         let response = response.successful()?;
         match self.output {
             Some(path) if path == Path::new("-") => render::raw(response.payload())?,
-            Some(path) => std::fs::write(path, response.payload())
-                .with_context(|| format!("the response cannot be written to {}", path.display()))?,
+            Some(path) => write_payload(path, &response)?,
             None => {
                 render::payload(&response)?;
                 if one_of_several {
@@ -249,7 +252,7 @@ impl Output<'_> {
             render::course(stream.head(), self.reliability)?;
         }
         let mut stream = stream.successful()?;
-        let failed = || format!("the response cannot be written to {}", path.display());
+        let failed = || unwritable(path);
         let mut out: Box<dyn Write> = match path == Path::new("-") {
             true => Box::new(io::stdout().lock()),
             false => Box::new(File::create(path).with_context(failed)?),
@@ -264,6 +267,14 @@ impl Output<'_> {
         report_result(stream.head(), global);
         Ok(())
     }
+}
+
+fn write_payload(path: &Path, response: &Response) -> anyhow::Result<()> {
+    std::fs::write(path, response.payload()).with_context(|| unwritable(path))
+}
+
+fn unwritable(path: &Path) -> String {
+    format!("the response cannot be written to {}", path.display())
 }
 
 fn report_result(response: &Response, global: &Global) {

@@ -1,6 +1,8 @@
 //! Renders a response for terminals, pipes and programs.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use conche::client::Response;
@@ -88,6 +90,9 @@ struct Json<'a> {
     from: String,
     code: String,
     options: Vec<JsonOption>,
+    /// The file that holds the payload, in place of `payload`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +110,14 @@ struct JsonOption {
     value: String,
 }
 
-pub fn json(method: Code, uri: &str, time: Option<Duration>, response: &Response) -> io::Result<()> {
+/// Prints a response. `output` is the file that holds its payload.
+pub fn json(
+    method: Code,
+    uri: &str,
+    time: Option<Duration>,
+    response: &Response,
+    output: Option<&Path>,
+) -> io::Result<()> {
     let message = response.message().view();
     let options = message.options().map(|option| JsonOption {
         number: option.number.0,
@@ -122,8 +134,9 @@ pub fn json(method: Code, uri: &str, time: Option<Duration>, response: &Response
         from: response.from().to_string(),
         code: format!("{:?}", response.code()),
         options: options.collect(),
-        payload_hex: text.is_err().then(|| hexadecimal::encode(response.payload())),
-        payload: text.ok(),
+        output: output.map(Path::to_string_lossy),
+        payload_hex: (text.is_err() && output.is_none()).then(|| hexadecimal::encode(response.payload())),
+        payload: text.ok().filter(|_| output.is_none()),
         acknowledged_after_ms: milliseconds(response.acknowledged_after()),
         elapsed_ms: milliseconds(course.elapsed),
         queued_ms: milliseconds(course.queued),

@@ -175,6 +175,22 @@ fn tables_fit_the_terminal_and_are_a_line_for_each_row_in_a_pipe() {
 }
 
 #[test]
+fn json_names_the_file_that_holds_the_payload() {
+    let (_server, address) = serve();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("payload");
+    let get = |path: &str| run(conche().args(["--json", "get", &uri(address, path), "-o"]).arg(&file));
+    let json = |stdout: &str| serde_json::from_str::<serde_json::Value>(stdout).expect("JSON");
+
+    let missing = json(&get("/nowhere").stdout);
+    assert!(missing.get("output").is_none() && !file.exists(), "{missing}");
+    let found = json(&get("/test").stdout);
+    assert_eq!(found["output"].as_str(), file.to_str());
+    assert!(found.get("payload").is_none(), "{found}");
+    assert_eq!(std::fs::read(&file).expect("it was written"), b"hello");
+}
+
+#[test]
 fn a_file_named_by_a_dash_is_standard_output() {
     let (_server, address) = serve();
     let directory = tempfile::tempdir().expect("a temporary directory");
