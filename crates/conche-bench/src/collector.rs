@@ -131,7 +131,7 @@ pub(crate) struct Sample {
 }
 
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct WorkerResult {
     pub(crate) tally: Tally,
     pub(crate) measured: Duration,
     pub(crate) answered: u64,

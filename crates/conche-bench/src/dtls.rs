@@ -30,7 +30,7 @@ pub(crate) struct DtlsLanes {
     lanes: Vec<Lane>,
     buffer: Box<[u8]>,
     due: Option<Instant>,
-    wire: Wire,
+    wire: WireCounts,
     pub(crate) counts: Counts,
     pub(crate) is_counting: bool,
     pub(crate) failure: Option<Ended>,
@@ -56,7 +56,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Wire {
+struct WireCounts {
     sent: u64,
     bytes_sent: u64,
     received: u64,
@@ -111,7 +111,7 @@ impl DtlsLanes {
             lanes: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             due: None,
-            wire: Wire::default(),
+            wire: WireCounts::default(),
             counts: Counts::new(),
             is_counting: true,
             failure: None,

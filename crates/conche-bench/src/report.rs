@@ -6,10 +6,10 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::{Deserialize, Serialize};
 
-use crate::collector::Done;
+use crate::collector::WorkerResult;
 use crate::dtls::Counts;
 use crate::plan::{Arrivals, Load, Plan};
-use crate::tally::{Interval as Measured, OfKind, Tally, Times};
+use crate::tally::{Interval as Measured, KindTally, Tally, Times};
 
 /// Version of the field names.
 pub const SCHEMA: u32 = 1;
@@ -224,7 +224,7 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    fn of(plan: &Plan, done: &[Done], opened_in: Duration, measured_s: f64) -> Option<Self> {
+    fn of(plan: &Plan, done: &[WorkerResult], opened_in: Duration, measured_s: f64) -> Option<Self> {
         let mut counts = Counts::new();
         done.iter().filter_map(|done| done.handshakes.as_ref()).for_each(|of| counts.add(of));
         plan.credentials.as_ref()?;
@@ -244,7 +244,7 @@ impl Handshakes {
 }
 
 impl Report {
-    pub(crate) fn new(plan: &Plan, done: &[Done], opened_in: Duration, intervals: Vec<Interval>) -> Self {
+    pub(crate) fn new(plan: &Plan, done: &[WorkerResult], opened_in: Duration, intervals: Vec<Interval>) -> Self {
         let mut tally = Tally::new(plan.kinds.len());
         done.iter().for_each(|done| tally.add(&done.tally));
         let measured_s = done.iter().map(|done| done.measured).max().unwrap_or_default().as_secs_f64();
@@ -345,8 +345,8 @@ impl Interval {
 }
 
 impl Generator {
-    fn of(tally: &Tally, done: &[Done], answered: u64) -> Self {
-        let sum = |of: fn(&Done) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
+    fn of(tally: &Tally, done: &[WorkerResult], answered: u64) -> Self {
+        let sum = |of: fn(&WorkerResult) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
         let (cpu_s, waited_s) = (sum(|done| done.usage.cpu), sum(|done| done.usage.waiting));
         let time = sum(|done| done.used_in);
         Self {
@@ -362,7 +362,7 @@ impl Generator {
     }
 }
 
-fn kinds(plan: &Plan, measured: &[OfKind]) -> Vec<KindReport> {
+fn kinds(plan: &Plan, measured: &[KindTally]) -> Vec<KindReport> {
     let of = plan.kinds.iter().zip(measured);
     of.map(|(kind, measured)| KindReport {
         name: kind.name.clone(),

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::plan::{Plan, Until};
 use crate::report::Report;
 use crate::schedule::Share;
-use crate::worker::{Common, Worker};
+use crate::worker::{Worker, WorkerContext};
 
 /// Unless shorter than ten.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub fn run(plan: &Plan, stop: &AtomicBool, watch: &mut dyn FnMut(&Live)) -> Resu
     plan.validate()?;
     allow_many_files();
     let interval = interval(plan.until);
-    let common = Common { plan, start: Instant::now(), interval, stop };
+    let common = WorkerContext { plan, start: Instant::now(), interval, stop };
     let (samples, received) = mpsc::channel();
     // Prepared threads drop their sender.
     let (preparing, prepared) = mpsc::channel::<()>();

@@ -63,11 +63,11 @@ pub(crate) struct Tally {
     pub(crate) notifications: u64,
     pub(crate) gaps: Times,
     pub(crate) not_observed: u64,
-    pub(crate) kinds: Vec<OfKind>,
+    pub(crate) kinds: Vec<KindTally>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct OfKind {
+pub(crate) struct KindTally {
     pub(crate) requests: u64,
     pub(crate) answered: u64,
     pub(crate) succeeded: u64,
@@ -76,7 +76,7 @@ pub(crate) struct OfKind {
 
 impl Tally {
     pub(crate) fn new(kinds: usize) -> Self {
-        let kind = || OfKind { requests: 0, answered: 0, succeeded: 0, latency: times() };
+        let kind = || KindTally { requests: 0, answered: 0, succeeded: 0, latency: times() };
         Self {
             requests: 0,
             codes: Box::new([0; 256]),

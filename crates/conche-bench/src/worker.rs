@@ -23,7 +23,7 @@ use conche_proto::{
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
-use crate::collector::{Done, Sample, Usage};
+use crate::collector::{Sample, Usage, WorkerResult};
 use crate::dtls::{Counts, DtlsLanes};
 use crate::error::Error;
 use crate::kind::Draw;
@@ -53,7 +53,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Common<'a> {
+pub(crate) struct WorkerContext<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) start: std::time::Instant,
     pub(crate) interval: Duration,
@@ -80,7 +80,7 @@ enum Phase {
 }
 
 pub(crate) struct Worker<'a> {
-    common: Common<'a>,
+    common: WorkerContext<'a>,
     thread: u32,
     samples: Sender<Sample>,
     endpoint: Endpoint<u32, AnyController>,
@@ -118,7 +118,7 @@ pub(crate) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub(crate) fn new(common: Common<'a>, share: Share, samples: Sender<Sample>) -> Result<Self, Error> {
+    pub(crate) fn new(common: WorkerContext<'a>, share: Share, samples: Sender<Sample>) -> Result<Self, Error> {
         let plan = common.plan;
         let mut random = Pcg64Mcg::new(u128::from(plan.seed) << 64 | u128::from(share.index) << 1 | 1);
         let mut stream = || Pcg64Mcg::new(u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()));
@@ -184,7 +184,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    pub(crate) fn run(mut self, start: std::time::Instant) -> Result<Done, Error> {
+    pub(crate) fn run(mut self, start: std::time::Instant) -> Result<WorkerResult, Error> {
         let preparing = start - self.common.start;
         self.schedule.shift(preparing);
         let times = [&mut self.counts_from, &mut self.until, &mut self.interval_end, &mut self.last_end];
@@ -584,7 +584,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn finish(mut self) -> Done {
+    fn finish(mut self) -> WorkerResult {
         let (ended, stats, usage) = self.at_end.unwrap_or_else(|| self.mark());
         let (started, before, used) = self.at_start;
         let open = self.slots.iter().filter(|slot| slot.open && slot.counts).count();
@@ -596,7 +596,7 @@ impl<'a> Worker<'a> {
         self.send_sample(self.number, u64::MAX);
         self.close_sessions();
         self.oscore.close(&mut self.endpoint);
-        Done {
+        WorkerResult {
             tally: self.tally,
             measured,
             answered: self.answered,

@@ -131,12 +131,12 @@ impl RtoRule for Basic {
 mod tests {
     use super::*;
     use crate::control::AbandonReason;
-    use crate::testing::Drive;
+    use crate::testing::TestDriver;
 
     #[test]
     fn any_acknowledgement_sets_the_rto_to_its_round_trip_time() {
         let basic = Basic::default();
-        let mut drive = Drive::new(&basic);
+        let mut drive = TestDriver::new(&basic);
         assert_eq!(drive.clean(300), 300);
         assert_eq!([drive.start(0.0), drive.time_out()], [300, 600]);
         assert_eq!(drive.ack_after(20), 320);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn without_an_acknowledgement_the_next_rto_is_the_last_timer() {
         let basic = Basic::default();
-        let mut drive = Drive::new(&basic);
+        let mut drive = TestDriver::new(&basic);
         drive.start(0.0);
         for _ in 0..4 {
             drive.time_out();
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn round_trips_of_no_time_and_of_hours_leave_an_rto_within_its_bounds() {
         let basic = Basic::default();
-        assert_eq!(Drive::new(&basic).clean(0), 1);
-        assert_eq!(Drive::new(&basic).clean(10_000_000), 60_000);
+        assert_eq!(TestDriver::new(&basic).clean(0), 1);
+        assert_eq!(TestDriver::new(&basic).clean(10_000_000), 60_000);
     }
 }

@@ -65,10 +65,10 @@ pub struct DynController(Arc<dyn Erased>, Option<&'static Table>);
 
 struct Table {
     parameter: fn(&dyn Any, usize) -> Option<(&'static Description, Value)>,
-    assigned: fn(&dyn Any, usize, Value) -> Option<Changed>,
+    assigned: fn(&dyn Any, usize, Value) -> Option<Reconfigured>,
 }
 
-type Changed = Arc<dyn Erased>;
+type Reconfigured = Arc<dyn Erased>;
 
 impl DynController {
     /// Wraps a controller.
@@ -308,7 +308,7 @@ mod tests {
     use crate::bdp::Bdp;
     use crate::cocoa::Cocoa;
     use crate::linux::Linux;
-    use crate::testing::Drive;
+    use crate::testing::TestDriver;
 
     fn is_send_and_sync<T: Send + Sync>() {}
 
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn clones_of_a_peer_go_their_own_ways() {
         let cocoa = DynController::new(Cocoa::default());
-        let mut drive = Drive::new(&cocoa);
+        let mut drive = TestDriver::new(&cocoa);
         drive.clean(300);
         let mut before = drive.peer.clone();
         drive.clean(300);
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn each_exchange_has_a_state_of_its_own() {
         let cocoa = DynController::new(Cocoa::default());
-        let mut drive = Drive::new(&cocoa);
+        let mut drive = TestDriver::new(&cocoa);
         assert_eq!([drive.start(0.0), drive.time_out()], [2_000, 4_000]);
         let first = drive.flight.clone();
         assert_eq!(drive.start(0.0), 2_000, "a new exchange does not inherit the backoff");
@@ -345,9 +345,9 @@ mod tests {
     #[test]
     fn the_state_of_another_wrapped_controller_is_replaced() {
         let (linux, cocoa) = (DynController::new(Linux::default()), DynController::new(Cocoa::default()));
-        let mut old = Drive::new(&linux);
+        let mut old = TestDriver::new(&linux);
         old.clean(300);
-        let mut new = Drive::new(&cocoa);
+        let mut new = TestDriver::new(&cocoa);
         (new.peer, new.flight) = (old.peer.clone(), old.flight.clone());
         assert_eq!(cocoa.snapshot(&new.peer), Snapshot::default());
         assert_eq!(new.ack_after(300), 2_000, "an exchange that CoCoA did not begin");

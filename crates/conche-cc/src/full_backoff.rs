@@ -21,9 +21,9 @@ use crate::units::{Factor, Micros};
 
 /// A backed-off exchange's timeout; zero for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept(Micros);
+pub struct KeptTimeout(Micros);
 
-impl Kept {
+impl KeptTimeout {
     /// Returns the kept timeout.
     #[must_use]
     pub fn get(self) -> Option<Micros> {
@@ -77,12 +77,12 @@ impl DefaultFullBackoff {
         Self { recovery: Recovery::Halve, ..Self::default() }
     }
 
-    fn recovered(&self, kept: Kept) -> Kept {
+    fn recovered(&self, kept: KeptTimeout) -> KeptTimeout {
         let longest_first = self.default.initial().scaled(self.default.ack_random_factor);
         let half = kept.0.shifted(1);
         match self.recovery {
-            Recovery::Halve if half > longest_first => Kept(half),
-            Recovery::Halve | Recovery::Forget => Kept::default(),
+            Recovery::Halve if half > longest_first => KeptTimeout(half),
+            Recovery::Halve | Recovery::Forget => KeptTimeout::default(),
         }
     }
 }
@@ -101,7 +101,7 @@ pub const DEFAULT_FB1_FEATURES: Features = Features {
     about: "the default, whose backed-off timer is kept until an exchange needs no retransmission",
     reuses_backed_off_rto: true,
     source: "ANRW'18 §4.2",
-    peer_bytes: size_of::<Kept>(),
+    peer_bytes: size_of::<KeptTimeout>(),
     published_bytes: None,
     ..default::FEATURES
 };
@@ -113,33 +113,33 @@ pub const DEFAULT_FB2_FEATURES: Features = Features {
 };
 
 impl RtoRule for DefaultFullBackoff {
-    type Peer = Kept;
+    type Peer = KeptTimeout;
     type Exchange = ();
     const MEASURES_RTT: bool = false;
 
-    fn new_peer(&self, _now: Instant) -> Kept {
-        Kept::default()
+    fn new_peer(&self, _now: Instant) -> KeptTimeout {
+        KeptTimeout::default()
     }
 
-    fn rto(&self, kept: &Kept) -> Micros {
+    fn rto(&self, kept: &KeptTimeout) -> Micros {
         kept.get().unwrap_or(self.default.initial())
     }
 
-    fn first_timeout(&self, kept: &mut Kept, (): &mut (), sent: &Sent) -> Micros {
+    fn first_timeout(&self, kept: &mut KeptTimeout, (): &mut (), sent: &Sent) -> Micros {
         kept.get().unwrap_or_else(|| self.default.draw(sent.random)).min(self.default.cap())
     }
 
-    fn next_timeout(&self, _kept: &mut Kept, (): &mut (), current: Micros, _sent: &Sent) -> Micros {
+    fn next_timeout(&self, _kept: &mut KeptTimeout, (): &mut (), current: Micros, _sent: &Sent) -> Micros {
         grown(current, Factor::TWO, self.default.cap())
     }
 
-    fn on_ack(&self, kept: &mut Kept, timeout: Option<Micros>, event: &Acknowledged<'_>) {
+    fn on_ack(&self, kept: &mut KeptTimeout, timeout: Option<Micros>, event: &Acknowledged<'_>) {
         if let Some(armed) = timeout {
-            *kept = if event.retransmissions() > 0 { Kept(armed) } else { self.recovered(*kept) };
+            *kept = if event.retransmissions() > 0 { KeptTimeout(armed) } else { self.recovered(*kept) };
         }
     }
 
-    fn on_failure(&self, kept: &mut Kept, timeout: Option<Micros>, event: &Abandoned<'_>) {
+    fn on_failure(&self, kept: &mut KeptTimeout, timeout: Option<Micros>, event: &Abandoned<'_>) {
         kept.failed(timeout, event);
     }
 }
@@ -201,7 +201,7 @@ impl CocoaFullBackoff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CocoaFullBackoffPeer {
     cocoa: CocoaPeer,
-    kept: Kept,
+    kept: KeptTimeout,
 }
 
 words!(Growth { Unchanged = "unchanged", OnceMore = "once-more" });
@@ -232,7 +232,7 @@ impl RtoRule for CocoaFullBackoff {
     const MEASURES_RTT: bool = true;
 
     fn new_peer(&self, now: Instant) -> CocoaFullBackoffPeer {
-        CocoaFullBackoffPeer { cocoa: self.cocoa.new_peer(now), kept: Kept::default() }
+        CocoaFullBackoffPeer { cocoa: self.cocoa.new_peer(now), kept: KeptTimeout::default() }
     }
 
     fn age(&self, peer: &mut CocoaFullBackoffPeer, now: Instant) {
@@ -256,9 +256,9 @@ impl RtoRule for CocoaFullBackoff {
         self.cocoa.on_ack(&mut peer.cocoa, timeout, event);
         if let Some(armed) = timeout {
             peer.kept = if event.retransmissions() > 0 {
-                Kept(self.kept_after(armed, self.cocoa.rto(&peer.cocoa)))
+                KeptTimeout(self.kept_after(armed, self.cocoa.rto(&peer.cocoa)))
             } else {
-                Kept::default()
+                KeptTimeout::default()
             };
         }
     }

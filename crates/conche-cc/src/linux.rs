@@ -187,17 +187,17 @@ impl RtoRule for Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Drive;
+    use crate::testing::TestDriver;
 
     #[test]
     fn the_first_sample_gives_three_times_itself() {
-        assert_eq!(Drive::new(&Linux::default()).clean(300), 900);
+        assert_eq!(TestDriver::new(&Linux::default()).clean(300), 900);
     }
 
     #[test]
     fn a_backed_off_rto_persists_until_a_clean_exchange() {
         let linux = Linux::default();
-        let mut drive = Drive::new(&linux);
+        let mut drive = TestDriver::new(&linux);
         assert_eq!([drive.start(0.5), drive.time_out()], [2_000, 4_000], "undithered");
         assert_eq!(drive.ack_after(150), 4_000);
         assert_eq!([drive.start(0.5), drive.time_out()], [4_000, 8_000]);
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_ten_second_round_trip_is_never_measured_before_the_rto_exceeds_it() {
         let linux = Linux::default();
-        let mut drive = Drive::new(&linux);
+        let mut drive = TestDriver::new(&linux);
         drive.start(0.5);
         drive.time_out();
         drive.time_out();
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_rto_stays_200_ms_above_a_steady_round_trip() {
         let linux = Linux::default();
-        let mut drive = Drive::new(&linux);
+        let mut drive = TestDriver::new(&linux);
         for _ in 0..200 {
             drive.clean(100);
         }
@@ -229,7 +229,7 @@ mod tests {
     fn a_falling_round_trip_raises_the_deviation_an_eighth_as_much_as_a_rising_one() {
         let rto_after = |rtt_ms| {
             let linux = Linux::default();
-            let mut drive = Drive::new(&linux);
+            let mut drive = TestDriver::new(&linux);
             for _ in 0..200 {
                 drive.clean(1_000);
             }
@@ -244,7 +244,7 @@ mod tests {
     fn weeks_of_silence_do_not_stop_the_window() {
         for days in [25, 48, 60] {
             let linux = Linux::default();
-            let mut drive = Drive::new(&linux);
+            let mut drive = TestDriver::new(&linux);
             drive.clean(2_000);
             drive.wait(days * 86_400_000);
             for _ in 0..100 {

@@ -2,7 +2,7 @@
 //!
 //! Source: Ekström and Ludwig, "The Peak-Hopper: A New End-to-End Retransmission Timer for Reliable
 //! Unicast Transport" (2003 manuscript); ComMag'16 for CoAP: timeouts are unrandomised, and binary
-//! backoff carries over. ComMag'16 measured Californium of October 2014, see [`Reading`].
+//! backoff carries over. ComMag'16 measured Californium of October 2014, see [`PaperVariant`].
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::units::{Micros, saturate};
 
 /// Reading of the paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reading {
+pub enum PaperVariant {
     /// δ = (R - R_prev)/R_prev, signed; the boost starts from 3/4.
     #[default]
     Original,
@@ -29,17 +29,17 @@ pub enum Reading {
 /// Peak-Hopper.
 ///
 /// ```
-/// use conche_cc::peak_hopper::{PeakHopper, Reading};
+/// use conche_cc::peak_hopper::{PeakHopper, PaperVariant};
 ///
-/// assert_eq!(PeakHopper::default().reading, Reading::Original);
-/// assert_eq!(PeakHopper::californium_2014().reading, Reading::Californium2014);
+/// assert_eq!(PeakHopper::default().reading, PaperVariant::Original);
+/// assert_eq!(PeakHopper::californium_2014().reading, PaperVariant::Californium2014);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeakHopper {
     /// RTO before the first sample.
     pub ack_timeout: Duration,
     /// Reading of the paper.
-    pub reading: Reading,
+    pub reading: PaperVariant,
     /// F: boost and RTO decay by 1/(F·S) per sample.
     pub fading: u8,
     /// S: samples per flight; for CoAP, NSTART.
@@ -54,7 +54,7 @@ impl Default for PeakHopper {
     fn default() -> Self {
         Self {
             ack_timeout: Duration::from_secs(2),
-            reading: Reading::Original,
+            reading: PaperVariant::Original,
             fading: 24,
             samples_per_flight: 1,
             min_margin: Duration::from_millis(100),
@@ -67,21 +67,21 @@ impl PeakHopper {
     /// Californium 2014's reading, measured in ComMag'16.
     #[must_use]
     pub fn californium_2014() -> Self {
-        Self { reading: Reading::Californium2014, ..Self::default() }
+        Self { reading: PaperVariant::Californium2014, ..Self::default() }
     }
 
     fn sample(&self, hopper: &mut Hopper, rtt: Micros) {
         if hopper.is_unmeasured() {
             hopper.rto = rtt.plus(rtt.times(3).shifted(2));
-            if self.reading == Reading::Original {
+            if self.reading == PaperVariant::Original {
                 (hopper.boost, hopper.previous) = (Boost::FIRST, rtt);
             }
             return;
         }
         let previous = hopper.previous;
         let hop = match self.reading {
-            Reading::Original => Boost::ratio(rtt.minus(previous), previous),
-            Reading::Californium2014 => Boost::ratio(rtt.distance(previous).times(2), rtt),
+            PaperVariant::Original => Boost::ratio(rtt.minus(previous), previous),
+            PaperVariant::Californium2014 => Boost::ratio(rtt.distance(previous).times(2), rtt),
         };
         hopper.boost = hop.max(Boost(self.decayed(hopper.boost.0)));
         let peak = rtt.max(previous);
@@ -146,12 +146,12 @@ impl Boost {
     }
 }
 
-words!(Reading { Original = "original", Californium2014 = "californium2014" });
+words!(PaperVariant { Original = "original", Californium2014 = "californium2014" });
 
 crate::parameters! {
     PeakHopper {
         "ack_timeout" => ack_timeout, Range::millis(1, 60_000), "RTO before the first sample", "RFC 7252 §4.8";
-        "reading" => reading, Reading::RANGE, "definition of the hop δ", "Ekström and Ludwig 2003; Californium";
+        "reading" => reading, PaperVariant::RANGE, "definition of the hop δ", "Ekström and Ludwig 2003; Californium";
         "fading" => fading, Range::count(1, 255), "F: decay by 1/(F·S) per sample", "Ekström and Ludwig 2003";
         "samples_per_flight" => samples_per_flight, Range::count(1, 255),
             "S: samples per flight", "Ekström and Ludwig 2003";
@@ -216,10 +216,10 @@ impl RtoRule for PeakHopper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Drive;
+    use crate::testing::TestDriver;
 
     fn bases<const N: usize>(hopper: &PeakHopper, rtts_ms: [u64; N]) -> [u64; N] {
-        let mut drive = Drive::new(hopper);
+        let mut drive = TestDriver::new(hopper);
         rtts_ms.map(|rtt_ms| drive.clean(rtt_ms))
     }
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_backed_off_rto_persists_until_a_clean_exchange() {
         let hopper = PeakHopper::default();
-        let mut drive = Drive::new(&hopper);
+        let mut drive = TestDriver::new(&hopper);
         assert_eq!([drive.start(0.5), drive.time_out(), drive.time_out()], [2_000, 4_000, 8_000]);
         assert_eq!(drive.ack_at(10_000), 8_000);
         assert_eq!(drive.clean(400), 700);
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn the_rto_stays_two_clock_ticks_above_the_peak() {
         let hopper = PeakHopper::default();
-        let mut drive = Drive::new(&hopper);
+        let mut drive = TestDriver::new(&hopper);
         for _ in 0..200 {
             drive.clean(50);
         }

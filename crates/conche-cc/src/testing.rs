@@ -10,7 +10,7 @@ use crate::control::{
 use crate::non::PROBING_RATE;
 use crate::time::Instant;
 
-pub(crate) struct Drive<'a, C: Controller> {
+pub(crate) struct TestDriver<'a, C: Controller> {
     controller: &'a C,
     pub(crate) peer: C::Peer,
     pub(crate) flight: C::Flight,
@@ -22,7 +22,7 @@ pub(crate) struct Drive<'a, C: Controller> {
     random: u32,
 }
 
-impl<'a, C: Controller> Drive<'a, C> {
+impl<'a, C: Controller> TestDriver<'a, C> {
     pub(crate) fn new(controller: &'a C) -> Self {
         let now = Instant::from_millis(1_000);
         Self {

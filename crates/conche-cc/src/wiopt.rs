@@ -228,12 +228,12 @@ impl RtoRule for Rfc6298 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Drive;
+    use crate::testing::TestDriver;
 
     #[test]
     fn semi_dynamic_freezes_at_four_times_the_first_clean_round_trip() {
         let semi = SemiDynamic::default();
-        let mut drive = Drive::new(&semi);
+        let mut drive = TestDriver::new(&semi);
         assert_eq!([drive.start(0.0), drive.time_out()], [2_000, 4_000], "static before");
         assert_eq!(drive.ack_after(150), 2_000);
         assert_eq!(drive.clean(100), 400);
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn rfc_6298_starts_at_one_second_and_has_a_floor_of_a_half() {
         let rfc = Rfc6298::default();
-        let mut drive = Drive::new(&rfc);
+        let mut drive = TestDriver::new(&rfc);
         assert_eq!(drive.base(), 1_000);
         assert_eq!(drive.clean(300), 900);
         assert_eq!(drive.clean(10).max(500), drive.base());
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn rfc_6298_keeps_a_backed_off_rto_until_a_clean_exchange() {
         let rfc = Rfc6298::default();
-        let mut drive = Drive::new(&rfc);
+        let mut drive = TestDriver::new(&rfc);
         drive.start(0.0);
         drive.time_out();
         assert_eq!(drive.ack_after(100), 2_000);

@@ -90,7 +90,7 @@ impl Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Read a resource.
-    Get(request::Reading),
+    Get(request::ObservableArgs),
     /// Send a payload for a resource to process.
     Post(request::Args),
     /// Create or replace a resource.
@@ -98,7 +98,7 @@ enum Command {
     /// Delete a resource.
     Delete(request::Args),
     /// Read the part of a resource that the payload selects.
-    Fetch(request::Reading),
+    Fetch(request::ObservableArgs),
     /// Change part of a resource.
     Patch(request::Args),
     /// Change part of a resource, idempotently.

@@ -99,9 +99,9 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
         statistics.start(Instant::now());
         let outcome = match timeout(limit, client.ping(&args.uri)).await {
             Ok(Ok(course)) => Ok(course),
-            Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(Lost::Failed(error)),
+            Ok(Err(error @ (Error::Failed { .. } | Error::Send { .. }))) => Err(PingFailure::Failed(error)),
             Ok(Err(error)) => return Err(error.into()),
-            Err(_) => Err(Lost::Late(limit)),
+            Err(_) => Err(PingFailure::Late(limit)),
         };
         let answer = outcome.as_ref().ok().copied();
         statistics.end(answer);
@@ -111,14 +111,14 @@ async fn ping(client: &Client, args: &Args, global: &Global, statistics: &mut St
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Lost {
+enum PingFailure {
     #[error(transparent)]
     Failed(Error),
     #[error("no answer within {0:?}")]
     Late(Duration),
 }
 
-fn print_ping(number: u64, outcome: Result<Course, Lost>, global: &Global) -> io::Result<()> {
+fn print_ping(number: u64, outcome: Result<Course, PingFailure>, global: &Global) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,

@@ -78,7 +78,7 @@ impl<S: Subscriber> Layer<S> for Trace {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let text = match event.metadata().target() {
             PATHS => PathState::of(event).describe(),
-            _ => Traced::of(event).describe(self.start.elapsed()),
+            _ => TracedDatagram::of(event).describe(self.start.elapsed()),
         };
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
@@ -129,14 +129,14 @@ impl PathState {
 }
 
 #[derive(Debug, Default)]
-pub struct Traced {
+pub struct TracedDatagram {
     pub sent: bool,
     peer: String,
     attempt: u64,
     pub datagram: Vec<u8>,
 }
 
-impl Visit for Traced {
+impl Visit for TracedDatagram {
     fn record_u64(&mut self, field: &Field, value: u64) {
         if field.name() == "attempt" {
             self.attempt = value;
@@ -158,7 +158,7 @@ impl Visit for Traced {
     }
 }
 
-impl Traced {
+impl TracedDatagram {
     pub fn of(event: &Event<'_>) -> Self {
         let mut traced = Self::default();
         event.record(&mut traced);
@@ -219,7 +219,7 @@ mod tests {
 
     fn describe(sent: bool, attempt: u64, datagram: &[u8]) -> String {
         let peer = "192.0.2.1:5683".to_owned();
-        Traced { sent, peer, attempt, datagram: datagram.to_vec() }.describe(Duration::from_millis(1500))
+        TracedDatagram { sent, peer, attempt, datagram: datagram.to_vec() }.describe(Duration::from_millis(1500))
     }
 
     #[test]

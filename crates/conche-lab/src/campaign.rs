@@ -56,7 +56,7 @@ pub struct Replication {
 
 /// Result of one run.
 #[derive(Clone, Debug)]
-pub struct Ran<T> {
+pub struct RunResult<T> {
     /// Measurements.
     pub outcome: T,
     /// Simulator events processed.
@@ -140,7 +140,7 @@ pub trait RunnableCell: Sync {
     ///
     /// # Errors
     /// If the cell cannot run.
-    fn run(&self, replication: Replication, tables: &mut RunTables) -> Result<Ran<Self::Outcome>, Self::Error>;
+    fn run(&self, replication: Replication, tables: &mut RunTables) -> Result<RunResult<Self::Outcome>, Self::Error>;
 
     /// Returns a run's samples to keep.
     fn keep(&self, outcome: &Self::Outcome) -> Vec<Kept>;
@@ -180,7 +180,7 @@ pub fn run<C: RunnableCell>(
         let reused = kept.as_ref().and_then(|(store, run)| store.taken(run, |samples| cell.restore(samples)));
         let is_reused = reused.is_some();
         let ran = match reused {
-            Some(outcome) => Ok(Ran { outcome, events: 0 }),
+            Some(outcome) => Ok(RunResult { outcome, events: 0 }),
             None => run_once(cell, replication, kept.as_ref()),
         };
         let cpu = began.elapsed();
@@ -226,7 +226,7 @@ fn run_once<C: RunnableCell>(
     cell: &C,
     replication: Replication,
     kept: Option<&(&Store, Run)>,
-) -> Result<Ran<C::Outcome>, RunError<C::Error>> {
+) -> Result<RunResult<C::Outcome>, RunError<C::Error>> {
     let tables = kept.map(|(store, _)| store.run_tables()).transpose().map_err(RunError::Table)?;
     let mut tables = tables.unwrap_or_default();
     let run = AssertUnwindSafe(|| cell.run(replication, &mut tables));

@@ -61,7 +61,7 @@ pub(crate) enum RadioEventKind {
 }
 
 /// `dyn Observer`: radio networks rarely call it.
-pub(crate) struct Surroundings<'a, O: ?Sized = dyn Observer + 'a> {
+pub(crate) struct EventContext<'a, O: ?Sized = dyn Observer + 'a> {
     pub(crate) scheduler: &'a mut Scheduler<Event>,
     pub(crate) packets: &'a mut Packets,
     pub(crate) observer: &'a mut O,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::event::Event;
-use crate::mac::Transmitted;
+use crate::mac::TransmitOutcome;
 use crate::packet::{Cause, PacketMeta, PacketRef, Packets, Transmission};
 use crate::rng::Stream;
 use crate::scheduler::Scheduler;
@@ -39,7 +39,7 @@ pub trait Host {
 
     /// Handles the outcome of a frame from [`Port::transmit`].
     #[allow(unused_variables)]
-    fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: Transmitted) {}
+    fn transmitted(&mut self, port: &mut Port<'_, Self::Timer>, frame: PacketId, outcome: TransmitOutcome) {}
 }
 
 /// A packet at its destination.
@@ -223,7 +223,7 @@ impl World {
 mod tests {
     use super::*;
     use crate::wired::Topology;
-    use crate::{Ended, Simulation};
+    use crate::{RunEnd, Simulation};
 
     /// Sets a timer each millisecond, cancels it in the next, and advances its wake-up.
     struct Restless {
@@ -270,7 +270,7 @@ mod tests {
         let mut sim = Simulation::<Restless>::new(&net, 1, ()).expect("a valid topology");
         let host = Restless { fired: 0, woken: Vec::new(), pending: 0, timer: None };
         sim.attach(node, host).expect("a node");
-        assert_eq!(sim.run(), Ended::Idle);
+        assert_eq!(sim.run(), RunEnd::Idle);
         let host = sim.host(node).expect("attached");
         assert_eq!(host.fired, 2001, "one a millisecond, and none that was cancelled");
         assert_eq!(host.woken, [Instant::from_millis(500)], "at the time that was asked for last");

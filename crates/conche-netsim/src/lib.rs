@@ -84,5 +84,5 @@ pub mod wired;
 
 pub use conche_proto::Instant;
 pub use ids::{LinkId, NodeId, PacketId, RadioId};
-pub use sim::{ChangeError, Counters, Ended, Simulation};
+pub use sim::{ChangeError, Counters, RunEnd, Simulation};
 pub use units::BitRate;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use conche_proto::cc::Controller;
 
 use crate::host::{Host, Port, Received};
-use crate::mac::Transmitted;
+use crate::mac::TransmitOutcome;
 use crate::routing::aodv::message::address;
 use crate::routing::aodv::{Aodv, Message, Output as AodvOutput};
 use crate::transport::tcp::{Output, Receiver, Segment, Sender, State};
@@ -59,7 +59,7 @@ pub enum Role<C: Controller> {
 
 /// A datagram in its processing time.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrived(Datagram);
+pub struct ArrivedDatagram(Datagram);
 
 /// Counters of a mote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct MoteStats {
 
 /// A mote. `T` is the simulation's timer type.
 #[derive(Debug)]
-pub struct Mote<C: Controller, T = Arrived> {
+pub struct Mote<C: Controller, T = ArrivedDatagram> {
     address: NodeId,
     config: MoteConfig,
     router: Router,
@@ -88,7 +88,7 @@ pub struct Mote<C: Controller, T = Arrived> {
     timers: PhantomData<fn() -> T>,
 }
 
-impl<C: Controller, T: From<Arrived>> Mote<C, T> {
+impl<C: Controller, T: From<ArrivedDatagram>> Mote<C, T> {
     /// Creates a node's mote.
     #[must_use]
     pub fn new(address: NodeId, config: MoteConfig, router: Router, role: Role<C>) -> Self {
@@ -247,9 +247,9 @@ fn next_hop(router: &Router, destination: NodeId) -> Option<NodeId> {
     }
 }
 
-impl<C: Controller, T: From<Arrived>> Host for Mote<C, T>
+impl<C: Controller, T: From<ArrivedDatagram>> Host for Mote<C, T>
 where
-    Arrived: TryFrom<T>,
+    ArrivedDatagram: TryFrom<T>,
 {
     type Timer = T;
 
@@ -267,7 +267,7 @@ where
             }
             Some(Frame::Datagram(datagram)) if datagram.destination != self.address => self.forward(datagram),
             Some(Frame::Datagram(datagram)) => {
-                port.set_timer(self.config.processing, Arrived(datagram).into());
+                port.set_timer(self.config.processing, ArrivedDatagram(datagram).into());
                 return;
             }
             None => return,
@@ -275,16 +275,16 @@ where
         self.proceed(port);
     }
 
-    fn transmitted(&mut self, port: &mut Port<'_, T>, frame: PacketId, outcome: Transmitted) {
+    fn transmitted(&mut self, port: &mut Port<'_, T>, frame: PacketId, outcome: TransmitOutcome) {
         let Some((_, outgoing)) = self.sending.take_if(|(id, _)| *id == frame) else { return };
-        if outcome != Transmitted::Sent {
+        if outcome != TransmitOutcome::Sent {
             self.give_up(outgoing);
         }
         self.proceed(port);
     }
 
     fn timer(&mut self, port: &mut Port<'_, T>, timer: T) {
-        let Ok(Arrived(datagram)) = Arrived::try_from(timer) else { return };
+        let Ok(ArrivedDatagram(datagram)) = ArrivedDatagram::try_from(timer) else { return };
         self.take(port.now(), datagram);
         self.proceed(port);
     }

@@ -12,7 +12,7 @@ use conche_proto::{
     RespondError, Response, SharedConfig, SubscriptionId, Transmit,
 };
 
-use self::stack::{Stack, Turn};
+use self::stack::{Stack, StackOutput};
 use self::underlay::UnderlayState;
 pub use self::underlay::{Step, Underlay};
 use crate::host::{Host, Port, Received, TimerId};
@@ -114,14 +114,14 @@ impl<A: Application> Node<A> {
         let mut buffer = port.world().take_buffer(self.stack.buffer_bytes());
         loop {
             match self.stack.turn(port.world(), node, &mut buffer) {
-                Turn::Left(transmit) => self.application.transmitted(now, &transmit),
-                Turn::Event(event) => {
+                StackOutput::Left(transmit) => self.application.transmitted(now, &transmit),
+                StackOutput::Event(event) => {
                     self.act(port, |application, context| application.event(context, event));
                 }
-                Turn::Connected(peer, is_open) => {
+                StackOutput::Connected(peer, is_open) => {
                     self.act(port, |application, context| application.connected(context, peer, is_open));
                 }
-                Turn::Wait => break,
+                StackOutput::Wait => break,
             }
         }
         port.world().return_buffer(buffer);

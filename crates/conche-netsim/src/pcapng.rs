@@ -73,7 +73,7 @@ impl<W: Write> PcapNg<W> {
         self.file.finish()
     }
 
-    fn record(&mut self, now: Instant, packet: &Packet, place: Place, what: &str) {
+    fn record(&mut self, now: Instant, packet: &Packet, place: CapturePoint, what: &str) {
         if self.failed.is_some() {
             return;
         }
@@ -123,50 +123,54 @@ impl<W: Write> PcapNg<W> {
         }
     }
 
-    fn interface_of(&self, place: Place) -> u32 {
+    fn interface_of(&self, place: CapturePoint) -> u32 {
         match place {
-            Place::Sender(node) | Place::Receiver(node) | Place::Inside(node) => node.0,
-            Place::On(link) => u32::try_from(self.nodes.len()).unwrap_or(u32::MAX) + link.0,
+            CapturePoint::Sender(node) | CapturePoint::Receiver(node) | CapturePoint::Inside(node) => node.0,
+            CapturePoint::On(link) => u32::try_from(self.nodes.len()).unwrap_or(u32::MAX) + link.0,
         }
     }
 }
 
 impl<W: Write> Observer for PcapNg<W> {
     fn on_sent(&mut self, now: Instant, packet: &Packet) {
-        self.record(now, packet, Place::Sender(packet.meta.from), "");
+        self.record(now, packet, CapturePoint::Sender(packet.meta.from), "");
     }
 
     fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
         let (place, why) = match reason {
-            DropReason::QueueFull(link) => (Place::On(link), format!("queue of {} full", self.links[link.index()])),
+            DropReason::QueueFull(link) => {
+                (CapturePoint::On(link), format!("queue of {} full", self.links[link.index()]))
+            }
             DropReason::DroppedEarly(link) => {
-                (Place::On(link), format!("dropped early by {}", self.links[link.index()]))
+                (CapturePoint::On(link), format!("dropped early by {}", self.links[link.index()]))
             }
-            DropReason::LinkDown(link) => (Place::On(link), format!("{} down", self.links[link.index()])),
-            DropReason::Lost(link) => (Place::On(link), format!("lost on {}", self.links[link.index()])),
-            DropReason::ChannelBusy(link) => (Place::On(link), format!("channel of {} busy", self.links[link.index()])),
+            DropReason::LinkDown(link) => (CapturePoint::On(link), format!("{} down", self.links[link.index()])),
+            DropReason::Lost(link) => (CapturePoint::On(link), format!("lost on {}", self.links[link.index()])),
+            DropReason::ChannelBusy(link) => {
+                (CapturePoint::On(link), format!("channel of {} busy", self.links[link.index()]))
+            }
             DropReason::Unacknowledged(link) => {
-                (Place::On(link), format!("no acknowledgment on {}", self.links[link.index()]))
+                (CapturePoint::On(link), format!("no acknowledgment on {}", self.links[link.index()]))
             }
-            DropReason::TooLong(link) => (Place::On(link), format!("too long for {}", self.links[link.index()])),
+            DropReason::TooLong(link) => (CapturePoint::On(link), format!("too long for {}", self.links[link.index()])),
             DropReason::Untransmitted(radio) => {
-                (Place::Inside(packet.meta.from), format!("not transmitted in {radio}"))
+                (CapturePoint::Inside(packet.meta.from), format!("not transmitted in {radio}"))
             }
-            DropReason::NoRoute(node) => (Place::Inside(node), "no route".to_owned()),
-            DropReason::NodeDown(node) => (Place::Inside(node), "cut off".to_owned()),
-            DropReason::NoHost(node) => (Place::Inside(node), "no host".to_owned()),
-            DropReason::HopLimit(node) => (Place::Inside(node), "hop limit".to_owned()),
+            DropReason::NoRoute(node) => (CapturePoint::Inside(node), "no route".to_owned()),
+            DropReason::NodeDown(node) => (CapturePoint::Inside(node), "cut off".to_owned()),
+            DropReason::NoHost(node) => (CapturePoint::Inside(node), "no host".to_owned()),
+            DropReason::HopLimit(node) => (CapturePoint::Inside(node), "hop limit".to_owned()),
         };
         self.record(now, packet, place, &format!("; dropped: {why}"));
     }
 
     fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {
-        self.record(now, packet, Place::On(link), "");
+        self.record(now, packet, CapturePoint::On(link), "");
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
         if self.capture == Capture::BothEnds {
-            self.record(now, packet, Place::Receiver(packet.meta.to), "; delivered");
+            self.record(now, packet, CapturePoint::Receiver(packet.meta.to), "; delivered");
         }
     }
 }
@@ -178,14 +182,14 @@ impl<W: Write> fmt::Debug for PcapNg<W> {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum CapturePoint {
     Sender(NodeId),
     Receiver(NodeId),
     Inside(NodeId),
     On(LinkId),
 }
 
-impl Place {
+impl CapturePoint {
     fn direction(self) -> Direction {
         match self {
             Self::Receiver(_) => Direction::In,

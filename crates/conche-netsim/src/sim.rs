@@ -3,17 +3,17 @@
 use std::hint::black_box;
 use std::{error, fmt};
 
-use crate::event::{Arrival, Event, RadioEvent, Surroundings};
+use crate::event::{Arrival, Event, EventContext, RadioEvent};
 use crate::host::{Host, Port, Received, World};
 use crate::ids::Hop;
 use crate::mac::{RadioCounters, RadioNetwork};
 use crate::packet::{Packet, PacketRef};
 use crate::rng::{Entity, Purpose, Streams};
-use crate::timers::Fired;
 use crate::timers::Timers;
+use crate::timers::WakeUpOutcome;
 use crate::trace::Observer;
 pub use crate::wired::ChangeError;
-use crate::wired::{Forwarded, LinkConfig, Network, Topology, TopologyError};
+use crate::wired::{ForwardOutcome, LinkConfig, Network, Topology, TopologyError};
 use crate::{Instant, LinkId, NodeId, RadioId};
 
 /// One run of one network.
@@ -36,7 +36,7 @@ pub struct Simulation<H: Host, O: Observer = ()> {
 
 /// Why a run returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunEnd {
     /// No events are left.
     Idle,
     /// A host called [`Port::stop`](crate::host::Port::stop).
@@ -68,7 +68,7 @@ pub struct NoSuchNode(pub NodeId);
 
 macro_rules! around {
     ($simulation:ident) => {
-        Surroundings {
+        EventContext {
             scheduler: &mut $simulation.world.scheduler,
             packets: &mut $simulation.world.packets,
             observer: &mut $simulation.observer,
@@ -105,7 +105,7 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     }
 
     /// Runs until no events are left or a host stops it.
-    pub fn run(&mut self) -> Ended {
+    pub fn run(&mut self) -> RunEnd {
         self.run_until(Instant::FAR_FUTURE)
     }
 
@@ -113,30 +113,30 @@ impl<H: Host, O: Observer> Simulation<H, O> {
     ///
     /// The time is then `limit`, unless a host stopped the run, or `limit` is
     /// [`Instant::FAR_FUTURE`].
-    pub fn run_until(&mut self, limit: Instant) -> Ended {
+    pub fn run_until(&mut self, limit: Instant) -> RunEnd {
         let ended = self.run_until_idle(limit);
-        if ended == Ended::Idle && limit != Instant::FAR_FUTURE {
+        if ended == RunEnd::Idle && limit != Instant::FAR_FUTURE {
             self.world.scheduler.advance(limit);
         }
         ended
     }
 
     /// Like [`Simulation::run_until`], but without events left the time stays.
-    pub fn run_until_idle(&mut self, limit: Instant) -> Ended {
+    pub fn run_until_idle(&mut self, limit: Instant) -> RunEnd {
         self.world.stopped = false;
         self.start();
         while !self.world.stopped {
             self.look_ahead();
             let Some(event) = self.world.scheduler.next(limit) else {
                 if self.world.scheduler.pending() == 0 {
-                    return Ended::Idle;
+                    return RunEnd::Idle;
                 }
                 self.world.scheduler.advance(limit);
-                return Ended::Limit;
+                return RunEnd::Limit;
             };
             self.handle_event(event);
         }
-        Ended::Stopped
+        RunEnd::Stopped
     }
 
     /// Returns the current time.
@@ -244,26 +244,26 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             }
         };
         match forwarded {
-            Forwarded::Taken => {}
-            Forwarded::Arrived(packet) => self.deliver(packet),
-            Forwarded::Hop(packet, hop, link) => self.hop(packet, hop, link),
+            ForwardOutcome::Consumed => {}
+            ForwardOutcome::Arrived(packet) => self.deliver(packet),
+            ForwardOutcome::Hop(packet, hop, link) => self.hop(packet, hop, link),
         }
     }
 
     fn wake(&mut self, node: NodeId) {
         match self.world.wake_ups[node.index()].fired(self.world.scheduler.now()) {
-            Fired::Now => self.with_host(node, |host, port| host.wake(port)),
-            Fired::Again(at) => self.world.scheduler.schedule(at, Event::Wake(node)),
-            Fired::Asleep => {}
+            WakeUpOutcome::Now => self.with_host(node, |host, port| host.wake(port)),
+            WakeUpOutcome::Again(at) => self.world.scheduler.schedule(at, Event::Wake(node)),
+            WakeUpOutcome::Asleep => {}
         }
     }
 
     // Out of line, to keep the event loop small.
     #[inline(never)]
-    fn handle_radio_event(&mut self, event: RadioEvent) -> Forwarded {
+    fn handle_radio_event(&mut self, event: RadioEvent) -> ForwardOutcome {
         match self.radios[usize::from(event.network)].handle_event(&mut around!(self), event) {
             Some((packet, at)) => self.network.forward(&mut around!(self), packet, at),
-            None => Forwarded::Taken,
+            None => ForwardOutcome::Consumed,
         }
     }
 
@@ -299,13 +299,13 @@ impl<H: Host, O: Observer> Simulation<H, O> {
             let packet = self.world.outbox[index];
             self.observer.on_sent(self.world.scheduler.now(), self.world.packets.get(packet));
             match self.network.forward(&mut around!(self), packet, node) {
-                Forwarded::Arrived(packet) => {
+                ForwardOutcome::Arrived(packet) => {
                     let at = self.world.packets.get(packet).meta.to;
                     let now = self.world.scheduler.now();
                     self.world.scheduler.schedule(now, Event::arrive(packet, at));
                 }
-                Forwarded::Hop(packet, hop, link) => self.hop(packet, hop, link),
-                Forwarded::Taken => {}
+                ForwardOutcome::Hop(packet, hop, link) => self.hop(packet, hop, link),
+                ForwardOutcome::Consumed => {}
             }
         }
         self.world.outbox.clear();

@@ -112,7 +112,7 @@ pub(crate) struct WakeUp {
 const _: () = assert!(size_of::<WakeUp>() == 64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fired {
+pub(crate) enum WakeUpOutcome {
     Now,
     Again(Instant),
     Asleep,
@@ -130,13 +130,13 @@ impl WakeUp {
         self.event_for(self.wanted)
     }
 
-    pub(crate) fn fired(&mut self, now: Instant) -> Fired {
+    pub(crate) fn fired(&mut self, now: Instant) -> WakeUpOutcome {
         self.scheduled.pop();
         if self.wanted <= now {
             self.wanted = Instant::FAR_FUTURE;
-            return Fired::Now;
+            return WakeUpOutcome::Now;
         }
-        self.event_for(self.wanted).map_or(Fired::Asleep, Fired::Again)
+        self.event_for(self.wanted).map_or(WakeUpOutcome::Asleep, WakeUpOutcome::Again)
     }
 
     pub(crate) fn wakes(&self, at: Instant) -> bool {
@@ -219,8 +219,8 @@ mod tests {
         let mut wake = WakeUp::new();
         assert_eq!(wake.set(Some(at(20))), Some(at(20)));
         assert_eq!(wake.set(Some(at(90))), None);
-        assert_eq!(wake.fired(at(20)), Fired::Again(at(90)));
-        assert_eq!(wake.fired(at(90)), Fired::Now);
+        assert_eq!(wake.fired(at(20)), WakeUpOutcome::Again(at(90)));
+        assert_eq!(wake.fired(at(90)), WakeUpOutcome::Now);
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
             [(Some(at(20)), at(20)), (Some(at(90)), at(90)), (Some(at(200)), at(150)), (None, at(200))]
         {
             let _ = wake.set(wanted);
-            assert_eq!(wake.wakes(fires), wake.clone().fired(fires) == Fired::Now);
+            assert_eq!(wake.wakes(fires), wake.clone().fired(fires) == WakeUpOutcome::Now);
         }
     }
 
@@ -239,12 +239,12 @@ mod tests {
         let mut wake = WakeUp::new();
         assert_eq!(wake.set(Some(at(255))), Some(at(255)));
         assert_eq!(wake.set(Some(at(2))), Some(at(2)));
-        assert_eq!(wake.fired(at(2)), Fired::Now);
+        assert_eq!(wake.fired(at(2)), WakeUpOutcome::Now);
         assert_eq!(wake.set(Some(at(257))), None, "the event at 255 ms will do");
         assert_eq!(wake.set(Some(at(4))), Some(at(4)));
-        assert_eq!(wake.fired(at(4)), Fired::Now);
+        assert_eq!(wake.fired(at(4)), WakeUpOutcome::Now);
         assert_eq!(wake.set(Some(at(259))), None);
-        assert_eq!(wake.fired(at(255)), Fired::Again(at(259)));
+        assert_eq!(wake.fired(at(255)), WakeUpOutcome::Again(at(259)));
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
         let mut wake = WakeUp::new();
         assert_eq!(wake.set(Some(at(20))), Some(at(20)));
         assert_eq!(wake.set(None), None);
-        assert_eq!(wake.fired(at(20)), Fired::Asleep);
+        assert_eq!(wake.fired(at(20)), WakeUpOutcome::Asleep);
         assert_eq!(wake.set(Some(at(30))), Some(at(30)));
     }
 }

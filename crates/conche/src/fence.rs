@@ -15,10 +15,10 @@ use tracing::error;
 
 /// Logs at most one panic per second. Clones share the count.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fence(Arc<Caught>);
+pub(crate) struct Fence(Arc<PanicLog>);
 
 #[derive(Debug, Default)]
-struct Caught {
+struct PanicLog {
     panics: AtomicU64,
     log: Mutex<Throttle>,
     #[cfg(test)]

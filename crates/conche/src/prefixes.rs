@@ -14,17 +14,17 @@ pub(crate) fn everywhere() -> [IpNet; 2] {
 #[derive(Clone, Debug)]
 pub(crate) struct Prefixes<T> {
     values: Vec<T>,
-    places: Places,
+    places: PrefixIndex,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Places {
+struct PrefixIndex {
     by_prefix: BTreeMap<IpNet, usize>,
     /// Longest first, for IPv4 and IPv6.
     lengths: [BTreeSet<Reverse<u8>>; 2],
 }
 
-impl Places {
+impl PrefixIndex {
     fn of_prefix(&mut self, prefix: IpNet) -> usize {
         let next = self.by_prefix.len();
         self.lengths[usize::from(prefix.network().is_ipv6())].insert(Reverse(prefix.prefix_len()));
@@ -40,7 +40,7 @@ impl Places {
 
 impl<T> Default for Prefixes<T> {
     fn default() -> Self {
-        Self { values: Vec::new(), places: Places::default() }
+        Self { values: Vec::new(), places: PrefixIndex::default() }
     }
 }
 

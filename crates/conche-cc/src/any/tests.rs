@@ -3,7 +3,7 @@
 use std::string::ToString;
 
 use super::*;
-use crate::testing::Drive;
+use crate::testing::TestDriver;
 
 #[test]
 fn names_are_unique_and_in_lower_case_with_dashes() {
@@ -52,7 +52,7 @@ fn controllers_of_ones_own_stand_behind_the_others() {
     assert_eq!(all.iter().count(), ALL.len() + 2);
     assert_eq!(all.by_name("Mine").expect("its name").features.peer_bytes, 24);
     let mine = all.by_name("my_second").expect("its name").controller();
-    assert_eq!(Drive::new(&mine).clean(300), Drive::new(&crate::linux::Linux::default()).clean(300));
+    assert_eq!(TestDriver::new(&mine).clean(300), TestDriver::new(&crate::linux::Linux::default()).clean(300));
     assert!(all.by_name("linux").is_ok() && AnyController::by_name("mine").is_err());
     let message = all.by_name("mein").expect_err("no such name").to_string();
     assert!(message.contains("did you mean mine?") && message.ends_with(", mine, my-second"), "{message}");
@@ -78,9 +78,9 @@ fn a_long_wrong_name_is_cut_between_letters() {
 fn the_state_of_another_algorithm_is_replaced() {
     let (linux, cocoa) = (AnyController::by_name("linux"), AnyController::by_name("cocoa"));
     let (linux, cocoa) = (linux.expect("a name"), cocoa.expect("a name"));
-    let mut old = Drive::new(&linux);
+    let mut old = TestDriver::new(&linux);
     old.clean(300);
-    let mut new = Drive::new(&cocoa);
+    let mut new = TestDriver::new(&cocoa);
     new.peer = old.peer.clone();
     new.flight = old.flight.clone();
     assert_eq!(cocoa.snapshot(&new.peer), Snapshot::default());

@@ -1,7 +1,7 @@
 //! BDP-CoAP's estimates, and the resolution of each gap of the paper.
 
 use super::*;
-use crate::testing::Drive;
+use crate::testing::TestDriver;
 
 /// The first estimate depends on the network alone.
 fn eager() -> Bdp {
@@ -9,8 +9,8 @@ fn eager() -> Bdp {
 }
 
 /// A peer after one first exchange, which gives no bandwidth sample, and `clean` more.
-fn settled(bdp: &Bdp, clean: usize, rtt_ms: u64) -> Drive<'_, Bdp> {
-    let mut drive = Drive::new(bdp);
+fn settled(bdp: &Bdp, clean: usize, rtt_ms: u64) -> TestDriver<'_, Bdp> {
+    let mut drive = TestDriver::new(bdp);
     for _ in 0..=clean {
         wait_for_admission(&mut drive);
         drive.clean(rtt_ms);
@@ -18,21 +18,21 @@ fn settled(bdp: &Bdp, clean: usize, rtt_ms: u64) -> Drive<'_, Bdp> {
     drive
 }
 
-fn wait_for_admission(drive: &mut Drive<'_, Bdp>) {
+fn wait_for_admission(drive: &mut TestDriver<'_, Bdp>) {
     if let Admission::At(at) = drive.admit(true) {
         drive.now = at;
     }
     assert_eq!(drive.admit(true), Admission::Send);
 }
 
-fn bandwidth(drive: &Drive<'_, Bdp>) -> Option<u32> {
+fn bandwidth(drive: &TestDriver<'_, Bdp>) -> Option<u32> {
     drive.peer.state().bandwidth.map(BytesPerSecond::get)
 }
 
 #[test]
 fn the_first_message_needs_no_estimate() {
     let bdp = Bdp::default();
-    let mut drive = Drive::new(&bdp);
+    let mut drive = TestDriver::new(&bdp);
     assert_eq!(drive.admit(true), Admission::Send);
     drive.load.bytes = 10_000;
     assert_eq!(drive.admit(true), Admission::Send, "no estimate, no bound");
@@ -48,7 +48,7 @@ fn the_first_message_says_nothing_of_the_bandwidth_the_second_does() {
 #[test]
 fn all_peers_start_from_a_message_per_initial_rto() {
     let bdp = Bdp::literal();
-    let mut drive = Drive::new(&bdp);
+    let mut drive = TestDriver::new(&bdp);
     let start = drive.now;
     drive.clean(200);
     assert_eq!(bandwidth(&drive), Some(50), "100 B in 2 s");
@@ -118,7 +118,7 @@ fn a_retransmission_waits_for_its_pacing_and_for_nothing_else() {
 #[test]
 fn one_message_in_ten_probes_and_the_next_drains() {
     let bdp = Bdp::default();
-    let mut drive = Drive::new(&bdp);
+    let mut drive = TestDriver::new(&bdp);
     let gains: std::vec::Vec<u16> = (0..12)
         .map(|_| {
             wait_for_admission(&mut drive);
@@ -136,7 +136,7 @@ fn the_least_round_trip_time_is_of_clean_exchanges_and_of_the_last_30_seconds() 
     drive.start(0.0);
     drive.time_out();
     drive.ack_after(5);
-    let rtprop = |drive: &Drive<'_, Bdp>| drive.peer.state().rtprop.map(|rtt| rtt.as_millis());
+    let rtprop = |drive: &TestDriver<'_, Bdp>| drive.peer.state().rtprop.map(|rtt| rtt.as_millis());
     assert_eq!(rtprop(&drive), Some(200), "5 ms after a copy are no round trip");
     drive.wait(30_001);
     drive.clean(400);
@@ -184,7 +184,7 @@ fn after_an_empty_path_the_next_message_is_first_again() {
 
 /// 400 sequential exchanges over a path of 200 ms that loses 30 % of all transmissions.
 fn bandwidth_under_loss(bdp: &Bdp) -> u32 {
-    let mut drive = Drive::new(bdp);
+    let mut drive = TestDriver::new(bdp);
     let mut state = 7_u32;
     let mut lost = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -211,6 +211,6 @@ fn as_printed_the_rate_spirals_down_under_loss_and_the_floor_stops_it() {
 #[test]
 fn binary_backoff_doubles_its_timers() {
     let bdp = Bdp { binary_backoff: true, ..Bdp::default() };
-    let mut drive = Drive::new(&bdp);
+    let mut drive = TestDriver::new(&bdp);
     assert_eq!([drive.start(0.0), drive.time_out(), drive.time_out()], [2_000, 4_000, 8_000]);
 }

@@ -159,12 +159,12 @@ impl RtoRule for CocoaS {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Drive;
+    use crate::testing::TestDriver;
 
     #[test]
     fn an_exchange_with_a_retransmission_leaves_no_trace() {
         let cocoa = CocoaS::default();
-        let mut drive = Drive::new(&cocoa);
+        let mut drive = TestDriver::new(&cocoa);
         assert_eq!(drive.clean(300), 1_450);
         assert_eq!([drive.start(0.0), drive.time_out()], [1_450, 2_900]);
         assert_eq!(drive.ack_after(150), 1_450);
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_factor_is_frozen() {
         let cocoa = CocoaS { ack_timeout: Duration::from_millis(300), ..CocoaS::default() };
-        let mut drive = Drive::new(&cocoa);
+        let mut drive = TestDriver::new(&cocoa);
         let timers = [drive.start(0.0), drive.time_out(), drive.time_out(), drive.time_out()];
         assert_eq!(timers, [300, 900, 2_700, 8_100]);
     }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn an_idle_small_rto_grows() {
         let cocoa = CocoaS::default();
-        let mut drive = Drive::new(&cocoa);
+        let mut drive = TestDriver::new(&cocoa);
         for _ in 0..20 {
             drive.clean(100);
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::control::{AbandonReason, AckKind, AckedCopy};
-use crate::testing::Drive;
+use crate::testing::TestDriver;
 
 fn close(got: u64, expected: u64) {
     assert!(got.abs_diff(expected) <= 1, "{got}, not {expected}");
@@ -10,14 +10,14 @@ fn close(got: u64, expected: u64) {
 
 #[test]
 fn the_first_sample_gives_one_and_a_half_of_itself() {
-    assert_eq!(Drive::new(&Fasor::default()).clean(300), 450);
-    assert_eq!(Drive::new(&Fasor::pseudocode()).clean(300), 450);
+    assert_eq!(TestDriver::new(&Fasor::default()).clean(300), 450);
+    assert_eq!(TestDriver::new(&Fasor::pseudocode()).clean(300), 450);
 }
 
 #[test]
 fn the_second_rto_is_435_by_the_text_and_772_by_the_pseudocode() {
     let second = |fasor: Fasor| {
-        let mut drive = Drive::new(&fasor);
+        let mut drive = TestDriver::new(&fasor);
         drive.clean(300);
         drive.clean(320)
     };
@@ -28,7 +28,7 @@ fn the_second_rto_is_435_by_the_text_and_772_by_the_pseudocode() {
 #[test]
 fn dithering_adds_a_quarter_to_all_of_the_smoothed_round_trip() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     close(drive.start(0.0), 2_167);
     close(drive.start(1.0), 2_667);
     drive.ack_after(300);
@@ -39,7 +39,7 @@ fn dithering_adds_a_quarter_to_all_of_the_smoothed_round_trip() {
 #[test]
 fn ambiguous_exchanges_move_from_fast_over_fast_slow_fast_to_slow_fast() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     for expected in [FasorPhase::FastSlowFast, FasorPhase::SlowFast, FasorPhase::SlowFast] {
         drive.start(0.0);
         drive.time_out();
@@ -53,7 +53,7 @@ fn ambiguous_exchanges_move_from_fast_over_fast_slow_fast_to_slow_fast() {
 #[test]
 fn fast_slow_fast_inserts_the_slow_timer_second() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     drive.start(0.5);
     drive.time_out();
     drive.time_out();
@@ -67,7 +67,7 @@ fn fast_slow_fast_inserts_the_slow_timer_second() {
 #[test]
 fn slow_fast_begins_with_the_slow_timer_undithered() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     for rtt in [10_000, 20_000] {
         drive.start(0.0);
         while drive.time_out() < rtt {}
@@ -83,7 +83,7 @@ fn slow_fast_begins_with_the_slow_timer_undithered() {
 #[test]
 fn an_acknowledgement_that_tells_its_copy_gives_a_sample_and_moves_to_fast() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     drive.start(0.0);
     drive.time_out();
     drive.wait(300);
@@ -94,7 +94,7 @@ fn an_acknowledgement_that_tells_its_copy_gives_a_sample_and_moves_to_fast() {
 #[test]
 fn after_a_sample_the_rto_is_never_less() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     for rtt in [100, 100, 100, 900, 5_000, 20, 20, 20, 20, 700, 30_000] {
         assert!(drive.clean(rtt) >= rtt);
     }
@@ -103,7 +103,7 @@ fn after_a_sample_the_rto_is_never_less() {
 #[test]
 fn failure_counts_as_an_ambiguous_exchange_of_its_whole_length() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     for _ in 0..2 {
         drive.start(0.0);
         for _ in 0..4 {
@@ -117,7 +117,7 @@ fn failure_counts_as_an_ambiguous_exchange_of_its_whole_length() {
 #[test]
 fn a_reset_moves_nothing() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     drive.start(0.0);
     drive.time_out();
     drive.end(AbandonReason::Reset);
@@ -127,7 +127,7 @@ fn a_reset_moves_nothing() {
 #[test]
 fn a_separate_response_after_one_copy_moves_nothing_and_after_two_it_is_ambiguous() {
     let fasor = Fasor::default();
-    let mut drive = Drive::new(&fasor);
+    let mut drive = TestDriver::new(&fasor);
     drive.start(0.0);
     drive.acknowledged(AckKind::Separate, AckedCopy::Exact(0));
     assert_eq!((drive.peer.phase(), drive.base()), (FasorPhase::Fast, 2_000));

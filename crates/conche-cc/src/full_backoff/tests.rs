@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::control::{AbandonReason, AckKind, AckedCopy};
-use crate::testing::Drive;
+use crate::testing::TestDriver;
 
 #[test]
 fn a_backed_off_timer_is_kept_exactly_and_undithered() {
     let controller = DefaultFullBackoff::variant_1();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     assert_eq!(drive.clean(300), 2_000);
     assert_eq!([drive.start(0.5), drive.time_out(), drive.time_out()], [2_500, 5_000, 10_000]);
     assert_eq!(drive.ack_at(10_000), 10_000);
@@ -17,7 +17,7 @@ fn a_backed_off_timer_is_kept_exactly_and_undithered() {
 #[test]
 fn variant_1_forgets_after_one_clean_exchange() {
     let controller = DefaultFullBackoff::variant_1();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.0);
     drive.time_out();
     assert_eq!(drive.ack_after(150), 4_000);
@@ -27,7 +27,7 @@ fn variant_1_forgets_after_one_clean_exchange() {
 #[test]
 fn variant_2_halves_until_a_first_timer_could_be_as_long() {
     let controller = DefaultFullBackoff::variant_2();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.2);
     for _ in 0..4 {
         drive.time_out();
@@ -41,7 +41,7 @@ fn variant_2_halves_until_a_first_timer_could_be_as_long() {
 #[test]
 fn failure_keeps_the_last_timer() {
     let controller = DefaultFullBackoff::variant_1();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.0);
     for _ in 0..4 {
         drive.time_out();
@@ -53,7 +53,7 @@ fn failure_keeps_the_last_timer() {
 fn an_impatient_application_backs_off_too_but_a_reset_means_nothing() {
     let controller = DefaultFullBackoff::variant_1();
     let after = |copies: usize, why| {
-        let mut drive = Drive::new(&controller);
+        let mut drive = TestDriver::new(&controller);
         drive.start(0.0);
         for _ in 0..copies {
             drive.time_out();
@@ -69,7 +69,7 @@ fn an_impatient_application_backs_off_too_but_a_reset_means_nothing() {
 #[test]
 fn the_response_to_a_non_confirmable_message_does_not_end_backoff() {
     let controller = DefaultFullBackoff::variant_1();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.0);
     drive.time_out();
     drive.ack_after(150);
@@ -80,7 +80,7 @@ fn the_response_to_a_non_confirmable_message_does_not_end_backoff() {
 #[test]
 fn cocoas_variants_keep_the_timer_or_the_next_one() {
     let kept = |controller: CocoaFullBackoff| {
-        let mut drive = Drive::new(&controller);
+        let mut drive = TestDriver::new(&controller);
         drive.start(0.0);
         drive.time_out();
         drive.ack_after(150)
@@ -92,7 +92,7 @@ fn cocoas_variants_keep_the_timer_or_the_next_one() {
 #[test]
 fn cocoas_variant_2_grows_the_armed_timer_after_a_ten_second_round_trip() {
     let controller = CocoaFullBackoff::variant_2();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.5);
     drive.time_out();
     drive.time_out();
@@ -102,7 +102,7 @@ fn cocoas_variant_2_grows_the_armed_timer_after_a_ten_second_round_trip() {
 #[test]
 fn a_kept_timer_of_variant_2_is_no_longer_than_32_seconds() {
     let controller = CocoaFullBackoff::variant_2();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.0);
     for _ in 0..8 {
         drive.time_out();
@@ -113,7 +113,7 @@ fn a_kept_timer_of_variant_2_is_no_longer_than_32_seconds() {
 #[test]
 fn estimators_take_samples_while_a_timer_is_kept() {
     let controller = CocoaFullBackoff::variant_1();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.0);
     drive.time_out();
     assert_eq!(drive.ack_after(150), 4_000);
@@ -124,7 +124,7 @@ fn estimators_take_samples_while_a_timer_is_kept() {
 #[test]
 fn a_kept_timer_does_not_age() {
     let controller = CocoaFullBackoff::variant_1();
-    let mut drive = Drive::new(&controller);
+    let mut drive = TestDriver::new(&controller);
     drive.start(0.0);
     drive.time_out();
     drive.ack_after(150);

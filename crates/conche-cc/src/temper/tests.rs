@@ -5,10 +5,10 @@ use std::vec::Vec;
 use super::*;
 use crate::control::AckKind;
 use crate::control::{AbandonReason, AckedCopy, NonHistory};
-use crate::testing::Drive;
+use crate::testing::TestDriver;
 
-fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> Drive<'_, Temper> {
-    let mut drive = Drive::new(temper);
+fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> TestDriver<'_, Temper> {
+    let mut drive = TestDriver::new(temper);
     for _ in 0..exchanges {
         drive.clean(rtt_ms);
         drive.wait(1_000);
@@ -17,13 +17,13 @@ fn settled(temper: &Temper, rtt_ms: u64, exchanges: usize) -> Drive<'_, Temper> 
 }
 
 /// Loses the original; the retransmission is answered after `rtt_ms`. Returns the next RTO.
-fn lossy(drive: &mut Drive<'_, Temper>, rtt_ms: u64) -> u64 {
+fn lossy(drive: &mut TestDriver<'_, Temper>, rtt_ms: u64) -> u64 {
     drive.start(0.0);
     drive.time_out();
     drive.ack_after(rtt_ms)
 }
 
-fn gate_ms(drive: &mut Drive<'_, Temper>) -> u64 {
+fn gate_ms(drive: &mut TestDriver<'_, Temper>) -> u64 {
     match drive.admit(true) {
         Admission::Send => 0,
         Admission::At(earliest) => u64::try_from((earliest - drive.now).as_millis()).expect("a short wait"),
@@ -63,7 +63,7 @@ mod gate {
     #[test]
     fn a_gap_of_less_than_a_millisecond_is_none() {
         let temper = Temper::default();
-        let mut drive = Drive::new(&temper);
+        let mut drive = TestDriver::new(&temper);
         for rtt_us in [100, 300, 300, 300, 300, 300] {
             drive.start(0.0);
             drive.now += Duration::from_micros(rtt_us);
@@ -110,7 +110,7 @@ mod gate {
     #[test]
     fn a_forged_early_answer_shuts_it_for_four_rtos_at_most() {
         let temper = Temper::default();
-        let mut drive = Drive::new(&temper);
+        let mut drive = TestDriver::new(&temper);
         drive.start(0.0);
         drive.acknowledged(AckKind::Piggybacked, AckedCopy::Exact(0));
         for _ in 0..20 {
@@ -191,7 +191,7 @@ mod floor {
         Temper { route_change_rttvars: 0, ..Temper::default() }
     }
 
-    fn inflated(temper: &Temper, rtt_ms: u64) -> Drive<'_, Temper> {
+    fn inflated(temper: &Temper, rtt_ms: u64) -> TestDriver<'_, Temper> {
         let mut drive = settled(temper, 100, 1);
         for _ in 0..60 {
             drive.clean(rtt_ms);
@@ -307,14 +307,14 @@ mod blind {
     #[test]
     fn the_first_timer_is_that_of_rfc_7252() {
         let temper = Temper::default();
-        let mut drive = Drive::new(&temper);
+        let mut drive = TestDriver::new(&temper);
         assert_eq!([drive.start(0.0), drive.start(0.5), drive.start(1.0)], [2_000, 2_500, 2_999]);
     }
 
     #[test]
     fn backoff_is_three_as_far_as_four_copies_find_room_or_what_is_configured() {
         let series = |temper: &Temper| {
-            let mut drive = Drive::new(temper);
+            let mut drive = TestDriver::new(temper);
             [drive.start(0.5), drive.time_out(), drive.time_out(), drive.time_out()]
         };
         assert_eq!(series(&Temper::default()), [2_500, 7_500, 16_500, 16_500]);
@@ -326,7 +326,7 @@ mod blind {
     #[test]
     fn later_copies_than_rfc_7252_has_back_off_by_three_again() {
         let temper = Temper::default();
-        let mut drive = Drive::new(&temper);
+        let mut drive = TestDriver::new(&temper);
         drive.start(0.5);
         let copies: Vec<u64> = (0..5).map(|_| drive.time_out()).collect();
         assert_eq!(copies[2..], [16_500, 49_500, 60_000]);
@@ -335,7 +335,7 @@ mod blind {
     #[test]
     fn an_exchange_that_begins_with_a_provisional_timer_has_no_bound_but_the_cap() {
         let temper = Temper::default();
-        let mut drive = Drive::new(&temper);
+        let mut drive = TestDriver::new(&temper);
         drive.start(0.0);
         drive.time_out();
         assert_eq!(drive.ack_after(4_000), 6_000);
@@ -346,7 +346,7 @@ mod blind {
     #[test]
     fn an_ambiguous_answer_gives_a_provisional_timer_of_what_it_took_and_no_sample() {
         let temper = Temper::default();
-        let mut drive = Drive::new(&temper);
+        let mut drive = TestDriver::new(&temper);
         drive.start(0.0);
         drive.time_out();
         // Shortly after the retransmission; with a queue of 2.5 s it answers the original.
@@ -358,13 +358,13 @@ mod blind {
     #[test]
     fn a_sender_under_a_queue_longer_than_its_first_timer_stops_sending_copies() {
         let temper = Temper::default();
-        let mut drive = Drive::new(&temper);
+        let mut drive = TestDriver::new(&temper);
         let copies: Vec<usize> = (0..4).map(|_| answered_after(&mut drive, 3_500, 0.0)).collect();
         assert_eq!(copies, [1, 0, 0, 0]);
     }
 }
 
-fn answered_after(drive: &mut Drive<'_, Temper>, rtt_ms: u64, u: f64) -> usize {
+fn answered_after(drive: &mut TestDriver<'_, Temper>, rtt_ms: u64, u: f64) -> usize {
     let (mut timer, mut waited, mut copies) = (drive.start(u), 0, 0);
     while waited + timer < rtt_ms {
         waited += timer;
@@ -527,7 +527,7 @@ mod copies {
     #[test]
     fn an_exchange_that_began_blind_keeps_its_backoff() {
         let temper = Temper { unmeasured_backoff: Factor::THREE, ..Temper::default() };
-        let mut first = Drive::new(&temper);
+        let mut first = TestDriver::new(&temper);
         first.start(0.0);
         let flight = first.flight;
         first.ack_after(100);

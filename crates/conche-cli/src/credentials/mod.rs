@@ -68,7 +68,7 @@ enum Authentication<'a> {
     Roots { file: &'a Path },
 }
 
-enum Loaded {
+enum LoadedCredentials {
     Key { identity: String, key: Secret },
     Certificates { roots: Roots, own: Option<OwnCertificate> },
 }
@@ -191,12 +191,12 @@ impl ClientSecurity {
             return Ok(builder);
         }
         let builder = match self.load(uri, found, global)? {
-            Loaded::Key { identity, key } => {
+            LoadedCredentials::Key { identity, key } => {
                 let context = || unusable(&identity);
                 builder.psk(identity.as_str(), key).map_err(usage_error).with_context(context)?
             }
-            Loaded::Certificates { roots, own: None } => builder.roots(roots),
-            Loaded::Certificates { roots, own: Some(own) } => builder.roots(roots).certificate(own),
+            LoadedCredentials::Certificates { roots, own: None } => builder.roots(roots),
+            LoadedCredentials::Certificates { roots, own: Some(own) } => builder.roots(roots).certificate(own),
         };
         Ok(match key_log()? {
             Some(log) => builder.key_log(log),
@@ -220,10 +220,10 @@ impl ClientSecurity {
             return Ok(LoadSecurity { sessions: None, oscore });
         };
         let sessions = match self.load(uri, &found, global)? {
-            Loaded::Key { identity, key } => ClientCredentials::psk(identity.as_str(), key)
+            LoadedCredentials::Key { identity, key } => ClientCredentials::psk(identity.as_str(), key)
                 .map_err(usage_error)
                 .with_context(|| unusable(&identity))?,
-            Loaded::Certificates { roots, own } => {
+            LoadedCredentials::Certificates { roots, own } => {
                 let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                 let trust = roots.trust(since_1970).map_err(usage_error)?;
                 ClientCredentials::certificate(own, trust, &*name).map_err(usage_error)?
@@ -232,16 +232,18 @@ impl ClientSecurity {
         Ok(LoadSecurity { sessions: Some(sessions), oscore })
     }
 
-    fn load(&self, uri: &Uri, found: &ConfigCredentials, global: &Global) -> anyhow::Result<Loaded> {
+    fn load(&self, uri: &Uri, found: &ConfigCredentials, global: &Global) -> anyhow::Result<LoadedCredentials> {
         let (proof, own) = match &found.entry {
             Some(entry) if self.needs_config(uri) => (entry.proof(), &entry.own),
             _ => (self.proof()?, &self.own),
         };
         Ok(match (proof, own.read()?) {
             (Some(Authentication::Key { identity, file }), None) => {
-                Loaded::Key { identity: identity.to_owned(), key: keys::one(file, identity, global)? }
+                LoadedCredentials::Key { identity: identity.to_owned(), key: keys::one(file, identity, global)? }
             }
-            (Some(Authentication::Roots { file }), own) => Loaded::Certificates { roots: roots_of(file)?, own },
+            (Some(Authentication::Roots { file }), own) => {
+                LoadedCredentials::Certificates { roots: roots_of(file)?, own }
+            }
             (_, Some(_)) => {
                 bail!(usage_error("--cert needs --ca: the CA certificates that authenticate the server"))
             }

@@ -28,7 +28,7 @@ pub struct RelayConfig {
 
 /// A datagram that a relay receives or forwards.
 #[derive(Clone, Copy, Debug)]
-pub struct Passage<'a> {
+pub struct RelayedDatagram<'a> {
     /// The relay's socket.
     pub socket: SocketAddr,
     /// The client or the upstream.
@@ -40,7 +40,7 @@ pub struct Passage<'a> {
 }
 
 /// Called with each datagram; the relay waits for its return.
-pub type Watch = Box<dyn Fn(&Passage<'_>) + Send>;
+pub type RelayObserver = Box<dyn Fn(&RelayedDatagram<'_>) + Send>;
 
 /// A running relay, which ends when dropped.
 ///
@@ -110,7 +110,7 @@ impl Relay {
         listen: SocketAddr,
         upstream: SocketAddr,
         config: RelayConfig,
-        watch: Watch,
+        watch: RelayObserver,
     ) -> io::Result<Self> {
         let listen = UdpSocket::bind(listen).await?;
         let local = listen.local_addr()?;
@@ -162,7 +162,7 @@ impl Drop for Relay {
 
 struct Forwarder {
     local: SocketAddr,
-    watch: Watch,
+    watch: RelayObserver,
     listen: UdpSocket,
     upstream: SocketAddr,
     to_upstream: Direction,
@@ -217,7 +217,7 @@ impl Forwarder {
     }
 
     async fn forward(&mut self, client: SocketAddr, datagram: &[u8], replies: &mpsc::Sender<(SocketAddr, Vec<u8>)>) {
-        (self.watch)(&Passage { socket: self.local, peer: client, received: true, datagram });
+        (self.watch)(&RelayedDatagram { socket: self.local, peer: client, received: true, datagram });
         let Some(delay) = self.to_upstream.fate(client, datagram) else {
             self.counters.lost_to_upstream.fetch_add(1, Ordering::Relaxed);
             return;
@@ -230,7 +230,7 @@ impl Forwarder {
 
     fn send_back(&mut self, client: SocketAddr, datagram: Vec<u8>) {
         if let Some(Client { local, .. }) = self.clients.get(&client) {
-            (self.watch)(&Passage { socket: *local, peer: self.upstream, received: true, datagram: &datagram });
+            (self.watch)(&RelayedDatagram { socket: *local, peer: self.upstream, received: true, datagram: &datagram });
         }
         let Some(delay) = self.to_client.fate(client, &datagram) else {
             self.counters.lost_to_client.fetch_add(1, Ordering::Relaxed);
@@ -255,11 +255,16 @@ impl Forwarder {
                 Datagram::ToUpstream(socket, bytes) => {
                     let from = socket.local_addr().unwrap_or(self.local);
                     let peer = self.upstream;
-                    (self.watch)(&Passage { socket: from, peer, received: false, datagram: &bytes });
+                    (self.watch)(&RelayedDatagram { socket: from, peer, received: false, datagram: &bytes });
                     socket.send(&bytes).await
                 }
                 Datagram::ToClient(client, bytes) => {
-                    (self.watch)(&Passage { socket: self.local, peer: client, received: false, datagram: &bytes });
+                    (self.watch)(&RelayedDatagram {
+                        socket: self.local,
+                        peer: client,
+                        received: false,
+                        datagram: &bytes,
+                    });
                     self.listen.send_to(&bytes, client).await
                 }
             };

@@ -31,12 +31,17 @@ pub(super) struct Direction {
     impairment: Impairment,
     loss: LossProcess,
     jitter: Stream,
-    copies: Copies,
+    copies: RetransmissionLosses,
 }
 
 impl Direction {
     pub(super) fn new(impairment: Impairment, loss: Stream, jitter: Stream) -> Self {
-        Self { impairment, loss: LossProcess::new(impairment.loss, loss), jitter, copies: Copies::default() }
+        Self {
+            impairment,
+            loss: LossProcess::new(impairment.loss, loss),
+            jitter,
+            copies: RetransmissionLosses::default(),
+        }
     }
 
     /// Returns `None` if it is lost.
@@ -56,13 +61,13 @@ impl Direction {
 }
 
 #[derive(Debug, Default)]
-struct Copies {
+struct RetransmissionLosses {
     hasher: RandomState,
     lost: HashMap<u64, u8>,
     order: VecDeque<u64>,
 }
 
-impl Copies {
+impl RetransmissionLosses {
     const REMEMBERED: usize = 65_536;
 
     fn lose_another(&mut self, client: SocketAddr, datagram: &[u8], most: u8) -> bool {

@@ -9,7 +9,7 @@ mod forwarder;
 mod impairment;
 
 pub use conche_netsim::wired::Loss;
-pub use forwarder::{Counts, Passage, Relay, RelayConfig, Watch};
+pub use forwarder::{Counts, Relay, RelayConfig, RelayObserver, RelayedDatagram};
 pub use impairment::Impairment;
 
 use std::net::SocketAddr;
@@ -70,8 +70,9 @@ pub(crate) fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let outcome = runtime::run(&runtime, async {
         let stop = runtime::stop_signal(runtime::GRACE)?;
         let (bind, upstream) = (resolve(&args.bind).await?, resolve(&args.upstream).await?);
-        let watch =
-            Box::new(move |passage: &Passage<'_>| watch.iter().for_each(|recorder| record_passage(passage, recorder)));
+        let watch = Box::new(move |passage: &RelayedDatagram<'_>| {
+            watch.iter().for_each(|recorder| record_passage(passage, recorder))
+        });
         let relay = Relay::start_watched(bind, upstream, config, watch).await;
         let relay = relay.with_context(|| format!("{bind} cannot be listened on"))?;
         announce(format!("coap://{}", relay.local_addr()), global)?;
@@ -82,8 +83,8 @@ pub(crate) fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     print_counts(counts, global)
 }
 
-fn record_passage(passage: &Passage<'_>, recorder: &Recorder) {
-    let &Passage { socket, peer, received, datagram } = passage;
+fn record_passage(passage: &RelayedDatagram<'_>, recorder: &Recorder) {
+    let &RelayedDatagram { socket, peer, received, datagram } = passage;
     let fact = match received {
         true => Fact::Received { multicast: false, ecn: Ecn::NotCapable },
         false => Fact::Sent { attempt: 0, exchange: None, ecn: Ecn::NotCapable },

@@ -60,7 +60,7 @@ pub struct Message {
 
 /// Arguments of methods whose resource can be observed.
 #[derive(Debug, clap::Args)]
-pub struct Reading {
+pub struct ObservableArgs {
     #[command(flatten)]
     request: Args,
     /// Observe the resource for this time.
@@ -150,7 +150,7 @@ impl Args {
     }
 }
 
-pub fn read(method: Code, args: Reading, global: &Global, progress: &Progress) -> anyhow::Result<()> {
+pub fn read(method: Code, args: ObservableArgs, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     if args.multicast {
         return group::run(method, &args.request, global);
     }

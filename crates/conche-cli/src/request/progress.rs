@@ -16,7 +16,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use crate::trace::{self, Traced};
+use crate::trace::{self, TracedDatagram};
 
 /// Most exchanges end sooner.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
@@ -141,7 +141,7 @@ impl fmt::Display for Limit {
 impl<S: Subscriber> Layer<S> for Progress {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if event.metadata().target() == trace::TARGET {
-            let Traced { sent, datagram, .. } = Traced::of(event);
+            let TracedDatagram { sent, datagram, .. } = TracedDatagram::of(event);
             self.record_datagram(sent, &datagram);
         } else {
             event.record(&mut MessageField(self));
@@ -195,10 +195,10 @@ impl Transfer {
 
 /// A progress bar, if standard error is a terminal.
 #[derive(Debug, Default)]
-pub struct Bar(Option<Drawn>);
+pub struct Bar(Option<VisibleBar>);
 
 #[derive(Debug)]
-struct Drawn {
+struct VisibleBar {
     bar: ProgressBar,
     since: Instant,
     before: u64,
@@ -206,7 +206,7 @@ struct Drawn {
 
 impl Bar {
     pub fn show(&mut self, Transfer { direction, done, total }: Transfer) {
-        let Drawn { bar, since, before } = self.0.get_or_insert_with(|| Drawn {
+        let VisibleBar { bar, since, before } = self.0.get_or_insert_with(|| VisibleBar {
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
                 .with_finish(ProgressFinish::AndClear),
             since: Instant::now(),

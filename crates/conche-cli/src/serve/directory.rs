@@ -73,7 +73,7 @@ pub struct Shared {
     truncated: Once,
 }
 
-enum Found {
+enum Lookup {
     File {
         content: Vec<u8>,
         format: ContentFormat,
@@ -91,13 +91,13 @@ async fn read(State(directory): State<Directory>, request: Request) -> Result<Re
     let place = FilePath::of(&request)?;
     let found = directory.run(move |shared| shared.read(&place)).await?;
     let (content, format) = match found {
-        Found::File { content, format } => (content, format),
-        Found::Large { file, format } => {
+        Lookup::File { content, format } => (content, format),
+        Lookup::Large { file, format } => {
             let (etag, size) = (file.etag(), u32::try_from(file.stamp.length).ok());
             let pieces = ReaderStream::of(file).map_err(refused)?;
             return Ok(Response::new(Code::CONTENT).stream(format, size, pieces).etag(&etag));
         }
-        Found::Directory(entries) => (links(&entries, request.queries())?.into_bytes(), ContentFormat::LINK_FORMAT),
+        Lookup::Directory(entries) => (links(&entries, request.queries())?.into_bytes(), ContentFormat::LINK_FORMAT),
     };
     let etag = etag(&content);
     Ok(Response::new(Code::CONTENT).payload(format, content).etag(&etag))
@@ -142,10 +142,10 @@ impl Shared {
         Self { root, changing: Mutex::default(), parts: AtomicU64::new(0), turns, truncated: Once::new() }
     }
 
-    fn read(&self, place: &FilePath) -> Result<Found, Rejection> {
+    fn read(&self, place: &FilePath) -> Result<Lookup, Rejection> {
         let metadata = self.root.metadata(place.relative()).map_err(refused)?;
         if metadata.is_dir() {
-            return self.entries(place).map(Found::Directory).map_err(refused);
+            return self.entries(place).map(Lookup::Directory).map_err(refused);
         }
         // Devices and pipes are not served, and a file has no entries.
         if !metadata.is_file() || place.is_directory {
@@ -153,14 +153,14 @@ impl Shared {
         }
         if metadata.len() > LARGEST as u64 {
             let file = Unchanged::of(self.root.open(place.relative()).map_err(refused)?).map_err(refused)?;
-            return Ok(Found::Large { file, format: format(&place.path).unwrap_or(ContentFormat::OCTET_STREAM) });
+            return Ok(Lookup::Large { file, format: format(&place.path).unwrap_or(ContentFormat::OCTET_STREAM) });
         }
         let content = self.content(place)?;
         let format = format(&place.path).unwrap_or_else(|| match std::str::from_utf8(&content) {
             Ok(_) => ContentFormat::TEXT_PLAIN,
             Err(_) => ContentFormat::OCTET_STREAM,
         });
-        Ok(Found::File { content, format })
+        Ok(Lookup::File { content, format })
     }
 
     fn content(&self, place: &FilePath) -> Result<Vec<u8>, Rejection> {
@@ -441,7 +441,7 @@ mod tests {
         std::fs::File::create(&path).and_then(|file| file.set_len(length)).expect("a file with holes");
         let root = Dir::open_ambient_dir(directory.path(), ambient_authority()).expect("it can be opened");
         let place = FilePath { path: "image.bin".into(), is_directory: false };
-        let Ok(Found::Large { mut file, format }) = Shared::of(root).read(&place) else { panic!("it is large") };
+        let Ok(Lookup::Large { mut file, format }) = Shared::of(root).read(&place) else { panic!("it is large") };
         assert_eq!((format, file.stamp.length), (ContentFormat::OCTET_STREAM, length));
         let mut buffer = [1; 1000];
         assert_eq!(file.read(&mut buffer).expect("it is as it was"), 1000);

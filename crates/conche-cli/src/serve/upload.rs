@@ -25,7 +25,7 @@ pub async fn write(
     if body.size().is_some_and(|size| size as usize > LARGEST) {
         return Err(too_large());
     }
-    let mut part = directory.run(move |shared| Part::begin(shared, place, conditions)).await?;
+    let mut part = directory.run(move |shared| PartialFile::begin(shared, place, conditions)).await?;
     let (mut piece, mut length) = (Vec::new(), 0);
     while let Some(chunk) = body.chunk().await.map_err(abandoned)? {
         length += chunk.len();
@@ -42,7 +42,7 @@ pub async fn write(
 }
 
 /// Under a name that is not served; removed if dropped unfinished.
-struct Part {
+struct PartialFile {
     shared: Arc<Shared>,
     file: File,
     name: String,
@@ -51,7 +51,7 @@ struct Part {
     finished: bool,
 }
 
-impl Part {
+impl PartialFile {
     fn begin(shared: &Arc<Shared>, place: FilePath, conditions: Conditions) -> Result<Self, Rejection> {
         // Checked again before the file is replaced.
         conditions.check(shared.etag(&place)?.as_ref().map(<[u8; 8]>::as_slice))?;
@@ -79,7 +79,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.finished {
             let _ = self.shared.root.remove_file(&self.name);
@@ -135,7 +135,8 @@ mod tests {
         fs::write(root.path().join("file"), "old").expect("it can be written");
         let directory = directory::open(root.path()).expect("it can be served");
         let place = FilePath { path: "file".into(), is_directory: false };
-        let begin = move |shared: &Arc<Shared>| Part::begin(shared, place, Conditions::default())?.append(b"new");
+        let begin =
+            move |shared: &Arc<Shared>| PartialFile::begin(shared, place, Conditions::default())?.append(b"new");
         let part = directory.run(begin).await.expect("it begins");
         assert_eq!(names(root.path()).len(), 2);
         assert_eq!(fs::read(root.path().join("file")).expect("it is there"), b"old");

@@ -25,7 +25,7 @@ pub fn pretty(mut bytes: &[u8]) -> Option<String> {
 }
 
 fn lines(value: &Value, depth: usize, out: &mut String) -> fmt::Result {
-    let mut short = Short { text: String::new(), room: LINE.saturating_sub(2 * depth) };
+    let mut short = LineWriter { text: String::new(), room: LINE.saturating_sub(2 * depth) };
     if flat(value, &mut short).is_ok() {
         return out.write_str(&short.text);
     }
@@ -65,12 +65,12 @@ fn members(value: &Value) -> impl Iterator<Item = (Option<&Value>, &Value)> {
 }
 
 /// Fails when the line is full, so that formatting stops early.
-struct Short {
+struct LineWriter {
     text: String,
     room: usize,
 }
 
-impl Write for Short {
+impl Write for LineWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.room = self.room.checked_sub(text.len()).ok_or(fmt::Error)?;
         self.text.write_str(text)
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn trying_a_line_ends_where_it_is_full() {
-        let mut short = Short { text: String::new(), room: LINE };
+        let mut short = LineWriter { text: String::new(), room: LINE };
         let long = Value::Array(vec![Value::Bytes(vec![0; 1 << 20])]);
         assert!(flat(&long, &mut short).is_err());
         assert!(short.text.len() <= LINE && short.text.starts_with("[h'0000"), "{}", short.text);

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::storage;
-use crate::campaign::{self, CellId, Kept, Ran, Replication, RunTables};
+use crate::campaign::{self, CellId, Kept, Replication, RunResult, RunTables};
 use crate::metrics::{self, Endpoints, Sample};
 use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Unit, Value};
-use crate::trial::{self, Control, Record, Routes, Sampling, Selection, TrialError, Wanted};
+use crate::trial::{self, Control, Record, RecordOptions, Routes, Sampling, Selection, TrialError};
 use crate::units::Span;
 
 pub(super) struct CellRuns {
@@ -178,10 +178,11 @@ impl campaign::RunnableCell for CellRuns {
         (samples.len() == self.nothing().0.len()).then_some(Samples(samples))
     }
 
-    fn run(&self, replication: Replication, tables: &mut RunTables) -> Result<Ran<Samples>, CellError> {
+    fn run(&self, replication: Replication, tables: &mut RunTables) -> Result<RunResult<Samples>, CellError> {
         let RunTables { exchanges, series } = tables;
-        let wants = |what: fn(Wanted) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
-        let wanted = Wanted {
+        let wants =
+            |what: fn(RecordOptions) -> bool| self.measured.iter().any(|(metric, _)| what(metrics::wants(metric)));
+        let wanted = RecordOptions {
             // Timelines need timeouts.
             timeouts: exchanges.is_some() || wants(|wanted| wanted.timeouts),
             arrivals: wants(|wanted| wanted.arrivals),
@@ -190,7 +191,7 @@ impl campaign::RunnableCell for CellRuns {
         let run = |sampling: Option<&mut Sampling<'_>>| {
             trial::run_sampled(&self.cell, wanted, replication, &self.routes, sampling)
         };
-        let Ran { outcome: record, events } = match series {
+        let RunResult { outcome: record, events } = match series {
             Some(rows) => storage::add_series(rows, self, replication, run)??,
             None => run(None)?,
         };
@@ -223,6 +224,6 @@ impl campaign::RunnableCell for CellRuns {
             (0..self.cell.schemes.len()).flat_map(of_scheme).collect()
         };
         let phases = Phase::spans(&scenario.phases).flat_map(|(from, to)| samples(&record.during(from, to), true));
-        Ok(Ran { outcome: Samples(samples(&record, false).into_iter().chain(phases).collect()), events })
+        Ok(RunResult { outcome: Samples(samples(&record, false).into_iter().chain(phases).collect()), events })
     }
 }

@@ -29,7 +29,7 @@ pub fn compared<'a>(scenario: &'a Scenario, values: &[MeasuredValue]) -> Vec<Com
     let series =
         values.iter().map(|value| Series { value: value.clone(), per_replication: Vec::new(), compared: None });
     let series: Vec<Series> = series.collect();
-    let known = Known::new(&series);
+    let known = SeriesByName::new(&series);
     let of_claim = |claim: &'a Claim| {
         let known = &known;
         let compared = move |labels: Labels<'_>| {
@@ -42,7 +42,7 @@ pub fn compared<'a>(scenario: &'a Scenario, values: &[MeasuredValue]) -> Vec<Com
 }
 
 pub(super) fn judge_all(scenario: &Scenario, series: &[Series]) -> Vec<MeasuredValue> {
-    let known = Known::new(series);
+    let known = SeriesByName::new(series);
     let mut judged: Vec<(Vec<usize>, [MeasuredValue; 2])> = Vec::new();
     for claim in &scenario.claims {
         for labels in combinations(&claim.each) {
@@ -65,9 +65,9 @@ fn label<'a>(labels: &Labels<'a>, name: &str) -> Option<&'a str> {
     labels.iter().find(|(of, _)| *of == name).map(|(_, label)| *label)
 }
 
-struct Known<'a>(BTreeMap<(&'a str, &'a str), &'a Series>);
+struct SeriesByName<'a>(BTreeMap<(&'a str, &'a str), &'a Series>);
 
-impl<'a> Known<'a> {
+impl<'a> SeriesByName<'a> {
     fn new(series: &'a [Series]) -> Self {
         let key = |series: &'a Series| (series.value.row.as_str(), series.value.column.as_str());
         Self(series.iter().map(|series| (key(series), series)).collect())
@@ -96,7 +96,7 @@ impl<'a> Known<'a> {
     }
 }
 
-fn operands<'a>(claim: &Claim, labels: &Labels<'_>, known: &Known<'a>) -> Option<(String, Vec<&'a Series>)> {
+fn operands<'a>(claim: &Claim, labels: &Labels<'_>, known: &SeriesByName<'a>) -> Option<(String, Vec<&'a Series>)> {
     let fill = |template: &str| fill(template, labels);
     let found = match claim.compare {
         Compare::Spread | Compare::LineFrom(_) => known.all(&claim.of, &claim.column, fill),
@@ -110,7 +110,7 @@ fn fill(template: &str, labels: &Labels<'_>) -> Option<String> {
 }
 
 /// Judges a claim; `None` if a required value is missing or the comparison is undefined.
-fn judge(claim: &Claim, labels: &Labels<'_>, known: &Known<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
+fn judge(claim: &Claim, labels: &Labels<'_>, known: &SeriesByName<'_>, paper: &str) -> Option<[MeasuredValue; 2]> {
     let (row, found) = operands(claim, labels, known)?;
     let outcome = outcome(claim, &found, |template| fill(template, labels))?;
     let value = MeasuredValue {

@@ -8,7 +8,7 @@ use conche_results::Sample;
 use conche_scenario::{Classes, Handshake, MOST_WINDOWS, Metric, Observed, Received, Transferred, Windows};
 
 use crate::stats::jain_index;
-use crate::trial::{Flow, Record, Selection, Wanted, enough};
+use crate::trial::{Flow, Record, RecordOptions, Selection, enough};
 use crate::units::Span;
 use crate::workload::Tally;
 
@@ -25,10 +25,10 @@ const NANOS_PER_SECOND: f64 = 1e9;
 
 /// Returns the data that a run must record.
 #[must_use]
-pub fn wants(metric: &Metric) -> Wanted {
+pub fn wants(metric: &Metric) -> RecordOptions {
     match metric {
         Metric::Classes(classes) => wants(&classes.of),
-        metric => Wanted {
+        metric => RecordOptions {
             timeouts: matches!(
                 metric,
                 Metric::InitialRto | Metric::Rto | Metric::RtoOverTime(_) | Metric::RetransmissionShare

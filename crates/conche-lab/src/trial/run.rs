@@ -12,7 +12,7 @@ use std::time::Duration;
 use conche_netsim::node::Node;
 use conche_netsim::rng::Streams;
 use conche_netsim::wired::LinkConfig;
-use conche_netsim::{Ended, Instant, LinkId, NodeId, RadioId, Simulation};
+use conche_netsim::{Instant, LinkId, NodeId, RadioId, RunEnd, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{PathKey, PeerSnapshot};
@@ -24,7 +24,7 @@ use super::plan::{ObserverRoles, Plan, Role};
 use super::record::{Control, Flow, NodeRecord, Record};
 use super::series::{LinkDrops, Sampled, Sampler, Sampling};
 use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
-use crate::campaign::{Ran, Replication};
+use crate::campaign::{Replication, RunResult};
 use crate::scenario::{Cell, ChangeEvent, Paths, Scenario, Security, Traffic};
 use crate::workload::{
     AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config,
@@ -33,7 +33,7 @@ use crate::workload::{
 
 /// Optional data to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RecordOptions {
     /// Timeouts of Confirmable messages.
     pub timeouts: bool,
     /// Arrival times of requests at their servers.
@@ -46,7 +46,12 @@ pub struct Wanted {
 ///
 /// # Errors
 /// If its parts contradict each other, or it exceeds its time limit.
-pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Routes) -> Result<Ran<Record>, TrialError> {
+pub fn run(
+    cell: &Cell,
+    wanted: RecordOptions,
+    replication: Replication,
+    routes: &Routes,
+) -> Result<RunResult<Record>, TrialError> {
     run_sampled(cell, wanted, replication, routes, None)
 }
 
@@ -56,12 +61,12 @@ pub fn run(cell: &Cell, wanted: Wanted, replication: Replication, routes: &Route
 /// As [`run`].
 pub fn run_sampled(
     cell: &Cell,
-    wanted: Wanted,
+    wanted: RecordOptions,
     replication: Replication,
     routes: &Routes,
     mut sampling: Option<&mut Sampling<'_>>,
-) -> Result<Ran<Record>, TrialError> {
-    let wanted = Wanted { link_drops: sampling.is_some(), ..wanted };
+) -> Result<RunResult<Record>, TrialError> {
+    let wanted = RecordOptions { link_drops: sampling.is_some(), ..wanted };
     let mut network = Network::new(&cell.scenario, replication)?;
     let plan = |network: &Network| Plan::new(cell, network, replication, routes);
     if !cell.scenario.one_by_one {
@@ -69,7 +74,7 @@ pub fn run_sampled(
         let sampler = sampling.map(|sampling| Sampler::new(sampling, Duration::ZERO, &network, plan.flows.iter()));
         return one(cell, wanted, &mut network, plan, replication.seed, sampler);
     }
-    let mut all = Ran { outcome: Record::default(), events: 0 };
+    let mut all = RunResult { outcome: Record::default(), events: 0 };
     for place in 0.. {
         let mut plan = plan(&network)?;
         if place == plan.flows.len() {
@@ -102,7 +107,7 @@ pub fn check(cell: &Cell, replication: Replication, routes: &Routes) -> Result<(
     if cell.scenario.one_by_one {
         return Ok(());
     }
-    Trial::new(cell, Wanted::default(), &mut network, plan, replication.seed).map(drop)
+    Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed).map(drop)
 }
 
 impl Sampled for Simulation<AnyHost, Observers> {
@@ -126,18 +131,18 @@ static NO_DROPS: LinkDrops = LinkDrops::none();
 
 fn one(
     cell: &Cell,
-    wanted: Wanted,
+    wanted: RecordOptions,
     network: &mut Network,
     plan: Plan<'_>,
     seed: u64,
     sampler: Option<Sampler<'_, '_>>,
-) -> Result<Ran<Record>, TrialError> {
+) -> Result<RunResult<Record>, TrialError> {
     let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     let ended = trial.run_until(Instant::ZERO + limit, sampler)?;
     let events = trial.simulation.events();
-    let is_cut_short = ended == Ended::Limit && scenario.duration.is_none();
+    let is_cut_short = ended == RunEnd::Limit && scenario.duration.is_none();
     let asked = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place);
     let asked = asked.chain(trial.transfer.iter().map(|planned| planned.place));
     let asked: Vec<usize> = asked.chain(trial.bulk.iter().map(|planned| planned.place)).collect();
@@ -145,7 +150,7 @@ fn one(
     let is_undone = |flow: &Flow| flow.wanted.is_some() && flow.tally.done.is_none();
     match asked.into_iter().filter(|place| is_undone(&record.flows[*place])).min() {
         Some(place) if is_cut_short => Err(unfinished(&record.flows[place], place, limit)),
-        _ => Ok(Ran { outcome: record, events }),
+        _ => Ok(RunResult { outcome: record, events }),
     }
 }
 
@@ -173,7 +178,7 @@ struct Trial<'a> {
     /// Hosts replaced by reboots.
     retired: Vec<(NodeId, AnyHost)>,
     handshakes: Vec<(NodeId, Log)>,
-    wanted: Wanted,
+    wanted: RecordOptions,
     /// The last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
@@ -181,7 +186,7 @@ struct Trial<'a> {
 impl<'a> Trial<'a> {
     fn new(
         cell: &'a Cell,
-        wanted: Wanted,
+        wanted: RecordOptions,
         network: &mut Network,
         plan: Plan<'_>,
         seed: u64,
@@ -244,10 +249,10 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    fn run_until(&mut self, limit: Instant, mut sampler: Option<Sampler<'_, '_>>) -> Result<Ended, TrialError> {
+    fn run_until(&mut self, limit: Instant, mut sampler: Option<Sampler<'_, '_>>) -> Result<RunEnd, TrialError> {
         while let Some((at, step)) = self.steps.pop_if(|(at, _)| *at < limit) {
-            if self.advance(at, false, sampler.as_mut()) == Ended::Stopped {
-                return Ok(Ended::Stopped);
+            if self.advance(at, false, sampler.as_mut()) == RunEnd::Stopped {
+                return Ok(RunEnd::Stopped);
             }
             self.change(step)?;
         }
@@ -255,7 +260,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs until `limit`, with `until_idle` at most until no events are left.
-    fn advance(&mut self, limit: Instant, until_idle: bool, mut sampler: Option<&mut Sampler<'_, '_>>) -> Ended {
+    fn advance(&mut self, limit: Instant, until_idle: bool, mut sampler: Option<&mut Sampler<'_, '_>>) -> RunEnd {
         loop {
             let sample_at = sampler.as_ref().map(|sampler| sampler.next()).filter(|next| *next <= limit);
             let until = sample_at.unwrap_or(limit);
@@ -263,7 +268,7 @@ impl<'a> Trial<'a> {
                 true => self.simulation.run_until_idle(until),
                 false => self.simulation.run_until(until),
             };
-            let is_over = ended == Ended::Stopped || (until_idle && ended == Ended::Idle);
+            let is_over = ended == RunEnd::Stopped || (until_idle && ended == RunEnd::Idle);
             match &mut sampler {
                 Some(sampler) if sample_at.is_some() && !is_over => sampler.sample(&self.simulation),
                 _ => return ended,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use conche_netsim::host::{Host, Port, Received};
-use conche_netsim::mac::Transmitted;
-use conche_netsim::mote::{Arrived, Mote};
+use conche_netsim::mac::TransmitOutcome;
+use conche_netsim::mote::{ArrivedDatagram, Mote};
 use conche_netsim::node::{self, Node};
 use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::transport::bulk::Bulk;
@@ -33,16 +33,16 @@ pub enum Timer {
     /// Registration with this server is due.
     Register(u32),
     /// A mote has processed an arrival.
-    Arrived(Arrived),
+    Arrived(ArrivedDatagram),
 }
 
-impl From<Arrived> for Timer {
-    fn from(arrived: Arrived) -> Self {
+impl From<ArrivedDatagram> for Timer {
+    fn from(arrived: ArrivedDatagram) -> Self {
         Self::Arrived(arrived)
     }
 }
 
-impl TryFrom<Timer> for Arrived {
+impl TryFrom<Timer> for ArrivedDatagram {
     type Error = ();
 
     fn try_from(timer: Timer) -> Result<Self, ()> {
@@ -212,7 +212,7 @@ impl Host for AnyHost {
         self.host().prefetch_for(packet);
     }
 
-    fn transmitted(&mut self, port: &mut Port<'_, Timer>, frame: PacketId, outcome: Transmitted) {
+    fn transmitted(&mut self, port: &mut Port<'_, Timer>, frame: PacketId, outcome: TransmitOutcome) {
         self.host_mut().transmitted(port, frame, outcome);
     }
 }

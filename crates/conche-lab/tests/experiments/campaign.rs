@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conche_lab::campaign::{
-    CellId, Kept, Ran, Replication, RunOptions, RunTables, RunnableCell, Sample, Store, run, seed_of,
+    CellId, Kept, Replication, RunOptions, RunResult, RunTables, RunnableCell, Sample, Store, run, seed_of,
 };
 use conche_results::{Begin, Build, Origin, Program};
 
@@ -40,12 +40,12 @@ impl RunnableCell for Seeds {
         1
     }
 
-    fn run(&self, replication: Replication, _: &mut RunTables) -> Result<Ran<u64>, &'static str> {
+    fn run(&self, replication: Replication, _: &mut RunTables) -> Result<RunResult<u64>, &'static str> {
         self.ran.fetch_add(1, Ordering::Relaxed);
         assert!(self.panics_in != Some(replication.index), "a hand-made defect");
         match self.fails_in {
             Some(index) if index == replication.index => Err("it does not end"),
-            _ => Ok(Ran { outcome: replication.seed, events: 10 }),
+            _ => Ok(RunResult { outcome: replication.seed, events: 10 }),
         }
     }
 

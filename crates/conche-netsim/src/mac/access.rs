@@ -20,7 +20,7 @@ pub enum Outcome {
 
 /// The outcome of [`Port::transmit`](crate::host::Port::transmit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Transmitted {
+pub enum TransmitOutcome {
     /// Acknowledged, or sent without acknowledgment.
     Sent,
     /// Given up because the channel was busy.
@@ -35,7 +35,7 @@ pub enum Transmitted {
     NoStation,
 }
 
-impl From<Outcome> for Transmitted {
+impl From<Outcome> for TransmitOutcome {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Sent => Self::Sent,

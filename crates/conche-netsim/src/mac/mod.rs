@@ -76,7 +76,7 @@ mod station;
 mod tinyos;
 mod traffic;
 
-pub use access::{AccessConfig, Outcome, Transmitted};
+pub use access::{AccessConfig, Outcome, TransmitOutcome};
 pub use config::{Acknowledgment, AttemptConfig, InterframeSpacing, MacConfig, QueueConfig, RadioConfig};
 pub use contiki::{Contiki27, Contiki30, Contiki31};
 pub use control::ControlTraffic;

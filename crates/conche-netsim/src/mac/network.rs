@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::access::{Access, Decision, Outcome, Transmitted};
+use super::access::{Access, Decision, Outcome, TransmitOutcome};
 use super::config::{MacConfig, RadioConfig};
 use super::fragments::Datagrams;
 use super::queue::QueueIndex;
 use super::rdc::Rdc;
 use super::station::{Interface, Step};
-use crate::event::{Event, RadioEvent, RadioEventKind, Surroundings};
+use crate::event::{Event, EventContext, RadioEvent, RadioEventKind};
 use crate::packet::PacketRef;
 use crate::radio::phy::SHR_PHR_OCTETS;
 use crate::radio::{Air, AnyMedium, LinkQuality, Position, RadioError, ReceptionLink, Station, StationMap};
@@ -28,7 +28,7 @@ pub(crate) struct RadioNetwork {
     /// Hearers of the strobe train that begins.
     pub(super) hearers: Vec<Station>,
     pub(super) datagrams: Datagrams,
-    pub(super) outcomes: VecDeque<(NodeId, PacketId, Transmitted)>,
+    pub(super) outcomes: VecDeque<(NodeId, PacketId, TransmitOutcome)>,
     pub(crate) counters: RadioCounters,
     pub(crate) dropped: u64,
     pub(crate) broadcast: u64,
@@ -88,14 +88,14 @@ impl RadioNetwork {
         }
     }
 
-    pub(crate) fn next_outcome(&mut self) -> Option<(NodeId, PacketId, Transmitted)> {
+    pub(crate) fn next_outcome(&mut self) -> Option<(NodeId, PacketId, TransmitOutcome)> {
         self.outcomes.pop_front()
     }
 
     /// Returns a packet that the event delivers to a node.
     pub(crate) fn handle_event(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         event: RadioEvent,
     ) -> Option<(PacketRef, NodeId)> {
         let at = event.station;
@@ -125,7 +125,7 @@ impl RadioNetwork {
     /// `after` is the outcome of the frame before it, if it waited.
     pub(super) fn start(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         at: Station,
         queue: QueueIndex,
         after: Option<Outcome>,
@@ -139,7 +139,7 @@ impl RadioNetwork {
     }
 
     #[inline]
-    fn begin(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex) {
+    fn begin(&mut self, around: &mut EventContext<'_>, at: Station, queue: QueueIndex) {
         self.stations[usize::from(at)].attempting = queue;
         match self.mac.rdc {
             Rdc::AlwaysOn => self.assess(around, at),
@@ -148,14 +148,14 @@ impl RadioNetwork {
     }
 
     #[inline]
-    fn step(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    fn step(&mut self, around: &mut EventContext<'_>, at: Station) {
         match self.mac.rdc {
             Rdc::AlwaysOn => self.step_always_on(around, at),
             Rdc::ContikiMac(config) => self.step_of_train(around, at, &config),
         }
     }
 
-    fn follow_duty_cycle(&mut self, around: &mut Surroundings<'_>, at: Station, kind: RadioEventKind) {
+    fn follow_duty_cycle(&mut self, around: &mut EventContext<'_>, at: Station, kind: RadioEventKind) {
         match (self.mac.rdc, kind) {
             (Rdc::ContikiMac(config), RadioEventKind::Check(before)) => self.check(around, at, &config, before),
             (Rdc::ContikiMac(config), RadioEventKind::EndListening) => self.end_listening(around, at, &config),
@@ -163,7 +163,7 @@ impl RadioNetwork {
         }
     }
 
-    pub(super) fn end(&mut self, around: &mut Surroundings<'_>, at: Station, outcome: Outcome) {
+    pub(super) fn end(&mut self, around: &mut EventContext<'_>, at: Station, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Idle;
         let (queue, stream) = (station.attempting, &mut station.stream);
@@ -190,14 +190,14 @@ impl RadioNetwork {
         }
     }
 
-    pub(super) fn wait(&mut self, around: &mut Surroundings<'_>, at: Station, step: Step, time: Duration) {
+    pub(super) fn wait(&mut self, around: &mut EventContext<'_>, at: Station, step: Step, time: Duration) {
         self.stations[usize::from(at)].step = step;
         self.schedule(around, around.scheduler.now() + time, at, RadioEventKind::Step);
     }
 
     pub(super) fn schedule(
         &self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         when: Instant,
         station: Station,
         kind: RadioEventKind,

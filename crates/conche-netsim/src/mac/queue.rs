@@ -57,7 +57,7 @@ pub(super) struct Queues {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queued {
+pub(super) enum Enqueued {
     First(QueueIndex),
     Behind,
     Full,
@@ -68,15 +68,15 @@ impl Queues {
         Self { config, access, queues: Vec::new(), waiting: 0 }
     }
 
-    pub(super) fn push(&mut self, frame: Frame) -> Queued {
+    pub(super) fn push(&mut self, frame: Frame) -> Enqueued {
         if self.config.packets.is_some_and(|limit| self.waiting >= limit) {
-            return Queued::Full;
+            return Enqueued::Full;
         }
-        let Some(index) = self.place_for(frame.to) else { return Queued::Full };
+        let Some(index) = self.place_for(frame.to) else { return Enqueued::Full };
         let queue = &mut self.queues[usize::from(index)];
         queue.frames.push_back(frame);
         self.waiting += 1;
-        if queue.frames.len() == 1 { Queued::First(index) } else { Queued::Behind }
+        if queue.frames.len() == 1 { Enqueued::First(index) } else { Enqueued::Behind }
     }
 
     pub(super) fn have_room(&self, to: Station, frames: usize) -> bool {
@@ -151,31 +151,31 @@ mod tests {
     #[test]
     fn a_third_neighbour_waits_until_a_queue_is_empty() {
         let mut queues = queues(Some(8), Some(2));
-        assert_eq!(queues.push(frame(1)), Queued::First(0));
-        assert_eq!(queues.push(frame(2)), Queued::First(1));
-        assert_eq!(queues.push(frame(2)), Queued::Behind);
-        assert_eq!(queues.push(frame(3)), Queued::Full);
+        assert_eq!(queues.push(frame(1)), Enqueued::First(0));
+        assert_eq!(queues.push(frame(2)), Enqueued::First(1));
+        assert_eq!(queues.push(frame(2)), Enqueued::Behind);
+        assert_eq!(queues.push(frame(3)), Enqueued::Full);
         assert_eq!([1, 2, 3].map(|to| queues.have_room(to, 5)), [true, true, false]);
         assert!(!queues.have_room(1, 6), "three of eight are taken");
         assert!(!queues.pop(0).1);
         assert!(queues.have_room(3, 6));
-        assert_eq!(queues.push(frame(3)), Queued::First(0));
-        assert_eq!(queues.push(frame(1)), Queued::Full);
+        assert_eq!(queues.push(frame(3)), Enqueued::First(0));
+        assert_eq!(queues.push(frame(1)), Enqueued::Full);
     }
 
     #[test]
     fn all_neighbours_share_the_packet_buffers() {
         let mut queues = queues(Some(4), Some(2));
-        (0..4).for_each(|i| assert_ne!(queues.push(frame(i % 2)), Queued::Full));
-        assert_eq!(queues.push(frame(0)), Queued::Full);
-        assert_eq!((queues.pop(1).0.to, queues.push(frame(0))), (1, Queued::Behind));
+        (0..4).for_each(|i| assert_ne!(queues.push(frame(i % 2)), Enqueued::Full));
+        assert_eq!(queues.push(frame(0)), Enqueued::Full);
+        assert_eq!((queues.pop(1).0.to, queues.push(frame(0))), (1, Enqueued::Behind));
     }
 
     #[test]
     fn one_queue_serves_all_neighbours_in_order() {
         let mut queues = queues(None, None);
-        assert_eq!(queues.push(frame(7)), Queued::First(0));
-        assert_eq!(queues.push(frame(8)), Queued::Behind);
+        assert_eq!(queues.push(frame(7)), Enqueued::First(0));
+        assert_eq!(queues.push(frame(8)), Enqueued::Behind);
         assert_eq!((queues.pop(0).0.to, queues.pop(0).0.to), (7, 8));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::config::MacConfig;
 use super::control::ControlSource;
-use super::queue::{Frame, QueueIndex, Queued, Queues};
+use super::queue::{Enqueued, Frame, QueueIndex, Queues};
 use super::rdc::{DutyCycle, Rdc};
 use crate::radio::Station;
 use crate::rng::Stream;
@@ -54,9 +54,9 @@ impl Interface {
         }
     }
 
-    pub(super) fn enqueue(&mut self, frame: Frame) -> Queued {
+    pub(super) fn enqueue(&mut self, frame: Frame) -> Enqueued {
         let queued = self.queues.push(Frame { dsn: self.dsn, ..frame });
-        if queued != Queued::Full {
+        if queued != Enqueued::Full {
             self.dsn = self.dsn.wrapping_add(1);
         }
         queued

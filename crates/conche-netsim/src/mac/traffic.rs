@@ -1,9 +1,9 @@
 //! Frames entering and leaving a station's queues.
 
-use super::access::{Access, Decision, Outcome, Transmitted};
+use super::access::{Access, Decision, Outcome, TransmitOutcome};
 use super::network::RadioNetwork;
-use super::queue::{Frame, FrameContents, Origin, QueueIndex, Queued};
-use crate::event::{Event, RadioEventKind, Surroundings};
+use super::queue::{Enqueued, Frame, FrameContents, Origin, QueueIndex};
+use crate::event::{Event, EventContext, RadioEventKind};
 use crate::ids::Hop;
 use crate::packet::PacketRef;
 use crate::radio::{BROADCAST, Station};
@@ -11,13 +11,13 @@ use crate::sixlowpan::{DatagramTooLong, Sixlowpan};
 use crate::trace::DropReason;
 use crate::{LinkId, NodeId, PacketId, RadioId};
 
-enum Refused {
+enum SendRefusal {
     QueueFull,
     TooLong,
 }
 
 impl RadioNetwork {
-    pub(crate) fn send(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, hop: Hop, link: LinkId) {
+    pub(crate) fn send(&mut self, around: &mut EventContext<'_>, packet: PacketRef, hop: Hop, link: LinkId) {
         let payload_bytes = around.packets.get(packet).bytes().len();
         let taken = match self.mac.sixlowpan {
             Some(headers) => self.send_datagram(around, packet, hop, link, &headers),
@@ -26,49 +26,49 @@ impl RadioNetwork {
                     let frame = Frame::new(FrameContents::Packet(packet), Origin::Hop(link), hop.to, octets);
                     self.enqueue(around, hop.from, frame)
                 }
-                None => Err(Refused::TooLong),
+                None => Err(SendRefusal::TooLong),
             },
         };
         match taken {
             Ok(()) => {}
-            Err(Refused::QueueFull) => self.drop(around, packet, DropReason::QueueFull(link)),
-            Err(Refused::TooLong) => self.drop(around, packet, DropReason::TooLong(link)),
+            Err(SendRefusal::QueueFull) => self.drop(around, packet, DropReason::QueueFull(link)),
+            Err(SendRefusal::TooLong) => self.drop(around, packet, DropReason::TooLong(link)),
         }
     }
 
     fn send_datagram(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         packet: PacketRef,
         hop: Hop,
         link: LinkId,
         headers: &Sixlowpan,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SendRefusal> {
         let frames = self.mac.frames(headers, around.packets.get(packet).bytes().len());
-        let frames = frames.map_err(|DatagramTooLong(_)| Refused::TooLong)?;
+        let frames = frames.map_err(|DatagramTooLong(_)| SendRefusal::TooLong)?;
         let (mut sizes, origin) = (frames.clone(), Origin::Hop(link));
         let contents = match frames.count() {
             1 => FrameContents::Packet(packet),
             count if self.stations[usize::from(hop.from)].queues.have_room(hop.to, count) => {
                 FrameContents::Fragment(self.datagrams.insert(packet, count))
             }
-            _ => return Err(Refused::QueueFull),
+            _ => return Err(SendRefusal::QueueFull),
         };
         sizes.try_for_each(|octets| self.enqueue(around, hop.from, Frame::new(contents, origin, hop.to, octets)))
     }
 
-    pub(crate) fn transmit(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, node: NodeId) {
+    pub(crate) fn transmit(&mut self, around: &mut EventContext<'_>, packet: PacketRef, node: NodeId) {
         let (id, to) = (around.packets.get(packet).meta.id, around.packets.get(packet).meta.to);
         let to = if to == NodeId::BROADCAST { Some(BROADCAST) } else { self.station_map.of(to) };
         let psdu_octets = self.mac.psdu_octets(around.packets.get(packet).bytes().len());
         let outcome = match (self.station_map.of(node), to, psdu_octets) {
-            (None, _, _) | (_, None, _) => Transmitted::NoStation,
-            (_, _, None) => Transmitted::TooLong,
+            (None, _, _) | (_, None, _) => TransmitOutcome::NoStation,
+            (_, _, None) => TransmitOutcome::TooLong,
             (Some(from), Some(to), Some(octets)) => {
                 let frame = Frame::new(FrameContents::Packet(packet), Origin::Host(id), to, octets);
                 match self.enqueue(around, from, frame) {
                     Ok(()) => return,
-                    Err(_) => Transmitted::QueueFull,
+                    Err(_) => TransmitOutcome::QueueFull,
                 }
             }
         };
@@ -76,13 +76,13 @@ impl RadioNetwork {
         self.report_outcome(around, node, id, outcome);
     }
 
-    pub(crate) fn start_control(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn start_control(&mut self, around: &mut EventContext<'_>) {
         for station in 0..Station::try_from(self.stations.len()).expect("the layout is checked") {
             self.schedule_control(around, station);
         }
     }
 
-    pub(super) fn send_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(super) fn send_control(&mut self, around: &mut EventContext<'_>, at: Station) {
         if let Some(config) = self.mac.control {
             // A frame that finds a full queue is dropped.
             let frame = Frame::new(FrameContents::Nothing, Origin::Control, BROADCAST, config.psdu_octets);
@@ -91,7 +91,7 @@ impl RadioNetwork {
         self.schedule_control(around, at);
     }
 
-    fn schedule_control(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    fn schedule_control(&mut self, around: &mut EventContext<'_>, at: Station) {
         let source = &mut self.stations[usize::from(at)].control;
         if let (Some(config), Some(source)) = (self.mac.control, source) {
             let when = source.next(&config);
@@ -99,16 +99,16 @@ impl RadioNetwork {
         }
     }
 
-    fn enqueue(&mut self, around: &mut Surroundings<'_>, from: Station, frame: Frame) -> Result<(), Refused> {
+    fn enqueue(&mut self, around: &mut EventContext<'_>, from: Station, frame: Frame) -> Result<(), SendRefusal> {
         match self.stations[usize::from(from)].enqueue(frame) {
-            Queued::First(queue) => self.start(around, from, queue, None),
-            Queued::Behind => {}
-            Queued::Full => return Err(Refused::QueueFull),
+            Enqueued::First(queue) => self.start(around, from, queue, None),
+            Enqueued::Behind => {}
+            Enqueued::Full => return Err(SendRefusal::QueueFull),
         }
         Ok(())
     }
 
-    pub(super) fn leave(&mut self, around: &mut Surroundings<'_>, at: Station, queue: QueueIndex, outcome: Outcome) {
+    pub(super) fn leave(&mut self, around: &mut EventContext<'_>, at: Station, queue: QueueIndex, outcome: Outcome) {
         let station = &mut self.stations[usize::from(at)];
         let (frame, more) = station.queues.pop(queue);
         if let (Outcome::Sent, Some(spacing)) = (outcome, self.mac.attempt.spacing) {
@@ -140,7 +140,7 @@ impl RadioNetwork {
         }
     }
 
-    fn dispose(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, frame: Frame, outcome: Outcome) {
+    fn dispose(&mut self, around: &mut EventContext<'_>, packet: PacketRef, frame: Frame, outcome: Outcome) {
         if frame.to == BROADCAST && outcome == Outcome::Sent {
             self.broadcast += 1;
             return around.packets.remove(packet);
@@ -170,12 +170,18 @@ impl RadioNetwork {
         }
     }
 
-    fn report_outcome(&mut self, around: &mut Surroundings<'_>, node: NodeId, frame: PacketId, outcome: Transmitted) {
+    fn report_outcome(
+        &mut self,
+        around: &mut EventContext<'_>,
+        node: NodeId,
+        frame: PacketId,
+        outcome: TransmitOutcome,
+    ) {
         self.outcomes.push_back((node, frame, outcome));
         around.scheduler.schedule(around.scheduler.now(), Event::Transmitted(RadioId(self.number)));
     }
 
-    fn drop(&mut self, around: &mut Surroundings<'_>, packet: PacketRef, reason: DropReason) {
+    fn drop(&mut self, around: &mut EventContext<'_>, packet: PacketRef, reason: DropReason) {
         self.dropped += 1;
         around.observer.on_dropped(around.scheduler.now(), around.packets.get(packet), reason);
         around.packets.remove(packet);

@@ -21,7 +21,7 @@ pub(super) struct Stack {
     pub(super) underlay: Option<UnderlayState>,
 }
 
-pub(super) enum Turn {
+pub(super) enum StackOutput {
     Left(Transmit<NodeId>),
     Event(Event<NodeId>),
     Connected(NodeId, bool),
@@ -39,14 +39,14 @@ impl Stack {
         self.message_bytes + self.underlay.as_ref().map_or(0, |underlay| underlay.layer.buffer_bytes())
     }
 
-    pub(super) fn turn(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Turn {
+    pub(super) fn turn(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> StackOutput {
         let now = world.scheduler.now();
         let (message, datagram) = buffer.split_at_mut(self.message_bytes);
         loop {
             match self.endpoint.poll(now, message) {
                 Output::Transmit(transmit) => {
                     self.send(world, node, &transmit, &message[..transmit.len]);
-                    return Turn::Left(transmit);
+                    return StackOutput::Left(transmit);
                 }
                 Output::Event(event) => {
                     if self.handle_handshake_event(now, &event) {
@@ -54,15 +54,15 @@ impl Stack {
                     }
                     self.causes.forget_ended(&event);
                     self.mark_doubtful(&event);
-                    return Turn::Event(event);
+                    return StackOutput::Event(event);
                 }
                 Output::Wait(until) => match self.step_underlay(world, node, datagram) {
-                    Stepped::On => {}
-                    Stepped::Connected(peer, is_open) => return Turn::Connected(peer, is_open),
-                    Stepped::Waits(due) => {
+                    UnderlayStep::On => {}
+                    UnderlayStep::Connected(peer, is_open) => return StackOutput::Connected(peer, is_open),
+                    UnderlayStep::Waits(due) => {
                         world.wake_at(node, until.into_iter().chain(due).min());
                         self.causes.clear();
-                        return Turn::Wait;
+                        return StackOutput::Wait;
                     }
                 },
             }
@@ -104,7 +104,7 @@ impl Stack {
     }
 }
 
-enum Stepped {
+enum UnderlayStep {
     On,
     Connected(NodeId, bool),
     Waits(Option<Instant>),
@@ -125,9 +125,9 @@ impl Stack {
         false
     }
 
-    fn step_underlay(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> Stepped {
+    fn step_underlay(&mut self, world: &mut World, node: NodeId, buffer: &mut [u8]) -> UnderlayStep {
         let now = world.scheduler.now();
-        let Some(underlay) = &mut self.underlay else { return Stepped::Waits(None) };
+        let Some(underlay) = &mut self.underlay else { return UnderlayStep::Waits(None) };
         let handshake = |peer: &NodeId| underlay.handshakes.get(peer).copied();
         let refused = underlay.refused.pop_front().map(Step::Refused);
         match refused.unwrap_or_else(|| underlay.layer.poll(now, buffer)) {
@@ -150,21 +150,21 @@ impl Stack {
                 if let Some(handshake) = underlay.handshakes.remove(&peer) {
                     self.endpoint.handshake_over(now, handshake, None);
                 }
-                return Stepped::Connected(peer, true);
+                return UnderlayStep::Connected(peer, true);
             }
             Step::Refused(peer) => {
                 if let Some(handshake) = underlay.handshakes.remove(&peer) {
                     self.endpoint.handshake_over(now, handshake, Some(AbandonReason::GaveUp));
                 }
-                return Stepped::Connected(peer, false);
+                return UnderlayStep::Connected(peer, false);
             }
             Step::Lost(peer) => self.endpoint.lose_peer(now, &peer),
             Step::Wait(due) => {
                 underlay.settled();
-                return Stepped::Waits(due);
+                return UnderlayStep::Waits(due);
             }
         }
-        Stepped::On
+        UnderlayStep::On
     }
 
     fn handle_handshake_event(&mut self, now: Instant, event: &Event<NodeId>) -> bool {

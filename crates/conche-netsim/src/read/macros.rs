@@ -37,10 +37,10 @@ macro_rules! fields {
                         let (mut first, mut patches) = (Vec::<$crate::read::Change<$type>>::new(), Vec::new());
                         while let Some(key) = map.next_key_seed($crate::read::Key(KEYS))? {
                             $(if key == stringify!($key) {
-                                $key = Some(map.next_value_seed($crate::read::Patched::seed())?);
+                                $key = Some(map.next_value_seed($crate::read::PatchSeed::seed())?);
                             })*
                             $(if key == stringify!($field) {
-                                let patch = map.next_value_seed($crate::read::Patched::seed())?;
+                                let patch = map.next_value_seed($crate::read::PatchSeed::seed())?;
                                 patches.push($crate::read::of_field(patch, |of: &mut $type| &mut of.$field));
                             })*
                         }
@@ -78,7 +78,7 @@ macro_rules! all_of {
                 $(let mut $field = None;)*
                 while let Some(key) = map.next_key_seed($crate::read::Key(KEYS))? {
                     $(if key == stringify!($field) {
-                        $field = Some(map.next_value_seed($crate::read::Patched::seed())?(None));
+                        $field = Some(map.next_value_seed($crate::read::PatchSeed::seed())?(None));
                     })*
                 }
                 let missing = <A::Error as serde::de::Error>::missing_field;
@@ -144,7 +144,7 @@ macro_rules! kinds {
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                         let mut map = $crate::read::OnlyKey::of(map, &self, NAMES)?;
                         $(if map.key == $name {
-                            let patch = map.value($crate::read::Patched::<$inner>::seed())?;
+                            let patch = map.value($crate::read::PatchSeed::<$inner>::seed())?;
                             return Ok(Box::new(|base| $type::$variant(patch(match base {
                                 Some($type::$variant(base)) => Some(base),
                                 _ => None,

@@ -84,15 +84,15 @@ impl Read for Duration {
     }
 }
 
-struct Patched<T>(PhantomData<T>);
+struct PatchSeed<T>(PhantomData<T>);
 
-impl<T> Patched<T> {
+impl<T> PatchSeed<T> {
     const fn seed() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<'de, T: Read> DeserializeSeed<'de> for Patched<T> {
+impl<'de, T: Read> DeserializeSeed<'de> for PatchSeed<T> {
     type Value = Patch<T>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Patch<T>, D::Error> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::{Name, OnlyKey, Patched, all_of, as_whole, fields, kinds, required};
+use super::{Name, OnlyKey, PatchSeed, all_of, as_whole, fields, kinds, required};
 use crate::mac::RadioConfig;
 use crate::radio::{Gilbert, MediumConfig, Mrm31, PathLoss, Position, ReceptionCurve, Sinr, Udgm};
 use crate::units::{Probability, Span};
@@ -75,13 +75,13 @@ impl Default for LogDistance {
 
 impl<'de> Deserialize<'de> for PathLoss {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Lost)
+        deserializer.deserialize_any(PathLossVisitor)
     }
 }
 
-struct Lost;
+struct PathLossVisitor;
 
-impl<'de> Visitor<'de> for Lost {
+impl<'de> Visitor<'de> for PathLossVisitor {
     type Value = PathLoss;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,10 +91,10 @@ impl<'de> Visitor<'de> for Lost {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PathLoss, A::Error> {
         let mut map = OnlyKey::of(map, &self, &["log-distance", "matrix"])?;
         if map.key == "matrix" {
-            return map.value(Patched::seed()).map(|patch| PathLoss::Matrix(patch(None)));
+            return map.value(PatchSeed::seed()).map(|patch| PathLoss::Matrix(patch(None)));
         }
         let LogDistance { reference_loss_db, exponent, shadowing_sigma_db, asymmetry_sigma_db } =
-            map.value(Patched::seed())?(None);
+            map.value(PatchSeed::seed())?(None);
         Ok(PathLoss::LogDistance { reference_loss_db, exponent, shadowing_sigma_db, asymmetry_sigma_db })
     }
 }
@@ -132,19 +132,19 @@ impl<'de> Visitor<'de> for Curve {
         }
         as_whole!(Transitional);
         let mut map = OnlyKey::of(map, &self, &["transitional"])?;
-        map.value(Patched::<Transitional>::seed()).map(|patch| patch(None).0)
+        map.value(PatchSeed::<Transitional>::seed()).map(|patch| patch(None).0)
     }
 }
 
 impl<'de> Deserialize<'de> for Position {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Place)
+        deserializer.deserialize_any(PositionVisitor)
     }
 }
 
-struct Place;
+struct PositionVisitor;
 
-impl<'de> Visitor<'de> for Place {
+impl<'de> Visitor<'de> for PositionVisitor {
     type Value = Position;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::{Name, OnlyKey, Patched, all_of, as_whole, fields, names, required};
+use super::{Name, OnlyKey, PatchSeed, all_of, as_whole, fields, names, required};
 use crate::routing::aodv::{AodvConfig, LqiMap, Metric};
 use crate::routing::{Objective, RplConfig};
 use crate::sixlowpan::{Inline, MacAddresses, Sixlowpan, UdpHeader};
@@ -64,19 +64,19 @@ impl<'de> Visitor<'de> for Udp {
         }
         as_whole!(Compressed);
         let mut map = OnlyKey::of(map, &self, &["compressed"])?;
-        map.value(Patched::<Compressed>::seed()).map(|patch| patch(None).0)
+        map.value(PatchSeed::<Compressed>::seed()).map(|patch| patch(None).0)
     }
 }
 
 impl<'de> Deserialize<'de> for Metric {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Better)
+        deserializer.deserialize_any(MetricVisitor)
     }
 }
 
-struct Better;
+struct MetricVisitor;
 
-impl<'de> Visitor<'de> for Better {
+impl<'de> Visitor<'de> for MetricVisitor {
     type Value = Metric;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for Better {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Metric, A::Error> {
         let mut map = OnlyKey::of(map, &self, &["path-dr"])?;
-        map.value(Patched::seed()).map(|patch| Metric::PathDr(patch(None)))
+        map.value(PatchSeed::seed()).map(|patch| Metric::PathDr(patch(None)))
     }
 }
 

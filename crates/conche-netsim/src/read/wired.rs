@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, Visitor};
 
-use super::{Key, OnlyKey, Patched, all_of, as_whole, fields, kinds, names};
+use super::{Key, OnlyKey, PatchSeed, all_of, as_whole, fields, kinds, names};
 use crate::units::{Probability, Size, Span};
 use crate::wired::{
     Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, Loss, Order, Pie, Red, Service, Stalls,
@@ -81,9 +81,9 @@ impl<'de> Deserialize<'de> for Distribution {
     }
 }
 
-struct Queued(&'static [&'static str]);
+struct QueueVisitor(&'static [&'static str]);
 
-impl Queued {
+impl QueueVisitor {
     fn bare<E: de::Error>(number: impl fmt::Display) -> E {
         E::custom(format_args!(
             "the bare number {number} has no unit; write \"{number}B\", or {{ packets = {number} }} for whole frames"
@@ -91,7 +91,7 @@ impl Queued {
     }
 }
 
-impl<'de> Visitor<'de> for Queued {
+impl<'de> Visitor<'de> for QueueVisitor {
     type Value = DropTail;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,13 +135,13 @@ impl<'de> Visitor<'de> for Queued {
 
 impl<'de> Deserialize<'de> for DropTail {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Queued(&["bytes", "packets", "in_service"]))
+        deserializer.deserialize_any(QueueVisitor(&["bytes", "packets", "in_service"]))
     }
 }
 
 impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Queued(&["bytes", "packets"])).map(|queue| queue.limit)
+        deserializer.deserialize_any(QueueVisitor(&["bytes", "packets"])).map(|queue| queue.limit)
     }
 }
 
@@ -198,7 +198,7 @@ impl<'de> Visitor<'de> for Lossy {
         }
         as_whole!(GilbertElliott);
         let mut map = OnlyKey::of(map, &self, &["gilbert-elliott"])?;
-        let chain = map.value(Patched::<GilbertElliott>::seed())?(None);
+        let chain = map.value(PatchSeed::<GilbertElliott>::seed())?(None);
         Ok(Loss::GilbertElliott {
             to_bad: chain.to_bad.0,
             to_good: chain.to_good.0,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::aqm::{AnyAqm, Found};
+use super::aqm::{AnyAqm, QueueState};
 use super::link::{FrameOutcome, Line, LinkConfig};
 use super::link_trace::{LinkTrace, OPPORTUNITY_BYTES, Opportunities};
 use crate::packet::PacketRef;
@@ -49,7 +49,7 @@ pub(super) enum LinkAction {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Served {
+struct ServedFrame {
     frame: Frame,
     /// Unsent bytes, with a trace.
     left: u32,
@@ -60,7 +60,7 @@ pub(super) struct Buffer {
     line: Line,
     trace: Option<Opportunities>,
     waiting: Fifo,
-    served: Option<Served>,
+    served: Option<ServedFrame>,
     aqm: AnyAqm,
     /// The queue management's initial stream, for each change.
     management: Stream,
@@ -122,7 +122,7 @@ impl Buffer {
             self.aqm.overflowed();
             return actions.push(LinkAction::Refused(packet));
         }
-        let found = Found { frames, bytes: self.waiting.bytes, idle: frames == 0 && in_service.is_none() };
+        let found = QueueState { frames, bytes: self.waiting.bytes, idle: frames == 0 && in_service.is_none() };
         if !self.aqm.admits(now, found) {
             return actions.push(LinkAction::DroppedEarly(packet));
         }
@@ -141,7 +141,7 @@ impl Buffer {
         if let Some(trace) = &mut self.trace {
             trace.take();
             self.use_opportunity(now, actions);
-        } else if let Some(Served { frame, .. }) = self.served.take() {
+        } else if let Some(ServedFrame { frame, .. }) = self.served.take() {
             actions.push(LinkAction::Left(frame.packet, self.line.leave(now)));
         }
         if self.waiting.frames.is_empty() && self.served.is_none() {
@@ -176,7 +176,7 @@ impl Buffer {
                 continue;
             };
             let nanos = self.line.service_nanos(rate, frame.bytes);
-            self.served = Some(Served { frame, left: 0 });
+            self.served = Some(ServedFrame { frame, left: 0 });
             return self.resume_at(Instant::from_nanos(now.as_nanos().saturating_add(nanos)), actions);
         }
     }
@@ -189,7 +189,7 @@ impl Buffer {
             let next = served.or_else(|| {
                 self.waiting.frames.front().filter(|first| first.since < now)?;
                 let frame = Self::next(&mut self.aqm, &mut self.waiting, now, actions)?;
-                Some(Served { frame, left: frame.bytes })
+                Some(ServedFrame { frame, left: frame.bytes })
             });
             let Some(mut served) = next else { return };
             let leaving = served.left.min(bytes);

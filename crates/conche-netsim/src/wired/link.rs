@@ -100,7 +100,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Equipment {
+pub(super) struct LinkFeatures {
     pub(super) changing: bool,
     pub(super) trace: Option<LinkTrace>,
 }
@@ -129,13 +129,13 @@ pub(super) enum FrameOutcome {
 }
 
 impl Link {
-    pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, equipment: Equipment, streams: &Streams) -> Self {
+    pub(super) fn new(id: LinkId, to: NodeId, config: LinkConfig, equipment: LinkFeatures, streams: &Streams) -> Self {
         let transparent = config.rate.is_none()
             && config.delay.is_zero()
             && config.jitter.distribution == Distribution::Zero
             && config.loss == Loss::None
             && config.duplicate <= 0.0;
-        let Equipment { changing, trace } = equipment;
+        let LinkFeatures { changing, trace } = equipment;
         let line = || Line::new(id, config, streams);
         let kind = if changing || trace.is_some() || config.aqm.is_some() {
             let management = streams.stream(Entity::Link(id), Purpose::named("aqm"));

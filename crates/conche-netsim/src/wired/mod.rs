@@ -32,4 +32,4 @@ pub use queue::{DropTail, InService, Limit};
 pub use service::{Service, Stalls};
 pub use topology::{Topology, TopologyError};
 
-pub(crate) use network::{Forwarded, Network};
+pub(crate) use network::{ForwardOutcome, Network};

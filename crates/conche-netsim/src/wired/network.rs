@@ -7,7 +7,7 @@ use super::buffer::LinkAction;
 use super::change_error::ChangeError;
 use super::link::{FrameOutcome, Kind, Link, LinkConfig};
 use super::topology::check_wire;
-use crate::event::{Event, Surroundings};
+use crate::event::{Event, EventContext};
 use crate::ids::Hop;
 use crate::packet::PacketRef;
 use crate::trace::{DropReason, Observer};
@@ -36,8 +36,8 @@ pub(super) enum Route {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Forwarded {
-    Taken,
+pub(crate) enum ForwardOutcome {
+    Consumed,
     /// At its destination, at the same instant.
     Arrived(PacketRef),
     /// At a station, for a radio hop.
@@ -51,47 +51,47 @@ impl Network {
 
     pub(crate) fn forward<O: Observer>(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut EventContext<'_, O>,
         packet: PacketRef,
         at: NodeId,
-    ) -> Forwarded {
+    ) -> ForwardOutcome {
         let (to, mut at) = (around.packets.forwarding(packet).to, at);
         loop {
             if !self.cut_off.is_empty() && self.cut_off.contains(&at) {
                 self.drop(around, packet, DropReason::NodeDown(at));
-                return Forwarded::Taken;
+                return ForwardOutcome::Consumed;
             }
             if at == to {
-                return Forwarded::Arrived(packet);
+                return ForwardOutcome::Arrived(packet);
             }
             let Some(id) = self.routes[at.index()].to(to) else {
                 self.drop(around, packet, DropReason::NoRoute(at));
-                return Forwarded::Taken;
+                return ForwardOutcome::Consumed;
             };
             let hops = &mut around.packets.forwarding(packet).hops;
             *hops += 1;
             if *hops > HOP_LIMIT {
                 self.drop(around, packet, DropReason::HopLimit(at));
-                return Forwarded::Taken;
+                return ForwardOutcome::Consumed;
             }
             let link = &mut self.links[id.index()];
             if !link.up {
                 self.drop(around, packet, DropReason::LinkDown(id));
-                return Forwarded::Taken;
+                return ForwardOutcome::Consumed;
             }
             match &mut link.kind {
                 Kind::Transparent => at = link.to,
                 Kind::Wire(wire) => {
                     let duplicate = wire.line().duplicates_next().then(|| around.packets.duplicate(packet));
                     self.cross(around, packet, duplicate, id);
-                    return Forwarded::Taken;
+                    return ForwardOutcome::Consumed;
                 }
                 Kind::Buffer(buffer) => {
                     let duplicate = buffer.line().duplicates_next().then(|| around.packets.duplicate(packet));
                     self.cross(around, packet, duplicate, id);
-                    return Forwarded::Taken;
+                    return ForwardOutcome::Consumed;
                 }
-                Kind::Hop(hop) => return Forwarded::Hop(packet, *hop, id),
+                Kind::Hop(hop) => return ForwardOutcome::Hop(packet, *hop, id),
             }
         }
     }
@@ -127,7 +127,7 @@ impl Network {
 
     pub(crate) fn change<O: Observer>(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut EventContext<'_, O>,
         id: LinkId,
         config: LinkConfig,
     ) -> Result<(), ChangeError> {
@@ -141,7 +141,7 @@ impl Network {
 
     pub(crate) fn set_up<O: Observer>(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut EventContext<'_, O>,
         id: LinkId,
         up: bool,
     ) -> Result<(), ChangeError> {
@@ -166,17 +166,17 @@ impl Network {
     }
 
     /// Handles [`Event::Lose`].
-    pub(crate) fn lose<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, link: LinkId) {
+    pub(crate) fn lose<O: Observer>(&mut self, around: &mut EventContext<'_, O>, packet: PacketRef, link: LinkId) {
         self.drop(around, packet, DropReason::Lost(link));
     }
 
-    pub(crate) fn refuse<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, at: NodeId) {
+    pub(crate) fn refuse<O: Observer>(&mut self, around: &mut EventContext<'_, O>, packet: PacketRef, at: NodeId) {
         self.drop(around, packet, DropReason::NoHost(at));
     }
 
     fn cross<O: Observer>(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut EventContext<'_, O>,
         packet: PacketRef,
         duplicate: Option<PacketRef>,
         id: LinkId,
@@ -191,7 +191,7 @@ impl Network {
         }
     }
 
-    fn enqueue<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, id: LinkId) {
+    fn enqueue<O: Observer>(&mut self, around: &mut EventContext<'_, O>, packet: PacketRef, id: LinkId) {
         let now = around.scheduler.now();
         let payload_bytes = around.packets.forwarding(packet).payload_bytes;
         match &mut self.links[id.index()].kind {
@@ -215,7 +215,7 @@ impl Network {
 
     /// Handles [`Event::Resume`].
     #[inline(never)]
-    pub(crate) fn resume<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId, number: u32) {
+    pub(crate) fn resume<O: Observer>(&mut self, around: &mut EventContext<'_, O>, link: LinkId, number: u32) {
         let now = around.scheduler.now();
         if let Kind::Buffer(buffer) = &mut self.links[link.index()].kind {
             buffer.resume(now, number, &mut self.actions);
@@ -223,7 +223,7 @@ impl Network {
         }
     }
 
-    fn settle<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, link: LinkId) {
+    fn settle<O: Observer>(&mut self, around: &mut EventContext<'_, O>, link: LinkId) {
         let mut all = std::mem::take(&mut self.actions);
         for action in all.drain(..) {
             match action {
@@ -239,7 +239,7 @@ impl Network {
 
     fn follow<O: Observer>(
         &mut self,
-        around: &mut Surroundings<'_, O>,
+        around: &mut EventContext<'_, O>,
         packet: PacketRef,
         id: LinkId,
         outcome: FrameOutcome,
@@ -254,7 +254,7 @@ impl Network {
         }
     }
 
-    fn drop<O: Observer>(&mut self, around: &mut Surroundings<'_, O>, packet: PacketRef, reason: DropReason) {
+    fn drop<O: Observer>(&mut self, around: &mut EventContext<'_, O>, packet: PacketRef, reason: DropReason) {
         self.dropped += 1;
         around.observer.on_dropped(around.scheduler.now(), around.packets.get(packet), reason);
         around.packets.remove(packet);

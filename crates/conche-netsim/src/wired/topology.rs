@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::aqm::Aqm;
 use super::delay::Distribution;
-use super::link::{Equipment, Link, LinkConfig};
+use super::link::{Link, LinkConfig, LinkFeatures};
 use super::link_trace::LinkTrace;
 use super::network::{Network, Route};
 use crate::ids::Hop;
@@ -46,7 +46,7 @@ pub struct Topology {
     links: Vec<Edge>,
     routes: Vec<StaticRoute>,
     radios: Vec<Layout>,
-    equipment: BTreeMap<LinkId, Equipment>,
+    equipment: BTreeMap<LinkId, LinkFeatures>,
 }
 
 #[derive(Clone, Debug)]

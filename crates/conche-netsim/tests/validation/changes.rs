@@ -10,7 +10,7 @@ use conche_netsim::packet::Packet;
 use conche_netsim::sim::NoSuchNode;
 use conche_netsim::trace::{DropReason, Observer};
 use conche_netsim::wired::{Distribution, Jitter, LinkConfig, Loss, Order, Service, Stalls, Topology};
-use conche_netsim::{BitRate, ChangeError, Ended, Instant, LinkId, NodeId, Simulation};
+use conche_netsim::{BitRate, ChangeError, Instant, LinkId, NodeId, RunEnd, Simulation};
 
 use crate::plain::{Interval, Plain};
 
@@ -190,9 +190,9 @@ fn what_cannot_change_says_so() {
 #[test]
 fn a_run_that_goes_idle_is_at_its_limit_unless_that_is_the_end_of_time() {
     let mut run = run(config(80), false, Duration::ZERO);
-    assert_eq!(run.sim.run_until(Instant::from_millis(5_000)), Ended::Idle);
+    assert_eq!(run.sim.run_until(Instant::from_millis(5_000)), RunEnd::Idle);
     assert_eq!(run.sim.now(), Instant::from_millis(5_000));
-    assert_eq!(run.sim.run(), Ended::Idle);
+    assert_eq!(run.sim.run(), RunEnd::Idle);
     assert_eq!(run.sim.now(), Instant::from_millis(5_000));
     assert_eq!(run.arrivals_ms().last(), Some(&105));
 }

@@ -15,7 +15,7 @@ use conche_netsim::wired::{
     Aqm, CoDel, Distribution, DropTail, InService, Jitter, Limit, LinkConfig, LinkTrace, Loss, Order, Pie, Red,
     Service, Stalls, Topology,
 };
-use conche_netsim::{BitRate, Counters, Ended, Instant, LinkId, NodeId, Simulation};
+use conche_netsim::{BitRate, Counters, Instant, LinkId, NodeId, RunEnd, Simulation};
 use proptest::prelude::*;
 
 use crate::plain::{Interval, Plain};
@@ -205,7 +205,7 @@ proptest! {
                 net.change(&mut sim, change);
                 check(&sim);
             }
-            assert_eq!(sim.run(), Ended::Idle);
+            assert_eq!(sim.run(), RunEnd::Idle);
             check(&sim);
             assert_eq!(sim.counters().in_flight, 0);
             (sim.observer().1, sim.events())
@@ -222,7 +222,7 @@ proptest! {
             let counters = sim.counters();
             prop_assert_eq!(counters.sent + counters.duplicated, counters.delivered + counters.dropped + counters.in_flight);
             prop_assert_eq!(counters, sim.observer().0);
-            if ended == Ended::Idle {
+            if ended == RunEnd::Idle {
                 prop_assert_eq!(counters.in_flight, 0);
                 prop_assert!(counters.sent >= 600);
                 break;
@@ -250,7 +250,7 @@ fn stopping_and_going_on_changes_nothing() {
     whole.run();
     let mut pieces = simulate(&network(rough(), rough()), 1, Digest::default());
     let mut limit = Instant::ZERO;
-    while pieces.run_until(limit) == Ended::Limit {
+    while pieces.run_until(limit) == RunEnd::Limit {
         limit += Duration::from_millis(7);
     }
     assert_eq!(pieces.observer(), whole.observer());

@@ -7,7 +7,7 @@ use allocation_counter::measure;
 use conche_netsim::node::{Application, Context, Node};
 use conche_netsim::rng::{Entity, Purpose};
 use conche_netsim::wired::{DropTail, LinkConfig, Topology};
-use conche_netsim::{BitRate, Ended, NodeId, Simulation};
+use conche_netsim::{BitRate, NodeId, RunEnd, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{EndpointConfig, Event, Request, Response, SharedConfig};
@@ -74,7 +74,7 @@ fn dumbbell(clients: usize, asking: bool) -> usize {
         let host = Node::new(config.clone(), controller.clone(), seed, application).expect("valid parameters");
         sim.attach(node, host).expect("a node");
     }
-    assert_eq!(sim.run(), Ended::Idle);
+    assert_eq!(sim.run(), RunEnd::Idle);
     clients.iter().filter(|&&client| sim.host(client).is_some_and(|host| host.application().answered)).count()
 }
 

@@ -7,7 +7,7 @@ use conche_netsim::packet::{Cause, Packet, PacketMeta};
 use conche_netsim::rng::{Entity, Purpose};
 use conche_netsim::trace::Observer;
 use conche_netsim::wired::{LinkConfig, Topology};
-use conche_netsim::{Ended, Instant, NodeId, Simulation};
+use conche_netsim::{Instant, NodeId, RunEnd, Simulation};
 use conche_proto::cc::default::CoapDefault;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{
@@ -108,7 +108,7 @@ impl Observer for Sent {
     }
 }
 
-fn run(client: impl FnOnce(NodeId) -> Script, server: Script) -> (Vec<String>, Vec<String>, Vec<PacketMeta>, Ended) {
+fn run(client: impl FnOnce(NodeId) -> Script, server: Script) -> (Vec<String>, Vec<String>, Vec<PacketMeta>, RunEnd) {
     run_over(LATENCY, client, server)
 }
 
@@ -116,7 +116,7 @@ fn run_over(
     delay: Duration,
     client: impl FnOnce(NodeId) -> Script,
     server: Script,
-) -> (Vec<String>, Vec<String>, Vec<PacketMeta>, Ended) {
+) -> (Vec<String>, Vec<String>, Vec<PacketMeta>, RunEnd) {
     let mut net = Topology::new();
     let nodes = [net.node("client"), net.node("server")];
     net.duplex("link", nodes[0], nodes[1], LinkConfig { delay, ..LinkConfig::default() });
@@ -139,7 +139,7 @@ fn a_separate_response_answers_the_request_that_was_stated() {
         run(|server| Script::Get(server, Reliability::Confirmable), Script::Separate(Duration::from_secs(1)));
     assert_eq!(client, ["201 ms: acknowledged", "1201 ms: response, 1 sent"]);
     assert_eq!(server, ["101 ms: request", "1301 ms: acknowledged"]);
-    assert_eq!(ended, Ended::Idle);
+    assert_eq!(ended, RunEnd::Idle);
 
     let [request, ack, response, final_ack] = sent[..] else { panic!("{sent:?}") };
     assert_eq!((request.cause, request.transmission.map(|transmission| transmission.attempt)), (None, Some(0)));
@@ -211,5 +211,5 @@ fn retransmissions_are_numbered_copies_of_one_exchange() {
 fn a_cancelled_timer_is_silent_and_a_stop_ends_the_run() {
     let (client, _, _, ended) = run(|_| Script::Timers, Script::Silent);
     assert!(client.is_empty());
-    assert_eq!(ended, Ended::Stopped);
+    assert_eq!(ended, RunEnd::Stopped);
 }

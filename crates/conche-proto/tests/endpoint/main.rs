@@ -4,6 +4,7 @@
 
 mod allocations;
 mod blockwise;
+mod busiest_peers;
 #[cfg(feature = "oscore")]
 mod contexts;
 mod corpus;
@@ -28,5 +29,4 @@ mod rfc7252;
 mod rfc8974;
 mod scripts;
 mod support;
-mod survey;
 mod threats;

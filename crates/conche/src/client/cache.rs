@@ -167,7 +167,7 @@ pub(super) struct Read {
     key: Arc<Key>,
     /// When the request began.
     changes: u64,
-    stored: Option<Answer>,
+    stored: Option<StoredResponse>,
 }
 
 impl Read {
@@ -195,13 +195,13 @@ impl Read {
         let stored = self.stored.as_ref().filter(|stored| valid.etag().is_some() && valid.etag() == stored.etag())?;
         let message = renewed(&stored.message, valid.message())?;
         let max_age = message.content().max_age();
-        let answer = Answer { message, from: valid.sender().clone(), received, max_age, changed: false };
+        let answer = StoredResponse { message, from: valid.sender().clone(), received, max_age, changed: false };
         let response = cached_response(&answer, *valid.course());
         self.replace(Some(answer).filter(|_| !max_age.is_zero()));
         Some(response)
     }
 
-    fn replace(&self, answer: Option<Answer>) {
+    fn replace(&self, answer: Option<StoredResponse>) {
         let mut store = self.cache.lock();
         // A response to an earlier request may predate the change.
         if store.changes(self.key.resource) != self.changes {
@@ -244,7 +244,7 @@ impl Drop for Change {
 }
 
 /// Returns `None` if the response is not cacheable (RFC 7252 §5.6.1, §5.9).
-fn answer(response: &Response, received: Instant) -> Option<Answer> {
+fn answer(response: &Response, received: Instant) -> Option<StoredResponse> {
     let message = response.message();
     let max_age = message.content().max_age();
     let is_cacheable = match response.code() {
@@ -254,7 +254,7 @@ fn answer(response: &Response, received: Instant) -> Option<Answer> {
         code => code.is_client_error() || code.is_server_error(),
     };
     let message = Some(message).filter(|_| is_cacheable && !max_age.is_zero()).and_then(cacheable_copy)?;
-    Some(Answer { message, from: response.sender().clone(), received, max_age, changed: false })
+    Some(StoredResponse { message, from: response.sender().clone(), received, max_age, changed: false })
 }
 
 /// Copies without Observe (RFC 7641 §2).
@@ -284,7 +284,7 @@ fn with_body(message: &OwnedMessage, body: &Body) -> Option<OwnedMessage> {
     OwnedMessage::encode(header.ty, header.code, header.id, &message.token(), body)
 }
 
-fn cached_response(stored: &Answer, course: Course) -> Response {
+fn cached_response(stored: &StoredResponse, course: Course) -> Response {
     Response::new(stored.from.clone(), stored.message.clone(), course).aged(stored.age())
 }
 
@@ -300,7 +300,7 @@ struct Key {
 }
 
 #[derive(Clone, Debug)]
-struct Answer {
+struct StoredResponse {
     message: OwnedMessage,
     from: Sender,
     received: Instant,
@@ -308,7 +308,7 @@ struct Answer {
     changed: bool,
 }
 
-impl Answer {
+impl StoredResponse {
     fn age(&self) -> Duration {
         self.received.elapsed()
     }
@@ -331,26 +331,26 @@ struct Store {
     /// Keys of `order`, by prefix and by resource.
     of_prefix: BTreeSet<(u64, u64)>,
     of_resource: BTreeSet<(u64, u64)>,
-    total: Held,
-    held: HashMap<u64, Held>,
+    total: Usage,
+    held: HashMap<u64, Usage>,
     uses: u64,
-    reads: HashMap<u64, Reads>,
+    reads: HashMap<u64, ReadCount>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    answer: Answer,
+    answer: StoredResponse,
     used: u64,
     cost: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct Usage {
     bytes: usize,
     entries: usize,
 }
 
-impl Held {
+impl Usage {
     /// Within the limits divided by `parts`.
     fn admits(self, cost: usize, limits: CacheLimits, parts: usize) -> bool {
         self.bytes.saturating_add(cost) <= limits.bytes / parts && self.entries < limits.entries / parts
@@ -358,7 +358,7 @@ impl Held {
 }
 
 #[derive(Debug, Default)]
-struct Reads {
+struct ReadCount {
     count: usize,
     changes: u64,
 }
@@ -371,7 +371,7 @@ impl Store {
             order: BTreeMap::new(),
             of_prefix: BTreeSet::new(),
             of_resource: BTreeSet::new(),
-            total: Held::default(),
+            total: Usage::default(),
             held: HashMap::new(),
             uses: 0,
             reads: HashMap::new(),
@@ -379,13 +379,13 @@ impl Store {
     }
 
     /// Marks the response as used.
-    fn get(&mut self, key: &Key) -> Option<Answer> {
+    fn get(&mut self, key: &Key) -> Option<StoredResponse> {
         let (key, Entry { answer, cost, .. }) = self.take(key)?;
         self.insert(key, answer.clone(), cost);
         Some(answer)
     }
 
-    fn put(&mut self, key: &Arc<Key>, answer: Answer) {
+    fn put(&mut self, key: &Arc<Key>, answer: StoredResponse) {
         self.forget(key);
         let cost = OVERHEAD + key.body.len() + answer.message.view().as_bytes().len();
         if cost > self.limits.bytes / 2 {
@@ -412,11 +412,11 @@ impl Store {
         }
     }
 
-    fn insert(&mut self, key: Arc<Key>, answer: Answer, cost: usize) {
+    fn insert(&mut self, key: Arc<Key>, answer: StoredResponse, cost: usize) {
         let (prefix, used) = (key.to.address.prefix(), self.uses);
         self.uses += 1;
         for held in [&mut self.total, self.held.entry(prefix).or_default()] {
-            *held = Held { bytes: held.bytes + cost, entries: held.entries + 1 };
+            *held = Usage { bytes: held.bytes + cost, entries: held.entries + 1 };
         }
         self.of_prefix.insert((prefix, used));
         self.of_resource.insert((key.resource, used));
@@ -428,7 +428,7 @@ impl Store {
         let (key, entry) = self.entries.remove_entry(key)?;
         let prefix = key.to.address.prefix();
         for held in [Some(&mut self.total), self.held.get_mut(&prefix)].into_iter().flatten() {
-            *held = Held { bytes: held.bytes - entry.cost, entries: held.entries - 1 };
+            *held = Usage { bytes: held.bytes - entry.cost, entries: held.entries - 1 };
         }
         if self.held.get(&prefix).is_some_and(|held| held.entries == 0) {
             self.held.remove(&prefix);

@@ -13,7 +13,7 @@ use tokio::time::timeout_at;
 use super::request::{CHALLENGES, challenged, response};
 use super::{Client, Error, Rare, Response, Target};
 use crate::builder::Settings;
-use crate::driver::{ExchangeKind, Hold, NewKeys, Turn};
+use crate::driver::{ContextGuard, ExchangeKind, KeyExchangeGuard, NewKeys};
 use crate::edhoc::{CID_EDHOC, Error as Failed, Identity, NO_ID, PATH, Party, WHAT, generate, random_id};
 use crate::prefixes::Prefixes;
 use crate::security::{self, PeerMismatch};
@@ -37,7 +37,7 @@ impl EdhocInitiators {
         self.parties.of(target.to.ip().to_canonical()).filter(|_| target.name.is_none())
     }
 
-    async fn lock(&self, target: &Target<'_>) -> Result<Turn, Error> {
+    async fn lock(&self, target: &Target<'_>) -> Result<KeyExchangeGuard, Error> {
         let turn = {
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
             locks.retain(|_, turn| Arc::strong_count(turn) > 1);
@@ -64,7 +64,7 @@ impl Client {
     pub(super) fn exchange_keys<'a>(
         &'a self,
         target: &'a Target<'_>,
-    ) -> Rare<'a, (Option<Box<NewKeys>>, Option<Hold>)> {
+    ) -> Rare<'a, (Option<Box<NewKeys>>, Option<ContextGuard>)> {
         Box::pin(async move {
             let Some(party) = self.edhoc.party(target) else { return Ok((None, None)) };
             if target.to.ip().to_canonical().is_multicast() {

@@ -11,7 +11,7 @@ use futures_core::Stream;
 
 use super::request::{Registered, RequestBuilder};
 use super::{Error, Response};
-use crate::driver::{End, ExchangeError, News, State};
+use crate::driver::{End, ExchangeError, State, Update};
 
 /// A stream of a resource's states (RFC 7641). The first item is the response to the request.
 ///
@@ -125,18 +125,18 @@ impl Observation {
                         continue;
                     };
                     match ready!(registered.subscription.poll(context)) {
-                        News::State(State { from, message, received }) => {
+                        Update::State(State { from, message, received }) => {
                             let response = Response::new(from, message, Course::default());
                             registered.notified(&response, received);
                             if let Some(whole) = self.take(response) {
                                 return Poll::Ready(Some(Ok(whole)));
                             }
                         }
-                        News::End(end) if registered.can_reregister(end) => match self.registered.take() {
+                        Update::End(end) if registered.can_reregister(end) => match self.registered.take() {
                             Some(registered) => self.stage = Stage::Registering(Box::pin(registered.again())),
                             None => self.stage = Stage::Over,
                         },
-                        News::End(end) => {
+                        Update::End(end) => {
                             let peer = registered.address;
                             return Poll::Ready(self.over(end, peer).map(Err));
                         }

@@ -46,11 +46,11 @@ pub struct RequestBuilder {
     whole: bool,
     fresh: bool,
     expected: Option<Arc<Identity>>,
-    mistake: Option<Mistake>,
+    mistake: Option<PayloadProblem>,
 }
 
 #[derive(Clone, Debug)]
-struct Mistake {
+struct PayloadProblem {
     format: &'static str,
     problem: String,
 }
@@ -106,7 +106,7 @@ impl RequestBuilder {
 
     #[cfg(any(feature = "json", feature = "cbor"))]
     fn mistaken(self, format: &'static str, error: &dyn std::error::Error) -> Self {
-        Self { mistake: Some(Mistake { format, problem: error.to_string() }), ..self }
+        Self { mistake: Some(PayloadProblem { format, problem: error.to_string() }), ..self }
     }
 
     /// Sets the Content-Format of the payload.
@@ -316,7 +316,7 @@ impl RequestBuilder {
     }
 
     pub(super) fn prepare(self, policy: QueuePolicy) -> Result<(PreparedRequest, Uri), Error> {
-        if let Some(Mistake { format, problem }) = self.mistake {
+        if let Some(PayloadProblem { format, problem }) = self.mistake {
             return Err(Error::Encode { format, problem });
         }
         let uri = self.uri?;

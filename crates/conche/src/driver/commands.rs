@@ -19,9 +19,9 @@ use tracing::{debug, debug_span};
 use super::admission::{Admission, Busy, IdExhaustion, Permit, QueuePolicy};
 use super::channels::{NotifyOne, OutcomeChannels, OutcomeReceiver, OutcomeSender};
 #[cfg(feature = "edhoc")]
-use super::edhoc::{Hold, NewKeys};
+use super::edhoc::{ContextGuard, NewKeys};
 use super::exchanges::Caller;
-use super::observe_client::{Feed, FeedSender, News, Observed};
+use super::observe_client::{Feed, FeedSender, Observed, Update};
 use super::sessions::SessionDriver;
 use super::{Address, BATCH, Driver, Sender, Service, SharedController, Shutdown};
 use crate::body::{BoxError, Piece};
@@ -55,14 +55,14 @@ pub(super) enum Command {
     #[cfg(feature = "edhoc")]
     HoldContext {
         to: Address,
-        answer: oneshot::Sender<Result<Option<Hold>, Busy>>,
+        answer: oneshot::Sender<Result<Option<ContextGuard>, Busy>>,
     },
     #[cfg(feature = "edhoc")]
     UseContext {
         to: Address,
         context: Box<SecurityContext>,
         peer: EdhocIdentity,
-        answer: oneshot::Sender<Result<Hold, ExchangeError>>,
+        answer: oneshot::Sender<Result<ContextGuard, ExchangeError>>,
     },
     Stats {
         answer: oneshot::Sender<Stats>,
@@ -312,7 +312,7 @@ impl Handle {
 
     /// Reserves room for a context (`Ok(None)`); `None` if the driver has stopped.
     #[cfg(feature = "edhoc")]
-    pub(crate) async fn hold_context(&self, to: Address) -> Option<Result<Option<Hold>, Busy>> {
+    pub(crate) async fn hold_context(&self, to: Address) -> Option<Result<Option<ContextGuard>, Busy>> {
         self.ask(|answer| Command::HoldContext { to, answer }).await
     }
 
@@ -322,7 +322,7 @@ impl Handle {
         to: Address,
         context: SecurityContext,
         peer: EdhocIdentity,
-    ) -> Option<Result<Hold, ExchangeError>> {
+    ) -> Option<Result<ContextGuard, ExchangeError>> {
         self.ask(|answer| Command::UseContext { to, context: Box::new(context), peer, answer }).await
     }
 
@@ -432,7 +432,7 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Update> {
         self.feed.poll(context)
     }
 

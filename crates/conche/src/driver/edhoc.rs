@@ -12,7 +12,7 @@ use tracing::debug;
 use super::admission::{Busy, Full};
 use super::commands::ExchangeError;
 use super::{Address, Driver, Service, SharedController};
-use crate::edhoc::{self, Answer, CID_EDHOC, EDHOC, EdhocResponder, PATH, Party, Source};
+use crate::edhoc::{self, CID_EDHOC, EDHOC, EdhocResponder, PATH, Party, ResponderMessage, Source};
 use crate::prefixes::Prefixes;
 use crate::refusal;
 use crate::security::Identity;
@@ -22,14 +22,14 @@ pub(crate) struct NewKeys {
     pub(crate) context: Context,
     pub(crate) peer: edhoc::Identity,
     pub(crate) message_3: Vec<u8>,
-    pub(crate) turn: Turn,
+    pub(crate) turn: KeyExchangeGuard,
 }
 
 /// Right to run a key exchange with a destination.
-pub(crate) type Turn = OwnedMutexGuard<()>;
+pub(crate) type KeyExchangeGuard = OwnedMutexGuard<()>;
 
 /// Keeps a destination's context from being replaced until it is used.
-pub(crate) type Hold = Arc<()>;
+pub(crate) type ContextGuard = Arc<()>;
 
 #[derive(Debug)]
 struct CombinedRequest {
@@ -37,7 +37,7 @@ struct CombinedRequest {
     context: ContextId,
     peer: edhoc::Identity,
     /// Further requests wait: the server would reject one that overtook this.
-    _turn: Turn,
+    _turn: KeyExchangeGuard,
     has_left: bool,
 }
 
@@ -61,7 +61,7 @@ struct DestinationContext {
     context: ContextId,
     peer: edhoc::Identity,
     used: u64,
-    hold: Hold,
+    hold: ContextGuard,
 }
 
 impl EdhocContexts {
@@ -100,7 +100,7 @@ impl EdhocContexts {
         }
     }
 
-    pub(super) fn touch(&mut self, to: Address) -> Option<&Hold> {
+    pub(super) fn touch(&mut self, to: Address) -> Option<&ContextGuard> {
         let agreed = self.toward.get_mut(&to)?;
         self.uses += 1;
         agreed.used = self.uses;
@@ -147,7 +147,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         let endpoint = &self.endpoint;
         let is_free = |c_r| endpoint.find_context(c_r, None).is_none();
         let source = Source { group, host };
-        let Answer { code, message, agreed } = responder.answer(self.now, source, message.payload(), is_free);
+        let ResponderMessage { code, message, agreed } = responder.answer(self.now, source, message.payload(), is_free);
         if let Some((context, peer)) = agreed {
             let c_r = context.recipient_id();
             if let Err(error) = self.endpoint.add_context(context) {
@@ -181,7 +181,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         to: Address,
         context: Context,
         peer: edhoc::Identity,
-    ) -> Result<Hold, ExchangeError> {
+    ) -> Result<ContextGuard, ExchangeError> {
         let context = self.add_edhoc_context(context)?;
         Ok(self.set_context(to, context, peer))
     }
@@ -191,11 +191,11 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         self.endpoint.add_context(context).map_err(|error| ExchangeError::Keys(error.into()))
     }
 
-    fn set_context(&mut self, to: Address, context: ContextId, peer: edhoc::Identity) -> Hold {
+    fn set_context(&mut self, to: Address, context: ContextId, peer: edhoc::Identity) -> ContextGuard {
         self.replace_context(to);
         let edhoc = &mut self.oscore.edhoc;
         edhoc.uses += 1;
-        let (used, hold) = (edhoc.uses, Hold::default());
+        let (used, hold) = (edhoc.uses, ContextGuard::default());
         edhoc.toward.insert(to, DestinationContext { context, peer, used, hold: Arc::clone(&hold) });
         hold
     }
@@ -236,7 +236,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         }
     }
 
-    pub(super) fn hold_context(&mut self, to: Address) -> Result<Option<Hold>, Busy> {
+    pub(super) fn hold_context(&mut self, to: Address) -> Result<Option<ContextGuard>, Busy> {
         if let Some(hold) = self.oscore.edhoc.touch(to) {
             return Ok(Some(Arc::clone(hold)));
         }

@@ -153,16 +153,16 @@ impl From<SocketAddr> for Sender {
 }
 
 /// No keyed hash: this program assigns the keys, so peers cannot make them collide.
-pub(super) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+pub(super) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<SpreadHasher>>;
 
 /// Odd, and without a pattern: 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Spreads all input bits to the highest and lowest bits.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spread(u64);
+pub(super) struct SpreadHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for SpreadHasher {
     #[inline]
     fn finish(&self) -> u64 {
         self.0
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn numbers_in_a_row_do_not_share_what_a_map_looks_at() {
-        let hash = |number: (u32, u32)| BuildHasherDefault::<Spread>::default().hash_one(number);
+        let hash = |number: (u32, u32)| BuildHasherDefault::<SpreadHasher>::default().hash_one(number);
         let rows: [Vec<_>; 2] = [(0..4096).map(|n| hash((n, 1))).collect(), (0..4096).map(|n| hash((1, n))).collect()];
         for hashes in rows {
             let low: HashSet<_> = hashes.iter().map(|hash| hash % 4096).collect();

@@ -46,7 +46,7 @@ use crate::security::Identity;
 use crate::security::Security;
 use crate::socket::{self, Outbox, Received, Role, Socket, is_passing};
 use crate::telemetry::watch::Watchers;
-use crate::telemetry::{Handled, Telemetry};
+use crate::telemetry::{HandledDatagram, Telemetry};
 use admission::{Admission, IdExhaustion};
 pub use admission::{Busy, Full, Waiting};
 pub(crate) use admission::{Permit, QueuePolicy};
@@ -58,11 +58,11 @@ pub(crate) use commands::{
     Exchange, ExchangeError, ExchangeKind, Handle, Outcome, StreamEvent, Submission, Subscription,
 };
 #[cfg(feature = "edhoc")]
-pub(crate) use edhoc::{Hold, NewKeys, Turn};
+pub(crate) use edhoc::{ContextGuard, KeyExchangeGuard, NewKeys};
 use exchanges::Exchanges;
 pub(crate) use exchanges::Sender;
 use observe_client::Observations;
-pub(crate) use observe_client::{End, Feed, News, State};
+pub(crate) use observe_client::{End, Feed, State, Update};
 use observe_server::Topics;
 #[cfg(test)]
 pub(crate) use observe_server::{Calls, MAX_PATHS, Mailbox};
@@ -70,7 +70,7 @@ pub(crate) use observe_server::{Changes, Observable};
 #[cfg(feature = "oscore")]
 pub(crate) use oscore::OscoreContexts;
 use path_keeper::PathKeeper;
-pub(crate) use service::{Called, Handlers, NoService, Service, ServiceRequest, ServiceResponse};
+pub(crate) use service::{CallResult, Handlers, NoService, Service, ServiceRequest, ServiceResponse};
 use service::{ServiceCalls, Trigger};
 use sessions::SessionDriver;
 pub(crate) use streams::Inlet;
@@ -575,7 +575,7 @@ fn handle_datagram<C: SharedController>(
     let before = *endpoint.stats();
     endpoint.handle(now, Input::Datagram(datagram))?;
     let path = endpoint.snapshot(&datagram.from);
-    telemetry.handled(now, &Handled { datagram: &datagram, before: &before, after: endpoint.stats(), path });
+    telemetry.handled(now, &HandledDatagram { datagram: &datagram, before: &before, after: endpoint.stats(), path });
     Ok(())
 }
 

@@ -29,7 +29,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum Update {
     State(State),
     End(End),
 }
@@ -55,13 +55,13 @@ impl Feed {
         FeedSender(Arc::clone(&self.0))
     }
 
-    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<News> {
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Update> {
         let mut inner = lock(&self.0);
         if let Some(state) = inner.newest.take() {
-            return Poll::Ready(News::State(state));
+            return Poll::Ready(Update::State(state));
         }
         match inner.end {
-            Some(end) => Poll::Ready(News::End(end)),
+            Some(end) => Poll::Ready(Update::End(end)),
             None => {
                 inner.waker = Some(context.waker().clone());
                 Poll::Pending

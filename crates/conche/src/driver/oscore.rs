@@ -22,7 +22,7 @@ const MAX_WAIT_FOR_KEYS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(crate) struct OscoreContexts {
-    held: Vec<Held>,
+    held: Vec<HeldContext>,
     /// Keys for requests, by destination.
     toward: Prefixes<Keys>,
     tasks: JoinSet<KeyEvent>,
@@ -45,7 +45,7 @@ impl WaitingForKeys {
     }
 }
 
-type Kept = Option<(io::ErrorKind, String)>;
+type StoreFailure = Option<(io::ErrorKind, String)>;
 
 #[derive(Debug)]
 pub(in crate::driver) enum KeyEvent {
@@ -54,11 +54,11 @@ pub(in crate::driver) enum KeyEvent {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldContext {
     lease: Lease,
     context: ContextId,
     peer: oscore::Identity,
-    kept: watch::Sender<Kept>,
+    kept: watch::Sender<StoreFailure>,
 }
 
 impl OscoreContexts {
@@ -85,11 +85,11 @@ impl OscoreContexts {
         let (lease, context, up_to) = Lease::take(keys)?;
         let context = endpoint.add_context(context)?;
         endpoint.reserved(Reserve { context, up_to });
-        self.held.push(Held { lease, context, peer: keys.peer(), kept: watch::Sender::default() });
+        self.held.push(HeldContext { lease, context, peer: keys.peer(), kept: watch::Sender::default() });
         Ok(())
     }
 
-    fn held(&self, keys: &Keys) -> Option<&Held> {
+    fn held(&self, keys: &Keys) -> Option<&HeldContext> {
         self.held.iter().find(|held| held.lease.keys().is(keys))
     }
 
@@ -253,7 +253,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     pub(in crate::driver) async fn give_keys_back(&mut self) {
-        for Held { lease, context, .. } in self.oscore.held.drain(..) {
+        for HeldContext { lease, context, .. } in self.oscore.held.drain(..) {
             let Some(context) = self.endpoint.remove_context(context) else { continue };
             let ended = spawn_blocking(move || lease.end(&context)).await;
             if let Err(error) = ended.unwrap_or_else(|error| Err(io::Error::other(error))) {

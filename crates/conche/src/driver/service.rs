@@ -30,7 +30,7 @@ pub(crate) trait Service: Send + Sync + 'static {
     type Future: Future<Output = Self::Response> + Send + Unpin + 'static;
 
     /// A panic ends only this request.
-    fn call(&self, request: ServiceRequest) -> Called<Self>;
+    fn call(&self, request: ServiceRequest) -> CallResult<Self>;
 
     /// Returns `None` if it is not observable.
     fn observable(&self, message: &OwnedMessage) -> Option<&Arc<Observable<Self::Response>>>;
@@ -54,7 +54,7 @@ pub(crate) struct ServiceRequest {
     pub(crate) is_for_observers: bool,
 }
 
-pub(crate) enum Called<S: Service + ?Sized> {
+pub(crate) enum CallResult<S: Service + ?Sized> {
     Ready(S::Response),
     Pending(S::Future),
 }
@@ -81,8 +81,8 @@ impl Service for NoService {
     type Response = conche_proto::Response;
     type Future = Ready<conche_proto::Response>;
 
-    fn call(&self, _: ServiceRequest) -> Called<Self> {
-        Called::Ready(refusal::empty(Code::NOT_FOUND))
+    fn call(&self, _: ServiceRequest) -> CallResult<Self> {
+        CallResult::Ready(refusal::empty(Code::NOT_FOUND))
     }
 
     fn observable(&self, _: &OwnedMessage) -> Option<&Arc<Observable<Self::Response>>> {
@@ -192,7 +192,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 }
 
-struct Calling {
+struct RunningCall {
     trigger: Trigger,
     source: Option<Address>,
     /// Whether its handler may not wait.
@@ -265,7 +265,7 @@ impl<S: Service> ServiceCalls<S> {
         if full && !message.code().is_idempotent() {
             return Some(self.full());
         }
-        let calling = Calling { trigger: id, source, full };
+        let calling = RunningCall { trigger: id, source, full };
         self.first(calling, span, request)
     }
 
@@ -300,33 +300,33 @@ impl<S: Service> ServiceCalls<S> {
             self.spawn(trigger, None, span, request);
             return None;
         }
-        self.first(Calling { trigger, source: None, full: false }, span, request)
+        self.first(RunningCall { trigger, source: None, full: false }, span, request)
     }
 
     fn spawn(&mut self, trigger: Trigger, source: Option<Address>, span: Span, request: ServiceRequest) {
         let service = Arc::clone(&self.service);
         let answer = async move {
             match service.call(request) {
-                Called::Ready(response) => response,
-                Called::Pending(answer) => answer.await,
+                CallResult::Ready(response) => response,
+                CallResult::Pending(answer) => answer.await,
             }
         };
         self.run(trigger, source, answer.instrument(span));
     }
 
-    fn first(&mut self, calling: Calling, span: Span, request: ServiceRequest) -> Option<Answer<S::Response>> {
-        let Calling { trigger, source, full } = calling;
+    fn first(&mut self, calling: RunningCall, span: Span, request: ServiceRequest) -> Option<Answer<S::Response>> {
+        let RunningCall { trigger, source, full } = calling;
         let entered = span.enter();
         // A panic leaves no state behind: the handler's future is dropped.
         let first = self.fence.run(HANDLER, || match self.service.call(request) {
-            Called::Ready(response) => Ok(response),
+            CallResult::Ready(response) => Ok(response),
             // `unconstrained`: this single poll must not return pending for tokio's budget. The
             // answer is dropped inside the fence, since its drop may panic.
-            Called::Pending(answer) if full => match poll_once(pin!(unconstrained(answer))) {
+            CallResult::Pending(answer) if full => match poll_once(pin!(unconstrained(answer))) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(None),
             },
-            Called::Pending(mut answer) => match poll_once(Pin::new(&mut answer)) {
+            CallResult::Pending(mut answer) => match poll_once(Pin::new(&mut answer)) {
                 Poll::Ready(response) => Ok(response),
                 Poll::Pending => Err(Some(answer)),
             },
@@ -447,7 +447,7 @@ impl<R: ServiceResponse> Answer<R> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Memory {
+pub(super) enum FutureMemory {
     Own,
     Lent,
 }
@@ -455,7 +455,7 @@ pub(super) enum Memory {
 impl<C: SharedController, S: Service> Driver<C, S> {
     pub(super) fn respond(&mut self, request: RequestId, response: Answer<S::Response>) {
         self.streams.on_answered(request);
-        self.send_response(request, response, Memory::Own);
+        self.send_response(request, response, FutureMemory::Own);
         self.registration_answered(request);
     }
 
@@ -465,12 +465,17 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             return self.respond(request, response);
         }
         self.streams.on_answered(request);
-        self.send_response(request, response, Memory::Lent);
+        self.send_response(request, response, FutureMemory::Lent);
     }
 
-    pub(super) fn send_response(&mut self, request: RequestId, mut response: Answer<S::Response>, memory: Memory) {
+    pub(super) fn send_response(
+        &mut self,
+        request: RequestId,
+        mut response: Answer<S::Response>,
+        memory: FutureMemory,
+    ) {
         let (code, stream) = (response.code(), response.take_stream());
-        let pool = Some(&mut self.pool).filter(|_| memory == Memory::Lent);
+        let pool = Some(&mut self.pool).filter(|_| memory == FutureMemory::Lent);
         let answered = match (response.build(pool), stream) {
             (Ok(head), Some(stream)) => self.respond_in_parts(request, head, stream).map_err(|error| error.to_string()),
             (Ok(response), None) => {

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
 use super::commands::{Command, StreamCommand, StreamEvent};
-use super::service::{Answer, Memory};
+use super::service::{Answer, FutureMemory};
 use super::{Driver, Service, SharedController};
 use crate::body::{Piece, SizedSource, Source};
 use crate::refusal;
@@ -149,7 +149,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             StreamCommand::ResponsePiece { request, piece: Err(error) } => {
                 warn!(error, "a response's stream failed; the client gets 5.00");
                 self.streams.responses.remove(&request);
-                self.send_response(request, Answer::Driver(refusal::internal_error()), Memory::Own);
+                self.send_response(request, Answer::Driver(refusal::internal_error()), FutureMemory::Own);
             }
         }
     }
@@ -171,7 +171,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             Ok(_) => Ok(()),
             Err(RespondError::TooManyStreams { limit }) => {
                 debug!(limit, "too many bodies are under way; the client gets 5.03");
-                self.send_response(request, Answer::Driver(refusal::unavailable()), Memory::Own);
+                self.send_response(request, Answer::Driver(refusal::unavailable()), FutureMemory::Own);
                 Ok(())
             }
             Err(error) => Err(error),

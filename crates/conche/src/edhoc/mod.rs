@@ -44,7 +44,7 @@ mod responder;
 
 pub use conche_proto::edhoc::{Credential, CredentialError, Error, Own, PrivateKey, Told};
 
-pub(crate) use responder::{Answer, EdhocResponder, Source, WHAT};
+pub(crate) use responder::{EdhocResponder, ResponderMessage, Source, WHAT};
 
 use std::fmt;
 use std::sync::Arc;

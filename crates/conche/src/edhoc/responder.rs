@@ -69,7 +69,7 @@ pub(crate) struct Source {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ResponderMessage {
     pub(crate) code: Code,
     pub(crate) message: Vec<u8>,
     pub(crate) agreed: Option<(Context, Arc<Credential>)>,
@@ -124,7 +124,7 @@ impl EdhocResponder {
         source: Source,
         payload: &[u8],
         is_free: impl Fn(EndId) -> bool,
-    ) -> Answer {
+    ) -> ResponderMessage {
         let answered = match payload.split_first() {
             Some((&NO_ID, message_1)) => {
                 self.state().begin(now, source, message_1, is_free).map(|message_2| (message_2, None))
@@ -135,8 +135,8 @@ impl EdhocResponder {
             }),
         };
         match answered {
-            Ok((message, agreed)) => Answer { code: Code::CHANGED, message, agreed },
-            Err(error) => Answer { code: refusal(&error), message: error.message(), agreed: None },
+            Ok((message, agreed)) => ResponderMessage { code: Code::CHANGED, message, agreed },
+            Err(error) => ResponderMessage { code: refusal(&error), message: error.message(), agreed: None },
         }
     }
 

@@ -77,13 +77,13 @@ struct Shared {
     credentials: Credentials,
     store: Box<dyn NumberStore>,
     /// A late, lower reservation must not replace a higher one.
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredState>,
     state: Mutex<State>,
     given_back: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredState {
     /// Numbers below this are stored as used.
     up_to: u64,
     /// The store holds the last socket's final state, so late reservations of that socket are
@@ -109,11 +109,11 @@ impl Shared {
     fn finish(&self, next: u64, window: Option<ReplayWindow>) -> io::Result<()> {
         let mut kept = self.kept();
         self.store.finish(next, window)?;
-        *kept = Kept { up_to: next, finished: true };
+        *kept = StoredState { up_to: next, finished: true };
         Ok(())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -400,9 +400,9 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[derive(Clone, Debug, Default)]
-    struct Slate(Arc<AtomicU64>);
+    struct MemoryStore(Arc<AtomicU64>);
 
-    impl NumberStore for Slate {
+    impl NumberStore for MemoryStore {
         fn load(&self) -> io::Result<Start> {
             let next = self.0.load(Ordering::SeqCst);
             Ok(if next == 0 { Start::First } else { Start::Restarted { next } })
@@ -429,10 +429,11 @@ mod tests {
 
     #[test]
     fn what_is_kept_after_the_end_does_not_take_the_place_of_the_end() {
-        let slate = Slate::default();
+        let slate = MemoryStore::default();
         let keys = keys(b"of the first one", slate.clone());
         let (mut lease, context, _) = Lease::take(&keys).expect("nobody has them");
-        let (_, other, _) = Lease::take(&self::keys(b"of somebody else", Slate::default())).expect("nobody has them");
+        let (_, other, _) =
+            Lease::take(&self::keys(b"of somebody else", MemoryStore::default())).expect("nobody has them");
         let late = lease.reserve(Reserve { context: id(other), up_to: 300 });
         lease.end(&context).expect("it works");
         late().expect("nothing is kept");
@@ -461,7 +462,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_late_takes_the_place_of_no_more_whoever_has_the_keys_by_then() {
-        let slate = Slate::default();
+        let slate = MemoryStore::default();
         let keys = keys(b"kept on a slate.", slate.clone());
         let kept = || slate.0.load(Ordering::SeqCst);
 

@@ -12,7 +12,7 @@ use super::{Aead, Credentials, EndId, Hkdf, OpenError, Secret};
 
 /// Also returns whether each start derives new keys (`rfc8613_b_2`).
 pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), OpenError> {
-    let mut read = Read::default();
+    let mut read = ParsedFile::default();
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -36,7 +36,7 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<(Credentials, bool), Open
 }
 
 #[derive(Default)]
-struct Read {
+struct ParsedFile {
     secret: Option<Secret>,
     salt: Option<Vec<u8>>,
     id_context: Option<Vec<u8>>,
@@ -79,7 +79,7 @@ enum LineError<'a> {
     Window,
 }
 
-impl Read {
+impl ParsedFile {
     fn line<'a>(&mut self, line: &'a str) -> Result<(), LineError<'a>> {
         let mut parts = line.splitn(3, ',');
         let (Some(keyword), Some(encoding), Some(value)) = (parts.next(), parts.next(), parts.next()) else {

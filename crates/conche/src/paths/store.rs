@@ -39,24 +39,24 @@ pub(crate) struct PathStore(Arc<Shared>);
 struct Shared {
     file: PathBuf,
     read: OnceCell<()>,
-    known: Mutex<Known>,
-    writing: Mutex<Writing>,
+    known: Mutex<PathTable>,
+    writing: Mutex<WriterState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct PathTable {
     paths: HashMap<PathKey, StoredPath>,
     is_new: bool,
 }
 
 #[derive(Debug, Default)]
-struct Writing {
+struct WriterState {
     /// Whether the last attempt failed, which has been logged.
     failing: bool,
 }
 
 #[derive(Debug, Error)]
-enum Unusable {
+enum StoreProblem {
     #[error(transparent)]
     Unknown(#[from] Unknown),
     #[error(transparent)]
@@ -159,7 +159,7 @@ impl PathStore {
                 );
             }
         };
-        let Read { paths, wrong } = read;
+        let ParsedFile { paths, wrong } = read;
         if wrong > 0 {
             warn!(file = %file.display(), wrong, "lines of what is known of paths are not right; they are left out");
         }
@@ -168,7 +168,7 @@ impl PathStore {
         known.paths.extend(paths.into_iter().rev());
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, PathTable> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,11 +178,11 @@ fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn read(path: &Path, most: usize) -> Result<Read, Unusable> {
+fn read(path: &Path, most: usize) -> Result<ParsedFile, StoreProblem> {
     let bytes = most_bytes(most);
     let mut begin = files::read_up_to(path, bytes.saturating_add(1))?;
     if begin.is_empty() {
-        return Ok(Read::default());
+        return Ok(ParsedFile::default());
     }
     if begin.len() > bytes {
         recognise(&begin)?;
@@ -195,7 +195,7 @@ fn read(path: &Path, most: usize) -> Result<Read, Unusable> {
 }
 
 /// Replaces only a file that is in our format, empty or missing.
-fn replace(path: &Path, text: &[u8]) -> Result<(), Unusable> {
+fn replace(path: &Path, text: &[u8]) -> Result<(), StoreProblem> {
     let begin = files::read_up_to(path, HEAD_BYTES)?;
     if !begin.is_empty() {
         recognise(&begin)?;
@@ -230,7 +230,7 @@ pub(super) enum Unknown {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct ParsedFile {
     pub(super) paths: Vec<(PathKey, StoredPath)>,
     pub(super) wrong: usize,
 }
@@ -259,9 +259,9 @@ pub(super) fn recognise(text: &[u8]) -> Result<(), Unknown> {
 }
 
 /// `now` is in seconds since 1970.
-pub(super) fn parse(text: &[u8], now: u64, most: usize) -> Result<Read, Unknown> {
+pub(super) fn parse(text: &[u8], now: u64, most: usize) -> Result<ParsedFile, Unknown> {
     recognise(text)?;
-    let mut read = Read::default();
+    let mut read = ParsedFile::default();
     for line in text.split(|byte| *byte == b'\n').skip(1) {
         if line.is_empty() || line.starts_with(b"#") {
             continue;

@@ -36,12 +36,12 @@ pub struct Response {
     /// All other options. Boxed, as few responses have any.
     options: Option<Box<BodyBuilder>>,
     reliability: Option<Reliability>,
-    stream: Option<Arc<Made>>,
+    stream: Option<Arc<StreamedBody>>,
 }
 
 /// The first of a response's clones to be sent takes the stream.
 #[derive(Debug)]
-struct Made {
+struct StreamedBody {
     source: Mutex<Option<Source>>,
     size: Option<u32>,
 }
@@ -133,7 +133,7 @@ impl Response {
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        let made = Made { source: Mutex::new(Some(Source::new(payload))), size };
+        let made = StreamedBody { source: Mutex::new(Some(Source::new(payload))), size };
         Self { format: Some(format), payload: Bytes::new(), stream: Some(Arc::new(made)), ..self }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Telemetry {
 }
 
 #[derive(Debug)]
-pub(crate) struct Handled<'a> {
+pub(crate) struct HandledDatagram<'a> {
     pub(crate) datagram: &'a Datagram<'a, Address>,
     pub(crate) before: &'a Stats,
     pub(crate) after: &'a Stats,
@@ -68,8 +68,8 @@ impl Telemetry {
         self.report(now, from, local, Fact::Received { multicast, ecn }, datagram);
     }
 
-    pub(crate) fn handled(&self, now: Instant, handled: &Handled<'_>) {
-        let Handled { datagram, before, after, path } = *handled;
+    pub(crate) fn handled(&self, now: Instant, handled: &HandledDatagram<'_>) {
+        let HandledDatagram { datagram, before, after, path } = *handled;
         if let Some(reason) = DropReason::between(before, after) {
             self.report(now, datagram.from, datagram.local, Fact::Dropped { reason }, datagram.bytes);
         }

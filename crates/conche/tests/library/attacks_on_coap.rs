@@ -18,7 +18,7 @@ use conche::server::{Query, RequireFresh, Router, get, put};
 use conche::{Client, Code, ContentFormat, Error, Server, Token};
 use tokio::time::timeout;
 
-use crate::between::{Act, Foe, LONG, Toward, keys};
+use crate::test_peers::{Act, LONG, OnPathAttacker, Toward, keys};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
@@ -45,7 +45,7 @@ const FRESH: Duration = Duration::from_secs(2);
 struct Path {
     by: By,
     client: Client,
-    foe: Foe,
+    foe: OnPathAttacker,
     server: Server,
     done: Done,
 }
@@ -74,7 +74,7 @@ impl Path {
             }
         };
         let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
-        let foe = Foe::before(server.local_addr()).await;
+        let foe = OnPathAttacker::before(server.local_addr()).await;
         let path = Self { by, client: client.build().expect("legal settings"), foe, server, done };
         assert_eq!(path.client.get(path.uri("/say?0")).await.expect("an answer").payload(), b"0", "a session is there");
         path
@@ -239,7 +239,7 @@ async fn a_delayed_response_is_no_answer_to_a_later_request() {
 /// not reused (RFC 9175 §4.2).
 #[tokio::test]
 async fn no_two_requests_of_a_session_have_the_same_token() {
-    let mut server = crate::between::Hand::server().await;
+    let mut server = crate::test_peers::ManualEndpoint::server().await;
     let client = Client::builder().psk(*b"lamp", Secret::new(*b"sesame")).expect("a key").build().expect("legal");
     let (mut seen, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for number in 0..100 {

@@ -16,8 +16,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use crate::between::{Act, Foe, LONG, Toward};
 use crate::edhoc::{parties, restarted, sent_at_first, server};
+use crate::test_peers::{Act, LONG, OnPathAttacker, Toward};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -32,7 +32,7 @@ fn hasty() -> conche::client::ClientBuilder {
 async fn an_error_that_comes_late_for_earlier_keys_leaves_the_new_ones_as_they_are() {
     let (lamp, hall) = parties();
     let first = server(hall.clone()).await;
-    let foe = Foe::before(first.local_addr()).await;
+    let foe = OnPathAttacker::before(first.local_addr()).await;
     let (uri, client) = (format!("coap://{}/who", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
     assert_eq!(client.get(&uri).await.expect("an answer").code(), Code::CONTENT);
     let _second = restarted(first, hall).await;
@@ -78,7 +78,7 @@ async fn what_is_observed_goes_on_at_once_when_another_request_finds_that_the_ke
     let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
     let (first, _) = observed(hall.clone(), "127.0.0.1:0", &gate).await;
     let address = first.local_addr();
-    let foe = Foe::before(address).await;
+    let foe = OnPathAttacker::before(address).await;
     let (uri, client) = (format!("coap://{}/t", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
     let mut observation = client.observe(&uri);
     assert!(observation.next().await.is_some_and(|state| state.is_ok()));
@@ -103,7 +103,7 @@ async fn what_is_observed_goes_on_at_once_when_another_request_finds_that_the_ke
 async fn a_forged_error_ends_its_own_request_and_nothing_else_that_the_keys_protect() {
     let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
     let (server, notifier) = observed(hall, "127.0.0.1:0", &gate).await;
-    let foe = Foe::before(server.local_addr()).await;
+    let foe = OnPathAttacker::before(server.local_addr()).await;
     let (uri, client) = (format!("coap://{}", foe.address), hasty().edhoc(lamp).build().expect("legal settings"));
     let mut observation = client.observe(format!("{uri}/t"));
     assert!(observation.next().await.is_some_and(|state| state.is_ok()));
@@ -219,7 +219,7 @@ async fn who(client: &Client, uri: &str) -> String {
 async fn what_was_to_bring_keys_and_did_not_leaves_none_that_the_server_never_had() {
     let (lamp, hall) = parties();
     let server = server(hall).await;
-    let foe = Foe::before(server.local_addr()).await;
+    let foe = OnPathAttacker::before(server.local_addr()).await;
     let uri = format!("coap://{}/who", foe.address);
     for given_up in [false, true] {
         let client = combined(lamp.clone());
@@ -288,7 +288,7 @@ async fn a_body_may_wait_for_another_request_to_the_same_server() {
 async fn a_body_in_blocks_has_brought_the_keys_once_its_first_block_is_answered() {
     let (lamp, hall) = parties();
     let server = server(hall).await;
-    let foe = Foe::before(server.local_addr()).await;
+    let foe = OnPathAttacker::before(server.local_addr()).await;
     let (uri, client) = (format!("coap://{}", foe.address), combined(lamp));
     // message_1 and the first block with message_3 pass; the second block and a concurrent request
     // are held.

@@ -5,8 +5,6 @@
 
 #[cfg(all(feature = "dtls", feature = "edhoc"))]
 mod attacks_on_coap;
-#[cfg(feature = "dtls")]
-mod between;
 #[cfg(target_os = "linux")]
 mod busy_poll;
 mod capture;
@@ -52,5 +50,7 @@ mod server_api;
 mod session_events;
 mod small_options;
 mod streams;
+#[cfg(feature = "dtls")]
+mod test_peers;
 #[cfg(target_os = "linux")]
 mod workers;

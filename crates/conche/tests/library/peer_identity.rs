@@ -10,7 +10,7 @@ use conche::security::{Certificate, Identity, OwnCertificate, Roots, Secret};
 use conche::server::{Notifier, Peer, Response, get, post, put};
 use conche::{Client, Code, ContentFormat, Error, Server, edhoc};
 
-use crate::between::{Act, Foe, LONG, Toward};
+use crate::test_peers::{Act, LONG, OnPathAttacker, Toward};
 
 const LAMP: &[u8] = b"lamp";
 const MALLORY: &[u8] = b"mallory";
@@ -79,7 +79,7 @@ fn mismatch(error: &Error) -> (Option<Identity>, Option<Identity>) {
 #[tokio::test]
 async fn a_request_for_a_peer_does_not_reach_another_that_took_its_address() {
     let server = registry().await;
-    let nat = Foe::before(server.local_addr()).await;
+    let nat = OnPathAttacker::before(server.local_addr()).await;
     let ((lamp, reached_lamp), (mallory, reached_mallory)) = (device(LAMP).await, device(MALLORY).await);
     let at = register(&lamp.client(), nat.address).await;
     let secret = || {
@@ -193,7 +193,7 @@ async fn a_client_is_answered_while_its_server_begins_a_handshake_with_the_same_
         let server = Server::builder().psk(keys).outgoing_psk(LAMP, key_of(LAMP)).expect("a key");
         let server = server.route("/register", post(async |Peer(peer): Peer| format!("{peer} -")));
         let server = server.bind(of_server).await.expect("a port");
-        let path = Foe::before(SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()))).await;
+        let path = OnPathAttacker::before(SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()))).await;
         let client = Client::builder().psk(LAMP, key_of(LAMP)).expect("a key").build().expect("valid");
         let at = register(&client, path.address).await;
 
@@ -288,7 +288,7 @@ async fn what_the_cache_has_of_one_peer_is_no_answer_of_another() {
     let server = Server::builder().psk(keys).client_cache(CacheLimits::default());
     let server = server.route("/register", post(async |Peer(peer): Peer| peer.to_string()));
     let server = server.bind("127.0.0.1:0").await.expect("a port");
-    let nat = Foe::before(server.local_addr()).await;
+    let nat = OnPathAttacker::before(server.local_addr()).await;
     let ((lamp, _), (mallory, _)) = (device(LAMP).await, device(MALLORY).await);
     let mut at = None;
     for (device, identity) in [(&mallory, MALLORY), (&lamp, LAMP)] {

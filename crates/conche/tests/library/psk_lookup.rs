@@ -10,8 +10,8 @@ use conche::server::get;
 use conche::{Client, Error, Server};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::between::{LONG, keys};
 use crate::own_address::own_address;
+use crate::test_peers::{LONG, keys};
 
 fn client(identity: &[u8], key: &[u8]) -> Client {
     Client::builder().psk(identity, Secret::new(key)).expect("a key").build().expect("valid")

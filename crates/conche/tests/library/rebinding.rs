@@ -11,8 +11,8 @@ use conche::{Client, Error, Server};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
-use crate::between::keys;
 use crate::own_address::own_address;
+use crate::test_peers::keys;
 
 struct Nat {
     address: SocketAddr,

@@ -7,8 +7,8 @@ use conche::security::{Identity, Secret};
 use conche::server::{Notifier, RequireSecured, Response, Router, get, put};
 use conche::{Client, Code, ContentFormat, Error, Server};
 
-use crate::between::keys;
 use crate::own_address::own_address;
+use crate::test_peers::keys;
 
 fn client() -> Client {
     knowing(b"lamp", b"sesame")

@@ -10,7 +10,7 @@ use conche::server::{Router, get, post};
 use conche::{Client, Code, EndpointConfig, Server};
 use tokio::sync::Notify;
 
-use crate::between::{Foe, Hand, Toward, keys};
+use crate::test_peers::{ManualEndpoint, OnPathAttacker, Toward, keys};
 
 const CON: u8 = 0;
 const ACK: u8 = 2;
@@ -72,7 +72,8 @@ fn client() -> Client {
 #[tokio::test]
 async fn what_another_session_acknowledges_or_rejects_is_sent_again() {
     let served = Served::new().await;
-    let (mut one, mut other) = (Hand::client(served.address()).await, Hand::client(served.address()).await);
+    let (mut one, mut other) =
+        (ManualEndpoint::client(served.address()).await, ManualEndpoint::client(served.address()).await);
     one.send(&message(CON, Code::GET, 1, 7, "later")).await;
     assert_eq!(one.receive().await, empty(ACK, &[0, 1]));
     served.answer.notify_one();
@@ -89,7 +90,7 @@ async fn what_another_session_acknowledges_or_rejects_is_sent_again() {
 #[tokio::test]
 async fn nothing_that_began_in_a_session_goes_on_in_the_next_one() {
     let served = Served::new().await;
-    let mut client = Hand::client(served.address()).await;
+    let mut client = ManualEndpoint::client(served.address()).await;
     for id in [1, 2] {
         client.send(&message(CON, Code::GET, id, 7, "later")).await;
         assert_eq!(client.receive().await, empty(ACK, &id.to_be_bytes()));
@@ -108,7 +109,7 @@ async fn nothing_that_began_in_a_session_goes_on_in_the_next_one() {
 #[tokio::test]
 async fn a_copy_is_one_of_the_same_session_only_and_a_record_of_its_own() {
     let served = Served::new().await;
-    let mut client = Hand::client(served.address()).await;
+    let mut client = ManualEndpoint::client(served.address()).await;
     let ask = message(CON, Code::POST, 9, 7, "count");
     client.send(&ask).await;
     let first = client.receive().await;
@@ -124,7 +125,7 @@ async fn a_copy_is_one_of_the_same_session_only_and_a_record_of_its_own() {
 // RFC 7252 §9.1.2 (Q93)
 #[tokio::test]
 async fn an_answer_without_protection_is_none_to_a_request_with_it() {
-    let mut server = Hand::server().await;
+    let mut server = ManualEndpoint::server().await;
     let asking = client().get(format!("coaps://{}/", server.address())).send();
     let asking = tokio::spawn(asking);
     let request = server.receive().await;
@@ -147,7 +148,7 @@ async fn all_that_leaves_after_a_handshake_of_the_clients_is_protected() {
     const HANDSHAKE: u8 = 22;
     const APPLICATION_DATA: u8 = 23;
     let served = Served::new().await;
-    let foe = Foe::before(served.address()).await;
+    let foe = OnPathAttacker::before(served.address()).await;
     let client = client();
     for _ in 0..3 {
         let answer = client.get(format!("coaps://{}/hello", foe.address)).await.expect("an answer");

@@ -11,8 +11,8 @@ use conche::{Client, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::between::{Hand, LONG, keys};
 use crate::own_address::own_address;
+use crate::test_peers::{LONG, ManualEndpoint, keys};
 
 macro_rules! pem {
     ($name:literal) => {
@@ -107,7 +107,7 @@ async fn a_session_without_a_place_is_reported_as_evicted() {
 #[tokio::test]
 async fn the_end_of_a_replaced_session_comes_before_its_successor() {
     let (server, mut events) = serve(Server::builder().psk(keys)).await;
-    let before = Hand::client(server.local_addr()).await;
+    let before = ManualEndpoint::client(server.local_addr()).await;
     let address = before.address();
     let _after = before.restarted(server.local_addr()).await;
     let first = events.opened().await;

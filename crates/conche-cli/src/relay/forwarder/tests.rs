@@ -96,7 +96,7 @@ async fn a_watcher_is_told_of_what_comes_and_of_what_is_sent_on_but_not_of_what_
         let lossy = Impairment { loss: Loss::Bernoulli(loss), ..Impairment::default() };
         let config = RelayConfig { to_upstream: lossy, ..RelayConfig::default() };
         let (told, mut passages) = tokio::sync::mpsc::unbounded_channel();
-        let tell = move |passage: &Passage<'_>| {
+        let tell = move |passage: &RelayedDatagram<'_>| {
             told.send((passage.peer, passage.received, passage.datagram.to_vec())).expect("somebody listens");
         };
         let relay = Relay::start_watched(listen, upstream, config, Box::new(tell)).await.expect("it starts");

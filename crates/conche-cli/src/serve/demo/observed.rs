@@ -25,9 +25,9 @@ const FILLER: &str = "A state that does not fit into a message comes in blocks. 
 /// Must be called within a runtime.
 pub fn router() -> Router {
     let resource = |path: &str, shown: ObservedKind, period: Duration| {
-        let changing = Arc::new(Changing { shown, notifier: Notifier::new(), content: Mutex::default() });
+        let changing = Arc::new(ObservedResource { shown, notifier: Notifier::new(), content: Mutex::default() });
         tokio::spawn(keep_changing(Arc::downgrade(&changing), period));
-        let resource: Resource<Arc<Changing>> = match shown {
+        let resource: Resource<Arc<ObservedResource>> = match shown {
             ObservedKind::Resettable => get(read).post(reset),
             ObservedKind::Confirmable | ObservedKind::NonConfirmable => get(read).put(write).delete(remove),
             ObservedKind::Large | ObservedKind::Pumping => get(read),
@@ -55,7 +55,7 @@ enum ObservedKind {
 }
 
 #[derive(Debug)]
-struct Changing {
+struct ObservedResource {
     shown: ObservedKind,
     notifier: Notifier,
     content: Mutex<Content>,
@@ -65,23 +65,23 @@ struct Changing {
 struct Content {
     changes: u64,
     /// A PUT lasts until the next periodic change.
-    written: Option<Written>,
+    written: Option<WrittenContent>,
 }
 
 #[derive(Debug)]
-enum Written {
+enum WrittenContent {
     Document(ContentFormat, Vec<u8>),
     Removed,
 }
 
-impl Changing {
+impl ObservedResource {
     fn locked(&self) -> MutexGuard<'_, Content> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Changes the resource periodically while a server holds it.
-async fn keep_changing(changing: Weak<Changing>, period: Duration) {
+async fn keep_changing(changing: Weak<ObservedResource>, period: Duration) {
     let mut ticks = tokio::time::interval(period);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ticks.tick().await;
@@ -91,7 +91,7 @@ async fn keep_changing(changing: Weak<Changing>, period: Duration) {
         {
             let mut content = changing.locked();
             // A removed resource stays removed until a client writes it.
-            if matches!(content.written, Some(Written::Removed)) {
+            if matches!(content.written, Some(WrittenContent::Removed)) {
                 continue;
             }
             *content = Content { changes: content.changes + 1, written: None };
@@ -100,12 +100,12 @@ async fn keep_changing(changing: Weak<Changing>, period: Duration) {
     }
 }
 
-async fn read(State(changing): State<Arc<Changing>>) -> Response {
+async fn read(State(changing): State<Arc<ObservedResource>>) -> Response {
     let content = changing.locked();
     let text = ContentFormat::TEXT_PLAIN;
     let (format, payload) = match &content.written {
-        Some(Written::Removed) => return Response::new(Code::NOT_FOUND),
-        Some(Written::Document(format, document)) => (*format, document.clone()),
+        Some(WrittenContent::Removed) => return Response::new(Code::NOT_FOUND),
+        Some(WrittenContent::Document(format, document)) => (*format, document.clone()),
         None if changing.shown == ObservedKind::Large => {
             (text, format!("{}\n{}", content.changes, FILLER.repeat(40)).into())
         }
@@ -119,22 +119,22 @@ async fn read(State(changing): State<Arc<Changing>>) -> Response {
 }
 
 /// Another Content-Format ends all observations with 4.06 (RFC 7641 §4.2, TD_COAP_OBS_08).
-async fn write(State(changing): State<Arc<Changing>>, request: Request) -> Code {
+async fn write(State(changing): State<Arc<ObservedResource>>, request: Request) -> Code {
     let format = request.content_format().unwrap_or(ContentFormat::TEXT_PLAIN);
-    let written = Written::Document(format, request.payload().to_vec());
+    let written = WrittenContent::Document(format, request.payload().to_vec());
     let before = changing.locked().written.replace(written);
     changing.notifier.notify();
-    if matches!(before, Some(Written::Removed)) { Code::CREATED } else { Code::CHANGED }
+    if matches!(before, Some(WrittenContent::Removed)) { Code::CREATED } else { Code::CHANGED }
 }
 
 /// Ends all observations with 4.04 (RFC 7641 §4.2, TD_COAP_OBS_07).
-async fn remove(State(changing): State<Arc<Changing>>) -> Code {
-    changing.locked().written = Some(Written::Removed);
+async fn remove(State(changing): State<Arc<ObservedResource>>) -> Code {
+    changing.locked().written = Some(WrittenContent::Removed);
     changing.notifier.notify();
     Code::DELETED
 }
 
-async fn reset(State(changing): State<Arc<Changing>>) -> Code {
+async fn reset(State(changing): State<Arc<ObservedResource>>) -> Code {
     changing.notifier.dismiss();
     Code::CHANGED
 }

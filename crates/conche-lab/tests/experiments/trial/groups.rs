@@ -28,7 +28,7 @@ fn traffic_with_a_controller_of_its_own_has_it_under_every_scheme() {
     let text = text.replace("[endpoint]", beside);
     let text = text.replace("name = \"default\"\ncontroller = \"default\"", "name = \"linux\"\ncontroller = \"linux\"");
     let document = Document::from_toml(&text).expect("valid");
-    let wanted = Wanted { timeouts: true, ..Wanted::default() };
+    let wanted = RecordOptions { timeouts: true, ..RecordOptions::default() };
     let replication = Replication { index: 0, count: 1, seed: 1 };
     let record = run(&document.cells()[0], wanted, replication, &Routes::default()).expect("it runs").outcome;
     let shortest_ms = |traffic| {

@@ -9,7 +9,7 @@ use conche_lab::campaign::Replication;
 use conche_lab::experiment::Experiment;
 use conche_lab::metrics::{Endpoints, Sample, sample};
 use conche_lab::scenario::{Document, FileError, Metric, ScenarioError};
-use conche_lab::trial::{Record, Routes, Selection, Wanted, run};
+use conche_lab::trial::{Record, RecordOptions, Routes, Selection, run};
 
 /// Two clients send a request per second to a server each, over links of 100 ms each way.
 const SMALL: &str = r#"
@@ -50,7 +50,7 @@ controller = "default"
 
 fn record(text: &str) -> Result<Record, String> {
     let document = Document::from_toml(text).map_err(|error: ScenarioError| error.to_string())?;
-    run(&document.cells()[0], Wanted::default(), Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
+    run(&document.cells()[0], RecordOptions::default(), Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
         .map(|ran| ran.outcome)
         .map_err(|error| error.to_string())
 }
@@ -212,7 +212,7 @@ pace = { on-off = { interval = "1s", on = "20s", off = "10s" } }
 
 fn wanting_arrivals(text: &str) -> Result<Record, String> {
     let document = Document::from_toml(text).expect("valid");
-    let wanted = Wanted { arrivals: true, ..Wanted::default() };
+    let wanted = RecordOptions { arrivals: true, ..RecordOptions::default() };
     run(&document.cells()[0], wanted, Replication { index: 0, count: 1, seed: 1 }, &Routes::default())
         .map(|ran| ran.outcome)
         .map_err(|error| error.to_string())

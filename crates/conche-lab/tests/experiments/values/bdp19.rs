@@ -6,7 +6,7 @@ use super::*;
 use conche_lab::metrics::{self, Endpoints, Sample};
 use conche_lab::papers::BDP19;
 use conche_lab::scenario::{Metric, Statistic};
-use conche_lab::trial::{Record, Selection, Wanted};
+use conche_lab::trial::{Record, RecordOptions, Selection};
 
 const MEDIA: [&str; 3] = ["mrm31", "udgm", "sinr"];
 
@@ -31,7 +31,7 @@ fn run_on(experiment: &Experiment, medium: &str, scheme: &str, seed: u64) -> Rec
     let is_wanted = |cell: &&Cell| cell.label("medium", "") == Some(medium.into()) && cell.schemes[0] == scheme;
     let cell = cells.iter().find(is_wanted).expect("a cell");
     let replication = campaign::Replication { index: 0, count: 1, seed };
-    let wanted = Wanted { arrivals: true, ..Wanted::default() };
+    let wanted = RecordOptions { arrivals: true, ..RecordOptions::default() };
     conche_lab::trial::run(cell, wanted, replication, &Arc::default()).expect("it runs").outcome
 }
 

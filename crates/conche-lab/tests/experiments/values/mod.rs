@@ -66,7 +66,7 @@ fn value(values: &[MeasuredValue], row: &str, column: &str) -> f64 {
 fn run(experiment: &Experiment, seed: u64) -> conche_lab::trial::Record {
     let cells = experiment.document().cells();
     let replication = campaign::Replication { index: 0, count: 1, seed };
-    conche_lab::trial::run(&cells[0], conche_lab::trial::Wanted::default(), replication, &Arc::default())
+    conche_lab::trial::run(&cells[0], conche_lab::trial::RecordOptions::default(), replication, &Arc::default())
         .expect("it ends")
         .outcome
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::event::{RadioEventKind, Surroundings};
+use crate::event::{EventContext, RadioEventKind};
 use crate::mac::access::Outcome;
 use crate::mac::network::RadioNetwork;
 use crate::mac::station::{Reply, Step};
@@ -13,7 +13,7 @@ use crate::{Instant, NodeId};
 
 impl RadioNetwork {
     #[inline]
-    pub(in crate::mac) fn assess(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(in crate::mac) fn assess(&mut self, around: &mut EventContext<'_>, at: Station) {
         match self.mac.attempt.cca {
             Some(duration) => self.wait(around, at, Step::Assessing, duration),
             None => self.switch(around, at),
@@ -21,7 +21,7 @@ impl RadioNetwork {
     }
 
     #[inline]
-    pub(in crate::mac) fn step_always_on(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(in crate::mac) fn step_always_on(&mut self, around: &mut EventContext<'_>, at: Station) {
         match self.stations[usize::from(at)].step {
             Step::Assessing if self.air.is_busy(at, around.scheduler.now()) => self.end(around, at, Outcome::Busy),
             Step::Assessing if !self.mac.attempt.preparation.is_zero() => {
@@ -35,7 +35,7 @@ impl RadioNetwork {
         }
     }
 
-    fn switch(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    fn switch(&mut self, around: &mut EventContext<'_>, at: Station) {
         if self.stations[usize::from(at)].reply != Reply::None {
             return self.end(around, at, Outcome::Busy);
         }
@@ -46,7 +46,7 @@ impl RadioNetwork {
         }
     }
 
-    pub(super) fn send_frame(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(super) fn send_frame(&mut self, around: &mut EventContext<'_>, at: Station) {
         let station = &mut self.stations[usize::from(at)];
         station.step = Step::Transmitting;
         let frame = *station.frame();
@@ -60,7 +60,7 @@ impl RadioNetwork {
     #[inline]
     pub(in crate::mac) fn end_frame(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         at: Station,
     ) -> Option<(PacketRef, NodeId)> {
         let now = around.scheduler.now();

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 pub use config::ContikiMac;
 
-use crate::event::{RadioEventKind, Surroundings};
+use crate::event::{EventContext, RadioEventKind};
 use crate::mac::access::Outcome;
 use crate::mac::network::RadioNetwork;
 use crate::mac::rdc::Rdc;
@@ -69,7 +69,7 @@ impl DutyCycle {
 
 // The receiver (`powercycle`): checks the channel, stays on if busy, sleeps.
 impl RadioNetwork {
-    pub(super) fn schedule_check(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(super) fn schedule_check(&mut self, around: &mut EventContext<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         let next = duty.clock.check_after(around.scheduler.now());
         if !duty.check_scheduled && next <= duty.energy_until {
@@ -80,7 +80,7 @@ impl RadioNetwork {
 
     pub(in crate::mac) fn check(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         at: Station,
         config: &ContikiMac,
         before: u8,
@@ -105,7 +105,7 @@ impl RadioNetwork {
         }
     }
 
-    pub(in crate::mac) fn end_listening(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
+    pub(in crate::mac) fn end_listening(&mut self, around: &mut EventContext<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let duty = self.stations[usize::from(at)].duty();
         if duty.burst_until == now {
@@ -122,7 +122,7 @@ impl RadioNetwork {
 
     pub(in crate::mac) fn expect_burst(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         from: Station,
         at: Station,
         config: &ContikiMac,
@@ -136,7 +136,7 @@ impl RadioNetwork {
         }
     }
 
-    pub(in crate::mac) fn rest(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(in crate::mac) fn rest(&mut self, around: &mut EventContext<'_>, at: Station) {
         let now = around.scheduler.now();
         self.sleep(at);
         if self.stations[usize::from(at)].duty().burst_until > now {
@@ -255,7 +255,7 @@ struct Train {
 }
 
 impl RadioNetwork {
-    pub(in crate::mac) fn begin_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
+    pub(in crate::mac) fn begin_train(&mut self, around: &mut EventContext<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
         let (to, queue) = (station.frame().to, station.attempting);
@@ -274,7 +274,7 @@ impl RadioNetwork {
         self.wait(around, at, Step::Assessing, config.cca_check_time);
     }
 
-    pub(in crate::mac) fn step_of_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
+    pub(in crate::mac) fn step_of_train(&mut self, around: &mut EventContext<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
         let (step, to, more) = (station.step, station.frame().to, station.queues.more_wait(station.attempting));
@@ -309,7 +309,7 @@ impl RadioNetwork {
         }
     }
 
-    fn strobe(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    fn strobe(&mut self, around: &mut EventContext<'_>, at: Station) {
         let station = &mut self.stations[usize::from(at)];
         station.duty().train.strobe = around.scheduler.now();
         self.air.receiver_off_until(at, Instant::FAR_FUTURE);
@@ -318,7 +318,7 @@ impl RadioNetwork {
 
     pub(in crate::mac) fn end_strobe(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         at: Station,
         config: &ContikiMac,
     ) -> Option<(PacketRef, NodeId)> {
@@ -346,13 +346,13 @@ impl RadioNetwork {
     }
 
     /// Sends at once: the neighbour is awake, and the channel was just in use.
-    pub(in crate::mac) fn continue_burst(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(in crate::mac) fn continue_burst(&mut self, around: &mut EventContext<'_>, at: Station) {
         let duty = self.stations[usize::from(at)].duty();
         duty.train = Train { receiver_awake: true, ..Train::default() };
         self.wait(around, at, Step::Preparing, self.mac.load);
     }
 
-    fn end_train(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac, outcome: Outcome) {
+    fn end_train(&mut self, around: &mut EventContext<'_>, at: Station, config: &ContikiMac, outcome: Outcome) {
         self.sleep(at);
         let station = &mut self.stations[usize::from(at)];
         let to = station.frame().to;
@@ -363,7 +363,7 @@ impl RadioNetwork {
         self.end(around, at, outcome);
     }
 
-    fn announce(&mut self, around: &mut Surroundings<'_>, at: Station, config: &ContikiMac) {
+    fn announce(&mut self, around: &mut EventContext<'_>, at: Station, config: &ContikiMac) {
         let now = around.scheduler.now();
         let station = &mut self.stations[usize::from(at)];
         let frame = *station.frame();

@@ -1,6 +1,6 @@
 //! Received frames; duplicates are acknowledged, then dropped.
 
-use crate::event::{Event, RadioEventKind, Surroundings};
+use crate::event::{Event, EventContext, RadioEventKind};
 use crate::mac::access::Outcome;
 use crate::mac::network::RadioNetwork;
 use crate::mac::queue::{Frame, FrameContents};
@@ -14,7 +14,7 @@ use crate::{Instant, NodeId};
 impl RadioNetwork {
     pub(super) fn deliver(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         from: Station,
         frame: Frame,
     ) -> Option<(PacketRef, NodeId)> {
@@ -35,7 +35,7 @@ impl RadioNetwork {
 
     fn receive(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         from: Station,
         via: ReceptionLink,
         dsn: u8,
@@ -62,7 +62,7 @@ impl RadioNetwork {
         arrived.and_then(|packet| self.hand_up(around, packet, via))
     }
 
-    fn receive_copy(&mut self, around: &mut Surroundings<'_>, from: Station, via: ReceptionLink, frame: Frame) {
+    fn receive_copy(&mut self, around: &mut EventContext<'_>, from: Station, via: ReceptionLink, frame: Frame) {
         let node = self.stations[usize::from(via.station)].node;
         if self.mac.rdc != Rdc::AlwaysOn {
             self.rest(around, via.station);
@@ -87,7 +87,7 @@ impl RadioNetwork {
 
     fn hand_up(
         &mut self,
-        around: &mut Surroundings<'_>,
+        around: &mut EventContext<'_>,
         packet: PacketRef,
         via: ReceptionLink,
     ) -> Option<(PacketRef, NodeId)> {
@@ -102,7 +102,7 @@ impl RadioNetwork {
     }
 
     /// Acknowledgments have no address: each waiting station checks the number.
-    pub(in crate::mac) fn transmit_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(in crate::mac) fn transmit_ack(&mut self, around: &mut EventContext<'_>, at: Station) {
         let (now, duration) = (around.scheduler.now(), airtime(ACK_PSDU_OCTETS));
         self.counters.acknowledgments += 1;
         let waits = |station: Station| self.stations[usize::from(station)].awaits_ack();
@@ -110,7 +110,7 @@ impl RadioNetwork {
         self.schedule(around, now + duration, at, RadioEventKind::FrameEnd);
     }
 
-    pub(in crate::mac) fn end_ack(&mut self, around: &mut Surroundings<'_>, at: Station) {
+    pub(in crate::mac) fn end_ack(&mut self, around: &mut EventContext<'_>, at: Station) {
         let now = around.scheduler.now();
         let Reply::Ack { dsn } = std::mem::take(&mut self.stations[usize::from(at)].reply) else { return };
         match self.mac.rdc {

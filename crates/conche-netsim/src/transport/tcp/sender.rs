@@ -131,9 +131,9 @@ impl<C: Controller> Sender<C> {
             return Output::Wait(None);
         }
         match self.next_to_send(now) {
-            Next::Send(place) => Output::Transmit(self.transmit(now, place, stream)),
-            Next::At(at) => Output::Wait(Some(self.next_deadline().map_or(at, |deadline| deadline.min(at)))),
-            Next::Nothing => Output::Wait(self.next_deadline()),
+            NextSegment::Send(place) => Output::Transmit(self.transmit(now, place, stream)),
+            NextSegment::At(at) => Output::Wait(Some(self.next_deadline().map_or(at, |deadline| deadline.min(at)))),
+            NextSegment::Nothing => Output::Wait(self.next_deadline()),
         }
     }
 
@@ -193,7 +193,7 @@ impl<C: Controller> Sender<C> {
         let covered = covered.min(self.queue.len());
         for index in 0..covered {
             // The newest segment triggered the delayed acknowledgment.
-            let known = if index + 1 == covered { Known::InTime } else { Known::Late };
+            let known = if index + 1 == covered { Detection::InTime } else { Detection::Late };
             self.acknowledge(now, index, known);
         }
         covered > 0
@@ -203,12 +203,12 @@ impl<C: Controller> Sender<C> {
         let Some(index) = place.checked_sub(self.head).map(|index| index as usize) else { return false };
         let is_new = self.queue.get(index).is_some_and(|exchange| !exchange.acknowledged);
         if is_new {
-            self.acknowledge(now, index, Known::InTime);
+            self.acknowledge(now, index, Detection::InTime);
         }
         is_new
     }
 
-    fn acknowledge(&mut self, now: Instant, index: usize, known: Known) {
+    fn acknowledge(&mut self, now: Instant, index: usize, known: Detection) {
         let load = self.load(index);
         let exchange = &mut self.queue[index];
         if exchange.acknowledged {
@@ -247,16 +247,16 @@ impl<C: Controller> Sender<C> {
         self.state = State::Aborted(now);
     }
 
-    fn next_to_send(&mut self, now: Instant) -> Next {
+    fn next_to_send(&mut self, now: Instant) -> NextSegment {
         let window = usize::from(self.window.segments());
         let idle = |exchange: &Exchange<C>| !exchange.acknowledged && exchange.deadline.is_none();
         if let Some(index) = self.queue.iter().take(window).position(idle) {
             let load = self.load(index);
             let at = self.queue[index].may_leave_again(&self.controller, &mut self.peer, now, load);
-            return if at <= now { Next::Send(index) } else { Next::At(at) };
+            return if at <= now { NextSegment::Send(index) } else { NextSegment::At(at) };
         }
         if self.queue.len() >= window || self.place(self.queue.len()) >= self.end() {
-            return Next::Nothing;
+            return NextSegment::Nothing;
         }
         let message = Submission {
             confirmable: true,
@@ -268,10 +268,10 @@ impl<C: Controller> Sender<C> {
         match self.controller.admit(&mut self.peer, now, &message, &load) {
             Admission::Send | Admission::SendConfirmable => {
                 self.queue.push_back(Exchange::new());
-                Next::Send(self.queue.len() - 1)
+                NextSegment::Send(self.queue.len() - 1)
             }
-            Admission::At(at) if at > now => Next::At(at),
-            Admission::At(_) | Admission::OnEvent => Next::Nothing,
+            Admission::At(at) if at > now => NextSegment::At(at),
+            Admission::At(_) | Admission::OnEvent => NextSegment::Nothing,
         }
     }
 
@@ -304,7 +304,7 @@ impl<C: Controller> Sender<C> {
     }
 }
 
-enum Next {
+enum NextSegment {
     Send(usize),
     At(Instant),
     Nothing,
@@ -422,7 +422,7 @@ struct Exchange<C: Controller> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum Detection {
     InTime,
     /// By a later segment's.
     Late,
@@ -461,11 +461,11 @@ impl<C: Controller> Exchange<C> {
         controller: &C,
         peer: &mut C::Peer,
         now: Instant,
-        known: Known,
+        known: Detection,
         load: Load,
     ) -> Option<Duration> {
         // An earlier missing segment delayed the acknowledgment.
-        let in_time = known == Known::InTime && self.deadline.is_some();
+        let in_time = known == Detection::InTime && self.deadline.is_some();
         (self.acknowledged, self.deadline) = (true, None);
         // As with a separate response, the path is unmeasured.
         let kind = if in_time { AckKind::Empty } else { AckKind::Separate };

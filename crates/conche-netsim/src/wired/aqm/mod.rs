@@ -41,7 +41,7 @@ pub enum Aqm {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct QueueState {
     pub(super) frames: usize,
     pub(super) bytes: u64,
     pub(super) idle: bool,
@@ -65,7 +65,7 @@ impl AnyAqm {
         }
     }
 
-    pub(super) fn admits(&mut self, now: Instant, found: Found) -> bool {
+    pub(super) fn admits(&mut self, now: Instant, found: QueueState) -> bool {
         match self {
             Self::None | Self::CoDel(_) => true,
             Self::Red(red) => red.admits(now, found),

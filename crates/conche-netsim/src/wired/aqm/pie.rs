@@ -73,7 +73,7 @@ impl PieState {
         }
     }
 
-    pub(super) fn admits(&mut self, now: Instant, found: super::Found) -> bool {
+    pub(super) fn admits(&mut self, now: Instant, found: super::QueueState) -> bool {
         self.catch_up(now);
         if self.burst_allowance.is_zero() && self.drops_early(found.bytes) {
             self.accu_prob = 0.0;
@@ -166,7 +166,7 @@ impl PieState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Found;
+    use super::super::QueueState;
     use super::*;
     use crate::rng::{Entity, Purpose, Streams};
 
@@ -178,8 +178,8 @@ mod tests {
         PieState::new(Pie::default(), Streams::new(3).stream(Entity::Run, Purpose::named("test")))
     }
 
-    fn found(bytes: u64) -> Found {
-        Found { frames: 40, bytes, idle: false }
+    fn found(bytes: u64) -> QueueState {
+        QueueState { frames: 40, bytes, idle: false }
     }
 
     fn assert_probability(pie: &PieState, expected: f64) {

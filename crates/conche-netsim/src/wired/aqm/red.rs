@@ -57,7 +57,7 @@ impl RedState {
         Self { config, transmission_seconds, avg: 0.0, count: None, idle_since: Instant::ZERO, stream }
     }
 
-    pub(super) fn admits(&mut self, now: Instant, found: super::Found) -> bool {
+    pub(super) fn admits(&mut self, now: Instant, found: super::QueueState) -> bool {
         self.measure(now, found);
         let probability = self.probability();
         if probability <= 0.0 {
@@ -75,7 +75,7 @@ impl RedState {
         self.idle_since = now;
     }
 
-    fn measure(&mut self, now: Instant, found: super::Found) {
+    fn measure(&mut self, now: Instant, found: super::QueueState) {
         let weight = self.config.weight;
         if found.idle {
             let m = (now - self.idle_since).as_secs_f64() / self.transmission_seconds;
@@ -98,7 +98,7 @@ impl RedState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Found;
+    use super::super::QueueState;
     use super::*;
     use crate::rng::{Entity, Purpose, Streams};
 
@@ -107,8 +107,8 @@ mod tests {
         RedState::new(config, Some(BitRate::kbit(400)), stream)
     }
 
-    fn found(frames: usize) -> Found {
-        Found { frames, bytes: 100 * frames as u64, idle: false }
+    fn found(frames: usize) -> QueueState {
+        QueueState { frames, bytes: 100 * frames as u64, idle: false }
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         }
         // 500 bytes take 10 ms: 20 ms are two frames, 0.75².
         red.idle(Instant::from_millis(100));
-        red.admits(Instant::from_millis(120), Found { frames: 0, bytes: 0, idle: true });
+        red.admits(Instant::from_millis(120), QueueState { frames: 0, bytes: 0, idle: true });
         assert!((red.avg - 1.3125 * 0.5625).abs() < 1e-9, "{}", red.avg);
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use conche_netsim::mac::{ContikiMac, MacConfig, RadioCounters, Rdc, Transmitted};
+use conche_netsim::mac::{ContikiMac, MacConfig, RadioCounters, Rdc, TransmitOutcome};
 use conche_netsim::radio::{MediumConfig, PathLoss, Sinr, Udgm};
 use conche_netsim::sixlowpan::Sixlowpan;
 use conche_netsim::{Instant, Simulation};
@@ -188,7 +188,7 @@ fn a_broadcast_is_strobed_for_a_full_cycle_and_wakes_each_neighbour_once() {
     let heard: Vec<usize> = hosts.iter().map(|host| host.heard.len()).collect();
     assert_eq!((heard, counters.delivered, counters.broadcast), (vec![0, 1, 1, 0], 2, 1));
     assert_ne!(hosts[1].heard[0].0, hosts[2].heard[0].0, "each wakes up at its own time");
-    assert_eq!(outcomes(&hosts[0]), [Transmitted::Sent]);
+    assert_eq!(outcomes(&hosts[0]), [TransmitOutcome::Sent]);
     let (from, to) = (ASSESSMENT_MS + 127.4, ASSESSMENT_MS + 127.4 + STROBE_INTERVAL_MS);
     assert!((from..to).contains(&ms(hosts[0].told[0].0 - Instant::ZERO)));
 }
@@ -257,7 +257,7 @@ fn frames_that_wait_for_one_neighbour_follow_in_a_burst() {
         let first_fragments = counters.frames - 20;
         assert!(first_fragments < 28 + 9 * 5, "{first_fragments} strobes of 10 first fragments");
         sim.run_until(Instant::from_millis(3_600_000));
-        assert_eq!(sim.run(), conche_netsim::Ended::Idle);
+        assert_eq!(sim.run(), conche_netsim::RunEnd::Idle);
     }
 }
 

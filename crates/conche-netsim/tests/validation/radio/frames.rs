@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conche_netsim::host::{Host, Port, Received};
-use conche_netsim::mac::{MacConfig, QueueConfig, RadioConfig, Transmitted};
+use conche_netsim::mac::{MacConfig, QueueConfig, RadioConfig, TransmitOutcome};
 use conche_netsim::radio::{MediumConfig, PathLoss, Position, Sinr, Udgm};
 use conche_netsim::wired::Topology;
 use conche_netsim::{Counters, Instant, NodeId, PacketId, RadioId, Simulation};
@@ -12,7 +12,7 @@ use conche_netsim::{Counters, Instant, NodeId, PacketId, RadioId, Simulation};
 pub struct Router {
     pub frames: Vec<(RadioId, NodeId, usize)>,
     pub sent: Vec<PacketId>,
-    pub told: Vec<(Instant, PacketId, Transmitted)>,
+    pub told: Vec<(Instant, PacketId, TransmitOutcome)>,
     pub heard: Vec<(Instant, NodeId, usize, Option<f64>)>,
 }
 
@@ -30,7 +30,7 @@ impl Host for Router {
         self.heard.push((port.now(), packet.meta.from, packet.bytes.len(), packet.snr_db));
     }
 
-    fn transmitted(&mut self, port: &mut Port<'_, ()>, frame: PacketId, outcome: Transmitted) {
+    fn transmitted(&mut self, port: &mut Port<'_, ()>, frame: PacketId, outcome: TransmitOutcome) {
         self.told.push((port.now(), frame, outcome));
     }
 
@@ -69,7 +69,7 @@ pub fn disk() -> MediumConfig {
     MediumConfig::Udgm(Udgm { transmission_range_m: 10.0, interference_range_m: 10.0, ..Udgm::default() })
 }
 
-pub fn outcomes(host: &Router) -> Vec<Transmitted> {
+pub fn outcomes(host: &Router) -> Vec<TransmitOutcome> {
     host.told.iter().map(|(_, _, outcome)| *outcome).collect()
 }
 
@@ -83,7 +83,7 @@ fn a_broadcast_reaches_all_in_range_at_once_and_is_not_acknowledged() {
     assert_eq!(heard, [0, 1, 1, 0]);
     assert_eq!(hosts[1].heard, hosts[2].heard);
     let (at, frame, outcome) = hosts[0].told[0];
-    assert_eq!((at, frame, outcome), (hosts[1].heard[0].0, hosts[0].sent[0], Transmitted::Sent));
+    assert_eq!((at, frame, outcome), (hosts[1].heard[0].0, hosts[0].sent[0], TransmitOutcome::Sent));
     let expected = Counters { sent: 1, duplicated: 2, delivered: 2, broadcast: 1, ..Counters::default() };
     assert_eq!(counters, expected);
 }
@@ -91,7 +91,7 @@ fn a_broadcast_reaches_all_in_range_at_once_and_is_not_acknowledged() {
 #[test]
 fn a_host_is_told_of_an_acknowledgment_and_of_none() {
     let (hosts, counters) = run(disk(), MacConfig::ieee802154(), &[0.0, 5.0, 15.0], &[(Some(1), 50), (Some(2), 50)]);
-    assert_eq!(outcomes(&hosts[0]), [Transmitted::Sent, Transmitted::NoAck]);
+    assert_eq!(outcomes(&hosts[0]), [TransmitOutcome::Sent, TransmitOutcome::NoAck]);
     assert_eq!((hosts[1].heard.len(), hosts[2].heard.len()), (1, 0));
     // The acknowledgment ends 192 µs and 352 µs after the frame.
     assert_eq!(hosts[0].told[0].0, hosts[1].heard[0].0 + Duration::from_micros(192 + 352));
@@ -104,7 +104,8 @@ fn a_host_is_told_why_a_frame_was_not_taken() {
     let mac = MacConfig { queue, ..MacConfig::ieee802154() };
     let frames = [(Some(1), 50), (Some(1), 50), (Some(1), 200), (Some(9), 50)];
     let (hosts, counters) = run(disk(), mac, &[0.0, 5.0], &frames);
-    let expected = [Transmitted::QueueFull, Transmitted::TooLong, Transmitted::NoStation, Transmitted::Sent];
+    let expected =
+        [TransmitOutcome::QueueFull, TransmitOutcome::TooLong, TransmitOutcome::NoStation, TransmitOutcome::Sent];
     assert_eq!(outcomes(&hosts[0]), expected);
     assert_eq!((counters.sent, counters.delivered, counters.dropped), (4, 1, 3));
 }

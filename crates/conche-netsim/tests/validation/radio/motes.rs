@@ -9,7 +9,7 @@ use conche_netsim::radio::{MediumConfig, Position, Udgm};
 use conche_netsim::routing::aodv::{Aodv, AodvConfig, Metric};
 use conche_netsim::transport::tcp::{Acknowledgments, Receiver, Sender, SenderConfig, State};
 use conche_netsim::wired::Topology;
-use conche_netsim::{Ended, Instant, NodeId, Simulation};
+use conche_netsim::{Instant, NodeId, RunEnd, Simulation};
 use conche_proto::cc::AnyController;
 
 const SEGMENTS: u32 = 100;
@@ -94,7 +94,7 @@ fn one_segment_at_a_time_takes_the_time_of_its_frames() {
     let ms = Duration::from_millis(2);
     let mac = MacConfig { load: ms, unload: ms, ..MacConfig::tinyos() };
     let mut sim = transfer(2, 1, mac, frozen);
-    assert_eq!(sim.run(), Ended::Stopped);
+    assert_eq!(sim.run(), RunEnd::Stopped);
     let Role::Source(_, sender) = mote(&sim, 0).role() else { panic!("it is the source") };
     let State::Completed(at) = sender.state() else { panic!("{:?}", sender.state()) };
     let frame = |octets: f64| 2.0 + 5.051 + 0.128 + 7.0 / 32.768 + octets * 0.032 + 2.0 + 1.0;
@@ -111,7 +111,7 @@ fn one_segment_at_a_time_takes_the_time_of_its_frames() {
 #[test]
 fn a_transfer_finds_its_route_and_completes() {
     let mut sim = transfer(4, 2, MacConfig::tinyos(), searching);
-    assert_eq!(sim.run(), Ended::Stopped);
+    assert_eq!(sim.run(), RunEnd::Stopped);
     assert_eq!(mote(&sim, 0).stats().routes_found[0], 3);
     assert!(completed(&sim, 3).is_some());
     assert!(mote(&sim, 1).stats().handed_over >= 2 * u64::from(SEGMENTS));
@@ -123,7 +123,7 @@ fn a_transfer_without_a_way_is_aborted() {
         if node.index() == 1 { Router::Frozen(BTreeMap::new()) } else { frozen(node, nodes) }
     };
     let mut sim = transfer(4, 2, MacConfig::tinyos(), no_way);
-    assert_eq!(sim.run(), Ended::Stopped);
+    assert_eq!(sim.run(), RunEnd::Stopped);
     assert_eq!((completed(&sim, 3), mote(&sim, 1).stats().unroutable), (None, 8));
     // 1 s, doubled seven times up to the cap of 60 s.
     let seconds = sim.now().as_millis() / 1000;

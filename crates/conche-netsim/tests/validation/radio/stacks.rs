@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conche_netsim::mac::{AccessConfig, Contiki27, Contiki30, Contiki31, MacConfig, TinyOs, Transmitted};
+use conche_netsim::mac::{AccessConfig, Contiki27, Contiki30, Contiki31, MacConfig, TinyOs, TransmitOutcome};
 use conche_netsim::packet::Packet;
 use conche_netsim::radio::{MediumConfig, Position, Udgm};
 use conche_netsim::trace::{DropReason, Observer};
@@ -102,7 +102,7 @@ fn after_a_frame_that_was_given_up_contiki_2_7_and_3_0_wait_for_a_time_base() {
         let mac = MacConfig { access, ..MacConfig::contiki31() };
         let (hosts, _) = frames::run(frames::disk(), mac, &[0.0, 15.0], &[(Some(1), 50), (Some(1), 50)]);
         let told: Vec<Instant> = hosts[0].told.iter().map(|(at, ..)| *at).collect();
-        assert_eq!(frames::outcomes(&hosts[0]), [Transmitted::NoAck; 2]);
+        assert_eq!(frames::outcomes(&hosts[0]), [TransmitOutcome::NoAck; 2]);
         let transmission = told[0] - Instant::ZERO;
         assert_eq!(told[1] - told[0], transmission + Duration::from_millis(pause_ms), "{access:?}");
     }

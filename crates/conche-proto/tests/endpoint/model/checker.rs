@@ -13,7 +13,7 @@ use conche_proto::{
 
 use super::Address;
 use super::bursts::Bursts;
-use super::drawn::ROOM;
+use super::configurations::ROOM;
 use super::flows::Flows;
 use super::track::{Sent, Track};
 

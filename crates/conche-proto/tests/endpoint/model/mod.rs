@@ -5,7 +5,7 @@
 mod bodies;
 mod bursts;
 pub mod checker;
-pub mod drawn;
+pub mod configurations;
 mod extensions;
 mod flows;
 pub mod focus;

@@ -15,7 +15,7 @@ use conche_proto::{
 
 use super::Address;
 use super::checker::Checker;
-use super::drawn::Drawn;
+use super::configurations::Drawn;
 use super::focus::Focus;
 use super::streams::{STREAMED, Streaming};
 

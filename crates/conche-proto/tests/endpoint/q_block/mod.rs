@@ -1,14 +1,14 @@
 //! Q-Block (RFC 9177), both roles.
 
-mod answers;
 mod bodies;
 mod client;
 mod confirmable;
 mod lossy;
+mod queued_bursts;
 mod refusals;
+mod responses;
 mod server;
 mod states;
-mod waiting;
 
 use conche_proto::codec::{Block, Body, Code, OptionNumber, OwnedMessage};
 use conche_proto::{EndpointConfig, ExchangeId, Limits, QBlock, Request};

@@ -12,6 +12,6 @@ mod leaks;
 mod pings;
 mod resets;
 mod sizes;
+mod slow_application;
 mod smallest;
 mod supersede;
-mod waiting;

@@ -20,7 +20,7 @@ impl Bench {
         let message = OwnedMessage::encode(Type::Confirmable, Code::CONTENT, MessageId(0), &Token::EMPTY, &body);
         let (message, max_age) = (message.expect("it is legal"), Duration::from_secs(60));
         let from = std::net::SocketAddr::from(([192, 0, 2, 1], 5683)).into();
-        let answer = Answer { message, from, received: Instant::now(), max_age, changed: false };
+        let answer = StoredResponse { message, from, received: Instant::now(), max_age, changed: false };
         self.store.put(&Arc::new(key(host, n)), answer);
     }
 

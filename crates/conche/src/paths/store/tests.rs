@@ -249,7 +249,7 @@ fn line(prefix: &str, heard: u64) -> String {
     format_paths(&[(key, learnt(heard))]).lines().last().expect("a line").to_owned()
 }
 
-fn parse_lines(lines: &[&str]) -> Read {
+fn parse_lines(lines: &[&str]) -> ParsedFile {
     parse(format!("{FIRST_LINE}\n{}", lines.join("\n")).as_bytes(), NOW, 10).expect("it is ours")
 }
 
@@ -297,8 +297,8 @@ fn what_is_a_day_old_is_read_and_what_is_older_or_of_the_future_is_not() {
     let day = PathHistory::KEPT.as_secs();
     let read = |heard| parse_lines(&[&line("192.0.2.7/32", heard)]);
     assert_eq!((read(NOW - day).paths.len(), read(NOW).paths.len()), (1, 1));
-    assert_eq!(read(NOW - day - 1), Read::default());
-    assert_eq!(read(NOW + 1), Read { paths: vec![], wrong: 1 });
+    assert_eq!(read(NOW - day - 1), ParsedFile::default());
+    assert_eq!(read(NOW + 1), ParsedFile { paths: vec![], wrong: 1 });
 }
 
 #[test]
@@ -350,6 +350,6 @@ proptest! {
     fn what_is_written_is_read_again(paths in proptest::collection::vec(any_path(), 0..10)) {
         let paths: Vec<_> = paths.into_iter().filter(|(key, _)| !is_link_local(*key)).collect();
         let read = parse(format_paths(&paths).as_bytes(), NOW, 10).expect("it is ours");
-        prop_assert_eq!(read, Read { paths, wrong: 0 });
+        prop_assert_eq!(read, ParsedFile { paths, wrong: 0 });
     }
 }

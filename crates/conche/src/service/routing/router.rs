@@ -13,7 +13,7 @@ use super::pattern::{Captures, Node, Pattern, Segment};
 use super::resource::{Link, document};
 use super::route::ErasedHandler;
 use super::{RequestService, Resource, Route};
-use crate::driver::{Called, Observable, Service, ServiceRequest};
+use crate::driver::{CallResult, Observable, Service, ServiceRequest};
 use crate::service::extract::Conditions;
 use crate::service::handler::Handler;
 use crate::service::{HandlerFuture, Notifier, Request, Response};
@@ -364,8 +364,8 @@ impl Router {
     pub fn into_service(self) -> Result<Route, RouteError> {
         let router = self.ready()?;
         Ok(Route::new(move |request| match router.handle(request) {
-            Called::Ready(response) => HandlerFuture::ready(response),
-            Called::Pending(answer) => answer,
+            CallResult::Ready(response) => HandlerFuture::ready(response),
+            CallResult::Pending(answer) => answer,
         }))
     }
 
@@ -374,7 +374,7 @@ impl Router {
         Ok(self.with_state(()))
     }
 
-    fn handle(&self, mut request: Request) -> Called<Self> {
+    fn handle(&self, mut request: Request) -> CallResult<Self> {
         let mut captures = Captures::new();
         let (handler, limit) = match self.find(request.message(), &mut captures) {
             Match::Entry(Entry { resource, max_payload, .. }) => match resource.handler(request.method()) {
@@ -382,20 +382,20 @@ impl Router {
                 None => return refuse(resource.others(), Code::METHOD_NOT_ALLOWED, request),
             },
             Match::Fallback(Fallback { handler, max_payload, .. }) => (handler, *max_payload),
-            Match::WellKnown => return Called::Ready(self.well_known(&request)),
+            Match::WellKnown => return CallResult::Ready(self.well_known(&request)),
             Match::Nothing(layers) => return refuse(layers, Code::NOT_FOUND, request),
         };
         if let Some(refusal) = handler.refusal(&request) {
-            return Called::Ready(refusal);
+            return CallResult::Ready(refusal);
         }
         let validation = Validation::of(&request, handler.needs().has_conditions());
         if let Some(limit) = lesser(limit, self.max_payload).filter(|limit| request.payload().len() > *limit) {
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-            return Called::Ready(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
+            return CallResult::Ready(Response::new(Code::REQUEST_ENTITY_TOO_LARGE).uint(OptionNumber::SIZE1, limit));
         }
         request.set_captures(captures);
         let answer = handler.call(request);
-        Called::Pending(match validation {
+        CallResult::Pending(match validation {
             Some(validation) => HandlerFuture::begin(async move { validation.apply(answer.await) }),
             None => answer,
         })
@@ -441,7 +441,7 @@ impl Service for Router {
     type Response = Response;
     type Future = HandlerFuture;
 
-    fn call(&self, request: ServiceRequest) -> Called<Self> {
+    fn call(&self, request: ServiceRequest) -> CallResult<Self> {
         self.handle(request.into())
     }
 
@@ -477,8 +477,8 @@ fn nearest<'a>(fallbacks: &'a [Fallback<()>], path: &[&[u8]]) -> Option<&'a Fall
     around.max_by_key(|fallback| fallback.prefix.segments.len())
 }
 
-fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> Called<Router> {
-    layers.map_or_else(|| Called::Ready(Response::new(code)), |handler| Called::Pending(handler.call(request)))
+fn refuse(layers: Option<&ErasedHandler<()>>, code: Code, request: Request) -> CallResult<Router> {
+    layers.map_or_else(|| CallResult::Ready(Response::new(code)), |handler| CallResult::Pending(handler.call(request)))
 }
 
 enum Match<'a> {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use conche_proto::codec::{Body, Code, ContentFormat, OptionNumber};
 
 use super::Router;
-use crate::driver::{Called, Service as _, ServiceRequest, ServiceResponse as _};
+use crate::driver::{CallResult, Service as _, ServiceRequest, ServiceResponse as _};
 use crate::service::extract::Rejection;
 use crate::service::{
     Conditions, Next, Path, Payload, Peer, Query, Request, Response, State, Text, from_fn, get, post, put,
@@ -44,8 +44,8 @@ impl TestRequest<'_> {
         let request =
             ServiceRequest { from: peer, secured: false, message, rest: None, identity: None, is_for_observers: false };
         match router.call(request) {
-            Called::Ready(response) => response,
-            Called::Pending(answer) => match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
+            CallResult::Ready(response) => response,
+            CallResult::Pending(answer) => match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(response) => response,
                 Poll::Pending => panic!("these handlers wait for nothing"),
             },

@@ -135,7 +135,7 @@ impl<W: Write> Qlog<W> {
 
     fn event(&mut self, record: &Record, name: &'static str, what: impl Serialize) -> io::Result<()> {
         let (time, group_id) = (milliseconds(record.at), Some(record.socket));
-        self.write(&Event { time, name, group_id, data: About { peer: record.peer, what } })
+        self.write(&Event { time, name, group_id, data: PeerData { peer: record.peer, what } })
     }
 
     fn is_news(&mut self, record: &Record, path: PeerSnapshot) -> bool {
@@ -170,7 +170,7 @@ impl<W: Write + Send + 'static> Format for Qlog<W> {
                 let data = message().dropped(reason);
                 self.event(record, "coap:message_dropped", data)
             }
-            Fact::Unreachable => self.event(record, "coap:peer_unreachable", Nothing {}),
+            Fact::Unreachable => self.event(record, "coap:peer_unreachable", NoData {}),
             Fact::Path(path) if !self.is_news(record, path) => Ok(()),
             Fact::Path(path) => self.event(record, "recovery:metrics_updated", Metrics::from(path)),
             Fact::Exchange { exchange, state, course } => {
@@ -235,7 +235,7 @@ struct Event<D> {
 }
 
 #[derive(Serialize)]
-struct About<D> {
+struct PeerData<D> {
     peer: SocketAddr,
     #[serde(flatten)]
     what: D,
@@ -413,7 +413,7 @@ impl ExchangeData {
 }
 
 #[derive(Serialize)]
-struct Nothing {}
+struct NoData {}
 
 #[derive(Serialize)]
 struct Lost {

@@ -1,4 +1,4 @@
-//! [`Hand`]: one end of `coaps`; the test writes and reads its messages.
+//! [`ManualEndpoint`]: one end of `coaps`; the test writes and reads its messages.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{LONG, keys};
 
 /// One end, and any session.
-pub struct Hand {
+pub struct ManualEndpoint {
     socket: UdpSocket,
     sessions: Sessions<SocketAddr>,
     began: Instant,
@@ -22,7 +22,7 @@ pub struct Hand {
     buffer: Vec<u8>,
 }
 
-impl Hand {
+impl ManualEndpoint {
     pub async fn client(server: SocketAddr) -> Self {
         Self::on(socket().await, Config::default()).connected(server).await
     }

@@ -1,4 +1,4 @@
-//! [`Foe`]: an on-path attacker that sees all datagrams and controls their forwarding.
+//! [`OnPathAttacker`]: an on-path attacker that sees all datagrams and controls their forwarding.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ pub enum Act {
 }
 
 /// An on-path attacker. Clients use its address as the server's.
-pub struct Foe {
+pub struct OnPathAttacker {
     pub address: SocketAddr,
     shared: Arc<Shared>,
     relay: JoinHandle<()>,
@@ -62,7 +62,7 @@ impl State {
     }
 }
 
-impl Foe {
+impl OnPathAttacker {
     pub async fn before(server: SocketAddr) -> Self {
         let bind = async || UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound");
         let (front, back) = (bind().await, bind().await);
@@ -104,7 +104,7 @@ impl Foe {
     }
 }
 
-impl Drop for Foe {
+impl Drop for OnPathAttacker {
     fn drop(&mut self) {
         self.relay.abort();
     }

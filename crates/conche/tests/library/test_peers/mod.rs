@@ -1,14 +1,14 @@
 //! Test peers: an on-path attacker, and a DTLS endpoint under the test's control.
 
-mod foe;
-mod hand;
+mod attacker;
+mod manual;
 
 use std::time::Duration;
 
 use conche::security::Secret;
 
-pub use foe::{Act, Foe, Toward};
-pub use hand::Hand;
+pub use attacker::{Act, OnPathAttacker, Toward};
+pub use manual::ManualEndpoint;
 
 /// Longer than any step of these tests.
 pub const LONG: Duration = Duration::from_secs(20);
