@@ -16,7 +16,7 @@ use ccm::consts::{U8, U13};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::edhoc::{
-    Credential, Error, HalfOpen, Initiator, Own, Peers, PrivateKey, Responder, split_id, with_id,
+    Credential, Error, HalfOpen, Initiator, OwnCredential, PeerCredentials, PrivateKey, Responder, split_id, with_id,
 };
 use conche_proto::oscore::{Context, EndId};
 use conche_proto::shares::Group;
@@ -67,8 +67,8 @@ impl<'a> Script<'a> {
 
 /// The state of the server.
 struct Server {
-    own: Arc<Own>,
-    peers: Peers,
+    own: Arc<OwnCredential>,
+    peers: PeerCredentials,
     half_open: HalfOpen,
     most: usize,
     /// Master secrets of clients.
@@ -99,8 +99,8 @@ struct Begun {
 
 struct World {
     now: Instant,
-    client: Arc<Own>,
-    known: Peers,
+    client: Arc<OwnCredential>,
+    known: PeerCredentials,
     server: Arc<Mutex<Server>>,
     ends: [Endpoint<u32, AnyController>; 2],
     begun: Vec<Begun>,
@@ -120,10 +120,10 @@ fn key(number: u64) -> PrivateKey {
     PrivateKey::new(&bytes).expect("less than the order of the curve")
 }
 
-fn own(number: u64, kid: &[u8], name: &str) -> Own {
+fn own(number: u64, kid: &[u8], name: &str) -> OwnCredential {
     let key = key(number);
     let credential = Credential::of(&key, kid, name).expect("short");
-    Own::new(key, credential).expect("they belong together")
+    OwnCredential::new(key, credential).expect("they belong together")
 }
 
 fn id(number: u64, length: u8) -> EndId {
@@ -154,7 +154,7 @@ impl World {
         let known =
             if config & 4 == 0 { hall.credential().clone() } else { own(3, b"\x02", "hall").credential().clone() };
         let peer = if config & 8 == 0 { client.credential().clone() } else { own(4, kid, long).credential().clone() };
-        let knows = |credential| Peers::of([credential]).expect("one alone");
+        let knows = |credential| PeerCredentials::of([credential]).expect("one alone");
         let most = if config & 16 == 0 { 64 } else { 3 };
         let half_open = HalfOpen::new(most, LIFETIME);
         let server = Server { own: Arc::new(hall), peers: knows(peer), half_open, most, at_clients: HashSet::new() };
@@ -200,7 +200,7 @@ impl World {
             5 => self.resize(argument, script.byte()),
             6 => self.keep(script.bytes().to_vec()),
             7 => {
-                let _ = Error::told(script.bytes());
+                let _ = Error::from_message(script.bytes());
                 let _ = split_id(script.bytes());
             }
             8 => self.forge_2(argument, script.bytes()),
@@ -438,7 +438,7 @@ mod stranger {
 
     pub(super) fn message_3(
         x: &PrivateKey,
-        server: &Own,
+        server: &OwnCredential,
         message_1: &[u8],
         message_2: &[u8],
         plaintext: &[u8],

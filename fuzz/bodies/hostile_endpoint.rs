@@ -15,9 +15,9 @@ use conche_proto::cc::AnyController;
 use conche_proto::codec::{BlockSize, Body, Code, OptionNumber, Token};
 use conche_proto::config::{Multicast, ResponseLimit};
 use conche_proto::{
-    Datagram, Endpoint, EndpointConfig, Envelope, Event, ExchangeId, Input, Instant, Limits, ObserverId, Output,
-    PathKey, QBlock, Reliability, Request, RequestError, RequestId, Response, Rest, SourceValidation, SubscriptionId,
-    Unfinished,
+    Datagram, Endpoint, EndpointConfig, Envelope, Event, ExchangeId, IncompleteBody, Input, Instant, Limits,
+    ObserverId, Output, PathKey, QBlock, Reliability, RemainingBody, Request, RequestError, RequestId, Response,
+    SourceValidation, SubscriptionId,
 };
 
 /// The endpoints have the addresses 0 and 1; others are attackers.
@@ -194,7 +194,7 @@ struct Node {
     responses: Vec<ExchangeId>,
     subscriptions: Vec<SubscriptionId>,
     observers: Vec<ObserverId>,
-    unfinished: Vec<Unfinished>,
+    unfinished: Vec<IncompleteBody>,
     ends: bool,
 }
 
@@ -391,7 +391,7 @@ impl Node {
         }
         if draw.once_in(6) {
             let size = draw.once_in(2).then(|| u32::try_from(draw.below(1 << 32)).unwrap_or(u32::MAX));
-            request.rest = Some(Rest { size });
+            request.rest = Some(RemainingBody { size });
         }
         self.exchanges.extend(self.endpoint.request(now, peer, request));
     }
@@ -413,7 +413,7 @@ impl Node {
             }
             2 => {
                 if let Some(response) = response(draw) {
-                    let _ = self.endpoint.respond_in_parts(now, id, response, Rest { size: None });
+                    let _ = self.endpoint.respond_in_parts(now, id, response, RemainingBody { size: None });
                 }
             }
             3 => {
@@ -452,8 +452,8 @@ impl Node {
         let end = self.run(now, draw);
         for body in std::mem::take(&mut self.unfinished) {
             match body {
-                Unfinished::Request(exchange) => drop(self.endpoint.cancel(end, exchange)),
-                Unfinished::Response(request) => self.endpoint.ignore(end, request),
+                IncompleteBody::Request(exchange) => drop(self.endpoint.cancel(end, exchange)),
+                IncompleteBody::Response(request) => self.endpoint.ignore(end, request),
             }
         }
         for exchange in std::mem::take(&mut self.exchanges) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conche_proto::codec::Code;
-use conche_proto::{Course, Failure};
+use conche_proto::{ExchangeStats, Failure};
 use hdrhistogram::Histogram;
 
 /// Of longer times, a thousandth.
@@ -108,7 +108,7 @@ impl Tally {
     }
 
     #[inline]
-    pub(crate) fn answer(&mut self, kind: usize, code: Code, course: &Course, latency: u64) {
+    pub(crate) fn answer(&mut self, kind: usize, code: Code, course: &ExchangeStats, latency: u64) {
         self.codes[usize::from(code.0)] += 1;
         self.retransmissions += u64::from(course.transmissions.saturating_sub(course.messages));
         self.latency.saturating_record(latency);
@@ -126,7 +126,7 @@ impl Tally {
         self.kinds.len() > 1
     }
 
-    pub(crate) fn lose(&mut self, loss: Loss, course: &Course) {
+    pub(crate) fn lose(&mut self, loss: Loss, course: &ExchangeStats) {
         self.lost[loss as usize] += 1;
         self.retransmissions += u64::from(course.transmissions.saturating_sub(course.messages));
     }

@@ -18,7 +18,8 @@ use std::time::Duration;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::OwnedMessage;
 use conche_proto::{
-    Course, Endpoint, Event, ExchangeId, Failure, Input, Instant, Output, Request, RequestError, Stats, SubscriptionId,
+    Endpoint, Event, ExchangeId, ExchangeStats, Failure, Input, Instant, Output, Request, RequestError, Stats,
+    SubscriptionId,
 };
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
@@ -399,7 +400,7 @@ impl<'a> Worker<'a> {
     }
 
     #[inline]
-    fn take(&mut self, lane: u32, number: usize) -> Result<(), conche_proto::Undrained> {
+    fn take(&mut self, lane: u32, number: usize) -> Result<(), conche_proto::OutputsPending> {
         if self.dtls.is_some() {
             self.take_record(lane, number);
             return Ok(());
@@ -418,7 +419,7 @@ impl<'a> Worker<'a> {
     }
 
     #[inline]
-    fn answered(&mut self, exchange: ExchangeId, message: &OwnedMessage, course: Course) {
+    fn answered(&mut self, exchange: ExchangeId, message: &OwnedMessage, course: ExchangeStats) {
         self.has_answer = true;
         let Some((number, slot)) = self.over(exchange, &course) else { return };
         let end = slot.submitted + course.queued + course.elapsed;
@@ -437,7 +438,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn failed(&mut self, exchange: ExchangeId, reason: Failure, course: Course) {
+    fn failed(&mut self, exchange: ExchangeId, reason: Failure, course: ExchangeStats) {
         let Some((number, slot)) = self.over(exchange, &course) else { return };
         self.ends(slot.submitted + course.queued + course.elapsed);
         self.interval.lost += 1;
@@ -455,7 +456,7 @@ impl<'a> Worker<'a> {
     }
 
     #[inline]
-    fn over(&mut self, exchange: ExchangeId, course: &Course) -> Option<(u32, Slot)> {
+    fn over(&mut self, exchange: ExchangeId, course: &ExchangeStats) -> Option<(u32, Slot)> {
         let place = self.places.get_mut(exchange.place() as usize)?;
         let number = std::mem::replace(place, NO_SLOT);
         self.in_flight = self.in_flight.saturating_sub(1);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use conche::codec::Hexadecimal;
-use conche::edhoc::{Credential, Own, generate};
+use conche::edhoc::{Credential, OwnCredential, generate};
 use serde::Serialize;
 
 use crate::Global;
@@ -55,7 +55,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<()> {
 
 fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
     let subject = name.file_name().unwrap_or_default().to_string_lossy();
-    let [client, server] = ["client", "server"].map(|end| -> anyhow::Result<Own> {
+    let [client, server] = ["client", "server"].map(|end| -> anyhow::Result<OwnCredential> {
         let key = generate()?;
         // Key IDs of one byte would probably collide among some twenty.
         let mut kid = [0; 4];
@@ -63,10 +63,10 @@ fn parties(name: &Path, global: &Global) -> anyhow::Result<()> {
         let credential = Credential::of(&key, &kid, &format!("{subject}-{end}"));
         let credential =
             credential.map_err(|error| UsageError(format!("{}: {error}: name it shorter", name.display())))?;
-        Ok(Own::new(key, credential)?)
+        Ok(OwnCredential::new(key, credential)?)
     });
     let (client, server) = (client?, server?);
-    let contents = |own: &Own, other: &Own| {
+    let contents = |own: &OwnCredential, other: &OwnCredential| {
         format!(
             "# Keys of EDHOC (RFC 9528): who has private_key is {:?}.\nprivate_key = \"{}\"\ncredential = \"{}\"\npeers = [\"{}\"]\n",
             own.credential().subject().unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use conche::uri::Host;
 use conche::watch::EventLog;
-use conche::{Client, Course, Error, Uri};
+use conche::{Client, Error, ExchangeStats, Uri};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -118,7 +118,7 @@ enum PingFailure {
     Late(Duration),
 }
 
-fn print_ping(number: u64, outcome: Result<Course, PingFailure>, global: &Global) -> io::Result<()> {
+fn print_ping(number: u64, outcome: Result<ExchangeStats, PingFailure>, global: &Global) -> io::Result<()> {
     #[derive(Serialize)]
     struct Line {
         schema: u32,
@@ -175,7 +175,7 @@ impl Statistics {
         self.sent += 1;
     }
 
-    fn end(&mut self, answer: Option<Course>) {
+    fn end(&mut self, answer: Option<ExchangeStats>) {
         let Some(course) = answer else { return };
         self.answered += 1;
         if course.transmissions > 1 {
@@ -253,8 +253,8 @@ impl fmt::Display for Statistics {
 mod tests {
     use super::*;
 
-    fn course(milliseconds: u64, transmissions: u32) -> Course {
-        Course { transmissions, elapsed: Duration::from_millis(milliseconds), ..Course::default() }
+    fn course(milliseconds: u64, transmissions: u32) -> ExchangeStats {
+        ExchangeStats { transmissions, elapsed: Duration::from_millis(milliseconds), ..ExchangeStats::default() }
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Endpoint, EndpointConfig, Event, Input, Instant, Output, PathKey, Request, Response, Survey};
+use conche_proto::{
+    BusiestPeersSearch, Endpoint, EndpointConfig, Event, Input, Instant, Output, PathKey, Request, Response,
+};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 type Machine = Endpoint<u32, AnyController>;
@@ -86,7 +88,7 @@ fn survey(criterion: &mut Criterion) {
     for places in [usize::MAX, 2_048] {
         let name = if places == usize::MAX { "all of 131072 peers".to_owned() } else { format!("{places} of them") };
         group.bench_function(name, |bencher| {
-            bencher.iter(|| black_box(Survey::of(32).advance(&client, places)));
+            bencher.iter(|| black_box(BusiestPeersSearch::of(32).advance(&client, places)));
         });
     }
     group.finish();

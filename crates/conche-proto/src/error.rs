@@ -6,7 +6,7 @@ use thiserror::Error;
 /// then pass it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the endpoint's outputs have not been polled: poll until it says to wait, then hand the input in again")]
-pub struct Undrained;
+pub struct OutputsPending;
 
 /// Reason why a request or ping is refused; temporary if [`is_busy`](RequestError::is_busy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -31,8 +31,8 @@ pub enum RequestError {
         /// The limit.
         limit: usize,
     },
-    /// The start of a body with a [rest](crate::Rest) does not exceed the first block, or no block
-    /// fits into a message.
+    /// The start of a body with a [rest](crate::RemainingBody) does not exceed the first block, or
+    /// no block fits into a message.
     #[error(
         "the beginning of the body has {given} bytes: {least} are enough, unless options leave no room for a block"
     )]

@@ -4,7 +4,7 @@ use crate::codec::{OwnedMessage, Token};
 use crate::observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 #[cfg(feature = "oscore")]
 use crate::oscore::{ContextId, Reserve};
-use crate::transport::{Course, Datagram, ExchangeId, Failure, RequestId, Transmit};
+use crate::transport::{Datagram, ExchangeId, ExchangeStats, Failure, RequestId, Transmit};
 use conche_cc::Instant;
 use thiserror::Error;
 
@@ -67,7 +67,7 @@ pub enum Event<P> {
         /// The response, with any code.
         message: OwnedMessage,
         /// Statistics of the exchange.
-        course: Course,
+        course: ExchangeStats,
     },
     /// A block of the response to a [streamed](crate::Request::streamed) request arrived; request
     /// the next with [`Endpoint::fetch_next`](super::Endpoint::fetch_next). If the body changes,
@@ -80,13 +80,13 @@ pub enum Event<P> {
         /// The block. Size2, if present, is the size of the body or an estimate (RFC 7959 §4).
         message: OwnedMessage,
         /// Statistics of the exchange so far.
-        course: Course,
+        course: ExchangeStats,
     },
-    /// A body [supplied](crate::Rest) in parts needs more bytes, or its end. Reported once per
-    /// part.
+    /// A body [supplied](crate::RemainingBody) in parts needs more bytes, or its end. Reported once
+    /// per part.
     Wanted {
         /// The body.
-        body: Unfinished,
+        body: IncompleteBody,
         /// Bytes needed for the next message. More may be supplied.
         bytes: usize,
     },
@@ -116,7 +116,7 @@ pub enum Event<P> {
         /// The peer.
         from: P,
         /// Statistics of the exchange so far.
-        course: Course,
+        course: ExchangeStats,
     },
     /// The peer rejected one of the last Non-confirmable responses with a Reset.
     Rejected {
@@ -143,7 +143,7 @@ pub enum Event<P> {
         /// Number of reported responses.
         responses: usize,
         /// Statistics of the exchange.
-        course: Course,
+        course: ExchangeStats,
     },
     /// An observed resource has changed (RFC 7641 §3.2). Notifications are reported in order; older
     /// ones are dropped.
@@ -194,7 +194,7 @@ pub enum Event<P> {
         /// The peer.
         peer: P,
         /// Statistics of the exchange.
-        course: Course,
+        course: ExchangeStats,
     },
     /// Store a reservation of sequence numbers for a security context, and report
     /// [success](super::Endpoint::reserved) or [failure](super::Endpoint::not_reserved). An
@@ -219,7 +219,7 @@ pub enum Event<P> {
         /// The reason.
         reason: Failure,
         /// Statistics of the exchange.
-        course: Course,
+        course: ExchangeStats,
         /// The security context.
         #[cfg(feature = "oscore")]
         context: Option<ContextId>,
@@ -228,7 +228,7 @@ pub enum Event<P> {
 
 /// A body that is not supplied completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Unfinished {
+pub enum IncompleteBody {
     /// The body of a request sent by this endpoint.
     Request(ExchangeId),
     /// The body of the response to this request.
@@ -263,4 +263,4 @@ impl core::fmt::Display for StreamEnd {
 /// The body needs no more data: its exchange is over, it was answered early, or it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("nothing is missing of this body: its exchange is over, or all of it was supplied")]
-pub struct NotWanted;
+pub struct BodyClosed;

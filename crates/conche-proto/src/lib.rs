@@ -49,13 +49,13 @@ pub use config::{
 };
 pub use echo::{Freshness, Stale};
 pub use endpoint::{
-    Datagram, Ecn, Endpoint, Event, Input, NotWanted, NotifyError, Occupancy, Output, RequestError, RespondError,
-    Stats, StreamEnd, SupersedeError, Transmit, Undrained, Unfinished,
+    BodyClosed, Datagram, Ecn, Endpoint, Event, IncompleteBody, Input, NotifyError, Occupancy, Output, OutputsPending,
+    RequestError, RespondError, Stats, StreamEnd, SupersedeError, Transmit,
 };
 pub use observe::{ObserverEnd, ObserverId, SubscriptionEnd, SubscriptionId};
 pub use transport::{
-    ControllerId, Course, ExchangeId, Failure, Flight, Limiter, PathKey, PeerSnapshot, Reliability, Request, RequestId,
-    Response, Rest, Survey,
+    BusiestPeersSearch, ControllerId, ExchangeId, ExchangeStats, Failure, Flight, Limiter, PathKey, PeerSnapshot,
+    Reliability, RemainingBody, Request, RequestId, Response,
 };
 
 /// A peer's identity: a socket address, a simulated node's number, a DTLS session.

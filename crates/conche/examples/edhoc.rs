@@ -1,17 +1,17 @@
 //! A server and a client that agree on OSCORE keys with EDHOC:
 //! `cargo run -p conche --features edhoc --example edhoc`
 
-use conche::edhoc::{Credential, Own, Party, generate};
+use conche::edhoc::{Credential, OwnCredential, Party, generate};
 use conche::security::Identity;
 use conche::server::get;
 use conche::{Client, Server};
 
 // ANCHOR: own
 /// Makes a private key, and a credential that binds its public key to a name and a key ID.
-fn provision(key_id: &[u8], name: &str) -> Result<Own, Box<dyn std::error::Error>> {
+fn provision(key_id: &[u8], name: &str) -> Result<OwnCredential, Box<dyn std::error::Error>> {
     let key = generate()?;
     let credential = Credential::of(&key, key_id, name)?;
-    Ok(Own::new(key, credential)?)
+    Ok(OwnCredential::new(key, credential)?)
 }
 // ANCHOR_END: own
 

@@ -147,9 +147,9 @@ pub mod uri;
 pub use conche_proto::cc::{self, AnyController};
 pub use conche_proto::codec::{self, Code, ContentFormat, OptionNumber, Token};
 pub use conche_proto::{
-    ControllerId, Course, Ecn, EndpointConfig, Envelope, Failure, Limits, Multicast, ObserverChecks, PeerSnapshot,
-    QBlock, Reliability, RequestError, ResponseLimit, SourceValidation, Stats, StreamEnd, SubscriptionEnd,
-    TransmissionParameters,
+    ControllerId, Ecn, EndpointConfig, Envelope, ExchangeStats, Failure, Limits, Multicast, ObserverChecks,
+    PeerSnapshot, QBlock, Reliability, RequestError, ResponseLimit, SourceValidation, Stats, StreamEnd,
+    SubscriptionEnd, TransmissionParameters,
 };
 pub use ipnet::IpNet;
 

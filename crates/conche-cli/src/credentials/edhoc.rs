@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use conche::edhoc::{Credential, CredentialError, Own, Party, PrivateKey};
+use conche::edhoc::{Credential, CredentialError, OwnCredential, Party, PrivateKey};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
@@ -93,7 +93,7 @@ fn party(bytes: &[u8]) -> Result<(Party, Vec<Credential>), PartyError> {
     let credential = |what: &'static str, digits: &str| {
         Credential::parse(&bytes(what, digits)?).map_err(|error| PartyError::Credential { what, error })
     };
-    let own = Own::new(key, credential("credential", &contents.credential)?)?;
+    let own = OwnCredential::new(key, credential("credential", &contents.credential)?)?;
     if contents.peers.is_empty() {
         return Err(PartyError::NoPeers);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use conche_netsim::packet::Cause;
 use conche_netsim::{Instant, NodeId};
-use conche_proto::{Course, Event, ExchangeId, Reliability, Request};
+use conche_proto::{Event, ExchangeId, ExchangeStats, Reliability, Request};
 
 use super::application::{Context, Timer};
 use super::flow::{Flow, Limit, Pace};
@@ -303,7 +303,7 @@ impl Flow {
     }
 }
 
-fn completed(ctx: &Context<'_>, id: ExchangeId, course: Course, answered: bool) -> Exchange {
+fn completed(ctx: &Context<'_>, id: ExchangeId, course: ExchangeStats, answered: bool) -> Exchange {
     let began = Instant::ZERO + (ctx.now() - Instant::ZERO).saturating_sub(course.elapsed);
     let is_single = course.messages <= 1;
     Exchange {
@@ -321,7 +321,7 @@ fn completed(ctx: &Context<'_>, id: ExchangeId, course: Course, answered: bool) 
 }
 
 /// Counts arrived retransmissions answered by the first response.
-fn unnecessary(course: Course, cause: Option<Cause>) -> u16 {
+fn unnecessary(course: ExchangeStats, cause: Option<Cause>) -> u16 {
     let retransmissions = u16::try_from(course.transmissions.saturating_sub(1)).unwrap_or(u16::MAX);
     let answered = cause.and_then(|cause| cause.transmission).map_or(0, |copy| u16::from(copy.attempt));
     retransmissions.saturating_sub(answered)

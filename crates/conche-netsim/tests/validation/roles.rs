@@ -10,7 +10,7 @@ use conche_netsim::{Instant, NodeId, Simulation};
 use conche_proto::cc::default::CoapDefault;
 use conche_proto::codec::{Body, Code};
 use conche_proto::{
-    Course, EndpointConfig, Envelope, Event, Failure, Request, RequestId, Response, TransmissionParameters,
+    EndpointConfig, Envelope, Event, ExchangeStats, Failure, Request, RequestId, Response, TransmissionParameters,
 };
 
 pub enum Role {
@@ -21,7 +21,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub at: Instant,
-    pub course: Course,
+    pub course: ExchangeStats,
     pub failure: Option<Failure>,
 }
 
@@ -42,7 +42,7 @@ impl Role {
         }
     }
 
-    fn end(&mut self, context: &mut Context<'_, Self>, course: Course, failure: Option<Failure>) {
+    fn end(&mut self, context: &mut Context<'_, Self>, course: ExchangeStats, failure: Option<Failure>) {
         let Self::Client { server, left, ended } = self else { return };
         ended.push(Outcome { at: context.now(), course, failure });
         *left -= 1;

@@ -8,11 +8,11 @@ use crate::blockwise::{Rules, Step, Transfer, TransferError};
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage, Token};
 use crate::config::Limits;
 use crate::error::RequestError;
-use crate::event::{Event, NotWanted};
+use crate::event::{BodyClosed, Event};
 use crate::layers::Layers;
 use crate::security::Security;
 use crate::transport::{
-    ActiveTransfer, Exchange, ExchangeId, ExchangeIndex, Failure, NextMessage, Opening, Rest, TransferState,
+    ActiveTransfer, Exchange, ExchangeId, ExchangeIndex, Failure, NextMessage, Opening, RemainingBody, TransferState,
 };
 use bytes::Bytes;
 use conche_cc::Controller;
@@ -220,7 +220,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &self,
         layers: &Layers<P, C>,
         opening: &mut Opening,
-        rest: Rest,
+        rest: RemainingBody,
         tagged: bool,
     ) -> Result<(), RequestError> {
         self.tag_body(layers, opening, tagged);
@@ -240,10 +240,10 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         id: ExchangeId,
         more: Bytes,
         last: bool,
-    ) -> Result<(), NotWanted> {
-        let transfer = layers.transport.exchanges.blocks_mut(id).ok_or(NotWanted)?;
+    ) -> Result<(), BodyClosed> {
+        let transfer = layers.transport.exchanges.blocks_mut(id).ok_or(BodyClosed)?;
         if !transfer.supply(more, last) {
-            return Err(NotWanted);
+            return Err(BodyClosed);
         }
         if transfer.awaits_supply() {
             self.resume(layers, id);

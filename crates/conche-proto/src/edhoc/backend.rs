@@ -14,7 +14,7 @@ use lakers::{
 };
 use sha2::{Digest, Sha256};
 
-use super::credential::{Own, PrivateKey, PublicKey};
+use super::credential::{OwnCredential, PrivateKey, PublicKey};
 use super::wire::Plaintext3;
 
 type Aead = Ccm<Aes128Enc, U8, U13>;
@@ -30,7 +30,7 @@ const EPHEMERAL: BytesP256ElemLen = [2; 32];
 /// `lakers` holds [`STATIC`] and [`EPHEMERAL`] instead of the keys, which stay in [`PrivateKey`].
 /// The PRKs that `lakers` derives (RFC 9528 §4.1) are not wiped.
 pub(super) struct Backend {
-    pub(super) own: Arc<Own>,
+    pub(super) own: Arc<OwnCredential>,
     pub(super) ephemeral: PrivateKey,
 }
 

@@ -321,12 +321,12 @@ impl PublicKey {
 
 /// The identity of this end: a credential with its private key.
 #[derive(Clone, Debug)]
-pub struct Own {
+pub struct OwnCredential {
     pub(super) key: PrivateKey,
     credential: Credential,
 }
 
-impl Own {
+impl OwnCredential {
     /// Combines a credential with its private key.
     ///
     /// # Errors
@@ -350,7 +350,7 @@ impl Own {
 
 /// The credentials of the accepted peers, by key ID.
 #[derive(Clone, Debug, Default)]
-pub struct Peers {
+pub struct PeerCredentials {
     by_kid: BTreeMap<Vec<u8>, Arc<Credential>>,
     /// In bytes.
     longest: usize,
@@ -359,7 +359,7 @@ pub struct Peers {
 /// Maximum context (RFC 9528 §4.4.1) that `lakers` encodes correctly, in bytes.
 const LONGEST_CONTEXT: usize = 255;
 
-impl Peers {
+impl PeerCredentials {
     /// Creates a set of these credentials.
     ///
     /// # Errors

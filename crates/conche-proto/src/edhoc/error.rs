@@ -69,12 +69,12 @@ pub enum Error {
     Refused(Code),
     /// The other end sent an EDHOC error message.
     #[error("the other end has ended the EDHOC exchange: {0}")]
-    Told(Told),
+    ErrorMessage(ErrorMessage),
 }
 
 /// The content of an error message (RFC 9528 §6).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum ErrorMessage {
     /// A text.
     Unspecified(String),
     /// The other end does not support the cipher suite, or prefers one before it.
@@ -107,22 +107,24 @@ impl Error {
 
     /// Parses an error message; `None` if it is not one.
     #[must_use]
-    pub fn told(message: &[u8]) -> Option<Self> {
+    pub fn from_message(message: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::new(message);
         let code = decoder.i64().ok()?;
-        Some(Self::Told(match code {
+        Some(Self::ErrorMessage(match code {
             1 => {
                 let words = decoder.str().unwrap_or_default();
-                Told::Unspecified(words.chars().filter(|char| !char.is_control()).take(LONGEST_DIAGNOSIS).collect())
+                ErrorMessage::Unspecified(
+                    words.chars().filter(|char| !char.is_control()).take(LONGEST_DIAGNOSIS).collect(),
+                )
             }
-            2 => Told::Suites,
-            3 => Told::UnknownCredential,
-            other => Told::Other(other),
+            2 => ErrorMessage::Suites,
+            3 => ErrorMessage::UnknownCredential,
+            other => ErrorMessage::Other(other),
         }))
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for ErrorMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unspecified(words) => write!(f, "{words:?}"),

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use super::backend::{Backend, STATIC, extract, kdf};
 use super::credential::PublicKey;
 use super::wire::{self, Message1, Plaintext2};
-use super::{Credential, Error, KEY_LENGTH, METHOD, Own, Peers, PrivateKey, SUITE};
+use super::{Credential, Error, KEY_LENGTH, METHOD, OwnCredential, PeerCredentials, PrivateKey, SUITE};
 use crate::oscore::{Credentials, EndId, Secret};
 use crate::shares::{Group, Shares};
 
@@ -25,7 +25,7 @@ use crate::shares::{Group, Shares};
 /// `lakers`.
 pub struct Initiator {
     waiting: EdhocInitiatorWaitM2<Backend>,
-    own: Arc<Own>,
+    own: Arc<OwnCredential>,
     c_i: EndId,
     ephemeral: PrivateKey,
     /// H(message_1).
@@ -40,7 +40,7 @@ impl Initiator {
     ///
     /// # Errors
     /// [`Error::Malformed`] if no message can be built, which is not expected.
-    pub fn begin(own: Arc<Own>, c_i: EndId, ephemeral: PrivateKey) -> Result<(Self, Vec<u8>), Error> {
+    pub fn begin(own: Arc<OwnCredential>, c_i: EndId, ephemeral: PrivateKey) -> Result<(Self, Vec<u8>), Error> {
         let backend = Backend { own: Arc::clone(&own), ephemeral: ephemeral.clone() };
         let mut initiator = EdhocInitiator::new(backend, EDHOCMethod::StatStat, EDHOCSuite::CipherSuite2);
         initiator.set_identity(STATIC, own.credential().for_lakers()?);
@@ -62,7 +62,7 @@ impl Initiator {
     /// # Errors
     /// [`Error::OtherPeer`] for an authentic but [unexpected](Self::expecting) peer; any other
     /// [`Error`] of a message. The exchange is over.
-    pub fn finish(self, message_2: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
+    pub fn finish(self, message_2: &[u8], peers: &PeerCredentials) -> Result<(Agreed, Vec<u8>), Error> {
         let (g_y, ciphertext_2) = wire::message_2(message_2)?;
         // Check the message before `lakers` parses it.
         let plaintext_2 = self.decrypt(g_y, ciphertext_2)?;
@@ -131,7 +131,7 @@ impl Responder {
     /// # Errors
     /// The first applicable [`Error`]; no exchange was started.
     pub fn answer(
-        own: &Arc<Own>,
+        own: &Arc<OwnCredential>,
         c_r: EndId,
         ephemeral: PrivateKey,
         message_1: &[u8],
@@ -186,7 +186,7 @@ impl Responder {
     ///
     /// # Errors
     /// Any [`Error`] of a message. The exchange is over.
-    pub fn finish(self, message_3: &[u8], peers: &Peers) -> Result<(Agreed, Vec<u8>), Error> {
+    pub fn finish(self, message_3: &[u8], peers: &PeerCredentials) -> Result<(Agreed, Vec<u8>), Error> {
         // `lakers` accepts only one encoding of a byte string.
         let message_3 = wire::write_bytes(wire::only_bytes(message_3)?);
         let message_3 = BufferMessage3::new_from_slice(&message_3).map_err(|_| Error::Malformed)?;

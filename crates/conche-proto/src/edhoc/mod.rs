@@ -22,16 +22,16 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use conche_proto::edhoc::{Credential, Initiator, Own, Peers, PrivateKey, Responder};
+//! use conche_proto::edhoc::{Credential, Initiator, OwnCredential, PeerCredentials, PrivateKey, Responder};
 //! use conche_proto::oscore::EndId;
 //!
 //! let end = |bytes: [u8; 32], kid: &[u8], name: &str| {
 //!     let key = PrivateKey::new(&bytes).expect("a key");
 //!     let credential = Credential::of(&key, kid, name).expect("short");
-//!     Arc::new(Own::new(key, credential).expect("they belong together"))
+//!     Arc::new(OwnCredential::new(key, credential).expect("they belong together"))
 //! };
 //! let (lamp, hall) = (end([1; 32], b"\x01", "lamp-7"), end([2; 32], b"\x02", "hall"));
-//! let knows = |other: &Own| Peers::of([other.credential().clone()]).expect("one alone");
+//! let knows = |other: &OwnCredential| PeerCredentials::of([other.credential().clone()]).expect("one alone");
 //!
 //! // These come from the operating system.
 //! let [x, y] = [[3; 32], [4; 32]].map(|bytes| PrivateKey::new(&bytes).expect("a key"));
@@ -54,8 +54,8 @@ mod exchange;
 mod tests;
 mod wire;
 
-pub use credential::{Credential, CredentialError, KEY_LENGTH, Own, Peers, PrivateKey};
-pub use error::{Error, Told};
+pub use credential::{Credential, CredentialError, KEY_LENGTH, OwnCredential, PeerCredentials, PrivateKey};
+pub use error::{Error, ErrorMessage};
 pub use exchange::{Agreed, HalfOpen, Initiator, Responder};
 pub use wire::{split_id, with_id};
 

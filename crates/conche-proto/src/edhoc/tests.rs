@@ -47,12 +47,13 @@ mod trace {
     pub(super) const MASTER_SALT: &str = "ada24c7dbfc85eeb";
 }
 
-fn own(secret: &str, credential: &str) -> Own {
-    Own::new(key(secret), Credential::parse(&hex(credential)).expect("a credential")).expect("they belong together")
+fn own(secret: &str, credential: &str) -> OwnCredential {
+    OwnCredential::new(key(secret), Credential::parse(&hex(credential)).expect("a credential"))
+        .expect("they belong together")
 }
 
-fn knows(credential: &str) -> Peers {
-    Peers::of([Credential::parse(&hex(credential)).expect("a credential")]).expect("one alone")
+fn knows(credential: &str) -> PeerCredentials {
+    PeerCredentials::of([Credential::parse(&hex(credential)).expect("a credential")]).expect("one alone")
 }
 
 fn begun() -> (Initiator, Vec<u8>) {
@@ -195,8 +196,9 @@ fn who_is_not_known_and_who_has_another_key_agree_on_nothing() {
     let (initiator, message_1) = begun();
     let (responder, message_2) = answered(&message_1).expect("it is right");
     // The known peer has another ID, or the same ID and another key.
-    let stranger =
-        |kid: &[u8]| Peers::of([Credential::of(&key(trace::Y), kid, "mallory").expect("short")]).expect("one alone");
+    let stranger = |kid: &[u8]| {
+        PeerCredentials::of([Credential::of(&key(trace::Y), kid, "mallory").expect("short")]).expect("one alone")
+    };
     assert_eq!(begun().0.finish(&message_2, &stranger(b"\x01")).err(), Some(Error::UnknownCredential));
     assert_eq!(begun().0.finish(&message_2, &stranger(b"\x32")).err(), Some(Error::NotAuthentic));
     let (_, message_3) = initiator.finish(&message_2, &knows(trace::CRED_R)).expect("it is right");
@@ -210,15 +212,15 @@ fn who_is_not_known_and_who_has_another_key_agree_on_nothing() {
 #[test]
 fn an_error_message_tells_its_reader_what_its_writer_meant() {
     for (error, told) in [
-        (Error::Suite, Told::Suites),
-        (Error::NotAuthentic, Told::Unspecified(Error::NotAuthentic.to_string())),
-        (Error::NoExchange, Told::Unspecified(Error::NoExchange.to_string())),
+        (Error::Suite, ErrorMessage::Suites),
+        (Error::NotAuthentic, ErrorMessage::Unspecified(Error::NotAuthentic.to_string())),
+        (Error::NoExchange, ErrorMessage::Unspecified(Error::NoExchange.to_string())),
     ] {
-        assert_eq!(Error::told(&error.message()), Some(Error::Told(told)));
+        assert_eq!(Error::from_message(&error.message()), Some(Error::ErrorMessage(told)));
     }
-    assert_eq!(Error::told(&hex("03f5")), Some(Error::Told(Told::UnknownCredential)));
-    assert_eq!(Error::told(&[]), None);
-    assert_eq!(Error::told(&hex("52e5")), None);
+    assert_eq!(Error::from_message(&hex("03f5")), Some(Error::ErrorMessage(ErrorMessage::UnknownCredential)));
+    assert_eq!(Error::from_message(&[]), None);
+    assert_eq!(Error::from_message(&hex("52e5")), None);
 }
 
 /// Otherwise an unauthenticated initiator could probe for known names.
@@ -340,7 +342,7 @@ fn a_strangers_message_3_with_any_key_id_and_ead_ends_its_own_exchange_only() {
             let id = wire::write_bytes(&vec![0x55; kid]);
             let message_3 = stranger.message_3(&[&id[..], &[0x48], &[0; 8], &ead(ead_length)].concat());
             let (responder, _) = answered(&message_1).expect("the trace's");
-            let peers = Peers::of([credential.clone()]).expect("one alone");
+            let peers = PeerCredentials::of([credential.clone()]).expect("one alone");
             let expected = match message_3.len() {
                 193.. => Error::Malformed,
                 _ if room.is_none_or(|room| ead_length > room) => Error::Ead,
@@ -392,7 +394,7 @@ fn debug_output_of_an_exchange_shows_no_key() {
 fn another_known_peer_than_the_expected_one_is_refused_before_message_3() {
     let other = Credential::of(&key(trace::Y), b"\x01", "lamp").expect("short");
     let hall = Credential::parse(&hex(trace::CRED_R)).expect("a credential");
-    let peers = Peers::of([other.clone(), hall.clone()]).expect("two key IDs");
+    let peers = PeerCredentials::of([other.clone(), hall.clone()]).expect("two key IDs");
     let (_, message_1) = begun();
     let (_, message_2) = answered(&message_1).expect("it is right");
     let [other, hall] = [other, hall].map(Arc::new);

@@ -34,8 +34,8 @@
 mod oscore;
 mod receive;
 
-pub use crate::error::{NotifyError, RequestError, RespondError, SupersedeError, Undrained};
-pub use crate::event::{Event, Input, NotWanted, Output, StreamEnd, Unfinished};
+pub use crate::error::{NotifyError, OutputsPending, RequestError, RespondError, SupersedeError};
+pub use crate::event::{BodyClosed, Event, IncompleteBody, Input, Output, StreamEnd};
 pub use crate::stats::{Occupancy, Stats};
 pub use crate::transport::{Datagram, Ecn, Transmit};
 
@@ -53,9 +53,9 @@ use crate::layers::Layers;
 use crate::observe::{ObserverId, Observers, SubscriptionId};
 use crate::server::{PendingRequests, Server};
 use crate::transport::{
-    ChooseController, ChoosePath, ControllerId, Deduplication, Departure, ExchangeId, ExchangeIndex, Failure, Flight,
-    NextAction, Opening, PathKey, PeerIndex, PeerSnapshot, Peers, Purpose, Request, RequestId, Response, Rest, Source,
-    State, Survey, Transport,
+    BusiestPeersSearch, ChooseController, ChoosePath, ControllerId, Deduplication, Departure, ExchangeId,
+    ExchangeIndex, Failure, Flight, NextAction, Opening, PathKey, PeerIndex, PeerSnapshot, Peers, Purpose,
+    RemainingBody, Request, RequestId, Response, Source, State, Transport,
 };
 use bytes::Bytes;
 use conche_cc::control::AbandonReason;
@@ -175,13 +175,13 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Handles an external event.
     ///
     /// # Errors
-    /// [`Undrained`] if [`Limits::outputs`](crate::Limits::outputs) outputs wait to be polled; the
-    /// input is then ignored.
-    pub fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Undrained> {
+    /// [`OutputsPending`] if [`Limits::outputs`](crate::Limits::outputs) outputs wait to be polled;
+    /// the input is then ignored.
+    pub fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), OutputsPending> {
         self.layers.now = now;
         let Layers { transport, events, .. } = &self.layers;
         if transport.outbox.len() + events.len() >= transport.config.limits.outputs {
-            return Err(Undrained);
+            return Err(OutputsPending);
         }
         match input {
             Input::Datagram(datagram) => self.receive(&datagram),
@@ -301,7 +301,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     /// Visits every peer, unless `most` is 0.
     #[must_use]
     pub fn busiest(&self, most: usize) -> Vec<(P, PeerSnapshot)> {
-        Survey::of(most).advance(self, usize::MAX).unwrap_or_default()
+        BusiestPeersSearch::of(most).advance(self, usize::MAX).unwrap_or_default()
     }
 
     /// Reads the memory that the next poll and receiving these datagrams need, without side
@@ -563,11 +563,11 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
     ///
     /// # Errors
     /// If the body is over.
-    pub fn supply(&mut self, now: Instant, body: Unfinished, more: Bytes, last: bool) -> Result<(), NotWanted> {
+    pub fn supply(&mut self, now: Instant, body: IncompleteBody, more: Bytes, last: bool) -> Result<(), BodyClosed> {
         self.layers.now = now;
         match body {
-            Unfinished::Request(id) => self.client.supply(&mut self.layers, id, more, last),
-            Unfinished::Response(request) => self.server.supply_response(&mut self.layers, request, more, last),
+            IncompleteBody::Request(id) => self.client.supply(&mut self.layers, id, more, last),
+            IncompleteBody::Response(request) => self.server.supply_response(&mut self.layers, request, more, last),
         }
     }
 
@@ -738,7 +738,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         now: Instant,
         request: RequestId,
         response: Response,
-        rest: Rest,
+        rest: RemainingBody,
     ) -> Result<bool, RespondError> {
         self.layers.now = now;
         self.server.respond_in_parts(&mut self.layers, request, response, rest)
@@ -795,7 +795,7 @@ impl<P: PeerKey, C: Controller> fmt::Debug for Endpoint<P, C> {
     }
 }
 
-impl Survey {
+impl BusiestPeersSearch {
     /// Visits at most `places` more places of the peer table, so that a large table blocks nothing
     /// for long. After the last place, returns the peers with their state at the end.
     pub fn advance<P: PeerKey, C: Controller>(

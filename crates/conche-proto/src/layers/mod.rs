@@ -15,7 +15,7 @@ use crate::PeerKey;
 use crate::blockwise::Transfer;
 use crate::codec::{Body, Code, MessagePool, Overhead};
 use crate::error::RequestError;
-use crate::event::{Event, Unfinished};
+use crate::event::{Event, IncompleteBody};
 #[cfg(feature = "oscore")]
 use crate::oscore::ProtectError;
 use crate::security::Security;
@@ -87,7 +87,7 @@ impl<P: PeerKey, C: Controller> Layers<P, C> {
     /// Reports how much of a request body is wanted, once.
     pub(crate) fn announce_wanted(&mut self, id: ExchangeId) {
         if let Some(bytes) = self.transport.exchanges.blocks_mut(id).and_then(Transfer::wants) {
-            self.announce(Event::Wanted { body: Unfinished::Request(id), bytes });
+            self.announce(Event::Wanted { body: IncompleteBody::Request(id), bytes });
         }
     }
 

@@ -21,10 +21,10 @@ use crate::blockwise::{
 use crate::codec::{Block, BlockSize, Body, Code, Message, OptionNumber, Overhead, OwnedMessage};
 use crate::config::SharedConfig;
 use crate::error::RespondError;
-use crate::event::{Event, NotWanted, StreamEnd, Unfinished};
+use crate::event::{BodyClosed, Event, IncompleteBody, StreamEnd};
 use crate::layers::Layers;
 use crate::store::{Compact, CreateOnDemand};
-use crate::transport::{ExchangeId, Reply, RequestId, Response, Rest};
+use crate::transport::{ExchangeId, RemainingBody, Reply, RequestId, Response};
 use bytes::Bytes;
 use conche_cc::{Controller, Instant};
 use rand_core::RngCore;
@@ -355,7 +355,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         request: RequestId,
         response: Response,
-        rest: Rest,
+        rest: RemainingBody,
     ) -> Result<bool, RespondError> {
         let pending = self.open_message(request).ok_or(RespondError::NotPending)?;
         self.check_code(&response)?;
@@ -461,15 +461,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         request: RequestId,
         more: Bytes,
         last: bool,
-    ) -> Result<(), NotWanted> {
-        let key = self.stream_of(layers, request).ok_or(NotWanted)?;
+    ) -> Result<(), BodyClosed> {
+        let key = self.stream_of(layers, request).ok_or(BodyClosed)?;
         // Data from the application does not show that the client is still there.
         let taken = match self.streamed_bodies.streams.contexts.peek_mut(key).map(|stream| &mut stream.phase) {
             Some(StreamPhase::Sending(leaving)) => leaving.whole.outgoing().supply(more, last),
             _ => false,
         };
         if !taken {
-            return Err(NotWanted);
+            return Err(BodyClosed);
         }
         self.serve(layers, key);
         Ok(())
@@ -507,7 +507,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     fn announce_wanted_of(&mut self, layers: &mut Layers<P, C>, key: Key) {
         let Some(stream) = self.streamed_bodies.streams.find(layers.now, key) else { return };
-        let body = Unfinished::Response(stream.request);
+        let body = IncompleteBody::Response(stream.request);
         if let StreamPhase::Sending(leaving) = &mut stream.phase
             && let Some(bytes) = leaving.wants()
         {

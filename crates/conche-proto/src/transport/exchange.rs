@@ -262,7 +262,7 @@ impl<C: Controller> Exchange<C> {
     }
 
     #[inline]
-    pub(crate) fn course(&self, now: Instant) -> Course {
+    pub(crate) fn course(&self, now: Instant) -> ExchangeStats {
         match &self.transfer {
             None => self.course_of_message(now),
             Some(transfer) => transfer.course(now, self.course_of_message(now)),
@@ -270,9 +270,9 @@ impl<C: Controller> Exchange<C> {
     }
 
     #[inline]
-    pub(super) fn course_of_message(&self, now: Instant) -> Course {
+    pub(super) fn course_of_message(&self, now: Instant) -> ExchangeStats {
         let first = self.first_sent();
-        Course {
+        ExchangeStats {
             messages: u32::from(first.is_some()),
             transmissions: u32::try_from(self.sent.len()).unwrap_or(u32::MAX),
             queued: first.unwrap_or(now) - self.submitted,
@@ -285,7 +285,7 @@ impl<C: Controller> Exchange<C> {
 
 /// Statistics of an exchange, over all its messages (RFC 7959).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct ExchangeStats {
     /// Messages sent, without retransmissions: more than 1 for a block-wise body.
     pub messages: u32,
     /// Transmissions of all messages, including retransmissions.

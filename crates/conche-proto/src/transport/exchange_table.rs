@@ -6,7 +6,7 @@ use core::hint::black_box;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::exchange::{Content, Course, Exchange, ExchangeId, ExchangeIndex, Purpose, State};
+use super::exchange::{Content, Exchange, ExchangeId, ExchangeIndex, ExchangeStats, Purpose, State};
 use super::peer::PeerIndex;
 use super::peer_table::Peers;
 use super::request::Reliability;
@@ -320,7 +320,7 @@ impl<C: Controller> Exchanges<C> {
         now: Instant,
         peers: &Peers<P, C>,
         index: ExchangeIndex,
-    ) -> (ExchangeId, P, Course) {
+    ) -> (ExchangeId, P, ExchangeStats) {
         let exchange = &self.slots[index];
         (exchange.id(index), peers.get(exchange.peer).key, exchange.course(now))
     }

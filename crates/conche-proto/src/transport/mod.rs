@@ -29,11 +29,11 @@ mod retransmission;
 mod transfer;
 
 pub use datagram::{Datagram, Ecn, Transmit};
-pub use exchange::{Course, ExchangeId, Failure};
+pub use exchange::{ExchangeId, ExchangeStats, Failure};
 pub use path::PathKey;
-pub use peer::{ControllerId, PeerSnapshot, Survey};
+pub use peer::{BusiestPeersSearch, ControllerId, PeerSnapshot};
 pub use rate_limit::Limiter;
-pub use request::{Reliability, Request, RequestId, Response, Rest};
+pub use request::{Reliability, RemainingBody, Request, RequestId, Response};
 pub use retransmission::Flight;
 
 pub(crate) use datagram::{Departure, Outbox, Payload, Sender, Source, encode, encoded, reserve_first};

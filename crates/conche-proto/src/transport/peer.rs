@@ -388,14 +388,14 @@ impl Trust {
 
 /// A search for the busiest peers, in steps.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct BusiestPeersSearch {
     most: usize,
     next: usize,
     /// The least busy first.
     busiest: BinaryHeap<(Reverse<u64>, PeerIndex)>,
 }
 
-impl Survey {
+impl BusiestPeersSearch {
     /// Creates a search for the `most` peers with the most exchanges in flight and queued messages.
     #[must_use]
     pub const fn of(most: usize) -> Self {
@@ -416,7 +416,7 @@ impl Survey {
 
 impl<P: PeerKey, C: Controller> Peers<P, C> {
     /// Visits `places` more places. After the last, returns the busiest peers that still exist.
-    pub(crate) fn survey(&self, survey: &mut Survey, places: usize) -> Option<Vec<PeerIndex>> {
+    pub(crate) fn survey(&self, survey: &mut BusiestPeersSearch, places: usize) -> Option<Vec<PeerIndex>> {
         let end = if survey.most == 0 { 0 } else { self.slots.places() };
         let until = survey.next.saturating_add(places.max(1)).min(end);
         for place in survey.next..until {

@@ -33,7 +33,7 @@ pub struct Request {
     /// provides the rest. It must contain the first block and one more byte, with blocks of at most
     /// [`EndpointConfig::block_size`](crate::EndpointConfig::block_size). `None`, the default: the
     /// payload is complete.
-    pub rest: Option<Rest>,
+    pub rest: Option<RemainingBody>,
     /// Add a Request-Tag (RFC 9175 §3) to a block-wise body; `false` by default. Set it for peers
     /// behind DTLS, where an attacker on the path can delay messages and thus mix blocks of two
     /// bodies. Protected requests always have one.
@@ -46,7 +46,7 @@ pub struct Request {
 
 /// The remaining part of a body that is supplied block by block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rest {
+pub struct RemainingBody {
     /// Size of the whole body in bytes, or an estimate, sent to the peer in Size1 or Size2
     /// (RFC 7959 §4).
     pub size: Option<u32>,
@@ -80,7 +80,7 @@ impl Request {
 
     /// Declares the payload to be only the start of the body.
     #[must_use]
-    pub fn with_rest(self, rest: Rest) -> Self {
+    pub fn with_rest(self, rest: RemainingBody) -> Self {
         Self { rest: Some(rest), ..self }
     }
 

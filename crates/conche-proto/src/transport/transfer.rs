@@ -9,7 +9,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::exchange::{Course, Exchange, ExchangeId, ExchangeIndex, Failure, State};
+use super::exchange::{Exchange, ExchangeId, ExchangeIndex, ExchangeStats, Failure, State};
 use super::exchange_table::Exchanges;
 use super::peer_table::Peers;
 use super::retransmission::{LONGEST_ON_PATH, NextAction};
@@ -25,7 +25,7 @@ use rand_core::RngCore;
 pub(crate) struct ActiveTransfer {
     pub(crate) work: TransferState,
     /// First transmission, and statistics of the answered messages.
-    before: Option<(Instant, Course)>,
+    before: Option<(Instant, ExchangeStats)>,
     /// Messages sent in bursts since the last single message.
     in_bursts: Option<u32>,
     /// Turns to yield for payloads sent earlier.
@@ -180,13 +180,13 @@ impl ActiveTransfer {
     }
 
     /// Returns the statistics of all messages, given those of the last one.
-    pub(crate) fn course(&self, now: Instant, last: Course) -> Course {
+    pub(crate) fn course(&self, now: Instant, last: ExchangeStats) -> ExchangeStats {
         let Some((first_sent, before)) = self.before else { return last };
         // In a burst every transmission counts as a message.
         let (messages, transmissions) = self.in_bursts.map_or((last.messages, last.transmissions), |left| (left, left));
         let messages = before.messages.saturating_add(messages);
         let transmissions = before.transmissions.saturating_add(transmissions);
-        Course { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
+        ExchangeStats { messages, transmissions, elapsed: now - first_sent, timeout: last.timeout, ..before }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The search for the busiest peers.
 
 use conche_proto::codec::{Body, Code};
-use conche_proto::{Limits, Request, Survey};
+use conche_proto::{BusiestPeersSearch, Limits, Request};
 
 use crate::support::Direct;
 
@@ -30,7 +30,7 @@ fn a_survey_in_parts_finds_what_one_at_once_does_the_busiest_first() {
         assert!(loads.is_sorted_by(|one, next| one >= next), "{loads:?}");
         assert!(loads.first().is_none_or(|&most| most == 6));
         for places in [1, 7, 256, 1_000, usize::MAX] {
-            let (mut survey, mut parts) = (Survey::of(most), 1);
+            let (mut survey, mut parts) = (BusiestPeersSearch::of(most), 1);
             let found = loop {
                 match survey.advance(&client.endpoint, places) {
                     Some(found) => break found,
@@ -47,7 +47,7 @@ fn a_survey_in_parts_finds_what_one_at_once_does_the_busiest_first() {
 #[test]
 fn peers_that_come_and_go_during_a_survey_are_told_as_they_are_at_its_end() {
     let mut client = busy(20);
-    let mut survey = Survey::of(100);
+    let mut survey = BusiestPeersSearch::of(100);
     assert!(survey.advance(&client.endpoint, 10).is_none());
     client.run(std::time::Duration::from_secs(100_000));
     for peer in 100..120 {

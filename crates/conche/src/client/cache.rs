@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conche_proto::Course;
+use conche_proto::ExchangeStats;
 use conche_proto::codec::{Body, Code, MessagePool, OptionNumber, OwnedMessage, RawOption};
 use tokio::time::Instant;
 
@@ -173,7 +173,7 @@ pub(super) struct Read {
 impl Read {
     pub(super) fn fresh(&self) -> Option<Response> {
         let stored = self.stored.as_ref().filter(|stored| stored.is_fresh())?;
-        Some(cached_response(stored, Course::default()))
+        Some(cached_response(stored, ExchangeStats::default()))
     }
 
     /// Errors cannot be validated (RFC 7252 §5.9.2, §5.9.3).
@@ -284,7 +284,7 @@ fn with_body(message: &OwnedMessage, body: &Body) -> Option<OwnedMessage> {
     OwnedMessage::encode(header.ty, header.code, header.id, &message.token(), body)
 }
 
-fn cached_response(stored: &StoredResponse, course: Course) -> Response {
+fn cached_response(stored: &StoredResponse, course: ExchangeStats) -> Response {
     Response::new(stored.from.clone(), stored.message.clone(), course).aged(stored.age())
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use conche_proto::codec::{Body, Code, OptionNumber};
 use conche_proto::edhoc::{Initiator, with_id};
 use conche_proto::oscore::Context;
-use conche_proto::{Course, Failure, Request, RequestError};
+use conche_proto::{ExchangeStats, Failure, Request, RequestError};
 use tokio::time::timeout_at;
 
 use super::request::{CHALLENGES, challenged, response};
@@ -45,7 +45,7 @@ impl EdhocInitiators {
         };
         let turn = turn.lock_owned();
         let Some(deadline) = target.deadline else { return Ok(turn.await) };
-        let late = |_| Error::Failed { peer: target.to, failure: Failure::Deadline, course: Course::default() };
+        let late = |_| Error::Failed { peer: target.to, failure: Failure::Deadline, course: ExchangeStats::default() };
         timeout_at(deadline, turn).await.map_err(late)
     }
 }
@@ -118,7 +118,7 @@ impl Client {
         match answer.code() {
             Code::CHANGED => Ok(answer),
             code => {
-                let source = Failed::told(answer.payload()).unwrap_or(Failed::Refused(code));
+                let source = Failed::from_message(answer.payload()).unwrap_or(Failed::Refused(code));
                 Err(Error::Edhoc { peer: target.to, cause: source })
             }
         }
@@ -136,7 +136,7 @@ impl Client {
 mod tests {
     use super::*;
     use crate::Server;
-    use crate::edhoc::{Credential, Own};
+    use crate::edhoc::{Credential, OwnCredential};
     use crate::server::get;
 
     #[tokio::test]
@@ -144,7 +144,7 @@ mod tests {
         let own = |kid: &[u8], name: &str| {
             let key = generate().expect("there is randomness");
             let credential = Credential::of(&key, kid, name).expect("short");
-            Own::new(key, credential).expect("they belong together")
+            OwnCredential::new(key, credential).expect("they belong together")
         };
         let (lamp, hall) = (own(b"\x01", "lamp"), own(b"\x02", "hall"));
         let (known_lamp, known_hall) = (lamp.credential().clone(), hall.credential().clone());

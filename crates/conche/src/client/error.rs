@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use conche_proto::codec::{BuildError, Code, Escaped};
-use conche_proto::{Course, Failure, RequestError};
+use conche_proto::{ExchangeStats, Failure, RequestError};
 use thiserror::Error;
 
 use crate::body::BoxError;
@@ -132,7 +132,7 @@ pub enum Error {
         /// The limit in bytes: [`body_limit`](super::ClientBuilder::body_limit).
         limit: usize,
         /// The exchange's transmissions and timing.
-        course: Course,
+        course: ExchangeStats,
     },
     /// The operating system permanently refuses to send: no route, a firewall, or an invalid
     /// address.
@@ -179,7 +179,7 @@ pub enum Error {
         /// The cause.
         failure: Failure,
         /// Transmissions and timing; without a transmission the request was not received.
-        course: Course,
+        course: ExchangeStats,
     },
     /// The DTLS session ended before the response. The server may have executed the request: see
     /// [`security`](crate::security).
@@ -188,7 +188,7 @@ pub enum Error {
         /// The server.
         peer: SocketAddr,
         /// As for [`Failed`](Self::Failed).
-        course: Course,
+        course: ExchangeStats,
     },
     /// No response to a request with No-Response (RFC 7967), a success for
     /// [`send_without_response`](super::RequestBuilder::send_without_response).
@@ -197,7 +197,7 @@ pub enum Error {
         /// The server.
         peer: SocketAddr,
         /// Transmissions and timing; acknowledged if the request was Confirmable.
-        course: Course,
+        course: ExchangeStats,
     },
     /// The task that drives the socket ended, with its server or runtime.
     #[error("the client's task has ended: does its server or its runtime still run?")]
@@ -213,7 +213,7 @@ pub enum Error {
     },
 }
 
-struct FailureText<'a>(Failure, &'a Course);
+struct FailureText<'a>(Failure, &'a ExchangeStats);
 
 impl fmt::Display for FailureText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,7 +240,7 @@ fn diagnostic_text(diagnostic: Option<&str>) -> String {
     diagnostic.map(|text| format!(": {}", Escaped(text))).unwrap_or_default()
 }
 
-fn maybe_executed(course: &Course) -> &'static str {
+fn maybe_executed(course: &ExchangeStats) -> &'static str {
     if course.transmissions == 0 { "" } else { ", and the server may have executed the request" }
 }
 

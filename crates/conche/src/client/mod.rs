@@ -19,7 +19,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use conche_proto::codec::Code;
-use conche_proto::{Course, Failure, PeerSnapshot, Stats};
+use conche_proto::{ExchangeStats, Failure, PeerSnapshot, Stats};
 use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
@@ -171,7 +171,7 @@ impl Client {
     ///
     /// # Errors
     /// As for a request.
-    pub async fn ping(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<Course, Error> {
+    pub async fn ping(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<ExchangeStats, Error> {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
         let mut failure = None;
         for address in resolve(&uri).await? {
@@ -311,7 +311,7 @@ impl Target<'_> {
 }
 
 enum InSession {
-    Over(Course),
+    Over(ExchangeStats),
     Failed(Error),
 }
 
@@ -377,7 +377,11 @@ fn wait_for_permit(
         };
         timeout_at(end, permit.acquire()).await.map_err(|_| {
             let failure = if Some(end) == deadline { Failure::Deadline } else { Failure::QueueExpired };
-            Error::Failed { peer, failure, course: Course { queued: start.elapsed(), ..Course::default() } }
+            Error::Failed {
+                peer,
+                failure,
+                course: ExchangeStats { queued: start.elapsed(), ..ExchangeStats::default() },
+            }
         })
     })
 }

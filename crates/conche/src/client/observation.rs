@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use conche_proto::{Course, RequestError, SubscriptionEnd};
+use conche_proto::{ExchangeStats, RequestError, SubscriptionEnd};
 use futures_core::Stream;
 
 use super::request::{Registered, RequestBuilder};
@@ -126,7 +126,7 @@ impl Observation {
                     };
                     match ready!(registered.subscription.poll(context)) {
                         Update::State(State { from, message, received }) => {
-                            let response = Response::new(from, message, Course::default());
+                            let response = Response::new(from, message, ExchangeStats::default());
                             registered.notified(&response, received);
                             if let Some(whole) = self.take(response) {
                                 return Poll::Ready(Some(Ok(whole)));
@@ -169,7 +169,7 @@ impl Observation {
                 self.end = Some(end);
                 match end {
                     SubscriptionEnd::Failed(failure) => {
-                        Some(Error::Failed { peer, failure, course: Course::default() })
+                        Some(Error::Failed { peer, failure, course: ExchangeStats::default() })
                     }
                     _ => None,
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::codec::{Block, Body, BodyBuilder, Code, ContentFormat, NoResponse, OptionNumber, Token};
-use conche_proto::{Course, Failure, Reliability, Request, SubscriptionEnd};
+use conche_proto::{ExchangeStats, Failure, Reliability, Request, SubscriptionEnd};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::cache::{CacheUse, Destination, Read};
@@ -616,7 +616,7 @@ impl PreparedRequest {
     }
 
     /// Whether the request was not sent, or is idempotent (RFC 7252 §5.1) and unacknowledged.
-    fn is_resendable(&self, course: &Course) -> bool {
+    fn is_resendable(&self, course: &ExchangeStats) -> bool {
         course.transmissions == 0 || self.method.is_idempotent() && course.acknowledged_after.is_none()
     }
 
@@ -644,7 +644,7 @@ pub(super) fn challenged(body: &Body, response: &Response) -> Result<Option<Body
 }
 
 /// Not `now`: the caller may process the response much later than it arrived.
-fn received(asked: Instant, course: &Course) -> Instant {
+fn received(asked: Instant, course: &ExchangeStats) -> Instant {
     let now = Instant::now();
     asked.checked_add(course.queued.saturating_add(course.elapsed)).map_or(now, |received| received.min(now))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use conche_proto::codec::{Block, Code, ContentFormat, OptionNumber, OwnedMessage};
-use conche_proto::{Course, Request};
+use conche_proto::{ExchangeStats, Request};
 use futures_core::Stream;
 use futures_core::stream::FusedStream;
 use tokio::sync::mpsc;
@@ -26,12 +26,12 @@ use crate::security::Identity;
 pub struct Response {
     from: Sender,
     message: OwnedMessage,
-    course: Course,
+    course: ExchangeStats,
     age: Option<Duration>,
 }
 
 impl Response {
-    pub(super) fn new(from: Sender, message: OwnedMessage, course: Course) -> Self {
+    pub(super) fn new(from: Sender, message: OwnedMessage, course: ExchangeStats) -> Self {
         Self { from, message, course, age: None }
     }
 
@@ -39,7 +39,7 @@ impl Response {
         Self { age: Some(age), ..self }
     }
 
-    pub(super) fn set_course(&mut self, course: Course) {
+    pub(super) fn set_course(&mut self, course: ExchangeStats) {
         self.course = course;
     }
 
@@ -204,7 +204,7 @@ impl Response {
 
     /// Returns the exchange's transmissions and timing.
     #[must_use]
-    pub fn course(&self) -> &Course {
+    pub fn course(&self) -> &ExchangeStats {
         &self.course
     }
 
@@ -271,7 +271,7 @@ impl Stream for GroupResponses {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if let Some((from, message)) = ready!(self.responses.poll_recv(context)) {
-            let course = Course { transmissions: 1, ..Course::default() };
+            let course = ExchangeStats { transmissions: 1, ..ExchangeStats::default() };
             return Poll::Ready(Some(Ok((from, Response::new(from.into(), message, course)))));
         }
         let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };

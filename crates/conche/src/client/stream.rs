@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use conche_proto::codec::{Body, Code, OptionNumber, decode_uint};
-use conche_proto::{Failure, Request, Rest};
+use conche_proto::{Failure, RemainingBody, Request};
 use futures_core::Stream;
 use tokio::sync::mpsc;
 
@@ -322,7 +322,7 @@ impl PreparedRequest {
         let mut request = self.request(body, None);
         request.streamed = upload.streamed;
         if !whole {
-            request = request.with_rest(Rest { size: upload.size });
+            request = request.with_rest(RemainingBody { size: upload.size });
         }
         let mut coming = self.open_stream(to, request).await?;
         let mut wanted = None;

@@ -10,9 +10,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 #[cfg(feature = "metrics")]
-use conche_proto::Survey;
+use conche_proto::BusiestPeersSearch;
 use conche_proto::codec::OwnedMessage;
-use conche_proto::{Course, Endpoint, Failure, Instant, PeerSnapshot, Request, RequestError, RequestId, Stats};
+use conche_proto::{Endpoint, ExchangeStats, Failure, Instant, PeerSnapshot, Request, RequestError, RequestId, Stats};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, debug_span};
 
@@ -69,8 +69,8 @@ pub(super) enum Command {
     },
     #[cfg(feature = "metrics")]
     Report {
-        survey: Survey,
-        answer: oneshot::Sender<Result<Report, Survey>>,
+        survey: BusiestPeersSearch,
+        answer: oneshot::Sender<Result<Report, BusiestPeersSearch>>,
     },
     Snapshot {
         of: Address,
@@ -135,7 +135,7 @@ pub(crate) enum StreamEvent {
     Block {
         from: Sender,
         message: OwnedMessage,
-        course: Course,
+        course: ExchangeStats,
     },
     Wanted(usize),
 }
@@ -154,17 +154,17 @@ pub(crate) enum Outcome {
     Response {
         from: Sender,
         message: OwnedMessage,
-        course: Course,
+        course: ExchangeStats,
     },
     Pong {
-        course: Course,
+        course: ExchangeStats,
     },
     /// The request suppressed its response (RFC 7967).
     Unanswered {
-        course: Course,
+        course: ExchangeStats,
     },
     GroupTimeout {
-        course: Course,
+        course: ExchangeStats,
     },
 }
 
@@ -174,10 +174,10 @@ pub(crate) enum ExchangeError {
     Refused(RequestError),
     Failed {
         failure: Failure,
-        course: Course,
+        course: ExchangeStats,
     },
     SessionOver {
-        course: Course,
+        course: ExchangeStats,
     },
     Send {
         source: io::Error,
@@ -333,7 +333,7 @@ impl Handle {
     /// Includes up to `peers` of the busiest peers; `None` if the driver has stopped.
     #[cfg(feature = "metrics")]
     pub(crate) async fn report(&self, peers: usize) -> Option<Report> {
-        let mut survey = Survey::of(peers);
+        let mut survey = BusiestPeersSearch::of(peers);
         loop {
             match self.ask(|answer| Command::Report { survey, answer }).await? {
                 Ok(report) => return Some(report),
@@ -597,7 +597,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             return command.outcome.send(Err(ExchangeError::Unprotected));
         }
         if to.is_secured() && !self.is_open(to) {
-            let (failure, course) = (Failure::Unreachable, Course::default());
+            let (failure, course) = (Failure::Unreachable, ExchangeStats::default());
             return command.outcome.send(Err(ExchangeError::Failed { failure, course }));
         }
         #[cfg(feature = "oscore")]
@@ -685,7 +685,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     }
 
     #[cfg(feature = "metrics")]
-    fn report(&self, mut survey: Survey) -> Result<Report, Survey> {
+    fn report(&self, mut survey: BusiestPeersSearch) -> Result<Report, BusiestPeersSearch> {
         let Some(busiest) = survey.advance(&self.endpoint, AT_A_TIME) else { return Err(survey) };
         let leads = |peer: &Address| !peer.is_secured() || self.is_open(*peer);
         let paths = busiest.into_iter().filter(|(peer, _)| leads(peer));

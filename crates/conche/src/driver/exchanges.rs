@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use conche_proto::codec::OwnedMessage;
-use conche_proto::{Course, ExchangeId, Transmit};
+use conche_proto::{ExchangeId, ExchangeStats, Transmit};
 use tokio::sync::mpsc;
 use tracing::{Level, Span, debug, enabled};
 
@@ -63,7 +63,7 @@ impl Exchanges {
         &mut self,
         exchange: ExchangeId,
         summary: impl fmt::Debug,
-        course: Course,
+        course: ExchangeStats,
         outcome: impl FnOnce(Sender) -> Result<Outcome, ExchangeError>,
     ) {
         let Some(caller) = self.remove(exchange) else { return };
@@ -110,7 +110,7 @@ impl Exchanges {
         }
     }
 
-    pub(super) fn acknowledged(&mut self, exchange: ExchangeId, course: Course) {
+    pub(super) fn acknowledged(&mut self, exchange: ExchangeId, course: ExchangeStats) {
         match self.callers.get(&exchange) {
             Some(caller) if !caller.ping => caller.span.in_scope(|| debug!("acknowledged; the response follows")),
             _ => self.end(exchange, format_args!("acknowledged"), course, |_| Ok(Outcome::Pong { course })),

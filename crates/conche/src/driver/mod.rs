@@ -26,8 +26,8 @@ use std::time::Duration;
 use conche_proto::cc::Controller;
 use conche_proto::codec::{MessagePool, OwnedMessage};
 use conche_proto::{
-    Datagram, Endpoint, Event, ExchangeId, Failure, Input, Instant, Limits, Output, RequestId, SubscriptionEnd,
-    Transmit, Undrained,
+    Datagram, Endpoint, Event, ExchangeId, Failure, Input, Instant, Limits, Output, OutputsPending, RequestId,
+    SubscriptionEnd, Transmit,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, consume_budget, coop};
@@ -534,7 +534,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         Ok(())
     }
 
-    fn handle_received(&mut self, received: &Received) -> Result<(), Undrained> {
+    fn handle_received(&mut self, received: &Received) -> Result<(), OutputsPending> {
         let input = match *received {
             Received::Datagram(arrival) => {
                 let datagram = arrival.datagram(&self.incoming);
@@ -568,7 +568,7 @@ fn handle_datagram<C: SharedController>(
     telemetry: &Telemetry,
     now: Instant,
     datagram: Datagram<'_, Address>,
-) -> Result<(), Undrained> {
+) -> Result<(), OutputsPending> {
     if !telemetry.is_watched() {
         return endpoint.handle(now, Input::Datagram(datagram));
     }

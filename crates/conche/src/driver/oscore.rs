@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use conche_proto::oscore::{ContextId, Reserve};
-use conche_proto::{Course, Endpoint, Failure, Request, RequestId};
+use conche_proto::{Endpoint, ExchangeStats, Failure, Request, RequestId};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
@@ -203,7 +203,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 return Some(command);
             }
             Ok(()) | Err(KeysError::InUse) if is_late => {
-                let course = Course { queued: waited, ..Course::default() };
+                let course = ExchangeStats { queued: waited, ..ExchangeStats::default() };
                 waiting.command.outcome.send(Err(ExchangeError::Failed { failure: Failure::Deadline, course }));
             }
             Ok(()) => self.oscore.wait_for_number(waiting, timeout.and_then(|timeout| since.checked_add(timeout))),

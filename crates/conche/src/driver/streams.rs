@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use conche_proto::codec::{OptionNumber, OwnedMessage};
-use conche_proto::{RequestId, RespondError, Rest, StreamEnd, Unfinished};
+use conche_proto::{IncompleteBody, RemainingBody, RequestId, RespondError, StreamEnd};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
@@ -114,10 +114,10 @@ impl Streams {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
-    pub(super) fn on_body_wanted(&mut self, body: Unfinished, bytes: usize) {
+    pub(super) fn on_body_wanted(&mut self, body: IncompleteBody, bytes: usize) {
         match body {
-            Unfinished::Request(exchange) => self.exchanges.send_event(exchange, |_| StreamEvent::Wanted(bytes)),
-            Unfinished::Response(request) => {
+            IncompleteBody::Request(exchange) => self.exchanges.send_event(exchange, |_| StreamEvent::Wanted(bytes)),
+            IncompleteBody::Response(request) => {
                 if let Some(outlet) = self.streams.responses.get(&request) {
                     let _ = outlet.wanted.send(bytes);
                 }
@@ -134,7 +134,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             }
             StreamCommand::RequestPiece { ticket, piece: Piece { bytes, last } } => {
                 if let Some(exchange) = self.exchanges.of(ticket) {
-                    let _ = self.endpoint.supply(self.now, Unfinished::Request(exchange), bytes, last);
+                    let _ = self.endpoint.supply(self.now, IncompleteBody::Request(exchange), bytes, last);
                 }
             }
             StreamCommand::RequestBlockRead { request } => {
@@ -144,7 +144,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 if last {
                     self.streams.responses.remove(&request);
                 }
-                let _ = self.endpoint.supply(self.now, Unfinished::Response(request), bytes, last);
+                let _ = self.endpoint.supply(self.now, IncompleteBody::Response(request), bytes, last);
             }
             StreamCommand::ResponsePiece { request, piece: Err(error) } => {
                 warn!(error, "a response's stream failed; the client gets 5.00");
@@ -163,7 +163,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
         // Before the endpoint's first demand.
         let SizedSource { source, size } = stream;
         self.streams.start_response(request, source);
-        let begun = self.endpoint.respond_in_parts(self.now, request, head, Rest { size });
+        let begun = self.endpoint.respond_in_parts(self.now, request, head, RemainingBody { size });
         if begun != Ok(true) {
             self.streams.responses.remove(&request);
         }

@@ -3,17 +3,17 @@
 //! Each end has a private key, and a [`Credential`] that binds its public key to a name:
 //!
 //! ```
-//! use conche::edhoc::{Credential, Own, Party, generate};
+//! use conche::edhoc::{Credential, OwnCredential, Party, generate};
 //! use conche::security::Identity;
 //! use conche::server::get;
 //! use conche::{Client, Server};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let end = |kid: &[u8], name: &str| -> Result<Own, Box<dyn std::error::Error>> {
+//! let end = |kid: &[u8], name: &str| -> Result<OwnCredential, Box<dyn std::error::Error>> {
 //!     let key = generate()?;
 //!     let credential = Credential::of(&key, kid, name)?;
-//!     Ok(Own::new(key, credential)?)
+//!     Ok(OwnCredential::new(key, credential)?)
 //! };
 //! let (lamp, hall) = (end(b"\x01", "lamp-7")?, end(b"\x02", "hall")?);
 //! let (lamp_credential, hall_credential) = (lamp.credential().clone(), hall.credential().clone());
@@ -42,7 +42,7 @@
 
 mod responder;
 
-pub use conche_proto::edhoc::{Credential, CredentialError, Error, Own, PrivateKey, Told};
+pub use conche_proto::edhoc::{Credential, CredentialError, Error, ErrorMessage, OwnCredential, PrivateKey};
 
 pub(crate) use responder::{EdhocResponder, ResponderMessage, Source, WHAT};
 
@@ -50,7 +50,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use conche_proto::codec::Hexadecimal;
-use conche_proto::edhoc::Peers;
+use conche_proto::edhoc::PeerCredentials;
 use conche_proto::oscore::EndId;
 use zeroize::Zeroizing;
 
@@ -72,8 +72,8 @@ pub const CONTEXTS: usize = 4;
 /// Own credential and known peers of an EDHOC endpoint. Clones share both.
 #[derive(Clone, Debug)]
 pub struct Party {
-    pub(crate) own: Arc<Own>,
-    pub(crate) peers: Arc<Peers>,
+    pub(crate) own: Arc<OwnCredential>,
+    pub(crate) peers: Arc<PeerCredentials>,
     pub(crate) combined: bool,
     expected: Expected,
 }
@@ -88,13 +88,13 @@ enum Expected {
 impl Party {
     /// Returns a party without known peers.
     #[must_use]
-    pub fn new(own: Own) -> Self {
+    pub fn new(own: OwnCredential) -> Self {
         Self { own: Arc::new(own), peers: Arc::default(), combined: false, expected: Expected::Sole }
     }
 
     /// Returns the own key and credential.
     #[must_use]
-    pub fn own(&self) -> &Own {
+    pub fn own(&self) -> &OwnCredential {
         &self.own
     }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use conche_proto::codec::Message;
-use conche_proto::{Course, Datagram, Event, ExchangeId, Instant, PeerSnapshot, Stats, Transmit};
+use conche_proto::{Datagram, Event, ExchangeId, ExchangeStats, Instant, PeerSnapshot, Stats, Transmit};
 use tracing::{Level, enabled, trace};
 
 use crate::address::Address;
@@ -105,7 +105,7 @@ impl Telemetry {
     }
 }
 
-fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeState, Course)> {
+fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeState, ExchangeStats)> {
     Some(match *event {
         Event::Response { exchange, from, ref message, course } => {
             (from, exchange, ExchangeState::Responded(message.code()), course)

@@ -5,21 +5,21 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche::edhoc::{Credential, CredentialError, Error as Failed, Own, Party, Told, generate};
+use conche::edhoc::{Credential, CredentialError, Error as Failed, ErrorMessage, OwnCredential, Party, generate};
 use conche::security::Identity;
 use conche::server::{BindError, Notifier, Response, Router, WorkersError, get, post};
 use conche::{Client, Code, ConfigError, ContentFormat, Error, Failure, Server};
 use conche_proto::codec::{Body, Message, MessageId, MessagePool, OptionNumber, OwnedMessage, Token, Type};
-use conche_proto::edhoc::{Initiator, Peers, with_id};
+use conche_proto::edhoc::{Initiator, PeerCredentials, with_id};
 use conche_proto::oscore::EndId;
 use tokio::sync::Semaphore;
 
 use crate::own_address::own_address;
 
-pub(crate) fn own(kid: &[u8], name: &str) -> Own {
+pub(crate) fn own(kid: &[u8], name: &str) -> OwnCredential {
     let key = generate().expect("there is randomness");
     let credential = Credential::of(&key, kid, name).expect("short");
-    Own::new(key, credential).expect("they belong together")
+    OwnCredential::new(key, credential).expect("they belong together")
 }
 
 pub(crate) fn parties() -> (Party, Party) {
@@ -140,7 +140,8 @@ async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
             let error = client(party.clone().combined(combined)).get(&uri).await.expect_err("no keys");
             match (error, at_client) {
                 (Error::Edhoc { cause, .. }, Some(expected)) => assert_eq!(cause, expected),
-                (Error::Edhoc { cause: Failed::Told(Told::Unspecified(_)), .. }, None) if !combined => {}
+                (Error::Edhoc { cause: Failed::ErrorMessage(ErrorMessage::Unspecified(_)), .. }, None) if !combined => {
+                }
                 (Error::Failed { failure: Failure::NotAuthenticated(Code::BAD_REQUEST), .. }, None) if combined => {}
                 (error, _) => panic!("{error:?}"),
             }
@@ -336,7 +337,7 @@ async fn an_exchange_that_waits_has_a_name_of_five_bytes_and_others_do_not_end_i
     let (initiator, message_1) = Initiator::begin(lamp, c_i, generate().expect("randomness")).expect("it can begin");
     let (code, message_2) = raw.post(&[&[0xf5][..], &message_1].concat());
     assert_eq!(code, Code::CHANGED);
-    let knows = Peers::of([hall_of(&hall)]).expect("one alone");
+    let knows = PeerCredentials::of([hall_of(&hall)]).expect("one alone");
     let (agreed, message_3) = initiator.finish(&message_2, &knows).expect("it is hall's");
     let c_r = agreed.credentials.sender_id;
     assert_eq!(c_r.as_slice().len(), 5);
@@ -386,7 +387,7 @@ async fn what_makes_no_sense_is_refused() {
     let itself = Party::new(hall.own().clone()).with_peer(hall_of(&hall));
     assert_eq!(itself.err(), Some(CredentialError::OwnKey));
     let (key, other) = (generate().expect("there is randomness"), own(b"\x03", "other"));
-    assert_eq!(Own::new(key, other.credential().clone()).err(), Some(CredentialError::OtherKey));
+    assert_eq!(OwnCredential::new(key, other.credential().clone()).err(), Some(CredentialError::OtherKey));
     let several = Server::builder().edhoc(hall.clone()).workers(2).bind("127.0.0.1:0").await;
     assert!(matches!(several, Err(BindError::Workers(WorkersError::Keys))));
     assert!(Server::builder().edhoc(hall).secured_only().bind("127.0.0.1:0").await.is_ok());

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use conche::edhoc::{Credential, Own, Party, generate};
+use conche::edhoc::{Credential, OwnCredential, Party, generate};
 use conche::security::Identity;
 use conche::server::get;
 use conche::{Client, Server};
@@ -32,10 +32,10 @@ impl Drop for Process {
     }
 }
 
-fn own(kid: &[u8], name: &str) -> Own {
+fn own(kid: &[u8], name: &str) -> OwnCredential {
     let key = generate().expect("there is randomness");
     let credential = Credential::of(&key, kid, name).expect("short");
-    Own::new(key, credential).expect("they belong together")
+    OwnCredential::new(key, credential).expect("they belong together")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -45,7 +45,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn told(own: &Own, other: &Own) -> [String; 3] {
+fn told(own: &OwnCredential, other: &OwnCredential) -> [String; 3] {
     [hex(&*own.key().to_bytes()), hex(own.credential().as_slice()), hex(other.credential().as_slice())]
 }
 

@@ -109,11 +109,11 @@ async fn the_members_of_an_ipv6_group_answer_who_asks_it() {
 #[cfg(feature = "edhoc")]
 #[tokio::test]
 async fn no_keys_are_agreed_on_with_who_asks_a_group() {
-    use conche::edhoc::{Credential, Own, Party, generate};
+    use conche::edhoc::{Credential, OwnCredential, Party, generate};
 
     let key = generate().expect("there is randomness");
     let credential = Credential::of(&key, b"\x02", "hall").expect("short");
-    let hall = Party::new(Own::new(key, credential).expect("they belong together"));
+    let hall = Party::new(OwnCredential::new(key, credential).expect("they belong together"));
     let socket = shared(Domain::IPV4, 0);
     let port = socket.local_addr().expect("it is bound").port();
     let builder = Server::builder().config(config()).edhoc(hall).route("/name", get(async || "hall"));

@@ -340,7 +340,7 @@ async fn a_request_goes_only_to_the_peer_with_which_edhoc_agreed_on_keys_if_it_n
     let own = |kid: &[u8], name: &str| {
         let key = edhoc::generate().expect("randomness");
         let credential = edhoc::Credential::of(&key, kid, name).expect("legal");
-        edhoc::Own::new(key, credential).expect("a pair")
+        edhoc::OwnCredential::new(key, credential).expect("a pair")
     };
     let (gateway, hall, lamp) = (own(b"\x01", "gateway"), own(b"\x02", "hall"), own(b"\x03", "lamp"));
     let [of_hall, of_lamp] = [&hall, &lamp].map(|own| own.credential().clone());

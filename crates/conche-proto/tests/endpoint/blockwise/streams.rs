@@ -2,8 +2,8 @@
 
 use conche_proto::codec::{Block, Body, Code, MessageId, OptionNumber, OwnedMessage, Type};
 use conche_proto::{
-    EndpointConfig, Event, ExchangeId, Failure, Limits, Reliability, Request, RequestError, Response, Rest, StreamEnd,
-    Unfinished,
+    EndpointConfig, Event, ExchangeId, Failure, IncompleteBody, Limits, Reliability, RemainingBody, Request,
+    RequestError, Response, StreamEnd,
 };
 
 use super::{b64, block_message, block_of, blocks_sent, with_block_size};
@@ -42,7 +42,7 @@ fn upload(world: &mut World, reliability: Reliability) -> ExchangeId {
     let (beginning, last) = streamer(world, CLIENT).piece(1_025);
     assert!(!last, "such a body goes as it is");
     let body = Body::builder().path("/in").payload(beginning).build().expect("legal");
-    world.request(Request::new(Code::PUT, body).with_rest(Rest { size }).with_reliability(reliability))
+    world.request(Request::new(Code::PUT, body).with_rest(RemainingBody { size }).with_reliability(reliability))
 }
 
 fn download(world: &mut World) -> ExchangeId {
@@ -396,14 +396,14 @@ fn no_peer_has_more_bodies_under_way_than_it_may_and_those_that_are_go_on() {
 fn what_is_wrong_with_a_request_is_said_at_once_and_what_is_over_wants_nothing() {
     let mut world = pair(small(), small(), 3);
     let body = Body::builder().path("/in").payload(vec![1; 1_024]).build().expect("legal");
-    let short = Request::new(Code::PUT, body).with_rest(Rest::default());
+    let short = Request::new(Code::PUT, body).with_rest(RemainingBody::default());
     let (now, client) = (world.now, world.node(CLIENT));
     let refused = client.endpoint.request(now, SERVER, short);
     assert_eq!(refused, Err(RequestError::TooShort { given: 1_024, least: 1_025 }));
     let asked = client.endpoint.request(now, SERVER, request(Code::GET, "/out")).expect("room");
     assert!(!client.endpoint.fetch_next(now, asked));
-    let over = client.endpoint.supply(now, Unfinished::Request(asked), bytes::Bytes::new(), true);
-    assert_eq!(over, Err(conche_proto::NotWanted));
+    let over = client.endpoint.supply(now, IncompleteBody::Request(asked), bytes::Bytes::new(), true);
+    assert_eq!(over, Err(conche_proto::BodyClosed));
 }
 
 #[test]

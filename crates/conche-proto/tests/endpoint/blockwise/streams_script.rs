@@ -5,8 +5,8 @@ use conche_proto::cc::AnyController;
 use conche_proto::codec::{Block, BlockSize, Body, Code, MessageId, OptionNumber, Token, Type};
 use conche_proto::endpoint::Occupancy;
 use conche_proto::{
-    Endpoint, EndpointConfig, Event, ExchangeId, Input, Instant, Limits, Output, Request, RequestId, Response, Rest,
-    Unfinished,
+    Endpoint, EndpointConfig, Event, ExchangeId, IncompleteBody, Input, Instant, Limits, Output, RemainingBody,
+    Request, RequestId, Response,
 };
 use proptest::prelude::*;
 
@@ -98,8 +98,8 @@ impl Machine {
             let _ = match what % 8 {
                 0..=2 => self.endpoint.continue_request(now, id).is_ok(),
                 3 => self.endpoint.respond(now, id, response(Code::CHANGED)).is_ok(),
-                4 => self.endpoint.respond_in_parts(now, id, response(Code::CONTENT), Rest::default()).is_ok(),
-                5 => self.endpoint.supply(now, Unfinished::Response(id), piece.clone(), last).is_ok(),
+                4 => self.endpoint.respond_in_parts(now, id, response(Code::CONTENT), RemainingBody::default()).is_ok(),
+                5 => self.endpoint.supply(now, IncompleteBody::Response(id), piece.clone(), last).is_ok(),
                 6 => self.endpoint.acknowledge(now, id).is_ok(),
                 _ => {
                     self.endpoint.ignore(now, id);
@@ -109,7 +109,7 @@ impl Machine {
         }
         if let Some(&id) = self.exchanges.iter().rev().nth(usize::from(which % 4)) {
             match what % 4 {
-                0 => self.endpoint.supply(now, Unfinished::Request(id), piece, last).unwrap_or(()),
+                0 => self.endpoint.supply(now, IncompleteBody::Request(id), piece, last).unwrap_or(()),
                 1 if which > 200 => assert!(!(self.endpoint.cancel(now, id) && self.endpoint.cancel(now, id))),
                 _ => assert!(!(self.endpoint.fetch_next(now, id) && self.endpoint.fetch_next(now, id))),
             }
@@ -119,7 +119,7 @@ impl Machine {
     fn ask(&mut self, [to, rest, streamed]: [u8; 3]) {
         let body = Body::builder().path("/x").payload(vec![5; 40]).build().expect("legal");
         let mut request = Request::new(if rest % 2 == 0 { Code::PUT } else { Code::FETCH }, body);
-        request.rest = (rest % 4 < 2).then(Rest::default);
+        request.rest = (rest % 4 < 2).then(RemainingBody::default);
         request.streamed = streamed % 2 == 0;
         self.exchanges.extend(self.endpoint.request(self.now, Address::from(to % 2), request));
     }

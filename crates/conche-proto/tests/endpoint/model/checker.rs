@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use conche_proto::codec::{Header, Message, MessageId, OptionNumber, OwnedMessage, Token, Type};
 use conche_proto::{
-    Course, EndpointConfig, Event, ExchangeId, Instant, Limits, ObserverId, SubscriptionId, Transmit, Unfinished,
+    EndpointConfig, Event, ExchangeId, ExchangeStats, IncompleteBody, Instant, Limits, ObserverId, SubscriptionId,
+    Transmit,
 };
 
 use super::Address;
@@ -93,7 +94,7 @@ impl Checker {
 
     /// The statistics count all messages of an exchange, including retransmissions. Not required if
     /// the peer rejected the token.
-    fn counted(&self, id: ExchangeId, course: &Course) -> bool {
+    fn counted(&self, id: ExchangeId, course: &ExchangeStats) -> bool {
         let track = &self.exchanges[&id];
         let in_bursts = self.bursts.as_ref().map_or(0, |bursts| bursts.left(id));
         let left = track.before + track.sent.len() + in_bursts;
@@ -315,7 +316,7 @@ impl Checker {
                 assert!(track.to == *from && !track.ended, "a block of somebody else, or after the end");
                 self.waits_for_us(*exchange);
             }
-            Event::Wanted { body: Unfinished::Request(exchange), .. } => self.waits_for_us(*exchange),
+            Event::Wanted { body: IncompleteBody::Request(exchange), .. } => self.waits_for_us(*exchange),
             Event::Wanted { .. } | Event::Part { .. } | Event::StreamOver { .. } => {}
             Event::Rejected { from, token } => {
                 let left = self.rejectable.iter().position(|(to, sent)| (to, sent) == (from, token));

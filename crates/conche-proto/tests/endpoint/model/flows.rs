@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use conche_proto::codec::{Block, Message, OptionNumber, OwnedMessage};
-use conche_proto::{Event, ExchangeId, RequestId, Unfinished};
+use conche_proto::{Event, ExchangeId, IncompleteBody, RequestId};
 
 use super::Address;
 
@@ -13,8 +13,8 @@ pub(super) struct Flows {
     requests: HashMap<RequestId, usize>,
     responses: HashMap<ExchangeId, usize>,
     /// Sent bodies, and the ETag that identifies those of responses.
-    leaving: HashMap<Unfinished, Leaving>,
-    by_tag: HashMap<[u8; 3], Unfinished>,
+    leaving: HashMap<IncompleteBody, Leaving>,
+    by_tag: HashMap<[u8; 3], IncompleteBody>,
     over: HashSet<RequestId>,
     /// The endpoint may send responses that no operation opened.
     pub(super) answers: bool,
@@ -42,7 +42,7 @@ impl Flows {
         [0x5a, high, low]
     }
 
-    pub(super) fn began(&mut self, body: Unfinished, etag: Option<[u8; 3]>, supplied: usize) {
+    pub(super) fn began(&mut self, body: IncompleteBody, etag: Option<[u8; 3]>, supplied: usize) {
         let tag = self.next_body();
         self.leaving.insert(body, Leaving { tag, supplied, whole: false });
         if let Some(etag) = etag {
@@ -54,11 +54,11 @@ impl Flows {
         self.leaving.len() as u8
     }
 
-    pub(super) fn next_piece(&self, body: Unfinished, length: usize) -> Vec<u8> {
+    pub(super) fn next_piece(&self, body: IncompleteBody, length: usize) -> Vec<u8> {
         self.leaving.get(&body).map_or_else(Vec::new, |leaving| piece(leaving.tag, leaving.supplied, length))
     }
 
-    pub(super) fn supplied(&mut self, body: Unfinished, bytes: usize, last: bool, taken: bool) {
+    pub(super) fn supplied(&mut self, body: IncompleteBody, bytes: usize, last: bool, taken: bool) {
         if taken {
             let leaving = self.leaving.get_mut(&body).expect("only what began is taken");
             assert!(!leaving.whole, "{body:?} goes on after its end");
@@ -68,13 +68,13 @@ impl Flows {
 
     /// The body of this request or of its response is streamed.
     pub(super) fn has(&self, request: RequestId) -> bool {
-        self.requests.contains_key(&request) || self.leaving.contains_key(&Unfinished::Response(request))
+        self.requests.contains_key(&request) || self.leaving.contains_key(&IncompleteBody::Response(request))
     }
 
     pub(super) fn exchanges(&self) -> BTreeSet<ExchangeId> {
         let leaving = self.leaving.keys().filter_map(|body| match body {
-            Unfinished::Request(exchange) => Some(*exchange),
-            Unfinished::Response(_) => None,
+            IncompleteBody::Request(exchange) => Some(*exchange),
+            IncompleteBody::Response(_) => None,
         });
         self.responses.keys().copied().chain(leaving).collect()
     }
@@ -93,7 +93,7 @@ impl Flows {
     pub(super) fn transmitted(&self, exchange: Option<ExchangeId>, message: &Message<'_>) {
         let (body, number) = match message.option(OptionNumber::ETAG).and_then(|etag| <[u8; 3]>::try_from(etag).ok()) {
             Some(etag) if message.code().is_success() => (self.by_tag.get(&etag).copied(), OptionNumber::BLOCK2),
-            _ if message.code().is_request() => (exchange.map(Unfinished::Request), OptionNumber::BLOCK1),
+            _ if message.code().is_request() => (exchange.map(IncompleteBody::Request), OptionNumber::BLOCK1),
             _ => return,
         };
         let Some(leaving) = body.and_then(|body| self.leaving.get(&body)) else { return };

@@ -1,7 +1,7 @@
 //! Script operations on streamed bodies.
 
 use conche_proto::codec::{Block, BlockSize, Body, Code, Message, MessageId, OptionNumber, Token, Type};
-use conche_proto::{Request, Response, Rest, Unfinished};
+use conche_proto::{IncompleteBody, RemainingBody, Request, Response};
 
 use super::flows::piece;
 use super::script::{Bytes, Machine, PEERS, RELIABILITIES};
@@ -13,7 +13,7 @@ const PIECES: [usize; 8] = [16, 64, 17, 0, 1, 15, 33, 200];
 
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
-    unfinished: Vec<Unfinished>,
+    unfinished: Vec<IncompleteBody>,
     uploads: [u32; PEERS as usize],
     messages: u16,
 }
@@ -75,7 +75,7 @@ impl Machine {
         let (length, last) = (piece.len(), bytes.next().is_multiple_of(8));
         let taken = self.endpoint.supply(self.now, body, piece.into(), last).is_ok();
         self.checker.flows.supplied(body, length, last, taken);
-        if let (Unfinished::Request(exchange), true) = (body, taken) {
+        if let (IncompleteBody::Request(exchange), true) = (body, taken) {
             self.checker.goes_on(self.now, exchange);
         }
     }
@@ -83,7 +83,7 @@ impl Machine {
     fn request_in_parts(&mut self, bytes: &mut Bytes<'_>) {
         let to = Self::peer(bytes);
         let (how, begun) = (bytes.next(), bytes.choose(&[65, 17, 16, 0, 200]));
-        let rest = (how & 1 != 0).then(|| Rest { size: (how & 2 != 0).then_some(300) });
+        let rest = (how & 1 != 0).then(|| RemainingBody { size: (how & 2 != 0).then_some(300) });
         let (streamed, tag) = (rest.is_none() || how & 4 != 0, self.checker.flows.next_body());
         let code = bytes.choose(&[Code::PUT, Code::GET, Code::FETCH, Code::POST]);
         let body = Body::builder().path("/p").payload(piece(tag, 0, begun)).build().expect("a legal path");
@@ -96,7 +96,7 @@ impl Machine {
             self.checker.flows.expects(exchange);
         }
         if rest.is_some() {
-            let body = Unfinished::Request(exchange);
+            let body = IncompleteBody::Request(exchange);
             self.checker.flows.began(body, None, begun);
             self.streaming.unfinished.push(body);
         }
@@ -109,12 +109,12 @@ impl Machine {
         let begun = bytes.choose(&[0, 0, 1, 16, 64, 100]);
         let body = Body::builder().option(OptionNumber::ETAG, &etag).payload(piece(tag, 0, begun));
         let response = Response::new(Code::CONTENT, body.build().expect("legal options"));
-        let rest = Rest { size: bytes.choose(&[None, Some(200)]) };
+        let rest = RemainingBody { size: bytes.choose(&[None, Some(200)]) };
         let whether = self.endpoint.respond_in_parts(self.now, asked.id, response, rest);
         self.checker.flows.answers |= whether.is_ok();
         if let Ok(true) = whether {
             assert!(!self.answered.contains(&asked.id), "{:?} is answered twice", asked.id);
-            let body = Unfinished::Response(asked.id);
+            let body = IncompleteBody::Response(asked.id);
             self.checker.flows.began(body, Some(etag), begun);
             self.streaming.unfinished.push(body);
         }

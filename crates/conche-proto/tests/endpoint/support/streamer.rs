@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, OptionNumber, OwnedMessage};
-use conche_proto::{Endpoint, Event, ExchangeId, Instant, RequestId, Response, Rest, StreamEnd, Unfinished};
+use conche_proto::{
+    Endpoint, Event, ExchangeId, IncompleteBody, Instant, RemainingBody, RequestId, Response, StreamEnd,
+};
 
 use crate::model::Address;
 
@@ -36,7 +38,7 @@ pub enum Action {
     Fetch(ExchangeId),
     Continue(RequestId),
     Answer(RequestId, Code),
-    Supply(Unfinished, usize),
+    Supply(IncompleteBody, usize),
 }
 
 impl Streamer {
@@ -117,7 +119,7 @@ impl Streamer {
             None => Body::EMPTY,
         };
         let size = u32::try_from(self.body.len()).ok();
-        let begun = endpoint.respond_in_parts(now, id, Response::new(Code::CONTENT, body), Rest { size });
+        let begun = endpoint.respond_in_parts(now, id, Response::new(Code::CONTENT, body), RemainingBody { size });
         if begun.is_err() {
             endpoint.respond(now, id, Response::new(Code::SERVICE_UNAVAILABLE, Body::EMPTY)).expect("it waits");
         }
@@ -135,7 +137,7 @@ impl Streamer {
             Action::Answer(request, code) => {
                 let _ = endpoint.respond(now, request, Response::new(code, Body::EMPTY));
             }
-            Action::Supply(Unfinished::Response(request), _)
+            Action::Supply(IncompleteBody::Response(request), _)
                 if self.breaks_at.is_some_and(|at| self.supplied >= at) =>
             {
                 let error = Response::new(Code::INTERNAL_SERVER_ERROR, Body::EMPTY);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code, MessageId, Type};
 use conche_proto::{
-    Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, RequestError, Response, Undrained,
+    Endpoint, EndpointConfig, Event, Input, Instant, Limits, Output, OutputsPending, RequestError, Response,
 };
 
 use crate::support::world::{by_name, seed_of};
@@ -156,7 +156,7 @@ fn a_driver_that_does_not_poll_is_stopped() {
         server.handle(Instant::ZERO, Input::datagram(1, &ping(n))).expect("room");
     }
     let refused = server.handle(Instant::ZERO, Input::datagram(1, &ping(8)));
-    assert_eq!(refused, Err(Undrained));
+    assert_eq!(refused, Err(OutputsPending));
     let mut buffer = [0; 1152];
     for n in 0..8 {
         let Output::Transmit(transmit) = server.poll(Instant::ZERO, &mut buffer) else { panic!("a Reset") };

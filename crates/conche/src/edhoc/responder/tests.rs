@@ -5,13 +5,13 @@ use std::cell::Cell;
 use conche_proto::edhoc::{Initiator, with_id};
 use conche_proto::oscore::Contexts;
 
-use super::super::Own;
+use super::super::OwnCredential;
 use super::*;
 
-fn own(kid: &[u8], name: &str) -> Own {
+fn own(kid: &[u8], name: &str) -> OwnCredential {
     let key = generate().expect("there is randomness");
     let credential = Credential::of(&key, kid, name).expect("short");
-    Own::new(key, credential).expect("they belong together")
+    OwnCredential::new(key, credential).expect("they belong together")
 }
 
 fn ends() -> (Party, EdhocResponder) {

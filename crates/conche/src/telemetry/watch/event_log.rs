@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
 use conche_proto::codec::{Hexadecimal, Message, RawOption};
-use conche_proto::{Course, Ecn, PeerSnapshot};
+use conche_proto::{Ecn, ExchangeStats, PeerSnapshot};
 use serde::Serialize;
 
 use super::recorder::{Format, Record, Recorder, Start};
@@ -392,7 +392,7 @@ enum State {
 }
 
 impl ExchangeData {
-    fn of(exchange: u64, state: ExchangeState, course: Course) -> Self {
+    fn of(exchange: u64, state: ExchangeState, course: ExchangeStats) -> Self {
         let state = match state {
             ExchangeState::Acknowledged => State::Acknowledged,
             ExchangeState::Responded(code) => State::Responded { code: format!("{code:?}") },

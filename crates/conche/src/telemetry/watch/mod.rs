@@ -35,7 +35,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conche_proto::codec::Code;
-use conche_proto::{Course, Ecn, Failure, PeerSnapshot, Stats};
+use conche_proto::{Ecn, ExchangeStats, Failure, PeerSnapshot, Stats};
 use tokio::time::Instant;
 
 #[cfg(feature = "pcapng")]
@@ -154,7 +154,7 @@ pub enum Fact {
         /// Its new state.
         state: ExchangeState,
         /// Its transmissions and timing so far.
-        course: Course,
+        course: ExchangeStats,
     },
 }
 
