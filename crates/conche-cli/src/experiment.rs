@@ -22,6 +22,7 @@ use crate::error::{ArgumentError, UsageError};
 use crate::exit;
 use crate::flags::parse_time;
 use crate::names;
+use crate::packet_trace::PacketTrace;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -78,13 +79,16 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn execute(&self, experiment: Experiment, global: &Global) -> anyhow::Result<()> {
+    pub fn execute(&self, experiment: Experiment, trace: Option<&PacketTrace>, global: &Global) -> anyhow::Result<()> {
         let bar = progress_bar(global);
         let (experiments, store) = self.prepare([experiment], global)?;
         let shown = bar.clone();
         exit::on_interrupt(global.json, store.is_some(), move || shown.finish_and_clear());
         let mut all = Vec::new();
         for experiment in experiments {
+            if let (Some(trace), Some(directory)) = (trace, &self.output_dir.output) {
+                trace.write(&experiment, directory, global)?;
+            }
             let done = self.measure(experiment, store.as_ref(), &bar)?;
             bar.finish_and_clear();
             store.as_ref().map_or(Ok(()), |store| save(store, &done, self, global))?;

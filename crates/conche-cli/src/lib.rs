@@ -32,6 +32,7 @@ mod keygen;
 mod logging;
 mod names;
 mod new_controller;
+mod packet_trace;
 mod ping;
 mod reader_stream;
 mod recording;

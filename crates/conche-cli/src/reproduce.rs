@@ -29,7 +29,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     match args.papers[..] {
         [] if args.full => all(&PAPERS.iter().collect::<Vec<_>>(), &options, global),
         [] => all(&PAPERS.iter().collect::<Vec<_>>(), &options.quick(), global),
-        [paper] => options.execute(options.checked(paper)?, global),
+        [paper] => options.execute(options.checked(paper)?, None, global),
         _ => all(&distinct(args.papers), &options, global),
     }
 }

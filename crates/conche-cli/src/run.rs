@@ -11,6 +11,7 @@ use conche_lab::scenario::{FileError, ScenarioError};
 use crate::Global;
 use crate::error::UsageError;
 use crate::experiment::Options;
+use crate::packet_trace::PacketTrace;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -20,11 +21,15 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     options: Options,
+    #[command(flatten)]
+    trace: PacketTrace,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
     let experiment = read(&args.file, &args.options)?;
-    args.options.execute(experiment, global).with_context(|| format!("scenario {}", args.file.display()))
+    args.options
+        .execute(experiment, Some(&args.trace), global)
+        .with_context(|| format!("scenario {}", args.file.display()))
 }
 
 /// Reads a scenario, and checks all runs that the options select.

@@ -11,7 +11,7 @@
 //! tshark -r run.pcapng -T fields -e frame.time_epoch -e frame.interface_name -e coap.code -e frame.comment
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -34,6 +34,9 @@ pub struct PcapNg<W: Write> {
     links: Vec<String>,
     exchanges: Exchanges,
     failed: Option<io::Error>,
+    only: Option<BTreeSet<NodeId>>,
+    most: u64,
+    seen: u64,
 }
 
 /// The records besides drops and duplicates.
@@ -59,7 +62,36 @@ impl<W: Write> PcapNg<W> {
         let at_links = links.iter().map(String::as_str).map(interface("simulated link"));
         let names = topology.nodes().map(|(node, name)| (address(node), name));
         let file = CaptureFile::begin(writer, at_nodes.chain(at_links), names)?;
-        Ok(Self { file, capture, nodes, links, exchanges: Exchanges::default(), failed: None })
+        Ok(Self {
+            file,
+            capture,
+            nodes,
+            links,
+            exchanges: Exchanges::default(),
+            failed: None,
+            only: None,
+            most: u64::MAX,
+            seen: 0,
+        })
+    }
+
+    /// Records only packets from or to these nodes: at the sender, if it is one of them, else at the
+    /// receiver. Drops of these packets are recorded anywhere.
+    #[must_use]
+    pub fn only(self, nodes: BTreeSet<NodeId>) -> Self {
+        Self { only: Some(nodes), ..self }
+    }
+
+    /// Bounds the number of records.
+    #[must_use]
+    pub fn at_most(self, records: u64) -> Self {
+        Self { most: records, ..self }
+    }
+
+    /// Returns the number of records, and of those omitted by [`PcapNg::at_most`].
+    #[must_use]
+    pub fn records(&self) -> (u64, u64) {
+        (self.seen.min(self.most), self.seen.saturating_sub(self.most))
     }
 
     /// Finishes and returns the flushed writer.
@@ -74,7 +106,16 @@ impl<W: Write> PcapNg<W> {
     }
 
     fn record(&mut self, now: Instant, packet: &Packet, place: CapturePoint, what: &str) {
-        if self.failed.is_some() {
+        let is_wanted = |node: NodeId| self.only.as_ref().is_none_or(|only| only.contains(&node));
+        let is_recorded = match place {
+            CapturePoint::Sender(node) | CapturePoint::Receiver(node) => is_wanted(node),
+            CapturePoint::Inside(_) | CapturePoint::On(_) => is_wanted(packet.meta.from) || is_wanted(packet.meta.to),
+        };
+        if !is_recorded || self.failed.is_some() {
+            return;
+        }
+        self.seen += 1;
+        if self.seen > self.most {
             return;
         }
         let mut comment = self.describe(packet);
@@ -169,7 +210,8 @@ impl<W: Write> Observer for PcapNg<W> {
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &Packet) {
-        if self.capture == Capture::BothEnds {
+        let sender_is_absent = self.only.as_ref().is_some_and(|only| !only.contains(&packet.meta.from));
+        if self.capture == Capture::BothEnds || sender_is_absent {
             self.record(now, packet, CapturePoint::Receiver(packet.meta.to), "; delivered");
         }
     }
@@ -226,6 +268,8 @@ fn address(node: NodeId) -> Ipv4Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PacketId;
+    use crate::packet::PacketMeta;
 
     #[test]
     fn exchanges_are_numbered_for_each_node() {
@@ -243,5 +287,41 @@ mod tests {
     fn nodes_have_addresses_of_their_own_from_10_0_0_1_on() {
         assert_eq!(address(NodeId(0)), Ipv4Addr::new(10, 0, 0, 1));
         assert_eq!(address(NodeId(400)), Ipv4Addr::new(10, 0, 1, 145));
+    }
+
+    fn packet(from: u32, to: u32) -> Packet {
+        let meta = PacketMeta {
+            id: PacketId(1),
+            from: NodeId(from),
+            to: NodeId(to),
+            sent_at: Instant::ZERO,
+            transmission: None,
+            cause: None,
+            duplicate: false,
+        };
+        Packet { meta, snr_db: None, bytes: vec![0x40, 0, 0, 1] }
+    }
+
+    #[test]
+    fn packets_of_other_nodes_are_left_out_and_those_beyond_the_bound_counted() {
+        let mut topology = Topology::new();
+        let node = topology.node("client[0]");
+        topology.node("client[1]");
+        topology.node("server");
+        let capture = PcapNg::new(Vec::new(), &topology, Capture::Senders).expect("memory");
+        let mut capture = capture.only(BTreeSet::from([node])).at_most(2);
+        capture.on_sent(Instant::ZERO, &packet(1, 2));
+        capture.on_sent(Instant::ZERO, &packet(2, 0));
+        capture.on_delivered(Instant::ZERO, &packet(0, 2));
+        capture.on_dropped(Instant::ZERO, &packet(2, 1), DropReason::NoRoute(node));
+        assert_eq!(capture.records(), (0, 0));
+        capture.on_sent(Instant::ZERO, &packet(0, 2));
+        capture.on_delivered(Instant::ZERO, &packet(2, 0));
+        assert_eq!(capture.records(), (2, 0));
+        capture.on_dropped(Instant::ZERO, &packet(2, 0), DropReason::NoRoute(NodeId(2)));
+        assert_eq!(capture.records(), (2, 1));
+        let file = capture.finish().expect("memory");
+        let contains = |text: &str| file.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(contains("packet 1; delivered") && !contains("no route"));
     }
 }

@@ -208,6 +208,18 @@ impl Scenario {
         self.nodes.iter().find(|nodes| nodes.name == group_of(reference)).map_or(0, Nodes::size)
     }
 
+    /// Returns the names of the nodes of a reference such as `client[0..10]`.
+    ///
+    /// # Errors
+    /// If a node does not exist; the error names `place`.
+    pub fn selected(&self, place: impl fmt::Display, reference: &str) -> Result<BTreeSet<String>, ScenarioError> {
+        self.validate_nodes(place, reference)?;
+        let Some(Selected { group, members }) = Selected::parse(reference) else { return Ok(BTreeSet::new()) };
+        let names = self.nodes.iter().filter(|nodes| nodes.name == group).flat_map(Nodes::names);
+        let is_member = |index: u32| members.as_ref().is_none_or(|all| all.iter().any(|range| range.contains(&index)));
+        Ok((0..).zip(names).filter(|(index, _)| is_member(*index)).map(|(_, name)| name).collect())
+    }
+
     fn validate_nodes(&self, place: impl fmt::Display, reference: &str) -> Result<(), ScenarioError> {
         let Some(Selected { group, members }) = Selected::parse(reference) else {
             let problem = format_args!(

@@ -611,3 +611,19 @@ fn a_link_is_watched_once_for_all_values_that_are_of_it() {
     let watched: Vec<_> = document.scenario().watched_links().map(|(link, above)| (link, above.0.as_secs())).collect();
     assert_eq!(watched, [("uplink", 2), ("uplink", 5)]);
 }
+
+#[test]
+fn references_select_nodes_by_name() {
+    let document = anrw18();
+    let scenario = document.scenario();
+    let selected = |reference: &str| scenario.selected("--trace-node", reference);
+    assert_eq!(selected("server"), Ok(BTreeSet::from(["server".to_owned()])));
+    let group = scenario.nodes.iter().find(|nodes| nodes.is_group()).expect("a group");
+    let name = |index: u32| format!("{}[{index}]", group.name);
+    assert_eq!(selected(&group.name).map(|names| names.len()), Ok(group.size() as usize));
+    assert_eq!(selected(&name(0)), Ok(BTreeSet::from([name(0)])));
+    let unknown = selected(&name(group.size())).expect_err("one too far").to_string();
+    assert!(unknown.starts_with("--trace-node: ") && unknown.contains("exceeds the group"), "{unknown}");
+    let unknown = selected("moon").expect_err("no such group").to_string();
+    assert!(unknown.contains("there are no nodes `moon`; there are "), "{unknown}");
+}

@@ -360,3 +360,60 @@ fn tables_of_a_campaign_that_was_killed_are_read_as_well() {
     assert!(stderr(&output).contains("small: 5 of 12 runs taken from"), "{}", stderr(&output));
     python(&campaign.path("results"), CHECK);
 }
+
+/// Returns tshark's values of these fields, a line for each packet.
+fn dissected(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-Y", "coap && !_ws.malformed", "-T", "fields"]);
+    let output = command.args(fields.iter().flat_map(|field| ["-e", *field])).output();
+    let output = output.expect("tshark must be installed: apt-get install tshark");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+}
+
+const TRACED: [&str; 7] = ["--json", "--only", "clients=3", "--only", "scheme=plain", "--trace", "pcapng"];
+
+#[test]
+fn a_trace_of_the_first_run_has_no_effect_on_results() {
+    let campaign = Campaign::new();
+    let output = campaign.succeeds(&TRACED);
+    assert!(stderr(&output).contains(" records of plain/3, replication 0, seed "), "{}", stderr(&output));
+    assert!(output.stdout == Campaign::new().succeeds(&TRACED[..5]).stdout, "the same results");
+    let trace = || fs::read(campaign.path("results/trace.pcapng")).expect("a trace");
+    let all = trace();
+    assert!(all.starts_with(&0x0a0d_0d0a_u32.to_le_bytes()), "a section header");
+
+    campaign.succeeds(&[&TRACED[..], &["--trace-node", "client[1]"]].concat());
+    assert!(trace().len() < all.len() / 2, "{} of {}", trace().len(), all.len());
+
+    let unknown = campaign.run(&[&TRACED[..], &["--trace-node", "client[7]"]].concat());
+    assert_eq!(unknown.status.code(), Some(2));
+    let message = stderr(&unknown);
+    assert!(message.contains("--trace-node: `client[7]` exceeds the group; its 3 nodes"), "{message}");
+    let unknown = campaign.run(&["--trace", "qlog"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("pcapng"), "{}", stderr(&unknown));
+}
+
+#[test]
+#[ignore = "needs tshark"]
+fn wireshark_reads_the_traced_packets() {
+    let campaign = Campaign::new();
+    campaign.succeeds(&TRACED);
+    let fields = ["frame.time_epoch", "frame.interface_name", "ip.src", "ip.dst", "frame.comment"];
+    let packets = dissected(&campaign.path("results/trace.pcapng"), &fields);
+    let times: Vec<f64> = packets.iter().map(|packet| packet[0].parse().expect("seconds")).collect();
+    assert!(times.is_sorted() && times.iter().all(|time| (0.0..=60.0).contains(time)), "{times:?}");
+    for client in 0..3 {
+        let (name, address) = (format!("client[{client}]"), format!("10.0.0.{}", client + 1));
+        let sent = packets.iter().filter(|packet| packet[1] == name && packet[2] == address).count();
+        assert!(sent > 5, "{name} sent {sent}");
+    }
+    assert!(packets.iter().any(|packet| packet[4].contains("lost on uplink")), "{packets:?}");
+
+    campaign.succeeds(&[&TRACED[..], &["--trace-node", "client[1]"]].concat());
+    let packets = dissected(&campaign.path("results/trace.pcapng"), &fields);
+    assert!(packets.len() > 10 && packets.iter().all(|packet| packet[2..4].contains(&"10.0.0.2".to_owned())));
+    assert!(packets.iter().any(|packet| packet[2] == "10.0.0.5" && packet[1] == "client[1]"), "responses on arrival");
+}

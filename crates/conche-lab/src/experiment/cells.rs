@@ -8,7 +8,7 @@ use super::storage;
 use crate::campaign::{self, CellId, Kept, Replication, RunResult, RunTables};
 use crate::metrics::{self, Endpoints, Sample};
 use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Unit, Value};
-use crate::trial::{self, Control, Record, RecordOptions, Routes, Sampling, Selection, TrialError};
+use crate::trial::{self, Control, Observing, Record, RecordOptions, Routes, Sampling, Selection, TrialError};
 use crate::units::Span;
 
 pub(super) struct CellRuns {
@@ -189,7 +189,8 @@ impl campaign::RunnableCell for CellRuns {
             link_drops: false,
         };
         let run = |sampling: Option<&mut Sampling<'_>>| {
-            trial::run_sampled(&self.cell, wanted, replication, &self.routes, sampling)
+            let observing = Observing { sampling, ..Observing::default() };
+            trial::run_observed(&self.cell, wanted, replication, &self.routes, observing)
         };
         let RunResult { outcome: record, events } = match series {
             Some(rows) => storage::add_series(rows, self, replication, run)??,

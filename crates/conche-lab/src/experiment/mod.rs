@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+use conche_netsim::wired::Topology;
 use conche_results::{Origin, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -19,7 +20,7 @@ use crate::comparison::CellComparison;
 use crate::scenario::{Cell, Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use crate::stats::Interval;
 use crate::table::Table;
-use crate::trial::{self, Routes};
+use crate::trial::{self, Observing, RecordOptions, Routes, SharedObserver};
 use crate::value::MeasuredValue;
 use cells::CellRuns;
 pub use claims::{Compared, compared};
@@ -184,6 +185,20 @@ impl Experiment {
             }
         };
         cells.into_par_iter().find_map_first(problem).map_or(Ok(()), Err)
+    }
+
+    /// Runs the first replication of the first cell with an observer of its packets, and returns
+    /// the run's name, as in `mine/2, replication 0, seed 7`; `None` without cells.
+    ///
+    /// [`Experiment::measure`] reports whether this run fails.
+    pub fn trace(&self, observer: &mut dyn FnMut(&Topology) -> SharedObserver) -> Option<String> {
+        let cell = self.document.cells().first()?;
+        let seed = campaign::seed_of(self.scenario().seed, 0);
+        let replication = Replication { index: 0, count: cell.scenario.replications.get(), seed };
+        let observing = Observing { packets: Some(observer), ..Observing::default() };
+        // A failed run has a trace, too.
+        let _ = trial::run_observed(cell, RecordOptions::default(), replication, &Routes::default(), observing);
+        Some(format!("{}, replication 0, seed {seed}", cell.row(None, &cell.schemes.join("+"))))
     }
 
     /// Runs the experiment; failed runs contribute no values.

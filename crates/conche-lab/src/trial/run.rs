@@ -3,15 +3,18 @@
 //! Each entity and purpose draws its own random numbers: a replication has the same jitter,
 //! processing times, batches and dithering under every scheme.
 
-use std::cell::Cell as Shared;
+use std::cell::{Cell as Shared, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use conche_netsim::node::Node;
+use conche_netsim::packet::Packet;
 use conche_netsim::rng::Streams;
-use conche_netsim::wired::LinkConfig;
+use conche_netsim::trace::{DropReason, Observer};
+use conche_netsim::wired::{LinkConfig, Topology};
 use conche_netsim::{Instant, LinkId, NodeId, RadioId, RunEnd, Simulation};
 use conche_proto::cc::AnyController;
 use conche_proto::codec::{Body, Code};
@@ -52,27 +55,47 @@ pub fn run(
     replication: Replication,
     routes: &Routes,
 ) -> Result<RunResult<Record>, TrialError> {
-    run_sampled(cell, wanted, replication, routes, None)
+    run_observed(cell, wanted, replication, routes, Observing::default())
 }
 
-/// Runs a cell once, and records time series. They have no effect on its results.
+/// Observes packets of a run.
+pub type SharedObserver = Rc<RefCell<dyn Observer>>;
+
+/// Records of a run that have no effect on its results.
+#[derive(Default)]
+pub struct Observing<'a, 'b> {
+    /// Time series.
+    pub sampling: Option<&'a mut Sampling<'b>>,
+    /// Returns an observer of the packets; of flows that run one by one, of the first.
+    pub packets: Option<&'a mut dyn FnMut(&Topology) -> SharedObserver>,
+}
+
+impl fmt::Debug for Observing<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observing").field("sampling", &self.sampling).finish_non_exhaustive()
+    }
+}
+
+/// Runs a cell once, and records time series and packets.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_sampled(
+pub fn run_observed(
     cell: &Cell,
     wanted: RecordOptions,
     replication: Replication,
     routes: &Routes,
-    mut sampling: Option<&mut Sampling<'_>>,
+    observing: Observing<'_, '_>,
 ) -> Result<RunResult<Record>, TrialError> {
+    let Observing { mut sampling, packets } = observing;
     let wanted = RecordOptions { link_drops: sampling.is_some(), ..wanted };
     let mut network = Network::new(&cell.scenario, replication)?;
+    let mut traced = Traced(packets.map(|observer| observer(&network.topology)));
     let plan = |network: &Network| Plan::new(cell, network, replication, routes);
     if !cell.scenario.one_by_one {
         let plan = plan(&network)?;
         let sampler = sampling.map(|sampling| Sampler::new(sampling, Duration::ZERO, &network, plan.flows.iter()));
-        return one(cell, wanted, &mut network, plan, replication.seed, sampler);
+        return one(cell, wanted, &mut network, plan, replication.seed, (sampler, traced));
     }
     let mut all = RunResult { outcome: Record::default(), events: 0 };
     for place in 0.. {
@@ -90,7 +113,7 @@ pub fn run_sampled(
         let flow = plan.flows[place..].iter().take(1);
         let before = all.outcome.elapsed;
         let sampler = sampling.as_deref_mut().map(|sampling| Sampler::new(sampling, before, &network, flow));
-        let ran = one(cell, wanted, &mut network, plan, seed, sampler)?;
+        let ran = one(cell, wanted, &mut network, plan, seed, (sampler, std::mem::take(&mut traced)))?;
         all.events += ran.events;
         all.outcome.add(ran.outcome, place);
     }
@@ -123,7 +146,28 @@ impl Sampled for Simulation<AnyHost, Observers> {
     }
 
     fn drops(&self) -> &LinkDrops {
-        self.observer().1.1.1.as_ref().unwrap_or(&NO_DROPS)
+        self.observer().1.1.1.0.as_ref().unwrap_or(&NO_DROPS)
+    }
+}
+
+#[derive(Default)]
+struct Traced(Option<SharedObserver>);
+
+impl Observer for Traced {
+    fn on_sent(&mut self, now: Instant, packet: &Packet) {
+        self.0.iter().for_each(|observer| observer.borrow_mut().on_sent(now, packet));
+    }
+
+    fn on_dropped(&mut self, now: Instant, packet: &Packet, reason: DropReason) {
+        self.0.iter().for_each(|observer| observer.borrow_mut().on_dropped(now, packet, reason));
+    }
+
+    fn on_duplicated(&mut self, now: Instant, packet: &Packet, link: LinkId) {
+        self.0.iter().for_each(|observer| observer.borrow_mut().on_duplicated(now, packet, link));
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &Packet) {
+        self.0.iter().for_each(|observer| observer.borrow_mut().on_delivered(now, packet));
     }
 }
 
@@ -135,9 +179,10 @@ fn one(
     network: &mut Network,
     plan: Plan<'_>,
     seed: u64,
-    sampler: Option<Sampler<'_, '_>>,
+    (sampler, traced): (Option<Sampler<'_, '_>>, Traced),
 ) -> Result<RunResult<Record>, TrialError> {
     let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
+    trial.simulation.observer_mut().1.1.1.1 = traced;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     let ended = trial.run_until(Instant::ZERO + limit, sampler)?;
@@ -159,7 +204,7 @@ fn unfinished(flow: &Flow, place: usize, limit: Duration) -> TrialError {
     TrialError::Unfinished { limit, client: place, completed, wanted }
 }
 
-type Observers = (TransmissionCounts, (Queues, (Notifications, Option<LinkDrops>)));
+type Observers = (TransmissionCounts, (Queues, (Notifications, (Option<LinkDrops>, Traced))));
 
 struct Trial<'a> {
     cell: &'a Cell,
@@ -201,7 +246,11 @@ impl<'a> Trial<'a> {
             network.links(name).iter().for_each(|link| queues.watch(*link, name, above.0));
         }
         let link_drops = wanted.link_drops.then(LinkDrops::default);
-        let simulation = Simulation::new(&network.topology, seed, (counts, (queues, (notifications, link_drops))))?;
+        let simulation = Simulation::new(
+            &network.topology,
+            seed,
+            (counts, (queues, (notifications, (link_drops, Traced::default())))),
+        )?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>()?;
