@@ -63,8 +63,7 @@ pub struct Flow {
     /// Outcome of a bulk transfer.
     pub transfer: Option<Transferred>,
     /// States that an observing client received. Exchanges are then acknowledged Confirmable
-    /// notifications, and arrivals states.
-    /// notifications, its arrivals states.
+    /// notifications, and arrivals are states.
     pub observed: Option<Observed>,
     /// DTLS handshakes between its nodes; the first flow between them has them all.
     pub handshakes: HandshakeCounts,
