@@ -368,5 +368,5 @@ fn a_cell_that_cannot_run_is_refused_before_any_run_with_its_point_and_line() {
     let experiment = Experiment::read(&text, &|_| Err(FileError::NotFound)).expect("each reference exists");
     let error = experiment.check().expect_err("a client asks itself");
     assert_eq!(error.to_string(), "sweep (server client[0]): traffic.polls: a node would ask itself");
-    assert_eq!(&text[error.span().expect("the axis")], "[[sweep]]");
+    assert_eq!(&text[error.span().expect("the value")], "\"client[0]\"");
 }
