@@ -80,6 +80,9 @@ pub struct Options {
 
 impl Options {
     pub fn execute(&self, experiment: Experiment, trace: Option<&PacketTrace>, global: &Global) -> anyhow::Result<()> {
+        if let Some((trace, adjusted)) = trace.zip(self.adjusted(&experiment)) {
+            trace.check(&adjusted)?;
+        }
         let bar = progress_bar(global);
         let (experiments, store) = self.prepare([experiment], global)?;
         let shown = bar.clone();
@@ -158,9 +161,13 @@ impl Options {
     }
 
     pub fn check(&self, experiment: &Experiment) -> Result<(), ScenarioError> {
+        self.adjusted(experiment).map_or(Ok(()), |adjusted| adjusted.check())
+    }
+
+    /// Applies the options; `None` if one is wrong, which `prepare` reports with the option.
+    fn adjusted(&self, experiment: &Experiment) -> Option<Experiment> {
         let mut adjusted = experiment.clone();
-        // `prepare` reports an error of an option with the option.
-        if adjusted.adjust(&self.effort()).is_err() { Ok(()) } else { adjusted.check() }
+        adjusted.adjust(&self.effort()).is_ok().then_some(adjusted)
     }
 
     fn refused(&self, experiment: &Experiment, error: &ScenarioError) -> UsageError {

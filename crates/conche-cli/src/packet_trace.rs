@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use anyhow::Context;
 use conche_lab::experiment::Experiment;
+use conche_lab::scenario::Scenario;
 use conche_lab::trial::SharedObserver;
 use conche_netsim::pcapng::{Capture, PcapNg};
 use conche_netsim::wired::Topology;
@@ -40,14 +41,25 @@ pub struct PacketTrace {
 }
 
 impl PacketTrace {
+    /// Checks the nodes, before the results' directory is opened.
+    pub fn check(&self, experiment: &Experiment) -> anyhow::Result<()> {
+        experiment.document().cells().first().map_or(Ok(()), |cell| self.nodes(&cell.scenario).map(drop))
+    }
+
+    /// Returns the names of the chosen nodes.
+    fn nodes(&self, scenario: &Scenario) -> anyhow::Result<BTreeSet<String>> {
+        let mut chosen = BTreeSet::new();
+        for nodes in &self.trace_node {
+            chosen.extend(scenario.selected("--trace-node", nodes).map_err(UsageError::of)?);
+        }
+        Ok(chosen)
+    }
+
     /// Runs the experiment's first run, and writes its packets.
     pub fn write(&self, experiment: &Experiment, directory: &Path, global: &Global) -> anyhow::Result<()> {
         let Some(Format::Pcapng) = self.trace else { return Ok(()) };
         let Some(cell) = experiment.document().cells().first() else { return Ok(()) };
-        let mut chosen = BTreeSet::new();
-        for nodes in &self.trace_node {
-            chosen.extend(cell.scenario.selected("--trace-node", nodes).map_err(UsageError::of)?);
-        }
+        let chosen = self.nodes(&cell.scenario)?;
         let path = directory.join("trace.pcapng");
         let file = File::create(&path)
             .map_err(|error| UsageError(format!("{} cannot be written: {error}", path.display())))?;

@@ -213,20 +213,25 @@ impl Scenario {
     /// # Errors
     /// If a node does not exist; the error names `place`.
     pub fn selected(&self, place: impl fmt::Display, reference: &str) -> Result<BTreeSet<String>, ScenarioError> {
-        self.validate_nodes(place, reference)?;
-        let Some(Selected { group, members }) = Selected::parse(reference) else { return Ok(BTreeSet::new()) };
+        let Selected { group, members } = self.parse_nodes(place, reference)?;
         let names = self.nodes.iter().filter(|nodes| nodes.name == group).flat_map(Nodes::names);
         let is_member = |index: u32| members.as_ref().is_none_or(|all| all.iter().any(|range| range.contains(&index)));
         Ok((0..).zip(names).filter(|(index, _)| is_member(*index)).map(|(_, name)| name).collect())
     }
 
     fn validate_nodes(&self, place: impl fmt::Display, reference: &str) -> Result<(), ScenarioError> {
-        let Some(Selected { group, members }) = Selected::parse(reference) else {
+        self.parse_nodes(place, reference).map(drop)
+    }
+
+    /// Parses a reference to nodes that exist.
+    fn parse_nodes<'a>(&self, place: impl fmt::Display, reference: &'a str) -> Result<Selected<'a>, ScenarioError> {
+        let Some(selected) = Selected::parse(reference) else {
             let problem = format_args!(
                 "`{reference}` is no name of nodes; write it as in mote, mote[3], mote[1..4] or mote[0..6,7..30]"
             );
             return Err(ScenarioError::new(place, problem));
         };
+        let group = selected.group;
         let Some(nodes) = self.nodes.iter().find(|nodes| nodes.name == group) else {
             let known: Vec<&str> = self.nodes.iter().map(|nodes| nodes.name.as_str()).collect();
             let problem = format_args!("there are no nodes `{group}`; there are {}", known.join(", "));
@@ -236,7 +241,8 @@ impl Scenario {
         let exists = |range: &StdRange<u32>| range.start < range.end && range.end <= size;
         let problem =
             format_args!("`{reference}` exceeds the group; its {size} nodes are {group}[0..{size}], counted from 0");
-        ensure(members.iter().flatten().all(exists), place, problem)
+        ensure(selected.members.iter().flatten().all(exists), place, problem)?;
+        Ok(selected)
     }
 
     fn validate_changes(&self) -> Result<(), ScenarioError> {

@@ -1,4 +1,4 @@
-//! A server whose devices have their keys in a database, and which reports who is connected.
+//! A server that looks up pre-shared keys in a database and reports opened and closed sessions.
 
 use std::collections::HashMap;
 use std::sync::Arc;

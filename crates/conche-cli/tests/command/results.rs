@@ -387,8 +387,10 @@ fn a_trace_of_the_first_run_has_no_effect_on_results() {
     campaign.succeeds(&[&TRACED[..], &["--trace-node", "client[1]"]].concat());
     assert!(trace().len() < all.len() / 2, "{} of {}", trace().len(), all.len());
 
-    let unknown = campaign.run(&[&TRACED[..], &["--trace-node", "client[7]"]].concat());
+    let untouched = Campaign::new();
+    let unknown = untouched.run(&[&TRACED[..], &["--trace-node", "client[7]"]].concat());
     assert_eq!(unknown.status.code(), Some(2));
+    assert!(!untouched.path("results").exists(), "refused before anything is written");
     let message = stderr(&unknown);
     assert!(message.contains("--trace-node: `client[7]` exceeds the group; its 3 nodes"), "{message}");
     let unknown = campaign.run(&["--trace", "qlog"]);

@@ -138,7 +138,7 @@ pub(crate) enum Output {
         from: Address,
         local: Option<IpAddr>,
         len: usize,
-        /// A handshake parallel to this session, to be cancelled.
+        /// A handshake parallel to the session, to be cancelled.
         superseded: Option<ExchangeId>,
     },
     /// A handshake succeeded or, with this reason, failed.

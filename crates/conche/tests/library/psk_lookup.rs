@@ -26,6 +26,20 @@ where
     server.bind(own_address()).await.expect("a port")
 }
 
+/// Returns a server whose lookups never end, and the number of them that run.
+async fn serve_without_end() -> (Server, Arc<AtomicUsize>) {
+    let running = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&running);
+    let lookup = move |_| {
+        let running = Running::new(&count);
+        async move {
+            let _running = running;
+            pending().await
+        }
+    };
+    (serve(lookup).await, running)
+}
+
 fn uri(server: &Server) -> String {
     format!("coaps://{}/whoami", server.local_addr())
 }
@@ -132,16 +146,7 @@ async fn a_lookup_that_panics_refuses_one_identity() {
 
 #[tokio::test]
 async fn a_lookup_that_never_returns_is_aborted_and_its_client_hears_of_it() {
-    let running = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&running);
-    let server = serve(move |_| {
-        let running = Running::new(&count);
-        async move {
-            let _running = running;
-            pending().await
-        }
-    })
-    .await;
+    let (server, running) = serve_without_end().await;
     let asked = tokio::spawn(client(b"lamp", b"sesame").get(uri(&server)).send());
     until(|| running.load(Ordering::SeqCst) == 1).await;
     tokio::time::pause();
@@ -152,16 +157,7 @@ async fn a_lookup_that_never_returns_is_aborted_and_its_client_hears_of_it() {
 
 #[tokio::test]
 async fn a_lookup_ends_with_its_server() {
-    let running = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&running);
-    let server = serve(move |_| {
-        let running = Running::new(&count);
-        async move {
-            let _running = running;
-            pending().await
-        }
-    })
-    .await;
+    let (server, running) = serve_without_end().await;
     let asked = tokio::spawn(client(b"lamp", b"sesame").get(uri(&server)).send());
     until(|| running.load(Ordering::SeqCst) == 1).await;
     server.shutdown(Duration::from_millis(10)).await;
