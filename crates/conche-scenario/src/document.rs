@@ -37,9 +37,9 @@ impl Document {
         if let Some(span) = parsed.get_ref().values().find_map(first_date) {
             return Err(ScenarioError::in_text(span, "a scenario has no dates; write a text in quotation marks"));
         }
-        let mut table = Table::deserialize(Deserializer::from(parsed.clone())).map_err(out_of_range)?;
-        let scenario = Scenario::deserialize(Deserializer::from(parsed))?;
+        let mut table = Table::deserialize(Deserializer::from(parsed)).map_err(out_of_range)?;
         files::resolve(&mut table, file)?;
+        let scenario = read(table.clone()).map_err(|error| error.located(text).shown_in_text())?;
         let (sections, cells, effort, offered) = Default::default();
         let mut document = Self { scenario, table, sections, cells, effort, offered };
         document.reread().map_err(|error| error.located(text))?;

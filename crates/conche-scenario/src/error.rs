@@ -80,12 +80,19 @@ impl ScenarioError {
         Self { place: Some(format!("sweep ({})", names.join(", "))), problem, span: self.span, path }
     }
 
-    /// Adds the span of its key, or of the nearest table around it.
+    /// Adds the span of its value, of an unknown key, or of the nearest table around it.
     #[must_use]
     pub fn located(self, text: &str) -> Self {
-        let found = || span_of(DeTable::parse(text).ok()?.get_ref(), self.path.as_deref()?);
+        let is_key = self.problem.starts_with("unknown field");
+        let found = || span_of(DeTable::parse(text).ok()?.get_ref(), self.path.as_deref()?, is_key);
         let span = self.span.clone().or_else(found);
         Self { span, ..self }
+    }
+
+    /// Omits the key path from the text if the span is known.
+    pub(crate) fn shown_in_text(self) -> Self {
+        let place = self.place.filter(|_| self.span.is_none());
+        Self { place, ..self }
     }
 
     /// Returns the span, if known.
@@ -97,10 +104,13 @@ impl ScenarioError {
 
 /// Returns the span of the last existing step of a path. A step through an array is the `name` of a
 /// table, an index such as `0`, or `#0` if a table may have that name.
-fn span_of(table: &DeTable<'_>, path: &str) -> Option<ErrorSpan> {
+fn span_of(table: &DeTable<'_>, path: &str, is_key: bool) -> Option<ErrorSpan> {
     let mut steps = path.split('.');
-    let mut at = table.get(steps.next()?)?;
+    let first = steps.next()?;
+    let mut at = table.get(first)?;
+    let mut key = table.get_key_value(first);
     for step in steps {
+        key = at.get_ref().as_table().and_then(|table| table.get_key_value(step));
         let is_named = |table: &DeTable<'_>| {
             table.get("name").is_some_and(|name| matches!(name.get_ref(), DeValue::String(name) if name == step))
         };
@@ -115,7 +125,7 @@ fn span_of(table: &DeTable<'_>, path: &str) -> Option<ErrorSpan> {
         let Some(next) = next else { break };
         at = next;
     }
-    Some(at.span())
+    Some(key.filter(|_| is_key).map_or_else(|| at.span(), |(key, _)| key.span()))
 }
 
 pub(super) fn ensure(is_so: bool, place: impl fmt::Display, problem: impl fmt::Display) -> Result<(), ScenarioError> {

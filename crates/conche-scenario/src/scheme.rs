@@ -1,8 +1,9 @@
 //! [`Scheme`]: a controller with its configuration.
 
 use conche_proto::cc::AnyController;
+use conche_proto::cc::any::ConfigurationError;
 use conche_proto::cc::any::Named;
-use conche_proto::cc::parameters::{ConfigurationError, Value};
+use conche_proto::cc::parameters::Value;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use toml::Table;
