@@ -4,12 +4,16 @@
 //! other crates' algorithms are a variant (module `dynamic`). A new algorithm needs its file and a
 //! line in the table below.
 
+mod configured;
+
 use core::fmt;
 use core::time::Duration;
 
+pub use configured::{ConfigurationError, ParameterError};
+
 use crate::control::{Abandoned, Acknowledged, Admission, Controller, Expired, Load, Sent, Snapshot, Submission};
 use crate::features::Features;
-use crate::parameters::{Description, Parameters, Value};
+use crate::parameters::{Description, Parameters, Value, nearest, same_name};
 use crate::path_history::PathHistory;
 use crate::time::Instant;
 
@@ -140,14 +144,6 @@ impl AnyController {
     }
 }
 
-fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
-    name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
-}
-
-pub(crate) fn same_name(a: &str, b: &str) -> bool {
-    letters(a).eq(letters(b))
-}
-
 /// An unknown controller name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownController {
@@ -189,34 +185,6 @@ impl fmt::Display for UnknownController {
 }
 
 impl core::error::Error for UnknownController {}
-
-/// Returns the most similar `known` name within an edit distance of half its length.
-#[must_use]
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (edits, nearest) = known.map(|known| (edits(known, name), known)).min()?;
-    (edits <= nearest.len() / 2).then_some(nearest)
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    const LONGEST: usize = 32;
-    let columns = b.len().min(LONGEST);
-    let mut before = [0; LONGEST + 1];
-    let mut above: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
-    let mut last_from = None;
-    for (i, from) in letters(a).enumerate() {
-        let mut row = [i + 1; LONGEST + 1];
-        let mut last_to = None;
-        for (j, to) in letters(b).take(LONGEST).enumerate() {
-            row[j + 1] = (above[j] + usize::from(from != to)).min(above[j + 1] + 1).min(row[j] + 1);
-            if (Some(from), last_from) == (last_to, Some(to)) {
-                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
-            }
-            last_to = Some(to);
-        }
-        (before, above, last_from) = (above, row, Some(from));
-    }
-    above[columns]
-}
 
 trait Variant: Controller {
     fn peer_in<'a>(&self, any: &'a mut AnyPeer, now: Instant) -> &'a mut Self::Peer;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::control::{AbandonReason, Abandoned, Sent};
+use crate::event::{AbandonReason, Abandoned, Sent};
 use crate::units::{Factor, Micros, saturate};
 
 /// Returns `base` times a uniform factor from 1 to `ack_random_factor` (RFC 7252 §4.2).

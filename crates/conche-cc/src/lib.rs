@@ -27,6 +27,7 @@ pub mod default;
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub mod dynamic;
 pub mod estimator;
+mod event;
 pub mod fasor;
 pub mod features;
 pub mod full_backoff;

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use crate::control::{Admission, NonHistory, Submission};
+use crate::event::{Admission, NonHistory, Submission};
 use crate::time::Instant;
 use crate::units::Micros;
 

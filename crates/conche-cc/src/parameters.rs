@@ -31,7 +31,6 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::any::{AnyController, Controllers, Named, UnknownController, nearest, same_name};
 use crate::units::Factor;
 
 /// A value of a parameter.
@@ -403,175 +402,41 @@ macro_rules! parameters {
     };
 }
 
-impl AnyController {
-    /// Iterates over the parameters and their values.
-    pub fn parameters(&self) -> impl Iterator<Item = (&'static Description, Value)> + '_ {
-        (0..).map_while(|index| self.parameter(index))
-    }
+fn letters(name: &str) -> impl Iterator<Item = u8> + '_ {
+    name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() })
 }
 
-impl Named {
-    /// Returns the algorithm with production defaults and these settings, such as
-    /// `weak_k=1,max_rto=30s`.
-    ///
-    /// # Errors
-    ///
-    /// If a setting has no `=`, an unknown name, or an invalid value. The text lists all
-    /// parameters.
-    pub fn configured(&'static self, settings: &str) -> Result<AnyController, ParameterError> {
-        let mut controller = self.controller();
-        for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
-            let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
-            self.set(&mut controller, name.trim(), value)?;
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    letters(a).eq(letters(b))
+}
+
+/// Returns the most similar `known` name within an edit distance of half its length.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (edits, nearest) = known.map(|known| (edits(known, name), known)).min()?;
+    (edits <= nearest.len() / 2).then_some(nearest)
+}
+
+fn edits(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 32;
+    let columns = b.len().min(LONGEST);
+    let mut before = [0; LONGEST + 1];
+    let mut above: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
+    let mut last_from = None;
+    for (i, from) in letters(a).enumerate() {
+        let mut row = [i + 1; LONGEST + 1];
+        let mut last_to = None;
+        for (j, to) in letters(b).take(LONGEST).enumerate() {
+            row[j + 1] = (above[j] + usize::from(from != to)).min(above[j + 1] + 1).min(row[j] + 1);
+            if (Some(from), last_from) == (last_to, Some(to)) {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
+            last_to = Some(to);
         }
-        Ok(controller)
+        (before, above, last_from) = (above, row, Some(from));
     }
-
-    /// Sets a parameter of `controller`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::configured`].
-    pub fn set(&'static self, controller: &mut AnyController, name: &str, value: &str) -> Result<(), ParameterError> {
-        controller.set(name, value).map_err(|problem| {
-            let mut asked = Short::default();
-            asked.push(name);
-            if matches!(problem, SettingError::Invalid(_)) {
-                asked.push(" = ");
-                asked.push(value.trim());
-            }
-            ParameterError { named: self, asked, problem }
-        })
-    }
+    above[columns]
 }
-
-impl Controllers {
-    /// Returns the controller that `text` names and configures: `cocoa`, or
-    /// `cocoa:weak_k=1,max_rto=30s`.
-    ///
-    /// ```
-    /// use conche_cc::AnyController;
-    /// use conche_cc::any::Controllers;
-    /// use conche_cc::cocoa::Cocoa;
-    ///
-    /// let (_, controller) = Controllers::default().configured("cocoa:weak_k=4")?;
-    /// assert_eq!(controller, AnyController::from(Cocoa { weak_k: 4, ..Cocoa::default() }));
-    /// # Ok::<(), conche_cc::parameters::ConfigurationError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the name, a parameter or a value is unknown.
-    pub fn configured(self, text: &str) -> Result<(&'static Named, AnyController), ConfigurationError> {
-        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        let named = self.by_name(name.trim())?;
-        Ok((named, named.configured(settings)?))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Short {
-    bytes: [u8; 48],
-    len: usize,
-}
-
-impl Default for Short {
-    fn default() -> Self {
-        Self { bytes: [0; 48], len: 0 }
-    }
-}
-
-impl Short {
-    fn push(&mut self, text: &str) {
-        let room = self.bytes.len() - self.len;
-        let len = (0..=room.min(text.len())).rev().find(|len| text.is_char_boundary(*len)).unwrap_or(0);
-        self.bytes[self.len..self.len + len].copy_from_slice(&text.as_bytes()[..len]);
-        self.len += len;
-    }
-
-    fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..self.len]).unwrap_or("")
-    }
-}
-
-/// An unknown parameter, or an invalid value.
-#[derive(Clone, Copy, Debug)]
-pub struct ParameterError {
-    named: &'static Named,
-    asked: Short,
-    problem: SettingError,
-}
-
-impl PartialEq for ParameterError {
-    fn eq(&self, other: &Self) -> bool {
-        (self.named.name, self.asked, self.problem) == (other.named.name, other.asked, other.problem)
-    }
-}
-
-impl Eq for ParameterError {}
-
-impl fmt::Display for ParameterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Named { name, .. }, asked) = (self.named, self.asked.as_str());
-        let controller = self.named.controller();
-        match self.problem {
-            SettingError::Unknown => {
-                write!(f, "{name} has no parameter `{asked}`")?;
-                let known = controller.parameters().map(|(known, _)| known.name);
-                if let Some(nearest) = nearest(asked, known) {
-                    write!(f, "; did you mean {nearest}?")?;
-                } else {
-                    f.write_str(".")?;
-                }
-            }
-            SettingError::Invalid(Description { range, .. }) => {
-                write!(f, "{name}: `{asked}` is invalid; valid is {range}.")?;
-            }
-        }
-        let mut all = controller.parameters().peekable();
-        f.write_str(if all.peek().is_some() { " Its parameters: " } else { " It has no parameters" })?;
-        all.enumerate().try_for_each(|(n, (Description { name, range, .. }, value))| {
-            if n > 0 {
-                f.write_str(", ")?;
-            }
-            write!(f, "{name} ({range}; default {value})")
-        })
-    }
-}
-
-impl core::error::Error for ParameterError {}
-
-/// Reasons against the text of a configured controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConfigurationError {
-    /// The name is unknown.
-    Controller(UnknownController),
-    /// A parameter is unknown, or its value invalid.
-    Parameter(ParameterError),
-}
-
-impl From<UnknownController> for ConfigurationError {
-    fn from(error: UnknownController) -> Self {
-        Self::Controller(error)
-    }
-}
-
-impl From<ParameterError> for ConfigurationError {
-    fn from(error: ParameterError) -> Self {
-        Self::Parameter(error)
-    }
-}
-
-impl fmt::Display for ConfigurationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Controller(error) => error.fmt(f),
-            Self::Parameter(error) => error.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for ConfigurationError {}
 
 #[cfg(test)]
 mod tests;

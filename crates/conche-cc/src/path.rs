@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use crate::backoff::suggests_congestion;
-use crate::control::{Abandoned, AckKind, Acknowledged};
 use crate::estimator::{Estimator, Gains};
+use crate::event::{Abandoned, AckKind, Acknowledged};
 use crate::sample;
 use crate::time::Instant;
 use crate::units::{Micros, Stamp, saturate};

@@ -25,7 +25,7 @@
 
 use core::time::Duration;
 
-use crate::control::{Abandoned, Acknowledged};
+use crate::event::{Abandoned, Acknowledged};
 use crate::path::{Ambiguity, PathState, RoundTrip};
 use crate::sample;
 use crate::time::Instant;

@@ -3,7 +3,7 @@
 //! R is the time from the original transmission to the message layer's first acknowledgement, empty
 //! or piggybacked. Separate responses, which include processing, and Reset messages give none.
 
-use crate::control::{AckKind, AckedCopy, Acknowledged};
+use crate::event::{AckKind, AckedCopy, Acknowledged};
 use crate::time::Instant;
 use crate::units::Micros;
 

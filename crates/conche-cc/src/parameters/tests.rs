@@ -1,15 +1,11 @@
 //! Values, tables and errors.
 
-use std::string::{String, ToString};
+use std::string::ToString;
 use std::vec::Vec;
 
 use super::*;
 use crate::any::ALL;
 use crate::temper::Temper;
-
-fn configured(text: &str) -> Result<AnyController, String> {
-    Controllers::default().configured(text).map(|(_, controller)| controller).map_err(|error| error.to_string())
-}
 
 #[test]
 fn a_value_is_printed_as_it_is_read() {
@@ -84,31 +80,6 @@ fn every_extreme_of_every_range_can_be_set() {
             }
         }
     }
-}
-
-#[test]
-fn settings_follow_the_name() {
-    let expected = Temper { grace: 0, unmeasured_limit: None, ..Temper::default() };
-    assert_eq!(configured("temper: grace=0, unmeasured-limit=off"), Ok(expected.into()));
-    assert_eq!(configured("temper"), Ok(Temper::default().into()));
-}
-
-#[test]
-fn an_unknown_parameter_is_answered_with_all_of_them() {
-    let error = configured("basic:max_rtos=1s").expect_err("no such parameter");
-    let expected = "basic has no parameter `max_rtos`; did you mean max_rto? Its parameters: \
-                    ack_timeout (1ms to 60s; default 2s), ack_random_factor (1 to 10; default 1.5), \
-                    max_rto (1s to 65s; default 60s)";
-    assert_eq!(error, expected);
-}
-
-#[test]
-fn a_value_out_of_range_is_answered_with_the_range() {
-    let error = configured("cocoa:weak_k=65").expect_err("too large");
-    assert!(error.starts_with("cocoa: `weak_k = 65` is invalid; valid is 0 to 64. Its parameters: "), "{error}");
-    let error = configured("cocoa:weak_k").expect_err("no value");
-    assert!(error.starts_with("cocoa: `weak_k = ` is invalid"), "{error}");
-    assert!(configured("tamper:grace=1").expect_err("no such name").contains("did you mean temper?"));
 }
 
 #[cfg(feature = "alloc")]

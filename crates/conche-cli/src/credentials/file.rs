@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use conche::Uri;
-use conche::cc::any::nearest;
+use conche::cc::parameters::nearest;
 use serde::Deserialize;
 use toml::Spanned;
 
