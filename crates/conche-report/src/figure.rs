@@ -9,9 +9,10 @@ use conche_lab::value::MeasuredValue;
 
 use crate::chart::{Scale, extent, shape, tick_label};
 use crate::html::{Html, Px};
-use crate::plots::symbol;
-use crate::read::{Results, Study};
+use crate::read::Results;
+use crate::study::Study;
 use crate::titles;
+use crate::unit::symbol;
 use crate::values::{numeric, own_schemes, row_labels};
 
 const WIDTH: f64 = 760.0;

@@ -14,10 +14,13 @@ mod html;
 mod page;
 mod plots;
 mod read;
+mod study;
 mod titles;
+mod unit;
 mod values;
 
 pub use conche_results::{Failure, Manifest, Program, Scenario};
 pub use figure::{FigureError, Selection, figure};
 pub use page::page;
-pub use read::{ReadError, Results, Runs, Study};
+pub use read::{ReadError, Results};
+pub use study::{Runs, Study};

@@ -9,8 +9,9 @@ use conche_lab::table::number;
 use conche_lab::value::MeasuredValue;
 
 use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
-use crate::read::Study;
+use crate::study::Study;
 use crate::titles;
+use crate::unit::symbol;
 use crate::values::{numeric, row_labels, scheme_names};
 
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
@@ -386,16 +387,4 @@ fn plot(values: &[&MeasuredValue], item: &str, title: &str, column: &str, templa
         y_axis: Style { unit: symbol(unit).to_owned(), ..Style::default() },
         notes: Vec::new(),
     })
-}
-
-/// Empty for counts and ratios.
-pub(crate) fn symbol(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Seconds => "s",
-        Unit::PerSecond => "1/s",
-        Unit::BitsPerSecond => "bit/s",
-        Unit::Bytes => "B",
-        Unit::Percent => "%",
-        Unit::Exchanges | Unit::Copies | Unit::Count | Unit::Ratio | Unit::Verdict => "",
-    }
 }

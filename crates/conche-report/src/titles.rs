@@ -2,8 +2,8 @@
 
 use conche_lab::scenario::{Handshake, Metric, Observed, Received, Statistic, Transferred, Unit, Value, parsed};
 
-use crate::plots::symbol;
-use crate::read::Study;
+use crate::study::Study;
+use crate::unit::symbol;
 
 /// Returns a column's definition, perhaps a template.
 pub(crate) fn definition<'a>(study: &'a Study, item: &str, column: &str) -> Option<&'a Value> {

@@ -7,7 +7,7 @@ use conche_lab::experiment::Experiment;
 use conche_lab::scenario::{Kind, Plot, Unit, Value, parsed, templates};
 use conche_lab::value::MeasuredValue;
 
-use crate::read::Study;
+use crate::study::Study;
 
 pub(crate) struct SchemeValue<'a> {
     pub(crate) scheme: &'a str,

@@ -7,7 +7,7 @@ use super::draw::CHARACTER;
 use super::scale::label;
 use super::{COLOURS, Csv, Scale, key, shape};
 use crate::html::{Html, Px};
-use crate::plots::symbol;
+use crate::unit::symbol;
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 270.0;

@@ -5,7 +5,7 @@ use conche_lab::table::number;
 
 use super::Csv;
 use crate::html::{Html, Px};
-use crate::plots::symbol;
+use crate::unit::symbol;
 
 /// Wide, so that names and values fit in any font.
 const CHARACTER: f64 = 7.4;

@@ -11,8 +11,8 @@ use conche_lab::value::MeasuredValue;
 
 use crate::chart::Scale;
 use crate::html::{Html, Px};
-use crate::plots::symbol;
-use crate::read::Study;
+use crate::study::Study;
+use crate::unit::symbol;
 
 const WIDTH: f64 = 170.0;
 const HEIGHT: f64 = 22.0;

@@ -3,7 +3,7 @@
 use super::telling::Telling;
 use crate::chart::{Curve, Distribution};
 use crate::html::Html;
-use crate::read::Study;
+use crate::study::Study;
 use crate::titles;
 use crate::values::{SchemeValue, scheme_names};
 

@@ -5,7 +5,7 @@ use conche_results::{CellId, Which};
 use super::telling::Telling;
 use crate::chart::{Csv, Lane, lanes};
 use crate::html::Html;
-use crate::read::{CellTimeline, Study, label};
+use crate::study::{CellTimeline, Study, label};
 use crate::values::scheme_names;
 
 /// Limits the size of the page.

@@ -3,7 +3,7 @@
 use super::telling::Telling;
 use crate::chart::{Heat, HeatPanel};
 use crate::html::Html;
-use crate::read::Study;
+use crate::study::Study;
 use crate::titles;
 use crate::values::{SchemeValue, distinct, main_columns, scheme_names, sorted};
 

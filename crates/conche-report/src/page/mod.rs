@@ -13,7 +13,8 @@ mod two_schemes;
 use self::telling::Telling;
 use crate::html::Html;
 use crate::plots;
-use crate::read::{Results, Study};
+use crate::read::Results;
+use crate::study::Study;
 use crate::values::scheme_values;
 
 const STYLE: &str = include_str!("../assets/report.css");

@@ -3,7 +3,7 @@
 use conche_lab::table::Table;
 
 use crate::html::Html;
-use crate::read::Study;
+use crate::study::Study;
 
 pub(super) fn write(study: &Study, html: &mut Html) {
     let Some(experiment) = &study.experiment else { return };

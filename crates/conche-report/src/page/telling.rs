@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use conche_lab::table::number;
 
 use crate::html::Html;
-use crate::plots::symbol;
-use crate::read::Study;
+use crate::study::Study;
 use crate::titles;
+use crate::unit::symbol;
 use crate::values::{Contrast, SchemeValue, contrasts, main_columns};
 
 /// Cells ranked by the first main value.

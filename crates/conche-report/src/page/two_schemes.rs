@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::Section;
 use crate::html::{Html, json_text};
-use crate::plots::symbol;
+use crate::unit::symbol;
 use crate::values::{SchemeValue, distinct, scheme_values};
 
 /// Keeps the page fast.

@@ -16,8 +16,7 @@ use conche_results::comparison::{Row, RowError};
 use conche_results::{Line, Manifest, ManifestError, Scenario};
 use serde::Deserialize;
 
-pub use runs::Runs;
-pub(crate) use runs::{CellTimeline, Samples, label};
+use crate::study::{Runs, Samples, Study};
 
 /// Errors of reading results.
 #[derive(Debug, thiserror::Error)]
@@ -79,36 +78,6 @@ pub struct Results {
     pub studies: Vec<Study>,
     /// Comparison by `conche compare`.
     pub comparison: Vec<Row>,
-}
-
-/// One experiment with its results.
-pub struct Study {
-    /// Name, title, extent and seed.
-    pub about: Scenario,
-    /// Scenario, with tables, claims and plots; `None` if the directory does not have it.
-    pub experiment: Option<Experiment>,
-    /// Measured values, in order.
-    pub values: Vec<MeasuredValue>,
-    /// Values of each run.
-    pub runs: Runs,
-    /// Timelines of exchanges, by cell and scheme.
-    pub(crate) timelines: Vec<CellTimeline>,
-    /// Samples of one column, by row and column of their values.
-    pub(crate) samples: Samples,
-    /// Names of the cells of rows, as timelines have them.
-    pub(crate) cells: HashMap<String, String>,
-}
-
-impl Study {
-    pub(crate) fn sections(&self) -> &[conche_lab::scenario::Scenario] {
-        self.experiment.as_ref().map(|experiment| experiment.document().sections()).unwrap_or_default()
-    }
-}
-
-impl std::fmt::Debug for Study {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Study").field("about", &self.about).field("values", &self.values).finish_non_exhaustive()
-    }
 }
 
 impl Results {
