@@ -24,7 +24,7 @@ fn server() -> SocketAddr {
     thread::spawn(move || {
         runtime().block_on(async {
             let server = Server::builder().route("/t", get(async || PAYLOAD)).bind("127.0.0.1:0");
-            let mut server = server.await.expect("loopback can be bound");
+            let server = server.await.expect("loopback can be bound");
             address.send(server.local_addr()).expect("somebody waits");
             server.wait().await
         })

@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             return Err(format!("{other} is not built in, or its argument is missing").into());
         }
     };
-    let mut server = builder
+    let server = builder
         .route("/test", get(async || content(60)))
         .route("/big", get(async || content(PAYLOAD.len())))
         .route("/tick", get(tick).observed_by(&changed))

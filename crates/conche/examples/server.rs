@@ -10,7 +10,7 @@ async fn greet(Path(name): Path<String>) -> String {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hello = get(async || "hello, world").title("A greeting").resource_type("greeting");
-    let mut server = Server::builder()
+    let server = Server::builder()
         .route("/hello", hello)
         .route("/hello/{name}", get(greet))
         .bind("[::]:5683")

@@ -249,7 +249,7 @@ fn embedded(project: &Project) -> Result<()> {
 /// Self-contained examples, which fail if a result differs from their description.
 const SELF_CONTAINED: &str = "\
     quickstart authorised certificates edhoc event_log exchange exposed gateway group large_body \
-    lwm2m_device metrics mistakes observe oscore own_controller own_parameters paths prometheus secured \
+    lwm2m_device metrics mistakes observe oscore own_controller own_parameters paths secured service \
     shared_state stream";
 
 /// With the features and profile of the tests, so that nothing is compiled twice: `cargo run` would

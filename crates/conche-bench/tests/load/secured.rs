@@ -20,7 +20,7 @@ fn server(at: SocketAddr, served: &Arc<AtomicU64>) -> (Runtime, SocketAddr) {
         served.fetch_add(1, Ordering::Relaxed);
         async { "on" }
     };
-    let mut server = runtime.block_on(async {
+    let server = runtime.block_on(async {
         let builder = Server::builder().psk(|_: &[u8]| Some(Secret::new(*b"sesame"))).route("/", get(handler));
         builder.bind(at).await.expect("loopback can be bound")
     });

@@ -120,7 +120,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             false => ("coap", DEFAULT_PORT),
         };
         let bind = args.bind.unwrap_or_else(|| format!("[::]:{port}"));
-        let mut server = records.watch(args.credentials.of(server, global)?).bind(&bind).await?;
+        let server = records.watch(args.credentials.of(server, global)?).bind(&bind).await?;
         announce(format!("{scheme}://{}", server.local_addr()), global)?;
         tokio::select! {
             () = stop => server.shutdown(GRACE).await,

@@ -23,7 +23,7 @@ use super::edhoc::{ContextGuard, NewKeys};
 use super::exchanges::Caller;
 use super::observe_client::{Feed, FeedSender, Observed, Update};
 use super::sessions::SessionDriver;
-use super::{Address, BATCH, Driver, Sender, Service, SharedController, Shutdown};
+use super::{Address, BATCH, Driver, Sender, Service, SharedController};
 use crate::body::{BoxError, Piece};
 #[cfg(feature = "dtls")]
 use crate::dtls::SessionRequest;
@@ -567,7 +567,7 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 #[cfg(feature = "edhoc")]
                 self.oscore.edhoc.refuse();
                 self.dismiss_observers();
-                self.shutdown = Some(Shutdown::within(within));
+                self.begin_shutdown(within);
             }
         }
     }

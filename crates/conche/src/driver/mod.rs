@@ -716,6 +716,14 @@ impl Shutdown {
 }
 
 impl<C: SharedController, S: Service> Driver<C, S> {
+    /// A second shutdown can only end earlier than the first.
+    fn begin_shutdown(&mut self, within: Duration) {
+        let shutdown = Shutdown::within(within);
+        if self.shutdown.as_ref().is_none_or(|begun| shutdown.end < begun.end) {
+            self.shutdown = Some(shutdown);
+        }
+    }
+
     /// Near the end of the shutdown, answers unfinished handlers' requests with 5.03. Returns
     /// `true` if it did so now.
     fn answer_unfinished(&mut self) -> bool {

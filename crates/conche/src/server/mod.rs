@@ -235,6 +235,7 @@
 mod builder;
 mod workers;
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -249,6 +250,9 @@ use workers::Workers;
 
 /// A running CoAP server. Dropping it stops it at once; [`shutdown`](Self::shutdown) lets it
 /// finish.
+///
+/// All methods take `&self`: tasks that need the server, such as one that serves its metrics, share
+/// it in an [`Arc`](std::sync::Arc).
 ///
 /// ```
 /// use conche::{Client, Server};
@@ -267,12 +271,11 @@ use workers::Workers;
 pub struct Server {
     workers: Workers,
     client: Client,
-    ended: Option<Result<(), Stopped>>,
 }
 
 impl Server {
     fn new(workers: Workers, client: Client) -> Self {
-        Self { workers, client, ended: None }
+        Self { workers, client }
     }
 
     /// Returns a builder for a server without resources.
@@ -333,22 +336,30 @@ impl Server {
         self.client.clone()
     }
 
-    /// Shuts the server down, in at most `within`.
+    /// Shuts the server down, in at most `within`, and waits until it has ended.
     ///
     /// New requests are answered with 5.03. Handlers may finish until a quarter of the time (at
     /// most 5 s) is left; others are dropped and answered with 5.03 and Max-Age. Observations end
-    /// with 5.03; clients that want to continue observe again after its Max-Age. The shutdown also
-    /// waits for requests of this server's [`client`](Self::client), including new ones, and for
-    /// acknowledgements of Confirmable responses.
-    pub async fn shutdown(mut self, within: Duration) {
-        self.workers.handles().for_each(|handle| handle.shutdown(within));
-        self.workers.all_ended().await;
+    /// with 5.03; an [`Observation`](crate::client::Observation) registers again after its Max-Age.
+    /// The shutdown also waits for requests of this server's [`client`](Self::client), including
+    /// new ones, and for acknowledgements of Confirmable responses.
+    ///
+    /// It begins when the future is first polled, and continues if the future is dropped. A second
+    /// call can shorten its time.
+    pub fn shutdown(&self, within: Duration) -> impl Future<Output = ()> + Send + use<> {
+        let handles: Vec<_> = self.workers.handles().cloned().collect();
+        let ended = self.workers.all_ended();
+        async move {
+            handles.into_iter().for_each(|handle| handle.shutdown(within));
+            ended.await;
+        }
     }
 
-    /// Waits until the server ends, which is forever unless its task fails. Cancel safe.
+    /// Waits until the server ends: by [`shutdown`](Self::shutdown), or because its task fails.
+    /// Cancel safe.
     ///
     /// ```no_run
-    /// # async fn example(mut server: conche::Server) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(server: conche::Server) -> Result<(), Box<dyn std::error::Error>> {
     /// # let stop_signal = std::future::pending::<()>();
     /// tokio::select! {
     ///     ended = server.wait() => ended?,
@@ -363,11 +374,8 @@ impl Server {
     /// [workers](ServerBuilder::workers), the first end is reported at once: shut the server down,
     /// or the kernel redistributes half or more of the others' clients, which lose their
     /// deduplication state and observations.
-    pub async fn wait(&mut self) -> Result<(), Stopped> {
-        if self.ended.is_none() {
-            self.ended = Some(self.workers.ended().await);
-        }
-        self.ended.clone().unwrap_or(Ok(()))
+    pub async fn wait(&self) -> Result<(), Stopped> {
+        self.workers.ended().await
     }
 }
 

@@ -1,16 +1,16 @@
 //! The drivers of a server: one on the caller's runtime, or several, each with its own thread,
 //! runtime, socket and endpoint.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::task::Poll;
 use std::thread;
 
 use conche_proto::Limits;
+use futures_util::future::{BoxFuture, FutureExt, Shared};
 use tokio::runtime::{Builder, EnterGuard, Runtime};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use super::{Router, Stopped};
 use crate::builder::{Served, Setup, SharedSocket, Started};
@@ -22,19 +22,33 @@ use crate::socket::{Binding, Role, Socket, could_have_alone};
 pub(super) struct Workers {
     first: Handle,
     others: Vec<Handle>,
-    tasks: Vec<JoinHandle<()>>,
+    tasks: Vec<WorkerTask>,
 }
 
-impl Drop for Workers {
+/// A driver's task, whose end any number of callers may await.
+#[derive(Debug)]
+struct WorkerTask {
+    abort: AbortHandle,
+    ended: Shared<BoxFuture<'static, Result<(), Stopped>>>,
+}
+
+impl From<JoinHandle<()>> for WorkerTask {
+    fn from(task: JoinHandle<()>) -> Self {
+        let abort = task.abort_handle();
+        Self { abort, ended: task.map(|ended| ended.map_err(Stopped::from)).boxed().shared() }
+    }
+}
+
+impl Drop for WorkerTask {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.abort.abort();
     }
 }
 
 impl Workers {
     pub(super) fn one(setup: &Setup, binding: &Binding, served: Served<Router>) -> Result<Self, StartError> {
         let (first, task) = setup.start_server(binding, served)?;
-        Ok(Self { first, others: Vec::new(), tasks: vec![task] })
+        Ok(Self { first, others: Vec::new(), tasks: vec![task.into()] })
     }
 
     pub(super) fn several(
@@ -66,11 +80,11 @@ impl Workers {
         };
         let (first, task) = start(0, first)?;
         // From here on, an error drops and stops the running drivers.
-        let mut workers = Self { first, others: Vec::new(), tasks: vec![task] };
+        let mut workers = Self { first, others: Vec::new(), tasks: vec![task.into()] };
         for (index, slot) in (1..).zip(others) {
             let (handle, task) = start(index, slot)?;
             workers.others.push(handle);
-            workers.tasks.push(task);
+            workers.tasks.push(task.into());
         }
         // A remaining clone would keep the shutdown barrier closed.
         drop(barrier);
@@ -85,25 +99,32 @@ impl Workers {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    pub(super) async fn ended(&mut self) -> Result<(), Stopped> {
+    /// Waits until all have ended, or one has failed.
+    pub(super) async fn ended(&self) -> Result<(), Stopped> {
+        let mut running: Vec<_> = self.tasks.iter().map(|task| task.ended.clone()).collect();
         poll_fn(|context| {
             let mut ended = Ok(());
-            self.tasks.retain_mut(|task| match Pin::new(task).poll(context) {
-                Poll::Ready(Err(error)) => {
-                    ended = Err(Stopped::from(error));
+            running.retain_mut(|task| match task.poll_unpin(context) {
+                Poll::Ready(outcome) => {
+                    if ended.is_ok() {
+                        ended = outcome;
+                    }
                     false
                 }
-                Poll::Ready(Ok(())) => false,
                 Poll::Pending => true,
             });
-            if ended.is_err() || self.tasks.is_empty() { Poll::Ready(ended) } else { Poll::Pending }
+            if ended.is_err() || running.is_empty() { Poll::Ready(ended) } else { Poll::Pending }
         })
         .await
     }
 
-    pub(super) async fn all_ended(&mut self) {
-        while !self.tasks.is_empty() {
-            let _ = self.ended().await;
+    /// Waits until all have ended, also those that failed.
+    pub(super) fn all_ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let running: Vec<_> = self.tasks.iter().map(|task| task.ended.clone()).collect();
+        async move {
+            for task in running {
+                let _ = task.await;
+            }
         }
     }
 }

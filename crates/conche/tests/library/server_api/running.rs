@@ -7,7 +7,7 @@ use conche::{Client, Server};
 
 #[tokio::test]
 async fn waiting_for_a_server_that_serves_does_not_end() {
-    let mut server = Server::builder().route("/", get(async || "here")).bind("127.0.0.1:0").await.expect("it starts");
+    let server = Server::builder().route("/", get(async || "here")).bind("127.0.0.1:0").await.expect("it starts");
     let request = Client::new().get(format!("coap://{}/", server.local_addr()));
     tokio::select! {
         ended = server.wait() => panic!("{ended:?}"),
@@ -21,7 +21,7 @@ async fn waiting_for_a_server_that_serves_does_not_end() {
 fn a_server_whose_runtime_has_ended_is_noticed_and_says_so_again() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let first = runtime();
-    let mut server = first.block_on(Server::builder().bind("127.0.0.1:0")).expect("it starts");
+    let server = first.block_on(Server::builder().bind("127.0.0.1:0")).expect("it starts");
     drop(first);
     let second = runtime();
     for _ in 0..2 {
