@@ -85,7 +85,7 @@ pub struct Observer<'a> {
 impl Observer<'_> {
     pub async fn observe(&self, request: RequestBuilder) -> anyhow::Result<()> {
         let Self { until, global, .. } = self;
-        let mut observation = request.observe();
+        let mut observation = request.observe().retry_unavailable(false);
         let mut states = 0;
         let end = {
             let over = async {

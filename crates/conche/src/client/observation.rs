@@ -5,11 +5,12 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use conche_proto::{ExchangeStats, RequestError, SubscriptionEnd};
 use futures_core::Stream;
 
-use super::request::{Registered, RequestBuilder};
+use super::request::{Registered, RequestBuilder, retry_after};
 use super::{Error, Response};
 use crate::driver::{End, ExchangeError, State, Update};
 
@@ -32,11 +33,16 @@ use crate::driver::{End, ExchangeError, State, Update};
 ///   client registers again (§3.3.1), in case the server restarted. Over `coaps` it also does so
 ///   when the session is over, and retries for about a minute. If the server lost keys from EDHOC,
 ///   the client repeats the key exchange.
+/// - **Unavailable:** after a notification 5.03, which a server that shuts down sends, the client
+///   registers again when its Max-Age is over (RFC 7252 §5.9.3.4) and a random part of up to half
+///   as much, so that not all clients return at once. While the server is unreachable or repeats
+///   5.03 it retries with doubling pauses, for about 10 minutes.
+///   [`retry_unavailable`](Self::retry_unavailable) disables this.
 /// - **Complete states:** after a notification with only the first block (RFC 7959 §2.6), the
 ///   client fetches the whole state. If that fails, the error is an item and the observation
 ///   continues.
-/// - **End:** after an item with an error code; after the first item if the server does not accept
-///   the observation; with an error if the server is unreachable at renewal.
+/// - **End:** after an item with another error code; after the first item if the server does not
+///   accept the observation; with an error if the server is unreachable at renewal.
 /// - **Dropping** the stream notifies the server without waiting. [`cancel`](Self::cancel) waits,
 ///   and [`forget`](Self::forget) sends nothing.
 #[must_use = "nothing is sent before the stream is polled"]
@@ -46,6 +52,9 @@ pub struct Observation {
     /// ETag of the last fetched state.
     fetched: Option<Vec<u8>>,
     end: Option<SubscriptionEnd>,
+    retry_unavailable: bool,
+    /// Max-Age of a 5.03 that ended the observation at the server.
+    unavailable: Option<Duration>,
 }
 
 enum Stage {
@@ -60,7 +69,22 @@ type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 impl Observation {
     pub(super) fn new(request: RequestBuilder) -> Self {
         let stage = Stage::Registering(Box::pin(request.register()));
-        Self { stage, registered: None, fetched: None, end: None }
+        Self { stage, registered: None, fetched: None, end: None, retry_unavailable: true, unavailable: None }
+    }
+
+    /// Whether to register again after a notification 5.03; true by default. If false, the 5.03 is
+    /// the last item.
+    ///
+    /// A 5.03 to the first request, or with a Max-Age of more than an hour, is always the last item.
+    ///
+    /// ```no_run
+    /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
+    /// let mut temperature = client.observe("coap://example.com/temperature").retry_unavailable(false);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retry_unavailable(self, retry: bool) -> Self {
+        Self { retry_unavailable: retry, ..self }
     }
 
     /// Returns the next state, or `None` after the last. Cancel safe.
@@ -128,17 +152,24 @@ impl Observation {
                         Update::State(State { from, message, received }) => {
                             let response = Response::new(from, message, ExchangeStats::default());
                             registered.notified(&response, received);
-                            if let Some(whole) = self.take(response) {
+                            self.unavailable = retry_after(&response).filter(|_| self.retry_unavailable);
+                            if self.unavailable.is_none()
+                                && let Some(whole) = self.take(response)
+                            {
                                 return Poll::Ready(Some(Ok(whole)));
                             }
                         }
-                        Update::End(end) if registered.can_reregister(end) => match self.registered.take() {
-                            Some(registered) => self.stage = Stage::Registering(Box::pin(registered.again())),
-                            None => self.stage = Stage::Over,
-                        },
                         Update::End(end) => {
-                            let peer = registered.address;
-                            return Poll::Ready(self.over(end, peer).map(Err));
+                            let (peer, renews) = (registered.address, registered.can_reregister(end));
+                            let is_error = matches!(end, End::Over(SubscriptionEnd::Error(_)));
+                            let unavailable = self.unavailable.take().filter(|_| is_error);
+                            self.stage = match (self.registered.take(), unavailable) {
+                                (Some(registered), Some(max_age)) => {
+                                    Stage::Registering(Box::pin(registered.once_available(max_age)))
+                                }
+                                (Some(registered), None) if renews => Stage::Registering(Box::pin(registered.again())),
+                                _ => return Poll::Ready(self.over(end, peer).map(Err)),
+                            };
                         }
                     }
                 }

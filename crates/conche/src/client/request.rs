@@ -386,6 +386,26 @@ pub(super) struct Registered {
 const FIRST_TRY: Duration = Duration::from_secs(1);
 const LAST_TRY: Duration = Duration::from_secs(32);
 
+/// Last pause before another attempt after a 5.03: doubling gives a server about 9 minutes, and
+/// Max-Age and the time of the attempts in addition.
+const LAST_UNAVAILABLE_TRY: Duration = Duration::from_secs(256);
+
+/// A longer Max-Age of a 5.03 ends an observation.
+const MAX_UNAVAILABLE: Duration = Duration::from_secs(3600);
+
+/// Returns when to retry after a 5.03 (RFC 7252 §5.9.3.4).
+pub(super) fn retry_after(response: &Response) -> Option<Duration> {
+    let max_age = response.message().content().max_age();
+    (response.code() == Code::SERVICE_UNAVAILABLE && max_age <= MAX_UNAVAILABLE).then_some(max_age)
+}
+
+/// Adds up to half as much, as ACK_RANDOM_FACTOR does (RFC 7252 §4.2).
+fn with_jitter(pause: Duration) -> Duration {
+    // Without random numbers all wait equally long.
+    let part = getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX));
+    pause + pause.mul_f64(part / 2.0)
+}
+
 impl Registered {
     /// A new session replaces one that ended or whose server is silent (it may have lost the
     /// session); new EDHOC keys replace those that the server lost.
@@ -417,6 +437,26 @@ impl Registered {
             }
             sleep(pause).await;
             pause *= 2;
+        }
+    }
+
+    /// Registers again after a 5.03: not before its Max-Age, and a random part later, as other
+    /// observers of the server received the same.
+    pub(super) async fn once_available(self, max_age: Duration) -> Result<(Response, Self), Error> {
+        let Self { prepared, address, .. } = self;
+        let (mut wanted, mut pause) = (max_age, FIRST_TRY);
+        loop {
+            sleep(with_jitter(wanted.max(pause))).await;
+            let is_last = pause >= LAST_UNAVAILABLE_TRY;
+            pause *= 2;
+            match prepared.register(address).await {
+                Ok((address, response, subscription)) => match retry_after(&response).filter(|_| !is_last) {
+                    Some(max_age) => wanted = max_age,
+                    None => return Ok((response, Self { subscription, prepared, address })),
+                },
+                Err(error) if is_last || !prepared.may_be_available_later(address, &error) => return Err(error),
+                Err(_) => wanted = Duration::ZERO,
+            }
         }
     }
 
@@ -488,6 +528,19 @@ const SESSIONS: usize = 2;
 pub(super) const CHALLENGES: usize = 2;
 
 impl PreparedRequest {
+    /// Whether a server that restarts can cause the error. Without its state it has no EDHOC keys.
+    fn may_be_available_later(
+        &self,
+        #[cfg_attr(not(feature = "edhoc"), expect(unused_variables, reason = "no peer has keys"))] to: SocketAddr,
+        error: &Error,
+    ) -> bool {
+        match error {
+            #[cfg(feature = "edhoc")]
+            Error::Failed { failure: Failure::NotAuthenticated(_), .. } => self.client.edhoc.has(&self.target(to)),
+            error => error.is_timeout_or_unreachable(),
+        }
+    }
+
     pub(super) fn cached(&self, to: SocketAddr) -> Destination {
         Destination::new(to, self.name.is_some(), self.expected.clone())
     }

@@ -3,6 +3,7 @@
 //! A paused clock skips the times for which notifications to one client wait for each other:
 //! seconds if they are Non-confirmable.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -255,13 +256,99 @@ async fn a_server_that_was_restarted_is_registered_at_again() {
 async fn a_server_that_shuts_down_ends_what_is_observed_with_5_03() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
-    let mut observation = Client::new().observe(uri(&server, "/n"));
+    let mut observation = Client::new().observe(uri(&server, "/n")).retry_unavailable(false);
     assert_eq!(next_text(&mut observation).await, "0");
     server.shutdown(Duration::from_secs(1)).await;
     assert_eq!(next(&mut observation).await.code(), Code::SERVICE_UNAVAILABLE);
     assert!(observation.next().await.is_none());
     assert_eq!(observation.end(), Some(SubscriptionEnd::Error(Code::SERVICE_UNAVAILABLE)));
     assert_eq!(counter.notifier.observers(), 0);
+}
+
+/// An observation that waits, as its server has shut down, and that server's address.
+async fn observed_until_shutdown(client: &Client) -> (Observation, SocketAddr) {
+    let (counter, address) = (Counter::default(), own_address());
+    let server = counter.serve(address).await;
+    let mut observation = client.observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    server.shutdown(Duration::from_secs(1)).await;
+    (observation, address)
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_shutdown_an_observation_goes_on_with_the_next_server_but_not_before_max_age() {
+    let (mut observation, address) = observed_until_shutdown(&Client::new()).await;
+    let shut_down = tokio::time::Instant::now();
+    let again = Counter::default();
+    again.value.store(8, Ordering::Relaxed);
+    let _server = again.serve(address).await;
+    assert_eq!(next_text(&mut observation).await, "8");
+    // The paused clock: 2 s are the Max-Age of the shutdown.
+    assert!(shut_down.elapsed() >= Duration::from_secs(2));
+    again.set(9);
+    assert_eq!(next_text(&mut observation).await, "9");
+    assert_eq!(observation.end(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observation_waits_for_a_server_that_takes_minutes_to_return() {
+    let (mut observation, address) = observed_until_shutdown(&Client::new()).await;
+    let again = Counter::default();
+    let returns = async {
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        again.serve(address).await
+    };
+    let (_server, text) = tokio::join!(returns, next_text(&mut observation));
+    assert_eq!(text, "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observation_asks_a_server_that_does_not_return_a_bounded_number_of_times() {
+    let client = Client::new();
+    let (mut observation, _) = observed_until_shutdown(&client).await;
+    let end = observation.next().await.expect("why it ends").expect_err("no server");
+    assert!(end.is_timeout_or_unreachable(), "{end}");
+    assert!(observation.next().await.is_none());
+    assert_eq!(client.stats().await.exchanges, 1 + 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observation_that_waits_for_its_server_can_be_cancelled_and_sends_nothing() {
+    for cancels in [true, false] {
+        let client = Client::new();
+        let (mut observation, _) = observed_until_shutdown(&client).await;
+        let waits = tokio::time::timeout(Duration::from_secs(1), observation.next()).await;
+        assert!(waits.is_err(), "{waits:?}");
+        match cancels {
+            true => observation.cancel().await.expect("there is nothing to cancel"),
+            false => drop(observation),
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(client.stats().await.exchanges, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_5_03_ends_an_observation_that_it_never_began_and_one_that_would_wait_for_hours() {
+    let counter = Counter::default();
+    let unavailable = |seconds| Response::new(Code::SERVICE_UNAVAILABLE).max_age(Duration::from_secs(seconds));
+    let server =
+        Server::builder().route("/n", counter.resource()).route("/never", get(move || async move { unavailable(2) }));
+    let server = server.bind(LOCALHOST).await.expect("it starts");
+    let client = Client::new();
+    let mut never = client.observe(uri(&server, "/never"));
+    assert_eq!(next(&mut never).await.code(), Code::SERVICE_UNAVAILABLE);
+    assert!(never.next().await.is_none());
+    let mut observation = client.observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    counter.notifier.send(unavailable(2));
+    let waits = tokio::time::timeout(Duration::from_millis(1500), observation.next()).await;
+    assert!(waits.is_err(), "{waits:?}");
+    assert_eq!(next_text(&mut observation).await, "0");
+    counter.notifier.send(unavailable(7200));
+    assert_eq!(next(&mut observation).await.code(), Code::SERVICE_UNAVAILABLE);
+    assert!(observation.next().await.is_none());
+    assert_eq!(observation.end(), Some(SubscriptionEnd::Error(Code::SERVICE_UNAVAILABLE)));
 }
 
 #[tokio::test(start_paused = true)]

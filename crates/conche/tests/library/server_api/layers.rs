@@ -69,8 +69,8 @@ async fn a_layer_that_authorizes_ends_no_observation_and_another_error_does() {
     for refusal in [Code::UNAUTHORIZED, Code::FORBIDDEN] {
         assert_eq!(observed_through(refusal).await, [Code::CONTENT; 2]);
     }
-    let unavailable = Code::SERVICE_UNAVAILABLE;
-    assert_eq!(observed_through(unavailable).await, [Code::CONTENT, unavailable]);
+    let broken = Code::INTERNAL_SERVER_ERROR;
+    assert_eq!(observed_through(broken).await, [Code::CONTENT, broken]);
 }
 
 #[tokio::test]
