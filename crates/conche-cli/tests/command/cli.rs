@@ -131,24 +131,24 @@ fn a_payload_comes_from_an_argument_a_file_or_standard_input() {
 fn an_error_response_is_a_message_and_its_class_the_exit_status() {
     let (_server, address) = serve();
     for (arguments, path, status, message) in [
-        (&[][..], "/missing", 4, "conche: the server answers 4.04 Not Found\n"),
+        (&[][..], "/missing", 4, "the server answers 4.04 Not Found\n"),
         (
             &["-A", "json"],
             "/test",
             4,
-            "conche: the server answers 4.06 Not Acceptable: Content-Format 0 (text/plain; charset=utf-8) is available, \
+            "the server answers 4.06 Not Acceptable: Content-Format 0 (text/plain; charset=utf-8) is available, \
              50 (application/json) is not\n",
         ),
         (
             &["-O", "35,coap://example.com/"],
             "/test",
             5,
-            "conche: the server answers 5.05 Proxying Not Supported: this is no proxy\n",
+            "the server answers 5.05 Proxying Not Supported: this is no proxy\n",
         ),
     ] {
         let ended = run(conche().arg("get").args(arguments).arg(uri(address, path)));
         assert_eq!((ended.status, ended.stdout.as_str()), (Some(status), ""), "{arguments:?}");
-        assert_eq!(ended.stderr, message, "{arguments:?}");
+        assert_eq!(ended.stderr, format!("conche: {address}: {message}"), "{arguments:?}");
     }
 }
 

@@ -43,6 +43,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hint::black_box;
+use core::time::Duration;
 
 use crate::PeerKey;
 use crate::client::Client;
@@ -579,6 +580,16 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
         self.layers.now = now;
         let peer = self.open_peer(to)?;
         self.layers.submit(peer, &mut { Opening::EMPTY })
+    }
+
+    /// Like [`ping`](Self::ping), but fails with [`Failure::Deadline`] after this time.
+    ///
+    /// # Errors
+    /// As for [`ping`](Self::ping).
+    pub fn ping_within(&mut self, now: Instant, to: P, timeout: Duration) -> Result<ExchangeId, RequestError> {
+        self.layers.now = now;
+        let peer = self.open_peer(to)?;
+        self.layers.submit(peer, &mut Opening { deadline: now + timeout, ..Opening::EMPTY })
     }
 
     /// Ends an exchange without an event. A message already sent may still have an effect at the

@@ -100,11 +100,12 @@ impl<C: SharedController> Builder<ClientRole, C> {
         self
     }
 
-    /// Sets the default [`timeout`](super::RequestBuilder::timeout) of requests; none by default.
+    /// Sets the default [`timeout`](super::RequestBuilder::timeout) of requests and of
+    /// [`Client::ping`]; none by default.
     ///
     /// For an observation it applies to the first response, for a
     /// [streamed](super::RequestBuilder::stream) response to the whole body. [`Client::multicast`]
-    /// keeps its 10 s, and [`Client::ping`] has no timeout.
+    /// keeps its 10 s.
     ///
     /// ```
     /// use std::time::Duration;

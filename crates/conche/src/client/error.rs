@@ -203,8 +203,10 @@ pub enum Error {
     #[error("the client's task has ended: does its server or its runtime still run?")]
     Stopped,
     /// A response with an error code, from [`Response::successful`](super::Response::successful).
-    #[error("the server answers {code}{}", diagnostic_text(diagnostic.as_deref()))]
+    #[error("{peer}: the server answers {code}{}", diagnostic_text(diagnostic.as_deref()))]
     Response {
+        /// The server.
+        peer: SocketAddr,
         /// Its code.
         code: Code,
         /// Its diagnostic payload (RFC 7252 §5.5.2) unescaped, or problem details (RFC 9290). The
@@ -227,7 +229,14 @@ impl fmt::Display for FailureText<'_> {
                 )
             }
             0 if matches!(failure, Failure::Deadline | Failure::QueueExpired) => {
-                write!(f, "it was never sent: {:.1?} passed before its turn came", course.queued)
+                let limit = if *failure == Failure::Deadline { "its timeout" } else { "queue_lifetime" };
+                write!(
+                    f,
+                    "it was never sent: {limit} passed after {:.1?} in the queue, where it waited for earlier requests to \
+                     this destination (transmission.nstart limits those in flight) or for room among those to all \
+                     destinations (Limits::queue)",
+                    course.queued
+                )
             }
             0 => write!(f, "{failure}"),
             1 => write!(f, "{failure} (sent once, waited {:.1?})", course.elapsed),
@@ -353,8 +362,9 @@ mod tests {
     #[test]
     fn what_a_peer_says_controls_no_terminal_and_writes_no_line_of_a_log() {
         let text = "no\r\n\x1b]0;owned\x07\u{9b}2J\u{202e}".to_owned();
+        let peer = SocketAddr::from(([192, 0, 2, 1], 5683));
         let errors = [
-            Error::Response { code: Code::BAD_REQUEST, diagnostic: Some(text.clone()) },
+            Error::Response { peer, code: Code::BAD_REQUEST, diagnostic: Some(text.clone()) },
             Error::Decode { format: "JSON", problem: text },
         ];
         for error in errors {

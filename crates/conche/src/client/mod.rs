@@ -36,6 +36,7 @@ pub use cache::CacheLimits;
 pub use error::Error;
 pub use observation::Observation;
 pub use request::RequestBuilder;
+use request::{end_of, resolve_until};
 pub use response::{GroupResponses, Response};
 use sockets::Sockets;
 pub use stream::ResponseStream;
@@ -166,18 +167,19 @@ impl Client {
 
     /// Pings the host of a URI (RFC 7252 §4.3), to check that it is alive and measure the RTT.
     ///
-    /// [`ClientBuilder::timeout`](crate::client::ClientBuilder::timeout) does not apply: retransmission ends after MAX_TRANSMIT_WAIT (RFC
-    /// 7252 §4.8.2). For less, use `tokio::time::timeout`.
+    /// Takes at most the client's [`timeout`](crate::client::ClientBuilder::timeout), if set, with
+    /// name resolution, handshake and queueing; otherwise retransmission ends after
+    /// MAX_TRANSMIT_WAIT (RFC 7252 §4.8.2).
     ///
     /// # Errors
     /// As for a request.
     pub async fn ping(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<ExchangeStats, Error> {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
-        let mut failure = None;
-        for address in resolve(&uri).await? {
+        let (deadline, mut failure) = (end_of(self.timeout), None);
+        for address in resolve_until(deadline, &uri).await? {
             let name = uri.server_name();
-            let target = Target { name: name.as_ref(), ..Target::to(address) };
-            let begun = self.begin_with(&target, false, |_| ExchangeKind::Ping).await;
+            let target = Target { name: name.as_ref(), deadline, ..Target::to(address) };
+            let begun = self.begin_with(&target, false, |timeout| ExchangeKind::Ping { timeout }).await;
             let outcome = match begun {
                 Ok(begun) => begun.end().await,
                 Err(error) => Err(error),

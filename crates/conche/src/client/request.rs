@@ -343,7 +343,7 @@ impl RequestBuilder {
     }
 }
 
-fn end_of(timeout: Option<Duration>) -> Option<Instant> {
+pub(super) fn end_of(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 

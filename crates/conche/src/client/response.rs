@@ -98,7 +98,7 @@ impl Response {
             None => Some(String::from_utf8_lossy(self.payload()).into_owned()),
             Some(_) => self.problem().map(|problem| problem.to_string()),
         };
-        Err(Error::Response { code: self.code(), diagnostic })
+        Err(Error::Response { peer: self.from(), code: self.code(), diagnostic })
     }
 
     /// Returns the payload's problem details (RFC 9290), if any.

@@ -113,7 +113,7 @@ pub(crate) enum ExchangeKind {
     Group { request: Request, responses: mpsc::UnboundedSender<(SocketAddr, OwnedMessage)> },
     Streamed { request: Request, events: mpsc::UnboundedSender<StreamEvent> },
     Observe(Request, FeedSender),
-    Ping,
+    Ping { timeout: Option<Duration> },
 }
 
 #[cfg(feature = "oscore")]
@@ -124,7 +124,7 @@ impl ExchangeKind {
             | Self::Group { request, .. }
             | Self::Streamed { request, .. }
             | Self::Observe(request, _) => Some(&mut request.timeout),
-            Self::Ping => None,
+            Self::Ping { .. } => None,
         }
     }
 }
@@ -655,7 +655,13 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 });
                 (opened, false, span)
             }
-            ExchangeKind::Ping => (self.endpoint.ping(self.now, to), true, debug_span!("ping", peer = %to, id)),
+            ExchangeKind::Ping { timeout } => {
+                let opened = match timeout {
+                    Some(timeout) => self.endpoint.ping_within(self.now, to, timeout),
+                    None => self.endpoint.ping(self.now, to),
+                };
+                (opened, true, debug_span!("ping", peer = %to, id))
+            }
         };
         match opened {
             Ok(exchange) => {

@@ -175,7 +175,9 @@ impl<C: SharedController, S: Service> Driver<C, S> {
     pub(in crate::driver) fn with_keys(&mut self, command: OpenCommand) -> Option<OpenCommand> {
         let to = command.permit.destination();
         let keys = self.oscore.toward.of(to.canonical().ip());
-        let Some(keys) = keys.filter(|_| !matches!(command.kind, ExchangeKind::Ping)) else { return Some(command) };
+        let Some(keys) = keys.filter(|_| !matches!(command.kind, ExchangeKind::Ping { .. })) else {
+            return Some(command);
+        };
         let context = self.oscore.held(keys).map(|held| held.context);
         if context.is_some_and(|context| !self.endpoint.waits_for_numbers(context)) {
             return Some(command);

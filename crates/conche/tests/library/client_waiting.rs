@@ -127,7 +127,9 @@ async fn a_request_whose_timeout_passes_in_the_line_says_that_it_was_never_sent(
     let first: Vec<_> = (0..10).map(|_| tokio::spawn(client.get(&there).send())).collect();
     silent.recv(&mut [0; 64]).await.expect("the first of them");
     let failed = client.get(&there).timeout(Duration::from_secs(1)).await.expect_err("it is not its turn");
-    assert!(failed.to_string().contains("it was never sent: 1.0s passed before its turn came"), "{failed}");
+    let text = failed.to_string();
+    assert!(text.contains("it was never sent: its timeout passed after 1.0s in the queue"), "{text}");
+    assert!(text.contains("transmission.nstart") && text.contains("Limits::queue"), "{text}");
     assert!(!failed.was_sent() && failed.is_timeout_or_unreachable());
     let Error::Failed { failure: Failure::Deadline, course, .. } = failed else { panic!("{failed}") };
     assert_eq!((course.transmissions, course.queued), (0, Duration::from_secs(1)));
@@ -257,4 +259,19 @@ async fn requests_leave_in_the_order_in_which_they_were_sent() {
 async fn a_timeout_bounds_the_resolution_of_a_name_too() {
     let failed = Client::new().get("coap://localhost/").timeout(Duration::ZERO).await.expect_err("no time is left");
     assert!(!failed.was_sent() && failed.is_timeout_or_unreachable(), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_ends_with_the_timeout_of_its_client_in_flight_and_in_the_queue() {
+    let client = Client::builder().timeout(Duration::from_secs(5)).build().expect("legal settings");
+    let is_late = |failed: &Error| matches!(failed, Error::Failed { failure: Failure::Deadline, .. });
+    let (_silent, there) = silence().await;
+    let failed = client.ping(&there).await.expect_err("no pong");
+    assert!(failed.was_sent() && is_late(&failed), "{failed}");
+    let (silent, there) = silence().await;
+    let request = tokio::spawn(client.get(&there).timeout(Duration::from_secs(60)).send());
+    silent.recv(&mut [0; 64]).await.expect("the request");
+    let failed = client.ping(&there).await.expect_err("it is not its turn");
+    assert!(!failed.was_sent() && is_late(&failed), "{failed}");
+    request.abort();
 }

@@ -109,8 +109,9 @@ async fn the_error_of_a_client_shows_what_the_problem_details_say() {
     let (_server, _, uri) = start(Router::new().route("/", post(taken))).await;
     let response = Client::new().post(&uri).await.expect("a response");
     assert_eq!(response.problem().and_then(|problem| problem.response_code), Some(Code::CONFLICT));
+    let peer = response.from();
     let error = response.successful().expect_err("4.09");
-    assert_eq!(error.to_string(), "the server answers 4.09 Conflict: the room is taken: until 14:00");
+    assert_eq!(error.to_string(), format!("{peer}: the server answers 4.09 Conflict: the room is taken: until 14:00"));
 }
 
 // RFC 7252 §5.10.7 (Q214)
