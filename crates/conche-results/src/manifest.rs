@@ -64,7 +64,9 @@ pub struct Scenario {
     pub files: Vec<String>,
     /// Fingerprint of all that its runs depend on.
     pub settings: String,
-    /// Runs.
+    /// Runs of the whole campaign.
+    pub planned: Option<u64>,
+    /// Runs, at the scenario's end.
     pub runs: Option<u64>,
     /// Runs from the journal.
     pub from_journal: Option<u64>,
@@ -218,6 +220,7 @@ impl Scenario {
             sha256: sha256(origin.text.as_bytes()),
             files: origin.files.iter().map(|(name, _)| Origin::beside(name)).collect(),
             settings: origin.settings.clone(),
+            planned: origin.runs,
             ..Self::default()
         }
     }

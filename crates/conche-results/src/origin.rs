@@ -27,6 +27,8 @@ pub struct Origin {
     pub settings: String,
     /// Axes of the sweep.
     pub axes: Vec<Axis>,
+    /// Number of runs, if known.
+    pub runs: Option<u64>,
 }
 
 /// An axis of a sweep.

@@ -160,6 +160,7 @@ impl Experiment {
             settings: self.settings.clone(),
             axes: self.document.axes().into_iter().map(|(name, labels)| storage::axis(name, &labels)).collect(),
             extent: self.extent(),
+            runs: Some(self.document.cells().iter().map(|cell| u64::from(cell.scenario.replications.get())).sum()),
         }
     }
 
