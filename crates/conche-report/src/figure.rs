@@ -13,7 +13,7 @@ use crate::read::Results;
 use crate::study::Study;
 use crate::titles;
 use crate::unit::symbol;
-use crate::values::{numeric, own_schemes, row_labels};
+use crate::values::{bounded, numeric, own_schemes, row_labels};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 360.0;
@@ -129,26 +129,26 @@ fn values(study: &Study) -> impl Iterator<Item = &MeasuredValue> {
 }
 
 /// The data of the figure.
-struct Lines<'a> {
+struct Lines {
     title: String,
     subtitle: String,
     x_title: String,
-    lines: Vec<Line<'a>>,
+    lines: Vec<Line>,
 }
 
-struct Line<'a> {
+struct Line {
     scheme: String,
     colour: usize,
     /// By rising number.
-    points: Vec<(f64, &'a MeasuredValue)>,
+    points: Vec<(f64, MeasuredValue)>,
 }
 
 fn is_scheme(axis: &str) -> bool {
     axis == "scheme"
 }
 
-impl<'a> Lines<'a> {
-    fn of(study: &'a Study, selection: &Selection<'_>) -> Result<Self, FigureError> {
+impl Lines {
+    fn of<'a>(study: &'a Study, selection: &Selection<'_>) -> Result<Self, FigureError> {
         let rows: Vec<Cow<'_, str>> = templates(study.sections()).collect();
         let is_wanted = |axis: &str, label: &str| {
             let mut of_axis = selection.only.iter().filter(|(name, _)| name == axis);
@@ -193,12 +193,13 @@ impl<'a> Lines<'a> {
             return Err(FigureError::TooMany(schemes.len()));
         }
         let known = own_schemes(study);
-        let mut lines: Vec<Line<'_>> = Vec::new();
+        let mut lines: Vec<Line> = Vec::new();
         for (place, scheme) in schemes.into_iter().enumerate() {
             let of_scheme =
                 chosen.iter().filter(|(of_row, _)| of_row.get("scheme").is_some_and(|known| known == scheme));
-            let mut points: Vec<(f64, &MeasuredValue)> =
-                of_scheme.filter_map(|(of_row, value)| Some((numeric(of_row.get(*x)?)?, *value))).collect();
+            let mut points: Vec<(f64, MeasuredValue)> = of_scheme
+                .filter_map(|(of_row, value)| Some((numeric(of_row.get(*x)?)?, bounded(study, value))))
+                .collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             if points.windows(2).any(|pair| pair[0].0.total_cmp(&pair[1].0).is_eq()) {
                 return Err(FigureError::Crowded((*x).clone()));
@@ -297,7 +298,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl Line<'_> {
+impl Line {
     /// With its last value.
     fn name(&self) -> String {
         let last = self

@@ -14,6 +14,7 @@ mod html;
 mod page;
 mod plots;
 mod read;
+mod series;
 mod study;
 mod titles;
 mod unit;

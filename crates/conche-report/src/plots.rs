@@ -12,7 +12,7 @@ use crate::chart::{Axis, Chart, Mark, Panel, Place, Series};
 use crate::study::Study;
 use crate::titles;
 use crate::unit::symbol;
-use crate::values::{numeric, row_labels, scheme_names};
+use crate::values::{bounded, domain, numeric, possible, row_labels, scheme_names};
 
 pub(crate) fn charts(study: &Study) -> Vec<Chart> {
     let sections = study.sections();
@@ -47,7 +47,7 @@ fn chart(study: &Study, plot: &Plot, sections: &[Scenario], schemes: &[String]) 
         };
         let Some((place, of_series)) = fill(&x).zip(fill(&series)) else { continue };
         let Some(panel) = panels.as_deref().map_or(Some(String::new()), fill) else { continue };
-        let is_known = drawn.add(plot, value, column, [panel, of_series, place]);
+        let is_known = drawn.add(study, plot, value, column, [panel, of_series, place]);
         lost += usize::from(!is_known);
     }
     let unit = drawn.unit?;
@@ -86,6 +86,8 @@ fn axis_titles(study: &Study, plot: &Plot, x: &str, column: &str, unit: Unit) ->
 #[derive(Default)]
 struct Drawn {
     unit: Option<Unit>,
+    /// Lowest and highest possible value.
+    domain: Option<(f64, f64)>,
     places: Vec<String>,
     series: Vec<String>,
     panels: Vec<(String, Vec<Group>)>,
@@ -100,9 +102,13 @@ struct Group {
 
 impl Drawn {
     /// Adds a value; `false` if its place has one.
-    fn add(&mut self, plot: &Plot, value: &MeasuredValue, column: usize, at: [String; 3]) -> bool {
+    fn add(&mut self, study: &Study, plot: &Plot, value: &MeasuredValue, column: usize, at: [String; 3]) -> bool {
+        let domain = domain(study, value);
+        let value = bounded(study, value);
         let [panel, series, place] = at;
         self.unit.get_or_insert(value.unit);
+        let known = self.domain.get_or_insert(domain);
+        *known = (known.0.min(domain.0), known.1.max(domain.1));
         let (series, place) = (index(&mut self.series, series), index(&mut self.places, place));
         let panel = match self.panels.iter().position(|(known, _)| *known == panel) {
             Some(known) => known,
@@ -116,10 +122,10 @@ impl Drawn {
         let is_boxed = plot.kind == Kind::Box;
         match groups.iter_mut().find(|group| group.series == series && group.place == place) {
             Some(group) if is_boxed && group.of.iter().all(|(known, _)| *known != column) => {
-                group.of.push((column, value.clone()));
+                group.of.push((column, value));
             }
             Some(_) => return false,
-            None => groups.push(Group { series, place, of: vec![(column, value.clone())], is_compared }),
+            None => groups.push(Group { series, place, of: vec![(column, value)], is_compared }),
         }
         true
     }
@@ -157,8 +163,8 @@ impl Drawn {
         Chart {
             title: plot.title.clone(),
             kind: plot.kind,
-            x: Axis { title: x, log: plot.x_axis.log, to: None },
-            y: Axis { title: y, log: plot.y_axis.log, to: plot.y_axis.to },
+            x: Axis { title: x, log: plot.x_axis.log, to: None, domain: None },
+            y: Axis { title: y, log: plot.y_axis.log, to: plot.y_axis.to, domain: self.domain },
             places: order.iter().map(|of| places[*of].clone()).collect(),
             series,
             panels,
@@ -185,6 +191,7 @@ fn mark(study: &Study, plot: &Plot, group: &Group, at: SeriesPlace, names: [&Str
     let interval = value.ci95.map(|interval| (interval.low, interval.high));
     let published = value.published.filter(|value| group.is_compared && value.is_finite());
     let published_interval = study.experiment.as_ref().and_then(|of| of.published_interval(value));
+    let published_interval = published_interval.map(|interval| possible(interval, domain(study, value)));
     let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
     let tooltip = format!("{}: {}", names.join(" · "), tooltip(value, published_interval));
     let published_interval = published.and(published_interval).map(|interval| (interval.low, interval.high));

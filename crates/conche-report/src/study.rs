@@ -1,10 +1,12 @@
 //! An experiment with its results.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use conche_lab::experiment::Experiment;
 use conche_lab::value::MeasuredValue;
 use conche_results::{CellId, Scenario, Timeline};
+
+use crate::series::RunSeries;
 
 /// One experiment with its results.
 pub struct Study {
@@ -20,11 +22,29 @@ pub struct Study {
     pub(crate) timelines: Vec<CellTimeline>,
     /// Samples of one column, by row and column of their values.
     pub(crate) samples: Samples,
+    /// Cell and replication of each run that the journal has.
+    pub(crate) kept: HashSet<(CellId, u32)>,
+    /// Time series of the first replication.
+    pub(crate) series: Vec<RunSeries>,
     /// Names of the cells of rows, as timelines have them.
     pub(crate) cells: HashMap<String, String>,
 }
 
 impl Study {
+    pub(crate) fn new(about: Scenario, experiment: Option<Experiment>, values: Vec<MeasuredValue>) -> Self {
+        Self {
+            about,
+            experiment,
+            values,
+            runs: Runs::default(),
+            timelines: Vec::new(),
+            samples: Samples::default(),
+            kept: HashSet::new(),
+            series: Vec::new(),
+            cells: HashMap::new(),
+        }
+    }
+
     pub(crate) fn sections(&self) -> &[conche_lab::scenario::Scenario] {
         self.experiment.as_ref().map(|experiment| experiment.document().sections()).unwrap_or_default()
     }

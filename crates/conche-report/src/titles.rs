@@ -50,6 +50,17 @@ pub(crate) fn plain(study: &Study, item: &str, column: &str, unit: &str) -> Stri
     }
 }
 
+/// Returns the words as they stand inside a sentence: `RTO`, `mean RTO`, `Jain's fairness index`.
+pub(crate) fn inline(words: &str) -> String {
+    let mut characters = words.chars();
+    match (characters.next(), characters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() && !words.starts_with("Jain") => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => words.to_owned(),
+    }
+}
+
 /// Returns the words for the sample of a column: `Completion time of firmware`.
 pub(crate) fn of_sample(value: &Value) -> String {
     let noun = noun(&value.metric);

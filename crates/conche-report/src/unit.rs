@@ -1,4 +1,4 @@
-//! Symbols of units.
+//! Symbols and bounds of units.
 
 use conche_lab::scenario::Unit;
 
@@ -12,4 +12,9 @@ pub(crate) fn symbol(unit: Unit) -> &'static str {
         Unit::Percent => "%",
         Unit::Exchanges | Unit::Copies | Unit::Count | Unit::Ratio | Unit::Verdict => "",
     }
+}
+
+/// Returns the lowest and the highest value that a measured quantity of this unit can have.
+pub(crate) fn domain(unit: Unit) -> (f64, f64) {
+    if unit == Unit::Percent { (0.0, 100.0) } else { (0.0, f64::INFINITY) }
 }

@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use conche_lab::experiment::Experiment;
-use conche_lab::scenario::{Kind, Plot, Unit, Value, parsed, templates};
+use conche_lab::scenario::{Better, Kind, Plot, Unit, Value, parsed, templates};
+use conche_lab::stats::Interval;
 use conche_lab::value::MeasuredValue;
 
 use crate::study::Study;
+use crate::titles::definition;
+use crate::unit;
 
 pub(crate) struct SchemeValue<'a> {
     pub(crate) scheme: &'a str,
@@ -118,6 +121,38 @@ fn primary(study: &Study) -> impl Iterator<Item = &str> {
     values.filter(|value| value.primary).map(|value| value.column.as_str())
 }
 
+/// Returns the lowest and the highest possible value of a column. Claims, and differences and gains
+/// between cells, have no bounds.
+pub(crate) fn domain(study: &Study, value: &MeasuredValue) -> (f64, f64) {
+    let is_by = || definition(study, &value.item, &value.column).is_some_and(|of| of.by.is_some());
+    let (low, high) = unit::domain(value.unit);
+    let is_bounded = (low..=high).contains(&value.measured) && value.item != "claims" && !is_by();
+    if is_bounded { (low, high) } else { (f64::NEG_INFINITY, f64::INFINITY) }
+}
+
+/// Cuts off the impossible part of an interval, which is symmetric around the value.
+pub(crate) fn possible(interval: Interval, (low, high): (f64, f64)) -> Interval {
+    Interval { low: interval.low.max(low), high: interval.high.min(high) }
+}
+
+/// Returns a value with an interval of possible values.
+pub(crate) fn bounded(study: &Study, value: &MeasuredValue) -> MeasuredValue {
+    let domain = domain(study, value);
+    MeasuredValue { ci95: value.ci95.map(|interval| possible(interval, domain)), ..value.clone() }
+}
+
+/// Returns the primary columns; without any, the first main one.
+pub(crate) fn primary_columns<'a>(study: &'a Study, cells: &[SchemeValue<'a>]) -> Vec<&'a str> {
+    let main = main_columns(study, cells);
+    let count = main.iter().filter(|column| primary(study).any(|of| of == **column)).count();
+    main.into_iter().take(count.max(1)).collect()
+}
+
+/// Returns whether higher or lower values of a column are better, if known.
+pub(crate) fn better(study: &Study, item: &str, column: &str) -> Option<Better> {
+    definition(study, item, column).and_then(Value::better)
+}
+
 /// A cell with its controllers' extreme values.
 pub(crate) struct Contrast<'a> {
     pub(crate) cell: &'a str,
@@ -129,13 +164,12 @@ impl Contrast<'_> {
     fn ratio(&self) -> f64 {
         self.high.value.measured / self.low.value.measured
     }
+}
 
-    /// Whether the 95 % intervals do not overlap, if any.
-    fn is_apart(&self) -> bool {
-        let low_end = self.high.value.ci95.map_or(self.high.value.measured, |interval| interval.low);
-        let high_end = self.low.value.ci95.map_or(self.low.value.measured, |interval| interval.high);
-        low_end > high_end
-    }
+/// Whether the 95 % interval of one value, or else the value, is below that of another.
+pub(crate) fn is_below(one: &MeasuredValue, other: &MeasuredValue) -> bool {
+    let highest = one.ci95.map_or(one.measured, |interval| interval.high);
+    other.ci95.map_or(other.measured, |interval| interval.low) > highest
 }
 
 /// Returns the cells of a column by falling difference between controllers.
@@ -154,8 +188,9 @@ pub(crate) fn contrasts<'a>(cells: &'a [SchemeValue<'a>], column: &str) -> Vec<C
         }
     }
     found.retain(|contrast| contrast.high.scheme != contrast.low.scheme);
+    let is_apart = |of: &Contrast<'_>| is_below(of.low.value, of.high.value);
     let order = |one: &Contrast<'_>, other: &Contrast<'_>| -> Ordering {
-        other.is_apart().cmp(&one.is_apart()).then(other.ratio().total_cmp(&one.ratio()))
+        is_apart(other).cmp(&is_apart(one)).then(other.ratio().total_cmp(&one.ratio()))
     };
     found.sort_by(order);
     found

@@ -3,8 +3,10 @@
 mod common;
 
 use std::fs;
+use std::time::Duration;
 
 use conche_report::{Results, page};
+use conche_results::{Begin, CellId, Origin, Program, RowOf, Run, SeriesRow, Store};
 
 const SCENARIO: &str = r#"
 schema = 1
@@ -135,7 +137,6 @@ fn claims_have_their_verdict_and_tables_what_the_terminal_shows() {
     assert_eq!(page.matches("✓ holds").count(), 2);
     assert!(page.contains("2 of 2 hold") && page.contains("fast is faster · 10"));
     assert!(page.contains("<summary>What was measured of each cell, with 95 % intervals</summary>"));
-    assert!(page.contains("This experiment is not over, or was interrupted."));
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn what_can_be_compared_is_there_once_for_each_scheme_and_cell() {
     let values = page.split("id=values>").nth(1).and_then(|rest| rest.split("</script>").next()).expect("values");
     assert_eq!(
         values,
-        r#"[{"name":"small","schemes":["slow","fast"],"cells":["1","2","10"],"metrics":["fct_s"],"units":["s"],"values":[[0,0,0,2,1.5,2.5],[0,0,1,4,3.5,4.5],[0,0,2,20,19.5,20.5],[0,1,0,1,0.5,1.5],[0,1,1,2,1.5,2.5],[0,1,2,10,9.5,10.5]]}]"#
+        r#"[{"name":"small","schemes":["slow","fast"],"cells":["1","2","10"],"metrics":["fct_s"],"units":["s"],"chosen":[0, 0, 1],"values":[[0,0,0,2,1.5,2.5],[0,0,1,4,3.5,4.5],[0,0,2,20,19.5,20.5],[0,1,0,1,0.5,1.5],[0,1,1,2,1.5,2.5],[0,1,2,10,9.5,10.5]]}]"#
     );
 }
 
@@ -335,9 +336,132 @@ fn distributions_and_exchanges_open_on_the_cell_in_which_controllers_differ_most
 }
 
 #[test]
-fn an_interval_below_zero_is_drawn_as_a_whole_and_runs_are_plain_words() {
+fn intervals_and_axes_stay_inside_the_domain_of_the_metric_and_runs_are_plain_words() {
     let page = two_axes_page();
     let plot = page.split("<figure class=\"chart").nth(1).and_then(|rest| rest.split("</figure>").next());
-    assert!(plot.expect("a plot").contains("text-anchor=end>\u{2212}50</text>"), "the axis goes below 0");
+    let plot = plot.expect("a plot");
+    assert!(plot.contains("54.00 s (0.000 … 114.0)"), "an interval begins at 0: {plot}");
+    assert!(!plot.contains("text-anchor=end>\u{2212}"), "the axis begins at 0");
     assert!(page.contains("<dt>runs</dt><dd>40 runs, 0.00 s of CPU each</dd>"));
+}
+
+fn percents(better: &str) -> String {
+    let (scenario, values, runs) = two_axes("mine");
+    let column = "{ column = \"fct_s\", metric = \"completion-time\" }";
+    let scenario = scenario.replace(column, &format!("{{ column = \"fct_s\", {better}, primary = true }}"));
+    let values = values.replace("\"unit\":\"s\"", "\"unit\":\"%\"");
+    let manifest = r#"{"schema":1,"scenarios":[{"name":"small","seed":1,"file":"small.toml"}]}"#;
+    made_of(&scenario, manifest, &values, &runs)
+}
+
+#[test]
+fn worse_values_are_darker_in_a_heat_map() {
+    let lower = percents("metric = \"loss\"");
+    assert!(lower.contains("<li class=dim>darker: higher, worse</li>"));
+    assert!(lower.contains(r#"style="fill:var(--h6-ink)">54"#), "the highest value");
+    let higher = percents("metric = \"delivered\"");
+    assert!(higher.contains("<li class=dim>darker: lower, worse</li>"));
+    assert!(higher.contains(r#"style="fill:var(--h6-ink)">1"#), "the lowest value");
+    assert!(higher.contains("(0.0 … 61.0)") && higher.contains("54.0 % (0.0 … 100.0)"), "percentages end at 100");
+}
+
+#[test]
+fn the_opening_sentence_names_the_best_controller_of_each_primary_value() {
+    let best = "<p class=telling>Best in most cells, also beside others whose 95 % intervals overlap: ";
+    let all_overlap = percents("metric = \"loss\"");
+    assert!(all_overlap.contains(&format!("{best}none in failed exchanges.</p>")));
+    let (scenario, values, runs) = two_axes("mine");
+    let column = "{ column = \"fct_s\", metric = \"completion-time\" }";
+    let both = "{ column = \"fct_s\", metric = \"completion-time\", primary = true }, { column = \"jain\", metric = \"jain\", primary = true }";
+    let scenario = scenario.replace(column, both);
+    let values: String = values
+        .lines()
+        .map(|line| line.split_once("\"ci95\"").expect("an interval").0.to_owned() + "\"ci95\":null,\"runs\":1}\n")
+        .collect();
+    let more = values.replace("fct_s", "jain").replace("\"unit\":\"s\"", "\"unit\":\"ratio\"");
+    let manifest = r#"{"schema":1,"scenarios":[{"name":"small","seed":1,"file":"small.toml"}]}"#;
+    let page = made_of(&scenario, manifest, &format!("{values}{more}"), &runs);
+    let sentence = page.split("<p class=telling>").nth(1).expect("a sentence");
+    assert!(
+        sentence.contains("<b>fast</b> in mean completion time (lowest in 6 of 6 cells); <b>mine</b> in"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("(highest in 5 of 6 cells)"), "{sentence}");
+    assert!(page.contains("54.00 s with slow, 2.000 s with fast. Jain&#39;s fairness index of successes: 54"));
+}
+
+#[test]
+fn an_interrupted_campaign_names_the_missing_runs_and_the_command_that_completes_it() {
+    let about = r#""name":"small","seed":1,"file":"small.toml","planned":4"#;
+    let command = r#""command":["conche","run","my file.toml","-o","d"]"#;
+    let manifest = |more: &str| format!(r#"{{"schema":1,{command},"scenarios":[{{{about}}}]{more}}}"#);
+    let page = made_of(SCENARIO, &manifest(r#","state":"running""#), "", &runs());
+    assert!(page.contains("small: 2 of 4 runs are missing."), "{page}");
+    assert!(page.contains("<code>conche run &#39;my file.toml&#39; -o d</code>"));
+    let failed = r#","state":"failed","failures":[{"scenario":"small","cell":"slow/2","replication":1,"seed":1,"problem":"no <route>"}]"#;
+    let page = made_of(SCENARIO, &manifest(failed), &values(), &runs());
+    assert!(
+        page.contains("1 run failed and has no values.") && page.contains("slow/2, replication 1: no &lt;route&gt;")
+    );
+}
+
+/// Time series of two schemes in a cell, each with this many clients, and of a link.
+fn with_series(clients: u32) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    let origin = Origin { name: "small".to_owned(), seed: 1, text: SCENARIO.to_owned(), ..Origin::default() };
+    let begin = Begin {
+        directory: directory.path(),
+        program: Program::default(),
+        command: vec!["conche".to_owned()],
+        options: String::new(),
+        threads: 1,
+        origins: std::slice::from_ref(&origin),
+        with_exchanges: false,
+        series: Some(Duration::from_secs(1)),
+        overwrites: false,
+    };
+    let (store, _) = Store::open(begin).expect("a directory");
+    for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
+        let cell = CellId { schemes: vec![scheme.to_owned()], ..CellId::default() };
+        let (replication, seed) = (0, conche_lab::campaign::seed_of(1, 0));
+        let mut tables = store.run_tables().expect("tables");
+        let rows = tables.series.as_mut().expect("series");
+        let of = RowOf { scenario: "small", cell: &cell, scheme: Some(scheme), replication, seed };
+        let names: Vec<String> = (1..=clients).map(|client| format!("client{client}")).collect();
+        let mut push = |time_s: f64, subject: &str, peer: Option<&str>, quantity: &str, value: f64| {
+            rows.push(&SeriesRow { of, time_s, subject, peer, quantity, value }).expect("a row");
+        };
+        for (name, value) in names.iter().zip(1_u32..) {
+            push(0.0, name, Some("server"), "rto_s", factor * f64::from(value));
+        }
+        push(3.0, "wire", None, "queue_packets", 7.0);
+        push(9.0, "client1", Some("server"), "rto_s", 31.0);
+        let settings = String::new();
+        let run = Run { scenario: "small".to_owned(), settings, cell: cell.clone(), replication, seed };
+        store.keep(&run, 1, tables, &[]);
+    }
+    store.close().expect("written");
+    page(&[Results::read(directory.path()).expect("results")])
+}
+
+#[test]
+fn time_series_have_a_panel_per_quantity_and_a_line_per_client_or_scheme() {
+    let page = with_series(2);
+    let figure = page.split("<div class=\"picked series\">").nth(1).and_then(|rest| rest.split("</figure>").next());
+    let figure = figure.expect("a figure");
+    assert_eq!(figure.matches("<svg class=\"drawn\"").count(), 2, "RTO and queue: {figure}");
+    assert_eq!(figure.matches("<g class=\"m s").count(), 2 * 2 + 2);
+    assert!(figure.contains("<title>slow, client1: at most 31, 31 at 9 s</title>"));
+    assert!(figure.contains(">RTO (s)</text>") && figure.contains("<h5>each client</h5>"));
+    assert!(figure.contains("<h5>wire</h5>") && figure.contains(">queue (packets)</text>"));
+    assert!(figure.contains("\n9,31,4,31,2,7,7\n"), "a row of the CSV: {figure}");
+    let page = with_series(10);
+    assert!(page.contains("<h5>mean of 10 clients</h5>"));
+    assert!(page.contains("<title>fast: at most 8.5, 8.5 at 9 s</title>"), "(55 - 1 + 31) / 10");
+}
+
+#[test]
+fn without_time_series_the_page_names_the_command_that_records_them() {
+    let page = made_with(SCENARIO, "conche", &runs());
+    assert!(page.contains("This command adds them: <code>conche --series</code>"));
 }

@@ -297,10 +297,15 @@
       const beside = others.get(cell);
       if (beside && beside[3] !== 0 && value[3] / beside[3] > 0) found.push([study.cells[cell], ratio(value, beside)]);
     }
+    // As everywhere on the page: cells whose interval includes 1 come last.
+    const far = ({ value, reach }) => Math.abs(Math.log(value)) - (reach === null ? 0 : Math.log(reach));
+    const size = ({ value }) => Math.abs(Math.log(value));
+    found.sort(([, a], [, b]) => (far(b) > 0) - (far(a) > 0) || size(b) - size(a));
     const ends = found.map(([, it]) => Math.abs(Math.log(it.value)) + Math.log(it.reach || 1));
     const reach = Math.max(Math.log(1.25), ...ends);
     const at = (value) => Math.min(1000, Math.max(0, 500 + 490 * Math.log(value) / reach)).toFixed(0);
     const rows = found.map(([name, it]) => line(name || 'all', it, at));
+    if (found.length > 1 && rows[0]) rows[0].classList.add('first');
     const axis = document.createElement('p');
     axis.className = 'sub';
     axis.textContent = found.length
@@ -310,9 +315,9 @@
   };
   const choose = () => {
     const study = studies[form.study.value];
-    fill(form.metric, study.metrics.map((name, at) => name + (study.units[at] ? ` (${study.units[at]})` : '')), 0);
-    fill(form.one, study.schemes, 1);
-    fill(form.other, study.schemes, 0);
+    fill(form.metric, study.metrics.map((name, at) => name + (study.units[at] ? ` (${study.units[at]})` : '')), study.chosen[0]);
+    fill(form.one, study.schemes, study.chosen[1]);
+    fill(form.other, study.schemes, study.chosen[2]);
     show();
   };
   fill(form.study, studies.map((study) => study.name), 0);

@@ -7,7 +7,7 @@ use super::draw::CHARACTER;
 use super::scale::label;
 use super::{COLOURS, Csv, Scale, key, shape};
 use crate::html::{Html, Px};
-use crate::unit::symbol;
+use crate::unit::{domain, symbol};
 
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 270.0;
@@ -91,6 +91,8 @@ impl Distribution {
         let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
         let x =
             Scale::over(values(), least > 0.0 && most > LINEAR * least, false, TICKS).between(LEFT + 4.0, RIGHT - 8.0);
+        let (low, high) = domain(self.unit);
+        let x = if least >= low && most <= high { x.within(low, high) } else { x };
         let y = Scale::over([0.0, 100.0].into_iter(), false, true, TICKS).between(BOTTOM, TOP);
         html.write(format_args!("<svg class=\"drawn\" role=img viewBox=\"0 0 {WIDTH} {HEIGHT}\" aria-label=\""));
         html.text(&self.title).raw("\"><text class=axis x=\"2\" y=\"13\">share of values (%)</text>");

@@ -75,6 +75,7 @@ impl Frame {
         let extremes = extremes(chart);
         let highest = extremes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let y = Scale::over(extremes.into_iter(), chart.y.log, chart.kind == Kind::Bars, TICKS);
+        let y = chart.y.domain.filter(|_| !chart.y.log).map_or(y, |(low, high)| y.within(low, high));
         let y = chart.y.to.filter(|to| *to >= highest).map_or(y, |to| y.up_to(to));
         let widest = y.ticks(TICKS).into_iter().map(|tick| label(tick).chars().count()).max().unwrap_or(1);
         let left = (8.0 + CHARACTER * widest as f64).max(24.0);

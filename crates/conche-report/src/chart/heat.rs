@@ -1,6 +1,6 @@
 //! Heat maps over two axes, a panel per scheme.
 
-use conche_lab::scenario::Unit;
+use conche_lab::scenario::{Better, Unit};
 use conche_lab::table::number;
 
 use super::Csv;
@@ -20,6 +20,8 @@ const LINEAR: f64 = 10.0;
 pub(crate) struct Heat {
     pub(crate) title: String,
     pub(crate) unit: Unit,
+    /// Worse values are darker; if unknown, higher ones.
+    pub(crate) better: Option<Better>,
     /// Titles: horizontal, vertical.
     pub(crate) axes: [String; 2],
     pub(crate) columns: Vec<String>,
@@ -43,10 +45,14 @@ impl Heat {
             let (low, high) = (number(steps.bound(step), self.unit), number(steps.bound(step + 1), self.unit));
             html.write(format_args!(
                 "<li><svg class=key viewBox=\"0 0 12 12\"><path d=\"M0 0h12v12h-12z\" style=\"fill:var(--h{});stroke:var(--line)\"/></svg>",
-                step + 1
+                self.colour(step, &steps)
             ));
             let range = if steps.count() > 1 { format!("{low} – {high}") } else { low };
             html.text(format!("{range} {}", symbol(self.unit)).trim_end()).raw("</li>");
+        }
+        let worse = self.better.map(|of| if of == Better::Lower { "higher" } else { "lower" });
+        if let Some(worse) = worse.filter(|_| steps.count() > 1) {
+            html.write(format_args!("<li class=dim>darker: {worse}, worse</li>"));
         }
         html.raw("</ul><div class=panels>");
         for panel in &self.panels {
@@ -57,6 +63,11 @@ impl Heat {
         html.raw("</div>");
         self.csv(html);
         html.raw("</figure>\n");
+    }
+
+    /// Returns the number of a step's colour in the style sheet.
+    fn colour(&self, step: usize, steps: &Steps) -> usize {
+        if self.better == Some(Better::Higher) { steps.count() - step } else { step + 1 }
     }
 
     fn panel(&self, panel: &HeatPanel, steps: &Steps, html: &mut Html) {
@@ -89,10 +100,10 @@ impl Heat {
                 let value = panel.values.get(row).and_then(|of| of.get(column)).copied().flatten();
                 let x = left + cell * column as f64;
                 html.raw("<g class=m><title>").text(&self.tooltip(panel, row, column, &shown(value))).raw("</title>");
-                let (fill, ink) = match value.map(|value| steps.of(value)) {
+                let (fill, ink) = match value.map(|value| self.colour(steps.of(value), steps)) {
                     None => ("paper".to_owned(), "soft"),
-                    Some(step) if step + 1 == STEPS => (format!("h{STEPS}"), "h6-ink"),
-                    Some(step) => (format!("h{}", step + 1), "ink"),
+                    Some(STEPS) => (format!("h{STEPS}"), "h6-ink"),
+                    Some(colour) => (format!("h{colour}"), "ink"),
                 };
                 html.write(format_args!(
                     "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" style=\"fill:var(--{fill})\"/>\

@@ -6,6 +6,7 @@ mod draw;
 mod heat;
 mod lanes;
 mod scale;
+mod series;
 
 use conche_lab::scenario::Kind;
 
@@ -16,6 +17,7 @@ pub(crate) use draw::{extent, shape};
 pub(crate) use heat::{Heat, HeatPanel};
 pub(crate) use lanes::{Lane, lanes};
 pub(crate) use scale::{Scale, label as tick_label};
+pub(crate) use series::{SeriesLine, SeriesPanel, TimeSeries};
 
 /// Colours in the style sheet, and shapes.
 pub(crate) const COLOURS: usize = 8;
@@ -40,6 +42,8 @@ pub(crate) struct Axis {
     pub(crate) log: bool,
     /// Upper end, unless a value or an interval is above it.
     pub(crate) to: Option<f64>,
+    /// Lowest and highest possible value, which the axis does not exceed.
+    pub(crate) domain: Option<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -42,6 +42,11 @@ impl Scale {
         if high > self.low && high.is_finite() { Self { high, ..self } } else { self }
     }
 
+    /// Ends the axis at possible values.
+    pub(crate) fn within(self, low: f64, high: f64) -> Self {
+        Self { low: self.low.max(low), high: self.high.min(high), ..self }
+    }
+
     pub(crate) fn between(self, from: f64, to: f64) -> Self {
         Self { from, to, ..self }
     }
@@ -150,6 +155,13 @@ mod tests {
         assert!(ticks(&[0.0, 0.0], false, true).len() > 2);
         assert!(ticks(&[100.0], true, false).len() > 1);
         assert!(ticks(&[f64::NAN, f64::INFINITY, -1.0], true, false).len() > 1);
+    }
+
+    #[test]
+    fn an_axis_ends_at_possible_values() {
+        let scale = Scale::over([100.0, 100.0].into_iter(), false, false, 5);
+        assert!(scale.contains(105.0) && !scale.within(0.0, 100.0).contains(105.0));
+        assert_eq!(scale.within(0.0, 100.0).ticks(5).last(), Some(&100.0));
     }
 
     #[test]

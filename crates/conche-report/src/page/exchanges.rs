@@ -23,7 +23,7 @@ pub(super) fn write(study: &Study, telling: &Telling<'_>, html: &mut Html) {
     if cells.is_empty() {
         return;
     }
-    cells.sort_by_key(|(_, of_cell)| order(of_cell));
+    cells.sort_by_cached_key(|(_, of_cell)| of_cell.first().map(|timeline| order(&timeline.cell)));
     let more = cells.len().saturating_sub(MOST_CELLS);
     if more > 0 {
         let mut ranks: Vec<usize> = cells.iter().map(|(name, _)| telling.rank_of_timelines(name)).collect();
@@ -37,7 +37,13 @@ pub(super) fn write(study: &Study, telling: &Telling<'_>, html: &mut Html) {
     html.raw(
         "<h3>One exchange in time</h3>\n<p class=sub>A mark is a transmission of the request, the bar behind it its ",
     );
-    html.raw("timeout. An arrow is the response, a cross the end without one.");
+    html.raw(
+        "timeout. An arrow is the response, a cross the end without one. An exchange is given up at the timeout after ",
+    );
+    html.raw(
+        "MAX_RETRANSMIT retransmissions, or at a timeout more than MAX_TRANSMIT_SPAN after the first transmission ",
+    );
+    html.raw("(45 s with the values of RFC 7252 §4.8.2).");
     if more > 0 {
         html.write(format_args!(" {more} further cells are not drawn."));
     }
@@ -87,9 +93,8 @@ fn csv(lanes: &[Lane<'_>], html: &mut Html) {
     csv.finish();
 }
 
-fn order(of_cell: &[&CellTimeline]) -> impl Ord + use<> {
+/// Returns a key that sorts cells, numbers by their value.
+pub(super) fn order(CellId { part, axes, mix, .. }: &CellId) -> impl Ord + use<> {
     let point = |point: &String| (point.parse().unwrap_or(u64::MAX), point.clone());
-    of_cell.first().map(|CellTimeline { cell: CellId { part, axes, mix, .. }, .. }| {
-        (part.clone(), axes.values().map(point).collect::<Vec<_>>(), mix.clone())
-    })
+    (part.clone(), axes.values().map(point).collect::<Vec<_>>(), mix.clone())
 }

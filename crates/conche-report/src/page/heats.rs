@@ -5,7 +5,7 @@ use crate::chart::{Heat, HeatPanel};
 use crate::html::Html;
 use crate::study::Study;
 use crate::titles;
-use crate::values::{SchemeValue, distinct, main_columns, scheme_names, sorted};
+use crate::values::{SchemeValue, better, distinct, main_columns, scheme_names, sorted};
 
 const MOST_COLUMNS: usize = 3;
 /// Larger maps would not fit a page.
@@ -72,6 +72,7 @@ fn heat(
     Some(Heat {
         title: titles::with_unit(titles::of_column(study, column) + &fixed.collect::<String>(), first.value.unit),
         unit: first.value.unit,
+        better: better(study, &first.value.item, column),
         axes: [x, y].map(|axis| spaced(&first.labels[axis].0)),
         columns: owned(columns),
         rows: owned(rows),

@@ -6,11 +6,14 @@ mod exchanges;
 mod heats;
 mod overview;
 mod ranking;
+mod series;
 mod tables;
 mod telling;
 mod two_schemes;
 
 use self::telling::Telling;
+use conche_results::Manifest;
+
 use crate::html::Html;
 use crate::plots;
 use crate::read::Results;
@@ -25,6 +28,7 @@ const WITHOUT_SCRIPT: &str =
 
 struct Section<'a> {
     study: &'a Study,
+    manifest: &'a Manifest,
     id: String,
     /// Unique among several directories.
     name: String,
@@ -71,11 +75,14 @@ fn sections(results: &[Results]) -> Vec<Section<'_>> {
         (number, name)
     };
     let named = all().enumerate().map(section);
-    named.zip(all()).map(|((number, name), (_, study))| Section { study, id: format!("e{number}"), name }).collect()
+    named
+        .zip(all())
+        .map(|((number, name), (of, study))| Section { study, manifest: &of.manifest, id: format!("e{number}"), name })
+        .collect()
 }
 
 fn experiment(section: &Section<'_>, html: &mut Html) {
-    let Section { study, id, name } = section;
+    let Section { study, id, name, .. } = section;
     html.raw("<section id=").raw(id).raw("><h2>").text(title(study)).raw("</h2><p class=sub>").text(name);
     for detail in details(study) {
         html.raw(" · ").text(&detail);
@@ -92,10 +99,29 @@ fn experiment(section: &Section<'_>, html: &mut Html) {
     }
     heats::write(study, &cells, &telling, html);
     distributions::write(study, &cells, &telling, html);
+    series::write(section, &telling, html);
     exchanges::write(study, &telling, html);
     claims::write(study, html);
     tables::write(study, html);
     html.raw("</section>\n");
+}
+
+/// Returns the command of the results, perhaps with a further option, as a shell reads it.
+fn command(manifest: &Manifest, option: &str) -> String {
+    let quoted = |word: &String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+.,:/@%".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words: Vec<String> = match &manifest.command[..] {
+        [] => vec!["conche run SCENARIO.toml -o DIR".to_owned()],
+        words => words.iter().map(quoted).collect(),
+    };
+    let more = Some(option.to_owned()).filter(|option| !option.is_empty());
+    words.into_iter().chain(more).collect::<Vec<_>>().join(" ")
 }
 
 fn title(study: &Study) -> &str {

@@ -10,6 +10,7 @@ use super::{Section, title};
 use crate::chart::{Scale, key};
 use crate::html::{Html, Px};
 use crate::read::Results;
+use crate::study::Study;
 use crate::titles;
 use crate::values::{SchemeValue, columns, scheme_names, scheme_values};
 
@@ -19,6 +20,7 @@ pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Ht
     html.raw("<section id=overview><h1>Results</h1>\n");
     for of in results {
         origin(&of.manifest, &of.directory.display().to_string(), results.len() > 1, html);
+        state(of, html);
     }
     html.raw("<div class=scroll><table class=overview><thead><tr><th class=l>experiment<th class=l>extent<th>values");
     html.raw("<th class=l>values within the bar<th class=l>claims</thead><tbody>\n");
@@ -72,13 +74,34 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
         entry("runs", &format!("{runs} run{}, {each:.2} s of CPU each", if runs == 1 { "" } else { "s" }));
     }
     html.raw("</dl>\n");
-    let state = match manifest.state {
-        State::Complete => None,
-        State::Running => Some("This experiment is not over, or was interrupted."),
-        State::Failed => Some("Some runs failed."),
+}
+
+/// Writes which runs are missing, and the command that runs them.
+fn state(results: &Results, html: &mut Html) {
+    let manifest = &results.manifest;
+    let resume = |html: &mut Html| {
+        html.raw(" It runs only what is missing: <code>").text(&super::command(manifest, "")).raw("</code></p>\n");
     };
-    if let Some(state) = state {
-        html.raw("<p class=warning>").raw(state).raw(" This page shows the results so far.</p>\n");
+    match manifest.state {
+        State::Complete => {}
+        State::Running => {
+            html.raw("<p class=warning>The runs are not over, or were interrupted. ");
+            for study in &results.studies {
+                html.text(&missing(study)).raw(" ");
+            }
+            html.raw("A scenario has values when all its runs are over.");
+            html.raw(" Unless the runs go on, the same command completes them.");
+            resume(html);
+        }
+        State::Failed => {
+            let failed = manifest.failures.len();
+            let runs: Option<u64> = manifest.scenarios.iter().map(|of| of.runs).sum();
+            let of = runs.map(|runs| format!(" of {runs}")).unwrap_or_default();
+            let (are, have) = if failed == 1 { ("run", "has") } else { ("runs", "have") };
+            html.raw("<p class=warning>").text(&format!("{failed}{of} {are} failed and {have} no values."));
+            html.raw(" When the cause is removed, the same command completes the results.");
+            resume(html);
+        }
     }
     if !manifest.failures.is_empty() {
         html.raw("<ul class=warning>");
@@ -87,6 +110,17 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
             html.raw("<li>").text(&format!("{place}: {}", failure.problem));
         }
         html.raw("</ul>\n");
+    }
+}
+
+fn missing(study: &Study) -> String {
+    let (name, kept) = (&study.about.name, study.kept.len() as u64);
+    match study.about.planned.map(|planned| (planned, planned.saturating_sub(kept))) {
+        Some((_, 0)) => format!("{name} has all runs."),
+        Some((1, _)) => format!("{name}: the only run is missing."),
+        Some((planned, missing)) => format!("{name}: {missing} of {planned} runs are missing."),
+        None if kept == 1 => format!("{name} has 1 run."),
+        None => format!("{name} has {kept} runs."),
     }
 }
 
@@ -144,7 +178,7 @@ fn side_by_side(section: &Section<'_>, html: &mut Html) {
     let (Some(first), false) = (schemes.first(), metrics.is_empty()) else { return };
     html.raw("<div class=side><h3>").text(title(study)).raw("</h3><p class=sub>");
     html.text(&format!("Factor over {first}: the geometric mean over all cells that have both."));
-    html.raw("</p><div class=scroll><table><thead><tr><th class=l>scheme");
+    html.raw("</p><div class=scroll><table class=factors><thead><tr><th class=l>scheme");
     for metric in &metrics {
         html.raw("<th class=l>").text(&titles::of_column(study, metric));
     }

@@ -1,27 +1,42 @@
-//! The cells in which controllers differ most, shown first.
+//! The best controllers, and the cells in which controllers differ most, shown first.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use conche_lab::scenario::Better;
 use conche_lab::table::number;
 
 use crate::html::Html;
 use crate::study::Study;
 use crate::titles;
 use crate::unit::symbol;
-use crate::values::{Contrast, SchemeValue, contrasts, main_columns};
+use crate::values::{Contrast, SchemeValue, better, contrasts, distinct, is_below, primary_columns};
 
-/// Cells ranked by the first main value.
+/// Cells ranked by the first primary value.
 pub(super) struct Telling<'a> {
-    column: &'a str,
+    /// Primary columns, at least one if there are values.
+    columns: Vec<&'a str>,
+    cells: &'a [SchemeValue<'a>],
     contrasts: Vec<Contrast<'a>>,
     ranks: HashMap<&'a str, usize>,
     of_timelines: HashMap<&'a str, usize>,
 }
 
+/// The controllers that have the best value of a column, or one whose interval overlaps it, in most
+/// cells.
+struct Leaders<'a> {
+    column: &'a str,
+    /// Empty if all are.
+    schemes: Vec<&'a str>,
+    better: Better,
+    cells: usize,
+    of: usize,
+}
+
 impl<'a> Telling<'a> {
     pub(super) fn of(study: &'a Study, cells: &'a [SchemeValue<'a>]) -> Self {
-        let column = main_columns(study, cells).into_iter().next().unwrap_or_default();
-        let contrasts = contrasts(cells, column);
+        let columns = primary_columns(study, cells);
+        let contrasts = contrasts(cells, columns.first().copied().unwrap_or_default());
         let ranks: HashMap<&str, usize> = contrasts.iter().zip(0..).map(|(of, rank)| (of.cell, rank)).collect();
         let rank =
             |of: &'a SchemeValue<'a>| Some((study.cells.get(&of.value.row)?.as_str(), *ranks.get(of.cell.as_str())?));
@@ -30,7 +45,7 @@ impl<'a> Telling<'a> {
             let known = of_timelines.entry(cell).or_insert(rank);
             *known = rank.min(*known);
         }
-        Self { column, contrasts, ranks, of_timelines }
+        Self { columns, cells, contrasts, ranks, of_timelines }
     }
 
     /// Returns a cell's rank, from 0; unknown ones come last.
@@ -42,17 +57,104 @@ impl<'a> Telling<'a> {
         self.of_timelines.get(cell).copied().unwrap_or(usize::MAX)
     }
 
+    /// Returns the highest and the lowest value of the first cell.
+    pub(super) fn first(&self) -> Option<&Contrast<'a>> {
+        self.contrasts.first()
+    }
+
     pub(super) fn write(&self, study: &Study, html: &mut Html) {
-        let Some(Contrast { high, low, .. }) = self.contrasts.first() else { return };
-        let show = |of: &SchemeValue<'_>| {
-            let number = format!("{} {}", number(of.value.measured, of.value.unit), symbol(of.value.unit));
-            format!("{} with {}", number.trim_end(), of.scheme)
+        let leaders: Vec<Leaders<'_>> = self.columns.iter().filter_map(|column| self.leaders(study, column)).collect();
+        let place = |of: &Leaders<'_>| {
+            let is = if of.better == Better::Lower { "lowest" } else { "highest" };
+            let each = if of.schemes.len() > 1 { " each" } else { "" };
+            let words = titles::inline(&titles::of_column(study, of.column));
+            match of.of {
+                1 => format!("{words} ({is})"),
+                cells => format!("{words} ({is} in {} of {cells} cells{each})", of.cells),
+            }
         };
-        let words = titles::of_column(study, self.column);
+        let schemes = |of: &Leaders<'_>| of.schemes.join(", ");
+        let (ahead, even): (Vec<_>, Vec<_>) = leaders.iter().partition(|of| !of.schemes.is_empty());
+        if !leaders.is_empty() {
+            html.raw("<p class=telling>Best in most cells, also beside others whose 95 % intervals overlap: ");
+        }
+        match &ahead[..] {
+            [first, _, ..] if even.is_empty() && ahead.iter().all(|of| of.schemes == first.schemes) => {
+                let places: Vec<String> = ahead.iter().map(|of| place(of)).collect();
+                let all = if ahead.len() == 2 { "in both primary values" } else { "in all primary values" };
+                html.raw("<b>").text(&schemes(first)).raw("</b> ").text(&format!("{all}, {}", places.join(", ")));
+            }
+            _ => {
+                for (number, of) in ahead.iter().enumerate() {
+                    html.raw(if number > 0 { "; <b>" } else { "<b>" }).text(&schemes(of)).raw("</b> in ");
+                    html.text(&place(of));
+                }
+            }
+        }
+        if !even.is_empty() {
+            let words = even.iter().map(|of| titles::inline(&titles::of_column(study, of.column)));
+            let words = words.collect::<Vec<_>>().join(", ");
+            html.raw(if ahead.is_empty() { "none" } else { "; none" }).text(&format!(" in {words}"));
+        }
+        html.raw(if leaders.is_empty() { "" } else { ".</p>\n" });
+        self.write_first(study, html);
+    }
+
+    fn write_first(&self, study: &Study, html: &mut Html) {
+        let Some(Contrast { cell, high, .. }) = self.contrasts.first() else { return };
         html.raw("<p class=telling>Controllers differ most");
         if !high.labels.is_empty() {
             html.raw(" in the cell <b>").text(&high.place()).raw("</b>");
         }
-        html.text(&format!(". {words}: {}, {}.", show(high), show(low))).raw("</p>\n");
+        let show = |of: &SchemeValue<'_>| {
+            let number = format!("{} {}", number(of.value.measured, of.value.unit), symbol(of.value.unit));
+            format!("{} with {}", number.trim_end(), of.scheme)
+        };
+        let by_value = |one: &&SchemeValue<'_>, other: &&SchemeValue<'_>| -> Ordering {
+            one.value.measured.total_cmp(&other.value.measured)
+        };
+        for column in &self.columns {
+            let is_here = |of: &&SchemeValue<'_>| of.is_alone() && of.cell == *cell && of.value.column == *column;
+            let here = || self.cells.iter().filter(is_here);
+            let Some((high, low)) = here().max_by(by_value).zip(here().min_by(by_value)) else { continue };
+            let words = titles::of_column(study, column);
+            if column == &self.columns[0] || is_below(low.value, high.value) {
+                html.text(&format!(". {words}: {}, {}", show(high), show(low)));
+            }
+        }
+        html.raw(".</p>\n");
+    }
+
+    fn leaders(&self, study: &Study, column: &'a str) -> Option<Leaders<'a>> {
+        let of_column: Vec<&SchemeValue<'a>> =
+            self.cells.iter().filter(|of| of.is_alone() && of.value.column == column).collect();
+        let better = better(study, &of_column.first()?.value.item, column)?;
+        let mut by_cell: HashMap<&str, Vec<&SchemeValue<'a>>> = HashMap::new();
+        for of in &of_column {
+            by_cell.entry(&of.cell).or_default().push(of);
+        }
+        // Alone, a controller is not better than others.
+        by_cell.retain(|_, of| of.iter().any(|other| other.scheme != of[0].scheme));
+        let mut wins: HashMap<&str, usize> = HashMap::new();
+        for of_cell in by_cell.values() {
+            let values = || of_cell.iter().map(|of| of.value.measured);
+            let best = match better {
+                Better::Lower => values().fold(f64::INFINITY, f64::min),
+                Better::Higher => values().fold(f64::NEG_INFINITY, f64::max),
+            };
+            let Some(best) = of_cell.iter().find(|of| of.value.measured == best) else { continue };
+            let is_best = |of: &&&SchemeValue<'_>| !is_below(of.value, best.value) && !is_below(best.value, of.value);
+            for scheme in distinct(of_cell.iter().filter(is_best).map(|of| of.scheme)) {
+                *wins.entry(scheme).or_default() += 1;
+            }
+        }
+        let cells = wins.values().copied().max()?;
+        let all = distinct(of_column.iter().map(|of| of.scheme));
+        let mut schemes = all.clone();
+        schemes.retain(|scheme| wins.get(scheme) == Some(&cells));
+        if schemes.len() == all.len() {
+            schemes.clear();
+        }
+        Some(Leaders { column, schemes, better, cells, of: by_cell.len() })
     }
 }

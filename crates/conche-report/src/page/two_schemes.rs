@@ -4,9 +4,10 @@
 use std::fmt::Write;
 
 use super::Section;
+use super::telling::Telling;
 use crate::html::{Html, json_text};
 use crate::unit::symbol;
-use crate::values::{SchemeValue, distinct, scheme_values};
+use crate::values::{Contrast, SchemeValue, distinct, scheme_values};
 
 /// Keeps the page fast.
 const MOST_RUNS: usize = 30;
@@ -15,7 +16,7 @@ pub(super) fn write(sections: &[Section<'_>], html: &mut Html) {
     html.raw(
         "<section id=compare><h2>Two schemes compared</h2>\n<p class=sub>By how many times the values of the one ",
     );
-    html.raw("exceed those of the other, cell by cell, with the 95 % interval of that ratio.</p>\n");
+    html.raw("exceed those of the other, cell by cell, with the 95 % interval of that ratio; the largest difference first.</p>\n");
     html.raw(
         "<noscript><p class=warning>The comparison needs scripts; all values are in the tables above.</p></noscript>",
     );
@@ -52,8 +53,15 @@ fn of_study(section: &Section<'_>, cells: &[SchemeValue<'_>], html: &mut Html) {
         let list: Vec<String> = list.iter().map(|text| json_text(text)).collect();
         html.raw(",\"").raw(key).raw("\":[").raw(&list.join(",")).raw("]");
     }
-    html.raw(",\"values\":[");
+    let telling = Telling::of(section.study, cells);
     let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name).unwrap_or_default();
+    let chosen = match telling.first() {
+        Some(Contrast { high, low, .. }) => {
+            [place(&metrics, &high.value.column), place(&schemes, high.scheme), place(&schemes, low.scheme)]
+        }
+        None => [0, 1, 0],
+    };
+    html.write(format_args!(",\"chosen\":{chosen:?},\"values\":["));
     for (number, SchemeValue { scheme, cell, value, .. }) in cells.iter().enumerate() {
         let at = [place(&metrics, &value.column), place(&schemes, scheme), place(&names, cell)];
         html.raw(if number > 0 { ",[" } else { "[" });

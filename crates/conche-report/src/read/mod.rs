@@ -1,8 +1,8 @@
 //! Reads results from a directory.
 
 mod runs;
+mod series;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Component, Path, PathBuf};
@@ -13,10 +13,10 @@ use conche_lab::scenario::{FileError, Unit};
 use conche_lab::stats::Interval;
 use conche_lab::value::{MeasuredValue, SCHEMA};
 use conche_results::comparison::{Row, RowError};
-use conche_results::{Line, Manifest, ManifestError, Scenario};
+use conche_results::{Manifest, ManifestError, Scenario};
 use serde::Deserialize;
 
-use crate::study::{Runs, Samples, Study};
+use crate::study::Study;
 
 /// Errors of reading results.
 #[derive(Debug, thiserror::Error)]
@@ -93,26 +93,16 @@ impl Results {
         for about in &manifest.scenarios {
             let experiment = experiment(directory, about)?;
             let own = values.extract_if(.., |value| value.paper == about.name).collect();
-            studies.push(Study {
-                about: about.clone(),
-                experiment,
-                values: own,
-                runs: Runs::default(),
-                timelines: Vec::new(),
-                samples: Samples::default(),
-                cells: HashMap::new(),
-            });
+            studies.push(Study::new(about.clone(), experiment, own));
         }
         while let Some(first) = values.first() {
             let name = first.paper.clone();
             let own = values.extract_if(.., |value| value.paper == name).collect();
             let about = Scenario { name: name.clone(), ..Scenario::default() };
             let experiment = papers::Paper::by_name(&name).map(papers::Paper::experiment);
-            let (runs, samples) = (Runs::default(), Samples::default());
-            let (timelines, cells) = (Vec::new(), HashMap::new());
-            studies.push(Study { about, experiment, values: own, runs, timelines, samples, cells });
+            studies.push(Study::new(about, experiment, own));
         }
-        runs::read(&directory.join(Line::FILE), &mut studies)?;
+        runs::read(directory, &mut studies)?;
         let comparison = read_comparison(&directory.join(Row::FILE))?;
         Ok(Self { directory: directory.to_owned(), manifest, studies, comparison })
     }

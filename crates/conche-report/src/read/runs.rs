@@ -1,5 +1,6 @@
 //! Values and timelines of single runs.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use conche_lab::campaign::seed_of;
@@ -7,7 +8,7 @@ use conche_lab::metrics::statistic::in_run;
 use conche_lab::scenario::Statistic;
 use conche_results::{Kept, Line, SCHEMA, Sample, Which};
 
-use super::{ReadError, lines, parsed};
+use super::{ReadError, lines, parsed, series};
 use crate::study::{CellTimeline, Study, label};
 use crate::titles::definition;
 use crate::values::{main_columns, scheme_values};
@@ -22,7 +23,8 @@ fn sampled(study: &Study) -> Option<String> {
     main_columns(study, &cells).into_iter().find(has_many).map(str::to_owned)
 }
 
-pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> {
+pub(super) fn read(directory: &Path, studies: &mut [Study]) -> Result<(), ReadError> {
+    let file = &directory.join(Line::FILE);
     if !file.exists() {
         return Ok(());
     }
@@ -58,6 +60,20 @@ pub(super) fn read(file: &Path, studies: &mut [Study]) -> Result<(), ReadError> 
                 let statistic = statistic(study, &made.column);
                 for (label, value) in in_run(statistic, sample) {
                     study.runs.add(&made.row, made.column.replace("{}", label), line.replication, value);
+                }
+            }
+        }
+        study.kept.insert((line.cell.clone().into_owned(), line.replication));
+        if let Some(place) = line.series.as_deref().filter(|_| line.replication == 0) {
+            // A later line of a run counts.
+            study.series.retain(|known| known.cell != *line.cell);
+            match series::read(directory, place, &line.cell) {
+                Ok(run) => study.series.push(run),
+                // The report does without a file that was removed.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    let problem = format!("series.parquet does not have its time series: {error}");
+                    return Err(ReadError::Line { file: file.to_owned(), line: number, problem });
                 }
             }
         }
