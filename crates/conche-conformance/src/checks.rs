@@ -2,13 +2,12 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::panic::{self, AssertUnwindSafe};
 
 use conche_cc::control::{AbandonReason, Abandoned, AckKind, AckedCopy, Acknowledged, Expired, Load, Sent};
 use conche_cc::features::Features;
 use conche_cc::{Controller, Instant};
 
-use crate::{Bounds, suite};
+use crate::{Bounds, quiet, suite};
 
 /// A property of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,11 +132,7 @@ impl fmt::Display for Violation {
 /// Runs all checks that apply, and returns the violated ones.
 pub fn violations<C: Controller>(controller: &C, features: &Features, bounds: Bounds) -> Vec<Violation> {
     let run = |check: Check| {
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| check.run(controller, bounds)));
-        let problem = outcome.err().map(|payload| match payload.downcast::<String>() {
-            Ok(text) => *text,
-            Err(payload) => payload.downcast_ref::<&str>().copied().unwrap_or("it panicked").to_owned(),
-        })?;
+        let problem = quiet::caught(|| check.run(controller, bounds)).err()?;
         Some(Violation { check, problem })
     };
     Check::ALL.into_iter().filter(|check| check.exemption(features).is_none()).filter_map(run).collect()

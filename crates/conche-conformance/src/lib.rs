@@ -15,6 +15,7 @@
 
 pub mod checks;
 mod model;
+mod quiet;
 pub mod suite;
 pub mod vectors;
 

@@ -2,7 +2,7 @@
 //! at most NSTART exchanges and `MAX_RETRANSMIT` retransmissions, a monotonic clock, and
 //! acknowledgements of open exchanges only. The [`Plan`] determines network, application and clock.
 
-use core::fmt::Write;
+use core::fmt::{self, Write};
 use core::time::Duration;
 use std::collections::VecDeque;
 
@@ -20,6 +20,14 @@ pub(crate) struct Plan {
     pub(crate) nstart: usize,
     pub(crate) max_retransmit: usize,
     pub(crate) steps: Vec<Step>,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { start, nstart, max_retransmit, steps } = self;
+        write!(f, "with these events, from {start} ns on, NSTART {nstart}, MAX_RETRANSMIT {max_retransmit}:")?;
+        steps.iter().try_for_each(|step| write!(f, "\n  {step:?}"))
+    }
 }
 
 /// `pick` chooses among the open exchanges.
@@ -331,7 +339,8 @@ impl<'a, C: Controller> Endpoint<'a, C> {
         };
         let timer = self.controller.sent(&mut self.peer, &mut exchange.flight, &sent);
         self.note("sent", timer);
-        assert!(timer >= MIN_TIMER && timer <= self.bounds.cap, "a timer of {timer:?}");
+        let cap = self.bounds.cap;
+        assert!(timer >= MIN_TIMER && timer <= cap, "a timer of {timer:?}: {MIN_TIMER:?} to {cap:?} are allowed");
         if self.bounds.backoff_never_shrinks {
             assert!(timer >= exchange.timer, "the timer shrank from {:?} to {timer:?}", exchange.timer);
         }
@@ -374,7 +383,11 @@ impl<'a, C: Controller> Endpoint<'a, C> {
 
     fn check_base(&mut self) {
         let base = self.controller.base(&mut self.peer, self.now);
-        assert!(base > Duration::ZERO && base <= self.bounds.cap, "an RTO of {base:?}");
+        let cap = self.bounds.cap;
+        assert!(
+            base > Duration::ZERO && base <= cap,
+            "an RTO of {base:?}: more than 0 and at most {cap:?} are allowed"
+        );
         assert_eq!(base, self.controller.base(&mut self.peer, self.now), "asking changes the RTO");
         self.note("base", base);
         self.note("snapshot", self.controller.snapshot(&self.peer));

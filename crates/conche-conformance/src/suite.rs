@@ -6,11 +6,12 @@ use core::time::Duration;
 use conche_cc::control::{AbandonReason, Abandoned, Expired, Load, Sent};
 use conche_cc::features::Features;
 use conche_cc::{Controller, Instant};
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestError, TestRunner};
 
 use crate::Bounds;
 use crate::checks::{Check, violations};
 use crate::model::{Endpoint, Plan, plans};
+use crate::quiet;
 
 /// Runs every [`Check`] that applies to an algorithm with these features.
 ///
@@ -30,7 +31,8 @@ pub fn conforms<C: Controller>(controller: &C, features: &Features, bounds: Boun
 /// If a plan violates this.
 pub fn keeps_its_promises<C: Controller>(controller: &C, bounds: Bounds) {
     under_any_plan(|plan| {
-        assert_eq!(trace(controller, bounds, plan), trace(controller, bounds, plan), "not deterministic");
+        let traces = [trace(controller, bounds, plan), trace(controller, bounds, plan)];
+        assert!(traces[0] == traces[1], "not deterministic: {}", difference(&traces));
     });
 }
 
@@ -96,7 +98,8 @@ pub fn gaps_under_total_loss<C: Controller>(controller: &C, exchanges: usize) ->
 /// If a plan violates this.
 pub fn answer_alike<A: Controller + Debug, B: Controller>(one: &A, other: &B, bounds: Bounds) {
     under_any_plan(|plan| {
-        assert_eq!(trace(one, bounds, plan), trace(other, bounds, plan), "{one:?} is answered for otherwise");
+        let traces = [trace(one, bounds, plan), trace(other, bounds, plan)];
+        assert!(traces[0] == traces[1], "{one:?} is answered for otherwise: {}", difference(&traces));
     });
 }
 
@@ -106,13 +109,30 @@ fn trace<C: Controller>(controller: &C, bounds: Bounds, plan: &Plan) -> String {
     endpoint.trace
 }
 
+/// Returns the first different line of two traces.
+fn difference(traces: &[String; 2]) -> String {
+    let mut lines = traces.each_ref().map(|trace| trace.lines());
+    loop {
+        match lines.each_mut().map(Iterator::next) {
+            [None, None] => return "in nothing".to_owned(),
+            [one, other] if one == other => {}
+            both => return both.map(|line| line.unwrap_or("nothing")).join(", or "),
+        }
+    }
+}
+
 fn under_any_plan(check: impl Fn(&Plan)) {
-    let outcome = TestRunner::new(Config { failure_persistence: None, ..Config::default() }).run(&plans(), |plan| {
-        check(&plan);
-        Ok(())
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let outcome = quiet::quietly(|| {
+        runner.run(&plans(), |plan| {
+            check(&plan);
+            Ok(())
+        })
     });
-    if let Err(error) = outcome {
-        panic!("{error}");
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, plan)) => panic!("{reason}{}\n{plan}", quiet::place()),
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
     }
 }
 
@@ -133,6 +153,15 @@ mod tests {
         let bounds = Bounds { cap: Duration::from_secs(30), ..Bounds::default() };
         let said = refused(move || keeps_its_promises(&Cocoa::default(), bounds));
         assert!(said.contains("timer of") || said.contains("RTO of"), "{said}");
+    }
+
+    #[test]
+    fn a_violation_is_a_message_of_a_few_lines() {
+        let bounds = Bounds { cap: Duration::from_secs(30), ..Bounds::default() };
+        let said = refused(move || keeps_its_promises(&Cocoa::default(), bounds));
+        let [problem, plan, steps @ ..] = &*said.lines().collect::<Vec<_>>() else { panic!("{said}") };
+        assert!(problem.contains("30s") && plan.starts_with("with these events, from 0 ns on, NSTART"), "{said}");
+        assert!(!steps.is_empty() && steps.len() < 20 && steps[0].starts_with("  Submit"), "{said}");
     }
 
     #[test]
