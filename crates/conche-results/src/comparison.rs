@@ -132,10 +132,15 @@ impl Row {
 }
 
 impl Tally {
-    /// Formats the regret; `≥` marks a lower bound.
+    /// Formats the regret, or the number of cells without a value: the worst ratio of the other
+    /// cells would hide them.
     #[must_use]
     pub fn shown_regret(&self) -> String {
-        format!("{}{}", if self.missing > 0 { "≥" } else { "" }, shown(self.regret))
+        match self.missing {
+            0 => shown(self.regret),
+            1 => "fails in 1 cell".to_owned(),
+            missing => format!("fails in {missing} cells"),
+        }
     }
 
     /// Formats the interval of the mean.
@@ -150,10 +155,13 @@ impl Tally {
         format!("{:.0} %", 100.0 * of as f64 / self.cells.max(1) as f64)
     }
 
-    /// Formats regret and mean.
+    /// Formats regret and mean, which needs all cells.
     #[must_use]
     pub fn shown_in_short(&self) -> String {
-        format!("{} ({})", self.shown_regret(), shown(self.mean))
+        match self.mean {
+            None => self.shown_regret(),
+            Some(mean) => format!("{} ({})", self.shown_regret(), shown(Some(mean))),
+        }
     }
 }
 
@@ -211,8 +219,11 @@ mod tests {
     #[test]
     fn a_board_has_as_many_digits_as_tell_something() {
         let gap = Tally { cells: 8, missing: 1, regret: Some(23_617.25), ci95: Some([0.5, 12.34]), ..Tally::default() };
-        assert_eq!([gap.shown_regret(), gap.shown_interval(), gap.shown_share(2)], ["≥23617", "0.50…12.3", "25 %"]);
-        assert_eq!(gap.shown_in_short(), "≥23617 (–)");
+        assert_eq!(
+            [gap.shown_regret(), gap.shown_interval(), gap.shown_share(2)],
+            ["fails in 1 cell", "0.50…12.3", "25 %"]
+        );
+        assert_eq!(gap.shown_in_short(), "fails in 1 cell");
     }
 
     #[test]

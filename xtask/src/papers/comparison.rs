@@ -102,7 +102,7 @@ mod tests {
         let written = ranking(&manifest, &[&of("a", &all), &of("b", &gap)]);
         for expected in [
             "| 1 | `a` | 1.50 | 1.10 | 1.05…1.15 | 25 % | 1.50 (1.10) |\n",
-            "| 2 | `b` | ≥3.00 | – |  | 25 % | ≥3.00 (–) |\n",
+            "| 2 | `b` | fails in 2 cells | – |  | 25 % | fails in 2 cells |\n",
             "Runs: p 9 replications, seed 7; conche 1.2.3. `b` has no value in 2 of 4 cells.\n",
         ] {
             assert!(written.contains(expected), "{expected}: {written}");
