@@ -37,6 +37,7 @@ mod sockets;
 mod source_ports;
 mod tally;
 mod worker;
+mod worker_result;
 
 pub use collector::Live;
 pub use conche_dtls::ClientCredentials;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use conche_proto::codec::Code;
 use serde::{Deserialize, Serialize};
 
-use crate::collector::WorkerResult;
 use crate::dtls::Counts;
 use crate::plan::{Arrivals, Load, Plan};
 use crate::tally::{Interval as Measured, KindTally, Tally, Times};
+use crate::worker_result::WorkerResult;
 
 /// Version of the field names.
 pub const SCHEMA: u32 = 1;

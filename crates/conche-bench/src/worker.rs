@@ -24,7 +24,7 @@ use conche_proto::{
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
 
-use crate::collector::{Sample, Usage, WorkerResult};
+use crate::collector::Sample;
 use crate::dtls::{Counts, DtlsLanes};
 use crate::error::Error;
 use crate::kind::Draw;
@@ -34,6 +34,7 @@ use crate::schedule::{Schedule, Share, Span};
 use crate::sockets::Sockets;
 use crate::source_ports::SourcePorts;
 use crate::tally::{Interval, Loss, Tally, nanos};
+use crate::worker_result::{Usage, WorkerResult};
 
 const AT_ONCE: usize = 32;
 

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use conche_proto::config::ResponseLimit;
 
-use crate::credentials::{CredentialsError, KeyLog, ServerCredentials};
+use crate::credentials::{KeyLog, ServerCredentials};
+use crate::secret::CredentialsError;
 use crate::x509::Trust;
 
 /// Limits and timeouts of sessions; handshake timers follow RFC 6347.

@@ -60,16 +60,15 @@ mod config;
 mod cookie;
 mod credentials;
 pub mod engine;
+mod secret;
 mod sessions;
 mod wire;
 mod x509;
 
 pub use config::{Config, ConfigError};
-pub use credentials::{
-    ClientCredentials, CredentialsError, Identity, KeyLog, Keys, Secret, ServerCertificate, ServerCredentials,
-    ServerKeys,
-};
+pub use credentials::{ClientCredentials, Identity, KeyLog, Keys, ServerCertificate, ServerCredentials, ServerKeys};
 pub use engine::Failure;
+pub use secret::{CredentialsError, Secret};
 pub use sessions::{ConnectError, Ended, Output, Progress, Role, SendError, SessionId, Sessions, Stats};
 pub use x509::{CertificateError, CertificateNames, OwnCertificate, Trust};
 

@@ -22,7 +22,7 @@ use x509_cert::der::oid::ObjectIdentifier;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 
-use crate::credentials::{CredentialsError, Secret};
+use crate::secret::{CredentialsError, Secret};
 
 /// Maximum bytes of a certificate in a handshake.
 const LARGEST: usize = 8000;

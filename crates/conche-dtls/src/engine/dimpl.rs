@@ -31,9 +31,8 @@ use super::client_hello::{self, Rewriter};
 use super::{Engine, Engines, Failure, Opening, Step};
 use crate::config::{Config, ConfigError};
 use crate::cookie::COOKIE;
-use crate::credentials::{
-    ClientCredentials, KeyLog, Keys, Secret, ServerCertificate, ServerCredentials, ServerKeys, is_key,
-};
+use crate::credentials::{ClientCredentials, KeyLog, Keys, ServerCertificate, ServerCredentials, ServerKeys, is_key};
+use crate::secret::Secret;
 use crate::wire::{self, RECORD_HEADER, content, message};
 use crate::x509::OwnCertificate;
 

@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use conche_proto::Instant;
 
 use crate::config::ConfigError;
-use crate::credentials::{ClientCredentials, Secret};
+use crate::credentials::ClientCredentials;
+use crate::secret::Secret;
 use crate::x509::CertificateError;
 pub use dimpl::{Dimpl, DimplEngines};
 
