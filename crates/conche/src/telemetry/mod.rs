@@ -12,13 +12,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use conche_proto::codec::Message;
-use conche_proto::{Datagram, Event, ExchangeId, ExchangeStats, Instant, PeerSnapshot, Stats, Transmit};
+use conche_proto::{Datagram, Event, ExchangeId, Instant, PeerSnapshot, Stats, Transmit};
 use tracing::{Level, enabled, trace};
 
 use crate::address::Address;
 use crate::clock::Clock;
 use crate::fence::Fence;
-use watch::{DropReason, ExchangeState, Fact, Notice, Watchers};
+use watch::{DropReason, Fact, Notice, Watchers};
 
 #[derive(Debug)]
 pub(crate) struct Telemetry {
@@ -87,9 +87,8 @@ impl Telemetry {
     }
 
     pub(crate) fn event(&self, now: Instant, event: &Event<Address>) {
-        if let Some((peer, exchange, state, course)) = progress(event) {
-            let exchange = exchange.as_u64();
-            self.report(now, peer, None, Fact::Exchange { exchange, state, course }, &[]);
+        if let Some((peer, fact)) = Fact::of_event(event) {
+            self.report(now, peer, None, fact, &[]);
         }
     }
 
@@ -103,21 +102,6 @@ impl Telemetry {
         let notice = Notice { at, socket: self.socket, local, peer: peer.canonical(), fact, datagram };
         self.fence.run("a watcher", || self.watchers.notice(&notice));
     }
-}
-
-fn progress(event: &Event<Address>) -> Option<(Address, ExchangeId, ExchangeState, ExchangeStats)> {
-    Some(match *event {
-        Event::Response { exchange, from, ref message, course } => {
-            (from, exchange, ExchangeState::Responded(message.code()), course)
-        }
-        Event::Acknowledged { exchange, from, course } => (from, exchange, ExchangeState::Acknowledged, course),
-        Event::GroupOver { exchange, group, responses, course } => {
-            (group, exchange, ExchangeState::GroupTimeout { responses }, course)
-        }
-        Event::Unanswered { exchange, peer, course } => (peer, exchange, ExchangeState::Unanswered, course),
-        Event::Failed { exchange, peer, reason, course, .. } => (peer, exchange, ExchangeState::Failed(reason), course),
-        _ => return None,
-    })
 }
 
 struct Decoded<'a>(&'a [u8]);

@@ -26,6 +26,8 @@
 mod capture;
 #[cfg(feature = "event-log")]
 mod event_log;
+#[cfg(feature = "event-log")]
+mod qlog;
 #[cfg(any(feature = "event-log", feature = "pcapng"))]
 mod recorder;
 
@@ -35,13 +37,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conche_proto::codec::Code;
-use conche_proto::{Ecn, ExchangeStats, Failure, PeerSnapshot, Stats};
+use conche_proto::{Ecn, Event, ExchangeStats, Failure, PeerSnapshot, Stats};
 use tokio::time::Instant;
 
 #[cfg(feature = "pcapng")]
 pub use capture::Capture;
 #[cfg(feature = "event-log")]
 pub use event_log::EventLog;
+#[cfg(feature = "event-log")]
+pub use qlog::{EventLogWriter, LoggedEvent};
 #[cfg(any(feature = "event-log", feature = "pcapng"))]
 pub use recorder::{Recorded, Recorder};
 
@@ -158,6 +162,29 @@ pub enum Fact {
     },
 }
 
+impl Fact {
+    /// Returns the peer and the fact of an endpoint's event; `None` if it does not concern an
+    /// exchange of this end.
+    #[must_use]
+    pub fn of_event<P: Copy>(event: &Event<P>) -> Option<(P, Self)> {
+        let (peer, exchange, state, course) = match *event {
+            Event::Response { exchange, from, ref message, course } => {
+                (from, exchange, ExchangeState::Responded(message.code()), course)
+            }
+            Event::Acknowledged { exchange, from, course } => (from, exchange, ExchangeState::Acknowledged, course),
+            Event::GroupOver { exchange, group, responses, course } => {
+                (group, exchange, ExchangeState::GroupTimeout { responses }, course)
+            }
+            Event::Unanswered { exchange, peer, course } => (peer, exchange, ExchangeState::Unanswered, course),
+            Event::Failed { exchange, peer, reason, course, .. } => {
+                (peer, exchange, ExchangeState::Failed(reason), course)
+            }
+            _ => return None,
+        };
+        Some((peer, Self::Exchange { exchange: exchange.as_u64(), state, course }))
+    }
+}
+
 /// State of an exchange of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -211,7 +238,10 @@ impl DropReason {
         Self::GroupOverflow,
     ];
 
-    pub(crate) fn between(before: &Stats, after: &Stats) -> Option<Self> {
+    /// Returns the reason why a datagram was not accepted, from the endpoint's counters before and
+    /// after it; `None` if it was accepted.
+    #[must_use]
+    pub fn between(before: &Stats, after: &Stats) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.count(after) > reason.count(before))
     }
 
