@@ -82,7 +82,7 @@ pub mod transport;
 pub mod units;
 pub mod wired;
 
-pub use conche_proto::Instant;
+pub use conche_proto::{Event, Instant, Transmit};
 pub use ids::{LinkId, NodeId, PacketId, RadioId};
 pub use sim::{ChangeError, Counters, RunEnd, Simulation};
 pub use units::BitRate;

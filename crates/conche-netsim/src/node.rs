@@ -1,5 +1,6 @@
 //! The CoAP host: the [`Endpoint`] of real sockets, and an application.
 
+mod monitor;
 mod stack;
 mod underlay;
 
@@ -12,6 +13,7 @@ use conche_proto::{
     RespondError, Response, SharedConfig, SubscriptionId, Transmit,
 };
 
+pub use self::monitor::{Monitor, ReceivedMessage, SharedMonitor};
 use self::stack::{Stack, StackOutput};
 use self::underlay::UnderlayState;
 pub use self::underlay::{Step, Underlay};
@@ -79,6 +81,13 @@ impl<A: Application> Node<A> {
         self
     }
 
+    /// Reports the endpoint's messages and events to a monitor.
+    #[must_use]
+    pub fn monitored(mut self, monitor: SharedMonitor) -> Self {
+        self.stack.monitor = Some(monitor);
+        self
+    }
+
     /// Returns the application.
     #[must_use]
     pub fn application(&self) -> &A {
@@ -137,7 +146,7 @@ impl<A: Application> Host for Node<A> {
     }
 
     fn receive(&mut self, port: &mut Port<'_, A::Timer>, packet: Received<'_>) {
-        self.stack.receive(port.now(), &packet);
+        self.stack.receive(port.now(), port.node(), &packet);
         self.drain(port);
     }
 

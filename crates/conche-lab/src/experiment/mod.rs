@@ -20,7 +20,7 @@ use crate::comparison::CellComparison;
 use crate::scenario::{Cell, Document, Effort, Files, Scenario, ScenarioError, matches_any};
 use crate::stats::Interval;
 use crate::table::Table;
-use crate::trial::{self, Observing, RecordOptions, Routes, SharedObserver};
+use crate::trial::{self, Observing, RecordOptions, Routes, Trace};
 use crate::value::MeasuredValue;
 use cells::CellRuns;
 pub use claims::{Compared, compared};
@@ -188,15 +188,15 @@ impl Experiment {
         cells.into_par_iter().find_map_first(problem).map_or(Ok(()), Err)
     }
 
-    /// Runs the first replication of the first cell with an observer of its packets, and returns
+    /// Runs the first replication of the first cell with an observer, and returns
     /// the run's name, as in `mine/2, replication 0, seed 7`; `None` without cells.
     ///
     /// [`Experiment::measure`] reports whether this run fails.
-    pub fn trace(&self, observer: &mut dyn FnMut(&Topology) -> SharedObserver) -> Option<String> {
+    pub fn trace(&self, trace: &mut dyn FnMut(&Topology) -> Trace) -> Option<String> {
         let cell = self.document.cells().first()?;
         let seed = campaign::seed_of(self.scenario().seed, 0);
         let replication = Replication { index: 0, count: cell.scenario.replications.get(), seed };
-        let observing = Observing { packets: Some(observer), ..Observing::default() };
+        let observing = Observing { trace: Some(trace), ..Observing::default() };
         // A failed run has a trace, too.
         let _ = trial::run_observed(cell, RecordOptions::default(), replication, &Routes::default(), observing);
         Some(format!("{}, replication 0, seed {seed}", cell.row(None, &cell.schemes.join("+"))))

@@ -14,6 +14,6 @@ pub use error::TrialError;
 pub use observers::StandingQueue;
 pub(crate) use plan::enough;
 pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
-pub use run::{Observing, RecordOptions, SharedObserver, check, run, run_observed};
+pub use run::{Observing, RecordOptions, SharedObserver, Trace, check, run, run_observed};
 pub use series::{Point, Sampling};
 pub use transfers::Routes;

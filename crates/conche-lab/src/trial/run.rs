@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conche_netsim::node::Node;
+use conche_netsim::node::{Node, SharedMonitor};
 use conche_netsim::packet::Packet;
 use conche_netsim::rng::Streams;
 use conche_netsim::trace::{DropReason, Observer};
@@ -61,13 +61,31 @@ pub fn run(
 /// Observes packets of a run.
 pub type SharedObserver = Rc<RefCell<dyn Observer>>;
 
+/// An observer of a run's packets, or of its endpoints.
+#[derive(Clone)]
+pub enum Trace {
+    /// Observes packets in the network.
+    Packets(SharedObserver),
+    /// Observes the nodes' endpoints.
+    Endpoints(SharedMonitor),
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(_) => f.write_str("Packets"),
+            Self::Endpoints(_) => f.write_str("Endpoints"),
+        }
+    }
+}
+
 /// Records of a run that have no effect on its results.
 #[derive(Default)]
 pub struct Observing<'a, 'b> {
     /// Time series.
     pub sampling: Option<&'a mut Sampling<'b>>,
-    /// Returns an observer of the packets; of flows that run one by one, of the first.
-    pub packets: Option<&'a mut dyn FnMut(&Topology) -> SharedObserver>,
+    /// Returns an observer; of flows that run one by one, of the first.
+    pub trace: Option<&'a mut dyn FnMut(&Topology) -> Trace>,
 }
 
 impl fmt::Debug for Observing<'_, '_> {
@@ -76,7 +94,7 @@ impl fmt::Debug for Observing<'_, '_> {
     }
 }
 
-/// Runs a cell once, and records time series and packets.
+/// Runs a cell once, and records time series and a trace.
 ///
 /// # Errors
 /// As [`run`].
@@ -87,15 +105,15 @@ pub fn run_observed(
     routes: &Routes,
     observing: Observing<'_, '_>,
 ) -> Result<RunResult<Record>, TrialError> {
-    let Observing { mut sampling, packets } = observing;
+    let Observing { mut sampling, trace } = observing;
     let wanted = RecordOptions { link_drops: sampling.is_some(), ..wanted };
     let mut network = Network::new(&cell.scenario, replication)?;
-    let mut traced = Traced(packets.map(|observer| observer(&network.topology)));
+    let mut trace = trace.map(|trace| trace(&network.topology));
     let plan = |network: &Network| Plan::new(cell, network, replication, routes);
     if !cell.scenario.one_by_one {
         let plan = plan(&network)?;
         let sampler = sampling.map(|sampling| Sampler::new(sampling, Duration::ZERO, &network, plan.flows.iter()));
-        return one(cell, wanted, &mut network, plan, replication.seed, (sampler, traced));
+        return one(cell, wanted, &mut network, plan, replication.seed, (sampler, trace.take()));
     }
     let mut all = RunResult { outcome: Record::default(), events: 0 };
     for place in 0.. {
@@ -113,7 +131,7 @@ pub fn run_observed(
         let flow = plan.flows[place..].iter().take(1);
         let before = all.outcome.elapsed;
         let sampler = sampling.as_deref_mut().map(|sampling| Sampler::new(sampling, before, &network, flow));
-        let ran = one(cell, wanted, &mut network, plan, seed, (sampler, std::mem::take(&mut traced)))?;
+        let ran = one(cell, wanted, &mut network, plan, seed, (sampler, trace.take()))?;
         all.events += ran.events;
         all.outcome.add(ran.outcome, place);
     }
@@ -130,7 +148,7 @@ pub fn check(cell: &Cell, replication: Replication, routes: &Routes) -> Result<(
     if cell.scenario.one_by_one {
         return Ok(());
     }
-    Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed).map(drop)
+    Trial::new(cell, RecordOptions::default(), &mut network, plan, replication.seed, None).map(drop)
 }
 
 impl Sampled for Simulation<AnyHost, Observers> {
@@ -150,7 +168,6 @@ impl Sampled for Simulation<AnyHost, Observers> {
     }
 }
 
-#[derive(Default)]
 struct Traced(Option<SharedObserver>);
 
 impl Observer for Traced {
@@ -179,10 +196,9 @@ fn one(
     network: &mut Network,
     plan: Plan<'_>,
     seed: u64,
-    (sampler, traced): (Option<Sampler<'_, '_>>, Traced),
+    (sampler, trace): (Option<Sampler<'_, '_>>, Option<Trace>),
 ) -> Result<RunResult<Record>, TrialError> {
-    let mut trial = Trial::new(cell, wanted, network, plan, seed)?;
-    trial.simulation.observer_mut().1.1.1.1 = traced;
+    let mut trial = Trial::new(cell, wanted, network, plan, seed, trace)?;
     let scenario = &cell.scenario;
     let limit = scenario.duration.or(scenario.time_limit).map_or(Duration::MAX, |span| span.0);
     let ended = trial.run_until(Instant::ZERO + limit, sampler)?;
@@ -224,6 +240,7 @@ struct Trial<'a> {
     retired: Vec<(NodeId, AnyHost)>,
     handshakes: Vec<(NodeId, Log)>,
     wanted: RecordOptions,
+    monitor: Option<SharedMonitor>,
     /// The last one ends the run.
     unfinished_flows: Option<Rc<Shared<u64>>>,
 }
@@ -235,7 +252,13 @@ impl<'a> Trial<'a> {
         network: &mut Network,
         plan: Plan<'_>,
         seed: u64,
+        trace: Option<Trace>,
     ) -> Result<Self, TrialError> {
+        let (packets, monitor) = match trace {
+            None => (None, None),
+            Some(Trace::Packets(observer)) => (Some(observer), None),
+            Some(Trace::Endpoints(monitor)) => (None, Some(monitor)),
+        };
         let scenario = &cell.scenario;
         let steps = steps(scenario, network);
         let counts = TransmissionCounts(vec![NodeCounts::default(); network.topology.nodes().count()]);
@@ -249,7 +272,7 @@ impl<'a> Trial<'a> {
         let simulation = Simulation::new(
             &network.topology,
             seed,
-            (counts, (queues, (notifications, (link_drops, Traced::default())))),
+            (counts, (queues, (notifications, (link_drops, Traced(packets))))),
         )?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
@@ -284,6 +307,7 @@ impl<'a> Trial<'a> {
             retired: Vec::new(),
             handshakes: Vec::new(),
             wanted,
+            monitor,
             unfinished_flows: ends_the_run.then(Rc::default),
         };
         let motes = trial.meshes.iter().flat_map(|mesh| &mesh.nodes);
@@ -407,6 +431,9 @@ impl<'a> Trial<'a> {
         config.limits.body_bytes = bodies.fold(config.limits.body_bytes, usize::max);
         let seed = endpoint_seed(&self.streams, node, lives);
         let mut host = Node::new(config, controller, seed, application)?;
+        if let Some(monitor) = &self.monitor {
+            host = host.monitored(Rc::clone(monitor));
+        }
         match scheme.and_then(|scheme| scheme.paths) {
             None => {}
             Some(Paths::Hosts) => {

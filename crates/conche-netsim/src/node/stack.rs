@@ -9,6 +9,7 @@ use conche_proto::{
     Request, RequestError, RequestId, RespondError, Response, SharedConfig, SubscriptionId, Transmit,
 };
 
+use super::monitor::{ReceivedMessage, SharedMonitor};
 use super::underlay::{Step, UnderlayState};
 use crate::host::{Received, World};
 use crate::packet::{Cause, Transmission};
@@ -19,6 +20,7 @@ pub(super) struct Stack {
     message_bytes: usize,
     pub(super) causes: Causes,
     pub(super) underlay: Option<UnderlayState>,
+    pub(super) monitor: Option<SharedMonitor>,
 }
 
 pub(super) enum StackOutput {
@@ -32,7 +34,7 @@ impl Stack {
     pub(super) fn new(config: SharedConfig, controller: AnyController, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let message_bytes = config.limits.message_bytes;
         let endpoint = Endpoint::new(config, controller, seed)?;
-        Ok(Self { endpoint, message_bytes, causes: Causes::default(), underlay: None })
+        Ok(Self { endpoint, message_bytes, causes: Causes::default(), underlay: None, monitor: None })
     }
 
     pub(super) fn buffer_bytes(&self) -> usize {
@@ -52,6 +54,9 @@ impl Stack {
                     if self.handle_handshake_event(now, &event) {
                         continue;
                     }
+                    if let Some(monitor) = &self.monitor {
+                        monitor.borrow_mut().event(now, node, &event);
+                    }
                     self.causes.forget_ended(&event);
                     self.mark_doubtful(&event);
                     return StackOutput::Event(event);
@@ -70,6 +75,10 @@ impl Stack {
     }
 
     fn send(&mut self, world: &mut World, node: NodeId, transmit: &Transmit<NodeId>, message: &[u8]) {
+        if let Some(monitor) = &self.monitor {
+            let path = transmit.exchange.and_then(|_| self.endpoint.snapshot(&transmit.to));
+            monitor.borrow_mut().sent(world.scheduler.now(), node, transmit, message, path);
+        }
         let origin = self.causes.origin_of(transmit, node);
         let Some(underlay) = &mut self.underlay else {
             world.send(node, transmit.to, message, origin.0, origin.1);
@@ -80,17 +89,22 @@ impl Stack {
         }
     }
 
-    pub(super) fn receive(&mut self, now: Instant, packet: &Received<'_>) {
+    pub(super) fn receive(&mut self, now: Instant, node: NodeId, packet: &Received<'_>) {
         self.causes.receive(packet.meta.as_cause());
         match &mut self.underlay {
             Some(underlay) => underlay.layer.receive(now, packet.meta.from, packet.bytes),
-            None => self.handle(now, packet.meta.from, packet.bytes),
+            None => self.handle(now, node, packet.meta.from, packet.bytes),
         }
     }
 
-    fn handle(&mut self, now: Instant, from: NodeId, message: &[u8]) {
+    fn handle(&mut self, now: Instant, node: NodeId, from: NodeId, message: &[u8]) {
+        let before = self.monitor.is_some().then(|| *self.endpoint.stats());
         let input = Input::datagram(from, message);
         self.endpoint.handle(now, input).expect("the endpoint is drained after every input");
+        if let (Some(monitor), Some(before)) = (&self.monitor, &before) {
+            let (after, path) = (self.endpoint.stats(), self.endpoint.snapshot(&from));
+            monitor.borrow_mut().received(now, node, &ReceivedMessage { from, message, before, after, path });
+        }
     }
 
     pub(super) fn prefetch(&self) {
@@ -135,7 +149,7 @@ impl Stack {
                 let (transmission, cause) = underlay.origin(to);
                 world.send(node, to, &buffer[..len], transmission, cause);
             }
-            Step::Received { from, len } => self.handle(now, from, &buffer[..len]),
+            Step::Received { from, len } => self.handle(now, node, from, &buffer[..len]),
             Step::Left(to, flight) => {
                 if let Some(handshake) = handshake(&to) {
                     self.endpoint.flight_left(now, handshake, &flight);
