@@ -54,7 +54,22 @@ pub struct NoSuccess {
     pub code: String,
 }
 
-/// Standard output already shows it as an object.
+/// An error of a request without DTLS.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Plain(pub Error);
+
+impl Plain {
+    /// Marks an error of a request to a `coap` URI.
+    pub fn of(error: anyhow::Error, uri: &str) -> anyhow::Error {
+        if !uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("coap:")) {
+            return error;
+        }
+        error.downcast::<Error>().map_or_else(|error| error, |error| Self(error).into())
+    }
+}
+
+/// Standard output already shows the response as an object.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Reported(pub Error);

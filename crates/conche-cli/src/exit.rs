@@ -8,7 +8,7 @@ use conche::{Error, Failure};
 use serde::Serialize;
 
 use crate::credentials::is_not_about_credentials;
-use crate::error::{Interrupted, NoAnswer, NoSuccess, Reported, Unreadable, UsageError};
+use crate::error::{Interrupted, NoAnswer, NoSuccess, Plain, Reported, Unreadable, UsageError};
 use crate::json;
 use crate::runtime::{self, INTERRUPTED};
 use crate::show;
@@ -31,8 +31,8 @@ pub fn help() -> String {
     format!("Exit status: {statuses}.")
 }
 
-/// Prints the error, if any, and returns the exit status. With `json`, standard output also gets an
-/// object.
+/// Prints the error, if any, on standard error, with `json` as an object, and returns the exit
+/// status.
 pub fn report(outcome: anyhow::Result<()>, json: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,8 +60,9 @@ pub fn on_interrupt(json: bool, is_kept: bool, clear: impl FnOnce() + Send + 'st
 
 fn print_error(error: &anyhow::Error, json: bool) -> u8 {
     let (status, hint) = (status(error), hint(error));
-    if json && !error.is::<Reported>() {
+    if json {
         print_object(status, &format!("{error:#}"), hint);
+        return status;
     }
     show::note(format_args!("conche: {}", show::escape_lines(&format!("{error:#}"))));
     if let Some(hint) = hint {
@@ -76,6 +77,7 @@ pub fn usage(error: &clap::Error) -> ! {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         print_object(2, first.trim_start_matches("error: "), None);
+        std::process::exit(2);
     }
     error.exit()
 }
@@ -99,17 +101,27 @@ fn print_object(status: u8, error: &str, hint: Option<&str>) {
         INTERRUPTED => "interrupted",
         _ => "failure",
     };
-    // Standard error gets the text anyway.
-    let _ = json::print(&Object { schema: 1, error, kind, status, hint });
+    // Without standard error, the exit status remains.
+    let _ = json::write(&Object { schema: 1, error, kind, status, hint }, &mut io::stderr().lock());
 }
 
 fn library(error: &anyhow::Error) -> Option<&Error> {
-    error.downcast_ref().or_else(|| error.downcast_ref().map(|Reported(error)| error))
+    let reported = || error.downcast_ref().map(|Reported(error)| error);
+    error.downcast_ref().or_else(reported).or_else(|| error.downcast_ref().map(|Plain(error)| error))
 }
 
 /// Returns the usual cause, if the error does not state it.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    of_address(error).or_else(|| of_library(library(error)?))
+    of_address(error).or_else(|| of_plain(error.downcast_ref()?)).or_else(|| of_library(library(error)?))
+}
+
+fn of_plain(Plain(error): &Plain) -> Option<&'static str> {
+    match error {
+        Error::Failed { failure: Failure::TimedOut | Failure::NoResponse | Failure::Deadline, .. } => Some(
+            "is the server on, and the port right? One that speaks only DTLS, as 5684 usually does, needs coaps://",
+        ),
+        _ => None,
+    }
 }
 
 fn of_address(error: &anyhow::Error) -> Option<&'static str> {

@@ -22,7 +22,7 @@ use crate::error::{ArgumentError, UsageError};
 use crate::exit;
 use crate::flags::parse_time;
 use crate::names;
-use crate::packet_trace::PacketTrace;
+use crate::run_trace::RunTrace;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -79,7 +79,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn execute(&self, experiment: Experiment, trace: Option<&PacketTrace>, global: &Global) -> anyhow::Result<()> {
+    pub fn execute(&self, experiment: Experiment, trace: Option<&RunTrace>, global: &Global) -> anyhow::Result<()> {
         if let Some((trace, adjusted)) = trace.zip(self.adjusted(&experiment)) {
             trace.check(&adjusted)?;
         }

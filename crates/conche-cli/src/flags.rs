@@ -11,7 +11,7 @@ use conche_lab::units::Span;
 
 use crate::error::ArgumentError;
 use crate::formats;
-use crate::request::option::{self, RawOption};
+use crate::option::{self, RawOption};
 
 /// How long to wait for a response.
 #[derive(Clone, Copy, Debug, clap::Args)]

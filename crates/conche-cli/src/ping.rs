@@ -21,6 +21,8 @@ use crate::runtime;
 
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("timeout", |timeout| timeout.help("Give up a ping after this time; 10 s by default")))]
+// As for ping(8).
+#[command(mut_arg("count", |count| count.visible_short_alias('c').help("Stop after this many; by default at Ctrl-C")))]
 pub struct Args {
     /// coap://HOST[:PORT]
     uri: String,

@@ -11,7 +11,7 @@ use conche_lab::scenario::{FileError, ScenarioError};
 use crate::Global;
 use crate::error::UsageError;
 use crate::experiment::Options;
-use crate::packet_trace::PacketTrace;
+use crate::run_trace::RunTrace;
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub struct Args {
     #[command(flatten)]
     options: Options,
     #[command(flatten)]
-    trace: PacketTrace,
+    trace: RunTrace,
 }
 
 pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {

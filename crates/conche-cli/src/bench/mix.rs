@@ -11,7 +11,8 @@ use serde::Deserialize;
 use super::{filling, options, parse_method};
 use crate::error::{UsageError, unreadable};
 use crate::formats;
-use crate::request::{Message, option};
+use crate::option;
+use crate::request::Message;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

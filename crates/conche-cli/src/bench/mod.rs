@@ -21,8 +21,8 @@ use crate::error::{ArgumentError, Interrupted, NoAnswer, NoSuccess, UsageError};
 use crate::flags::{Count, Timeout, parse_local, parse_time, parse_time_or_0};
 use crate::json;
 use crate::names::Controller;
+use crate::option::RawOption;
 use crate::request::Message;
-use crate::request::option::RawOption;
 use crate::request::payload::Payload;
 use crate::runtime;
 

@@ -53,10 +53,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for (file, text) in FILES {
         let path = directory.join(file);
         let text = if args.full && *file == "src/lib.rs" { FULL_LIB } else { text };
-        let text = source.fill_in(&name.fill_in(text));
+        let text = source.fill_in(&name.fill_in(&without_anchors(text)));
         write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     print_next_steps(&name, &directory).context("cannot write to standard output")
+}
+
+/// Removes the comments that mark the guide's quotes.
+fn without_anchors(text: &str) -> String {
+    let is_anchor = |line: &&str| line.trim_start().starts_with("// ANCHOR");
+    text.split_inclusive('\n').filter(|line| !is_anchor(line)).collect()
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
@@ -76,6 +82,7 @@ fn print_next_steps(name: &Name, directory: &Path) -> io::Result<()> {
          cd {directory}\n\
          cargo test                                               # conformance suite, tests/vectors.json\n\
          cargo run --release --features lab -- reproduce --quick  # every paper, with {dashed}\n\
+         cargo run --release --features lab -- compare            # ranks {dashed} among conche's controllers\n\
          cargo run --release --features lab -- get --cc {dashed} coap://localhost/\n\
          \n\
          The algorithm is in src/lib.rs."

@@ -35,6 +35,7 @@ fn a_crate_has_its_own_name_everywhere_and_builds_on_the_checkout_that_is_given(
     assert!(read("src/main.rs").contains("Named::own_with_parameters::<MyRto>(\"my-rto\", FEATURES)"));
     for (file, _) in FILES {
         let text = read(file).to_lowercase();
+        assert!(!text.contains("anchor"), "{file}");
         assert!(!text.contains("twice-peak") && !text.contains("twicepeak") && !text.contains("twice_peak"), "{file}");
         assert!(!text.contains("from conche\n") && !text.contains("from conche,"), "{file}");
     }

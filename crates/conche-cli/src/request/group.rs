@@ -16,6 +16,7 @@ use crate::runtime;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(method: Code, args: &Args, global: &Global) -> anyhow::Result<()> {
+    args.message.check(method)?;
     let payload = args.message.payload.read(true)?;
     let records = args.recording.start(EventLog::client())?;
     let runtime = runtime::start()?;

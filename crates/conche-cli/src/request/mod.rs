@@ -2,7 +2,6 @@
 
 mod group;
 pub mod observation;
-pub mod option;
 pub mod payload;
 mod progress;
 mod render;
@@ -23,15 +22,15 @@ use conche::{Client, Code, OptionNumber, QBlock, Reliability, Token};
 
 use crate::Global;
 use crate::credentials::RequestSecurity;
-use crate::error::{Interrupted, Reported};
+use crate::error::{Interrupted, Plain, Reported, UsageError};
 use crate::flags::{Endpoint, Properties, Timeout, parse_time};
 use crate::names::Control;
+use crate::option::{self, RawOption};
 use crate::reader_stream::ReaderStream;
 use crate::recording::{Recording, Records};
 use crate::runtime;
 use crate::serve::LARGEST;
 use observation::{Observer, Until};
-use option::RawOption;
 use payload::Payload;
 use progress::{Bar, Limit, ProgressMessage};
 
@@ -56,6 +55,25 @@ pub struct Message {
     /// -N: a server without Q-Block rejects only Confirmable messages.
     #[arg(long, conflicts_with = "non")]
     pub q_block: bool,
+}
+
+impl Message {
+    /// Refuses a request that would empty a resource by omission, or whose format has no payload.
+    pub fn check(&self, method: Code) -> Result<(), UsageError> {
+        if self.payload.is_given() {
+            return Ok(());
+        }
+        match method {
+            Code::PUT => Err(UsageError(
+                "put needs a payload: -e TEXT or -f FILE; -e '' replaces the resource by an empty one".to_owned(),
+            )),
+            Code::GET | Code::DELETE if self.properties.content_format.is_some() => Err(UsageError(
+                "-t is the format of a payload, and there is none; -A FORMAT requests the format of the response"
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Arguments of methods whose resource can be observed.
@@ -160,6 +178,7 @@ pub fn read(method: Code, args: ObservableArgs, global: &Global, progress: &Prog
 
 pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, progress: &Progress) -> anyhow::Result<()> {
     let message = &args.message;
+    message.check(method)?;
     let reliability = if message.properties.non { Reliability::NonConfirmable } else { Reliability::Confirmable };
     let output =
         Output { method, uri: &args.uri, reliability, output: args.output.as_deref(), started: Instant::now() };
@@ -198,7 +217,7 @@ pub fn run(method: Code, args: Args, until: Option<Until>, global: &Global, prog
     });
     let finished = runtime::run(&runtime, records.finish(outcome));
     runtime::end(runtime);
-    finished
+    finished.map_err(|error| Plain::of(error, &args.uri))
 }
 
 #[derive(Debug)]
@@ -229,9 +248,9 @@ impl Output<'_> {
                 write_payload(path, &response)?;
             }
             render::json(self.method, self.uri, time, &response, file)?;
-            return response.successful().map(drop).map_err(|error| Reported(error).into());
+            return successful(response).map(drop).map_err(|error| Reported(error).into());
         }
-        let response = response.successful()?;
+        let response = successful(response)?;
         match self.output {
             Some(path) if path == Path::new("-") => render::raw(response.payload())?,
             Some(path) => write_payload(path, &response)?,
@@ -267,6 +286,19 @@ impl Output<'_> {
         report_result(stream.head(), global);
         Ok(())
     }
+}
+
+/// As [`Response::successful`]; the error has the limit that a 4.13 states (RFC 7959 §2.9.3).
+fn successful(response: Response) -> Result<Response, conche::Error> {
+    let stated = response.message().uint(OptionNumber::SIZE1);
+    response.successful().map_err(|error| match (error, stated) {
+        (conche::Error::Response { peer, code: code @ Code::REQUEST_ENTITY_TOO_LARGE, diagnostic }, Some(limit)) => {
+            let limit = format!("the limit is {limit} bytes");
+            let text = diagnostic.filter(|text| !text.is_empty()).map(|text| format!("{text}; {limit}"));
+            conche::Error::Response { peer, code, diagnostic: Some(text.unwrap_or(limit)) }
+        }
+        (error, _) => error,
+    })
 }
 
 fn write_payload(path: &Path, response: &Response) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ const FIRST: u64 = 1024;
 #[derive(Debug, clap::Args)]
 #[group(id = "payload-source", multiple = false)]
 pub struct Args {
-    /// Payload as text
+    /// Payload as text; '' is an empty one
     #[arg(short = 'e', long, value_name = "TEXT")]
     payload: Option<String>,
     /// Payload from a file; - is standard input
@@ -35,6 +35,10 @@ pub enum Payload {
 }
 
 impl Args {
+    pub fn is_given(&self) -> bool {
+        self.payload.is_some() || self.payload_file.is_some()
+    }
+
     /// In memory if `whole`.
     pub fn read(&self, whole: bool) -> anyhow::Result<Option<Payload>> {
         if let Some(path) = &self.payload_file {

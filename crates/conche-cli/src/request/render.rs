@@ -90,6 +90,8 @@ struct Json<'a> {
     from: String,
     code: String,
     options: Vec<JsonOption>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_format: Option<JsonFormat>,
     /// The file that holds the payload, in place of `payload`.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Cow<'a, str>>,
@@ -101,6 +103,13 @@ struct Json<'a> {
     elapsed_ms: f64,
     queued_ms: f64,
     retransmissions: u32,
+}
+
+#[derive(Serialize)]
+struct JsonFormat {
+    number: u16,
+    /// Media type and coding, if registered.
+    name: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -134,6 +143,9 @@ pub fn json(
         from: response.from().to_string(),
         code: format!("{:?}", response.code()),
         options: options.collect(),
+        content_format: response
+            .content_format()
+            .map(|format| JsonFormat { number: format.0, name: format.media_type() }),
         output: output.map(Path::to_string_lossy),
         payload_hex: (text.is_err() && output.is_none()).then(|| hexadecimal::encode(response.payload())),
         payload: text.ok().filter(|_| output.is_none()),

@@ -2,6 +2,7 @@
 
 mod demo;
 mod directory;
+mod metrics;
 mod upload;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,6 +24,7 @@ use crate::json;
 use crate::names::Control;
 use crate::recording::Recording;
 use crate::runtime;
+use metrics::Exporter;
 
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("served").args(["directory", "demo"]).required(true))]
@@ -61,6 +63,12 @@ pub struct Args {
     /// Default: [::]:5683, or [::]:5684 with keys or a certificate.
     #[arg(long, value_name = "ADDR:PORT", env = "CONCHE_BIND", value_parser = parse_bind)]
     bind: Option<String>,
+    /// Serve metrics over HTTP on this address, for Prometheus.
+    ///
+    /// The text is OpenMetrics, the same for every path. It names the busiest clients, and HTTP has
+    /// no protection here: choose an address that only the monitoring reaches.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_bind)]
+    metrics: Option<String>,
     #[command(flatten)]
     credentials: ServerSecurity,
     #[command(flatten)]
@@ -121,10 +129,15 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
         };
         let bind = args.bind.unwrap_or_else(|| format!("[::]:{port}"));
         let server = records.watch(args.credentials.of(server, global)?).bind(&bind).await?;
+        let exporter = Exporter::bind(args.metrics.as_deref()).await?;
         announce(format!("{scheme}://{}", server.local_addr()), global)?;
+        if let Some(address) = exporter.local_addr() {
+            announce(format!("http://{address}/metrics"), global)?;
+        }
         tokio::select! {
             () = stop => server.shutdown(GRACE).await,
             ended = server.wait() => ended?,
+            never = exporter.run(&server) => match never {},
         }
         Ok(())
     });

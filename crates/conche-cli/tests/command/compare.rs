@@ -249,7 +249,7 @@ fn a_label_has_to_be_of_one_of_the_scenarios_and_each_of_them_to_have_one() {
         ("clients=2", "other: clients: no run has 2; there are 3, 4"),
     ] {
         let refused = only(labels);
-        assert_eq!((refused.status, refused.stdout.contains(r#""kind":"usage""#)), (Some(2), true), "{labels}");
+        assert_eq!((refused.status, refused.stderr.contains(r#""kind":"usage""#)), (Some(2), true), "{labels}");
         assert!(refused.stderr.contains(problem), "{labels}: {}", refused.stderr);
     }
 }

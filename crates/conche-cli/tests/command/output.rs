@@ -20,21 +20,33 @@ fn object(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).expect("it is JSON")
 }
 
+/// Returns the object on standard error.
+fn failure(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stderr).unwrap_or_else(|error| panic!("{error}: {}", ended.stderr))
+}
+
 #[test]
 fn json_is_one_object_with_a_schema() {
     let (_server, address) = serve();
     let ended = ask(&["get", &uri(address, "/test"), "--json"]);
     let json = object(&ended);
     assert!(json["retransmissions"].is_u64(), "{json}");
-    for (pointer, expected) in [("/schema", "1"), ("/code", "\"2.05\""), ("/payload", "\"hello\"")] {
+    for (pointer, expected) in [
+        ("/schema", "1"),
+        ("/code", "\"2.05\""),
+        ("/payload", "\"hello\""),
+        ("/content_format/number", "0"),
+        ("/content_format/name", "\"text/plain; charset=utf-8\""),
+    ] {
         assert_eq!(json.pointer(pointer).map(ToString::to_string).as_deref(), Some(expected), "{pointer}");
     }
     let missing = ask(&["get", &uri(address, "/missing"), "--json"]);
     assert_eq!((missing.status, &object(&missing)["code"]), (Some(4), &"4.04".into()));
+    assert_eq!(failure(&missing)["kind"], "response");
 }
 
 #[test]
-fn json_of_a_failure_is_an_object_too() {
+fn json_of_a_failure_is_an_object_on_standard_error() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback can be bound");
     let there = uri(silent.local_addr().expect("it is bound"), "/");
     for (arguments, status, kind) in [
@@ -44,12 +56,13 @@ fn json_of_a_failure_is_an_object_too() {
         (&["put", &there, "-f", "/nonexistent", "--json"], 2, "usage"),
     ] {
         let ended = ask(arguments);
-        let json = object(&ended);
-        assert_eq!(ended.status, Some(status), "{arguments:?}");
+        let json = failure(&ended);
+        assert_eq!((ended.status, ended.stdout.as_str()), (Some(status), ""), "{arguments:?}");
         assert_eq!((&json["schema"], &json["kind"], &json["status"]), (&1.into(), &kind.into(), &status.into()));
         assert!(json["error"].as_str().is_some_and(|error| !error.is_empty()), "{json}");
-        assert!(!ended.stderr.is_empty(), "people are told as well");
     }
+    let hint = &failure(&ask(&["get", &there, "-B", "0.1", "--json"]))["hint"];
+    assert!(hint.as_str().is_some_and(|hint| hint.contains("coaps://")), "{hint}");
 }
 
 #[test]

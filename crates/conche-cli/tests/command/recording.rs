@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::common::{conche, listening, run, serve};
 use serde_json::Value;
 
-fn records(path: &Path) -> Vec<Value> {
+pub fn records(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("a log");
     let records = text.split('\x1e').skip(1);
     records.map(|record| serde_json::from_str(record).expect("JSON")).collect()

@@ -393,9 +393,61 @@ fn a_trace_of_the_first_run_has_no_effect_on_results() {
     assert!(!untouched.path("results").exists(), "refused before anything is written");
     let message = stderr(&unknown);
     assert!(message.contains("--trace-node: `client[7]` exceeds the group; its 3 nodes"), "{message}");
-    let unknown = campaign.run(&["--trace", "qlog"]);
+    let unknown = campaign.run(&["--trace", "qlogs"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(stderr(&unknown).contains("pcapng"), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("pcapng, qlog"), "{}", stderr(&unknown));
+}
+
+const COUNTED: &str = r#"
+[[values]]
+column = "copies"
+metric = "copies"
+
+[[values]]
+column = "repeated_percent"
+metric = "retransmission-share"
+"#;
+
+#[test]
+fn the_event_log_of_a_run_has_its_messages_and_retransmissions() {
+    let campaign = Campaign::of(&format!("{SCENARIO}{COUNTED}"));
+    let logged = ["--json", "--runs", "1", "--only", "clients=3", "--only", "scheme=plain", "--trace", "qlog"];
+    let output = campaign.succeeds(&logged);
+    let figures: Vec<Value> = String::from_utf8(output.stdout.clone())
+        .expect("UTF-8")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let figure = |column: &str| {
+        let value = figures.iter().find(|figure| figure["column"] == column);
+        value.and_then(|figure| figure["measured"].as_f64()).unwrap_or_else(|| panic!("{column} in {figures:?}"))
+    };
+    let records = |campaign: &Campaign| super::recording::records(&campaign.path("results/trace.sqlog"));
+    let all = records(&campaign);
+    let header = &all[0]["trace"];
+    assert_eq!(header["vantage_point"]["type"], "unknown");
+    assert_eq!(header["common_fields"]["reference_time"].get("wall_clock_time"), None, "virtual time");
+    let events = &all[1..];
+    assert!(stderr(&output).contains(&format!("has {} records of plain/3", events.len())), "{}", stderr(&output));
+    let times: Vec<f64> = events.iter().map(|event| event["time"].as_f64().expect("milliseconds")).collect();
+    assert!(times.is_sorted() && times.iter().all(|time| (0.0..=60_000.0).contains(time)));
+    let sent: Vec<&Value> = events.iter().filter(|event| event["name"] == "coap:message_sent").collect();
+    let requests = sent.iter().filter(|event| event["data"]["peer"] == "server");
+    let copies = requests.clone().count() as f64;
+    assert!((copies - figure("copies")).abs() < 0.5, "{copies} {}", figure("copies"));
+    let retransmissions = requests.filter(|event| event["data"]["attempt"].as_u64() > Some(0)).count();
+    assert!(retransmissions > 0, "a tenth is lost");
+    let percent = 100.0 * retransmissions as f64 / copies;
+    assert!((percent - figure("repeated_percent")).abs() < 1e-5, "{percent} {}", figure("repeated_percent"));
+    for name in ["coap:message_received", "coap:message_dropped", "coap:exchange_updated", "recovery:metrics_updated"] {
+        assert!(events.iter().any(|event| event["name"] == name), "{name}");
+    }
+
+    campaign.succeeds(&[&logged[..], &["--trace-node", "client[1]"]].concat());
+    let one = records(&campaign);
+    let of_the_node: Vec<&Value> = events.iter().filter(|event| event["group_id"] == "client[1]").collect();
+    assert!(!of_the_node.is_empty());
+    assert_eq!(one[1..].iter().collect::<Vec<_>>(), of_the_node);
 }
 
 #[test]

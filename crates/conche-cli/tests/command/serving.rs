@@ -1,7 +1,9 @@
 //! `conche serve DIR`, `conche ping`, `conche discover` and `conche relay`.
 
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::process::Stdio;
 
 use crate::common::{Ended, Process, conche, listening, run, serve};
 use serde_json::Value;
@@ -247,7 +249,7 @@ fn resources_are_discovered_as_a_table_or_as_objects() {
 fn pings_are_counted_and_timed() {
     let (_server, address) = serve();
     let there = format!("coap://{address}");
-    let ended = ask(&["ping", &there, "-n", "3", "-i", "0.01"]);
+    let ended = ask(&["ping", &there, "-c", "3", "-i", "0.01"]);
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
     for part in ["1: ", "3: ", "3 pings, 3 answered, 0 % not", "RTT min/avg/max/mdev = "] {
         assert!(ended.stdout.contains(part), "{part:?} in {}", ended.stdout);
@@ -283,4 +285,28 @@ fn a_relay_forwards_and_tells_how_much() {
     stderr.read_to_string(&mut told).expect("text");
     assert_eq!(told, "forwarded 1 datagrams to the server and 1 to clients; lost 0 and 0\n");
     assert_eq!(ask(&["relay", "127.0.0.1:5683", "--loss", "0.1"]).status, Some(2));
+}
+
+#[test]
+fn metrics_are_served_over_http_beside_coap() {
+    let mut serve = conche();
+    serve.args(["serve", "--demo", "--bind", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]).stdout(Stdio::piped());
+    let mut serve = Process(serve.spawn().expect("the command starts"));
+    let mut lines = BufReader::new(serve.0.stdout.take().expect("it is piped")).lines();
+    let mut announced = |scheme: &str| {
+        let line = lines.next().expect("a line").expect("text");
+        let address = line.strip_prefix(&format!("listening on {scheme}://")).map(str::to_owned);
+        address.unwrap_or_else(|| panic!("{line}"))
+    };
+    let (coap, http) = (announced("coap"), announced("http"));
+    assert_eq!(ask(&["get", &format!("coap://{coap}/test")]).stdout, "hello");
+    // A connection without a request delays nobody.
+    let address = http.strip_suffix("/metrics").expect("the path");
+    let _idle = TcpStream::connect(address).expect("it listens");
+    let mut scraper = TcpStream::connect(address).expect("it listens");
+    scraper.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    scraper.read_to_string(&mut answer).expect("text");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text"), "{answer}");
+    assert!(answer.contains("conche_requests_received_total 1\n") && answer.ends_with("# EOF\n"), "{answer}");
 }
