@@ -43,9 +43,9 @@ impl Keyed {
     /// permutation; consecutive IDs do not cluster, as multiples of a constant would for some
     /// senders.
     pub(crate) const fn fingerprint(from: u64, local: u64, id: u16) -> Fingerprint {
-        let what = (id as u64 + 1) | (local << 17);
+        let packed = (id as u64 + 1) | (local << 17);
         let [_, _, _, _, e, f, g, h] = from.to_be_bytes();
-        let [i, j, k, l, m, n, o, p] = mixed(from.wrapping_add(what)).to_be_bytes();
+        let [i, j, k, l, m, n, o, p] = mixed(from.wrapping_add(packed)).to_be_bytes();
         Fingerprint {
             from: u32::from_be_bytes([e, f, g, h]),
             message: [u32::from_be_bytes([i, j, k, l]), u32::from_be_bytes([m, n, o, p])],

@@ -51,8 +51,7 @@
 //!   [`body_limit`](server::ServerBuilder::body_limit).
 //! - Exchanges, recently used destinations, or observations: [`Error::Busy`]. Settings:
 //!   `exchanges`, `peers` and `subscriptions` of [`Limits`].
-//! - Observers of a server: a response without Observe. Settings: `observers` and
-//!   `observers_per_peer` of [`Limits`].
+//! - Observers of a server: a response without Observe. Settings: [`Limits`].
 //! - Waiting handlers: 5.03 with Max-Age. Setting:
 //!   [`concurrency`](server::ServerBuilder::concurrency).
 //! - Deduplication state: 5.03. Setting: `deduplication_bytes` of [`Limits`].

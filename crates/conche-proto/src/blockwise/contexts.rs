@@ -24,7 +24,7 @@ use conche_cc::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) from: u64,
-    pub(crate) what: u64,
+    pub(crate) identity: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -276,7 +276,7 @@ impl<T> Contexts<T> {
     /// For a FETCH without payload, returns the key of the last FETCH that differs only in payload:
     /// requests for further blocks may omit it (RFC 7959 §2.7, RFC 8132 §2.5).
     pub(crate) fn fetched(&self, key: Key) -> Key {
-        self.last_begun(key.from, |kept| kept.what & !PAYLOAD == key.what & !PAYLOAD).unwrap_or(key)
+        self.last_begun(key.from, |kept| kept.identity & !PAYLOAD == key.identity & !PAYLOAD).unwrap_or(key)
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
@@ -421,7 +421,7 @@ impl<T> Contexts<T> {
 }
 
 fn hash_of(key: Key) -> u64 {
-    key.from ^ key.what
+    key.from ^ key.identity
 }
 
 #[cfg(test)]
@@ -444,8 +444,8 @@ mod tests {
         Instant::from_millis(1_000 * seconds)
     }
 
-    fn key(from: u64, what: u64) -> Key {
-        Key { from: from.wrapping_mul(0x9e37_79b9_7f4a_7c15), what: what << 40 }
+    fn key(from: u64, identity: u64) -> Key {
+        Key { from: from.wrapping_mul(0x9e37_79b9_7f4a_7c15), identity: identity << 40 }
     }
 
     fn group(n: u64) -> Group {
@@ -456,14 +456,14 @@ mod tests {
         NewContext { key, group, value, bytes }
     }
 
-    fn insert(contexts: &mut Contexts<u64>, now: u64, from: u64, what: u64) -> Result<(), Full> {
-        contexts.insert(at(now), new(key(from, what), group(from), what, 10), Claim::SHARE)
+    fn insert(contexts: &mut Contexts<u64>, now: u64, from: u64, identity: u64) -> Result<(), Full> {
+        contexts.insert(at(now), new(key(from, identity), group(from), identity, 10), Claim::SHARE)
     }
 
     #[test]
     fn a_peer_has_its_own_bound_and_its_stalest_makes_room() {
         let mut contexts = Contexts::new(BOUNDS);
-        assert_eq!([0, 1, 2].map(|what| insert(&mut contexts, what, 1, what)), [Ok(()), Ok(()), Err(Full)]);
+        assert_eq!([0, 1, 2].map(|identity| insert(&mut contexts, identity, 1, identity)), [Ok(()), Ok(()), Err(Full)]);
         assert!(contexts.use_of(at(5), key(1, 0)).is_some());
         assert_eq!(insert(&mut contexts, 10, 1, 2), Ok(()), "the other one was idle for nine seconds");
         assert!(contexts.use_of(at(10), key(1, 1)).is_none() && contexts.use_of(at(10), key(1, 0)).is_some());
@@ -544,7 +544,7 @@ mod tests {
         let mut contexts = Contexts::new(BOUNDS);
         (0..4).for_each(|n| contexts.insert(at(0), new(key(n, 1), group(50), n, 10), Claim::SHARE).expect("room"));
         (4..8).for_each(|from| insert(&mut contexts, 1, from, 1).expect("room"));
-        let newcomers = [(100, 1), (101, 1)].map(|(from, what)| insert(&mut contexts, 20, from, what));
+        let newcomers = [(100, 1), (101, 1)].map(|(from, identity)| insert(&mut contexts, 20, from, identity));
         assert_eq!(newcomers, [Ok(()), Ok(())]);
         assert_eq!((4..8).filter(|&from| contexts.use_of(at(20), key(from, 1)).is_some()).count(), 4);
     }

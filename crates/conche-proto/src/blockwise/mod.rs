@@ -35,7 +35,7 @@ const PAYLOAD: u64 = u32::MAX as u64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BlockOptions {
     /// Equal for all blocks of a body.
-    pub(crate) what: u64,
+    pub(crate) identity: u64,
     block1: Packed,
     block2: Packed,
 }
@@ -45,7 +45,7 @@ impl BlockOptions {
     /// further blocks may omit it. Ignores a payload that arrives in blocks.
     pub(crate) fn fetches(&mut self, payload: Option<u64>) {
         let payload = payload.filter(|_| self.block1.0.is_none()).map_or(0, |payload| payload >> 32 | 1);
-        self.what = self.what & !PAYLOAD | payload;
+        self.identity = self.identity & !PAYLOAD | payload;
     }
 
     pub(crate) fn set(&mut self, number: OptionNumber, block: Block) {

@@ -64,7 +64,7 @@ impl Representation {
     /// size, `block1` the response's Block1 option.
     pub(crate) fn block(
         &self,
-        asked: Option<Block>,
+        requested: Option<Block>,
         block1: Option<Block>,
         largest: Option<BlockSize>,
         others: Overhead,
@@ -77,14 +77,14 @@ impl Representation {
             return Ok(ExtractedBlock { body, block: None });
         }
         let largest = largest.unwrap_or_default();
-        let wanted = asked.map_or(largest, |asked| asked.size.min(largest));
+        let wanted = requested.map_or(largest, |requested| requested.size.min(largest));
         let size = largest_fitting(wanted, others.with(BLOCK_BYTES + SIZE_BYTES), limit).ok_or(BlockError::NoRoom)?;
-        let offset = asked.map_or(0, Block::offset);
+        let offset = requested.map_or(0, Block::offset);
         let (payload, block) = self.payload.block(offset, size)?;
         let mut added: smallvec::SmallVec<[(OptionNumber, UintBytes); 3]> = smallvec::SmallVec::new();
         added.extend(block1.map(|block1| (OptionNumber::BLOCK1, block1.encode())));
         let all = offset == 0 && !block.more;
-        if asked.is_some() || !all {
+        if requested.is_some() || !all {
             added.push((OptionNumber::BLOCK2, block.encode()));
         }
         let announced = self.payload.announced().filter(|_| offset == 0 && !all);
@@ -167,8 +167,8 @@ struct LargeResponse {
 }
 
 impl LargeResponse {
-    fn place(what: u64) -> (u32, usize) {
-        let mixed = what.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn place(identity: u64) -> (u32, usize) {
+        let mixed = identity.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let [a, b, c, d, _, _, _, place] = mixed.rotate_left(8).to_be_bytes();
         (u32::from_be_bytes([a, b, c, d]), place.into())
     }
@@ -206,7 +206,7 @@ impl Representations {
     /// Reserves a place if the last response to this request was large; otherwise returns
     /// `Ok(false)`. The caller counts reserved places.
     pub(crate) fn reserve(&mut self, now: Instant, key: Key, group: Group, reserved: &Shares) -> Result<bool, Full> {
-        let (tag, place) = LargeResponse::place(key.what);
+        let (tag, place) = LargeResponse::place(key.identity);
         let large = self.large.as_ref().and_then(|large| large.get(place)).filter(|large| large.tag == tag);
         match large.map_or(0, |large| large.bytes as usize) {
             bytes if bytes > 0 && self.contexts.can_hold(bytes) => {
@@ -226,7 +226,7 @@ impl Representations {
         claim: Claim<'_>,
     ) -> Result<(), Full> {
         let bytes = representation.bytes();
-        let (tag, place) = LargeResponse::place(key.what);
+        let (tag, place) = LargeResponse::place(key.identity);
         let large = self.large.get_or_insert_with(|| Box::new([LargeResponse::default(); REMEMBERED]));
         if let Some(large) = large.get_mut(place) {
             *large = LargeResponse { tag, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
@@ -242,7 +242,7 @@ impl Representations {
 
     pub(crate) fn forget(&mut self, key: Key) {
         self.contexts.remove(key);
-        let (tag, place) = LargeResponse::place(key.what);
+        let (tag, place) = LargeResponse::place(key.identity);
         if let Some(large) = self.large.as_mut().and_then(|large| large.get_mut(place)).filter(|large| large.tag == tag)
         {
             *large = LargeResponse::default();

@@ -33,7 +33,7 @@ pub(crate) enum Step {
     AwaitsSupply,
     /// Complete, with this response.
     Done(OwnedMessage),
-    AsItIs,
+    Unchanged,
     Failed(TransferError),
 }
 
@@ -156,7 +156,7 @@ impl Transfer {
         match response.block(OptionNumber::BLOCK2) {
             Err(_) => Step::Failed(TransferError::Unacceptable),
             // An error is the response, as is a body that no longer needs blocks.
-            Ok(None) if !self.per_block || self.download.is_none() || !response.code().is_success() => Step::AsItIs,
+            Ok(None) if !self.per_block || self.download.is_none() || !response.code().is_success() => Step::Unchanged,
             // Blocks already delivered belong to another state.
             Ok(None) => Step::Failed(TransferError::Changed),
             Ok(Some(block)) => self.answer_download(response, block, rules),
@@ -220,13 +220,13 @@ impl Transfer {
         let most = if self.per_block { usize::MAX } else { rules.body_bytes };
         let download = match &mut self.download {
             None if block.num > 0 => return Step::Failed(TransferError::Unacceptable),
-            None if !block.more => return Step::AsItIs,
+            None if !block.more => return Step::Unchanged,
             None if announced > most => return Step::Failed(TransferError::TooLarge),
             None => self.download.insert(Download::new(response, self.per_block)),
             // An error is the response, as is another whole success before any delivered block.
             Some(download) if download.code() != response.code() => {
                 let whole = !response.code().is_success() || !self.per_block && block.num == 0 && !block.more;
-                return if whole { Step::AsItIs } else { Step::Failed(TransferError::Changed) };
+                return if whole { Step::Unchanged } else { Step::Failed(TransferError::Changed) };
             }
             Some(download) if !download.belongs(response) => return self.fetch_again(rules),
             Some(download) if !download.follows(block) => return Step::Failed(TransferError::Unacceptable),
@@ -245,7 +245,7 @@ impl Transfer {
             return self.ask(offset, size, rules);
         }
         if self.per_block {
-            return Step::AsItIs;
+            return Step::Unchanged;
         }
         let header = Header { ty: response.ty(), code: response.code(), id: response.id() };
         let joined = self.download.take().and_then(Download::into_joined);

@@ -198,12 +198,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         sender: &Sender<P>,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         message: &Message<'_>,
     ) -> bool {
         let token = message.token();
-        let asked = self.group_requests.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
-        let Some(exchange) = asked.map(|group_request| group_request.exchange) else { return false };
+        let requested = self.group_requests.get_mut(&token).filter(|_| token.len() == Token::MAX_LENGTH);
+        let Some(exchange) = requested.map(|group_request| group_request.exchange) else { return false };
         if message.unacceptable_option(&layers.transport.config.known_options).is_some() {
             if message.ty() == Type::Confirmable {
                 layers.transport.reject_response(layers.now, sender.source, sender.hash, message.id());
@@ -212,7 +212,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, a duplicate is acknowledged again but not reported.
-            layers.transport.acknowledge_empty(layers.now, sender.source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, sender.source, fingerprint, message.id());
         }
         self.report_group_response(layers, exchange, sender, message);
         true

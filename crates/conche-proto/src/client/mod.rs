@@ -182,7 +182,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         sender: &Sender<P>,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         message: &Message<'_>,
     ) {
         let &Sender { source, hash, peer, .. } = sender;
@@ -190,14 +190,14 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let found = peer.and_then(|peer| self.exchange_with_token(layers, peer, &message.token()));
         let found = found.filter(|&index| !self.is_late_notification(layers, index, message));
         #[cfg(feature = "oscore")]
-        if layers.has_contexts() && self.receive_protected_response(layers, sender, what, found, message) {
+        if layers.has_contexts() && self.receive_protected_response(layers, sender, fingerprint, found, message) {
             return;
         }
-        if !self.group_requests.is_empty() && self.receive_group_response(layers, sender, what, message) {
+        if !self.group_requests.is_empty() && self.receive_group_response(layers, sender, fingerprint, message) {
             return;
         }
         if let Some(subscription) = self.notified(layers, peer, message, found) {
-            return self.receive_notification(layers, source, what, subscription, message);
+            return self.receive_notification(layers, source, fingerprint, subscription, message);
         }
         if found.is_some_and(|index| layers.transport.exchanges.get(index).is_late(message)) {
             layers.transport.stats.duplicates += 1;
@@ -226,11 +226,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         if confirmable {
             // If it cannot be remembered, a duplicate will be rejected, which also ends the peer's
             // retransmissions.
-            layers.transport.acknowledge_empty(layers.now, source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, source, fingerprint, message.id());
         } else if self.may_refuse_q_block(message) && layers.transport.exchanges.get(index).is_in_bursts() {
             // A registration is repeated with the same token: a duplicate of this refusal must not
             // answer it.
-            layers.transport.remember_silence(layers.now, what);
+            layers.transport.remember_silence(layers.now, fingerprint);
         }
         self.deliver(layers, index, AckKind::Separate, message);
     }

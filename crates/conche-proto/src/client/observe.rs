@@ -232,7 +232,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         source: Source<P>,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         subscription: SubscriptionIndex,
         message: &Message<'_>,
     ) {
@@ -243,7 +243,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         }
         if message.ty() == Type::Confirmable {
             // If it cannot be remembered, its sequence number identifies a duplicate.
-            layers.transport.acknowledge_empty(layers.now, source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, source, fingerprint, message.id());
         }
         if self.has_q_block() && self.receive_state_payload(layers, subscription, message) {
             return;

@@ -139,22 +139,22 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         source: Source<P>,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         index: ExchangeIndex,
         message: &Message<'_>,
     ) {
         match self.unprotected(layers, index, message) {
             Response::Inner(inner) => {
-                self.acknowledge_response(layers, source, what, message);
+                self.acknowledge_response(layers, source, fingerprint, message);
                 self.deliver_inner(layers, index, AckKind::Separate, &inner);
             }
             Response::Error(code) => {
-                self.acknowledge_response(layers, source, what, message);
+                self.acknowledge_response(layers, source, fingerprint, message);
                 layers.transport.acknowledge(layers.now, index, AckKind::Separate);
                 self.fail(layers, index, Failure::NotAuthenticated(code));
             }
             Response::Again => {
-                self.acknowledge_response(layers, source, what, message);
+                self.acknowledge_response(layers, source, fingerprint, message);
                 self.send_with_other_keys(layers, index, AckKind::Separate);
             }
             Response::Nothing => {}
@@ -175,7 +175,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         sender: &Sender<P>,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         found: Option<ExchangeIndex>,
         message: &Message<'_>,
     ) -> bool {
@@ -189,9 +189,9 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let found = found.filter(|&index| !layers.transport.exchanges.get(index).security.is_plain());
         match (subscription, found) {
             (Some(subscription), _) => {
-                self.receive_protected_notification(layers, source, what, subscription, message);
+                self.receive_protected_notification(layers, source, fingerprint, subscription, message);
             }
-            (None, Some(index)) => self.receive_protected_separately(layers, source, what, index, message),
+            (None, Some(index)) => self.receive_protected_separately(layers, source, fingerprint, index, message),
             (None, None) => return false,
         }
         true
@@ -203,7 +203,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         source: Source<P>,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         subscription: SubscriptionIndex,
         message: &Message<'_>,
     ) {
@@ -211,8 +211,8 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let registering = found.exchange.filter(|&id| layers.transport.exchanges.live(id).is_some());
         let binding = found.security.binding_mut();
         match (Self::open_with(layers.protection.as_deref_mut(), binding, message, &mut layers.pool), registering) {
-            (Ok(inner), _) => self.receive_notification(layers, source, what, subscription, &inner.view()),
-            (Err(_), Some(id)) => self.receive_protected_separately(layers, source, what, id.index, message),
+            (Ok(inner), _) => self.receive_notification(layers, source, fingerprint, subscription, &inner.view()),
+            (Err(_), Some(id)) => self.receive_protected_separately(layers, source, fingerprint, id.index, message),
             (Err(_), None) => layers.count_refused(),
         }
     }
@@ -221,12 +221,12 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         source: Source<P>,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         message: &Message<'_>,
     ) {
         if message.ty() == Type::Confirmable {
             // If the reply cannot be stored, a duplicate is refused as a replay.
-            layers.transport.acknowledge_empty(layers.now, source, what, message.id());
+            layers.transport.acknowledge_empty(layers.now, source, fingerprint, message.id());
         }
     }
 }

@@ -122,11 +122,11 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
         let rules = self.transfer_rules(layers, &exchange.token, &exchange.security);
         let step = match &mut transfer.work {
             TransferState::Blocks(transfer) => transfer.answer(response, &rules),
-            TransferState::Bursts(_) | TransferState::Response(..) => Step::AsItIs,
+            TransferState::Bursts(_) | TransferState::Response(..) => Step::Unchanged,
         };
         let message = match step {
             Step::Done(whole) => Some(whole),
-            Step::AsItIs => Some(OwnedMessage::from(*response)),
+            Step::Unchanged => Some(OwnedMessage::from(*response)),
             Step::Received => {
                 let (exchange, from, course) =
                     layers.transport.exchanges.summary(layers.now, &layers.transport.peers, index);
@@ -181,7 +181,7 @@ impl<P: PeerKey, C: Controller> Client<P, C> {
                 return layers.transport.admit_waiting(layers.now, peer);
             }
             Step::Failed(error) => failure_of(error),
-            Step::Next(_) | Step::Restart(_) | Step::Done(_) | Step::AsItIs => Failure::BodyTooLarge,
+            Step::Next(_) | Step::Restart(_) | Step::Done(_) | Step::Unchanged => Failure::BodyTooLarge,
         };
         layers.transport.exchanges.put_back(index, transfer);
         self.fail(layers, index, reason);

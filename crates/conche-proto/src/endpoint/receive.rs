@@ -100,9 +100,9 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
 
     fn receive_separate_response(&mut self, sender: &Sender<P>, message: &Message<'_>) {
         let &Sender { source, hash, validated, .. } = sender;
-        let what = self.layers.transport.fingerprint(source, hash, message);
+        let fingerprint = self.layers.transport.fingerprint(source, hash, message);
         if (message.ty() == Type::Confirmable || self.client.may_refuse_q_block(message))
-            && let Some(remembered) = self.layers.transport.received.find(self.layers.now, what)
+            && let Some(remembered) = self.layers.transport.received.find(self.layers.now, fingerprint)
         {
             // The response may have the ID of a remembered request; the allowance limits the reply
             // to that.
@@ -112,7 +112,7 @@ impl<P: PeerKey, C: Controller> Endpoint<P, C> {
             };
             return self.layers.transport.receive_duplicate(source, message, remembered, allowance);
         }
-        self.client.receive_separate_response(&mut self.layers, sender, what, message);
+        self.client.receive_separate_response(&mut self.layers, sender, fingerprint, message);
     }
 
     #[inline]

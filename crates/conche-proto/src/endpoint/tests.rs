@@ -140,7 +140,7 @@ fn message_ids_in_a_row_are_spread_whatever_port_they_come_from() {
 fn ten_thousand_requests_that_were_acknowledged_end_in_linear_work() {
     const REQUESTS: u64 = 10_000;
     let (mut client, server) = (endpoint(), source(0, 1, 5683));
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for _ in 0..REQUESTS {
         let request = Request::new(Code::GET, Body::builder().path("/t").build().expect("short"));
         let exchange = client.request(Instant::ZERO, server, request).expect("room");
@@ -149,11 +149,11 @@ fn ten_thousand_requests_that_were_acknowledged_end_in_linear_work() {
         let sent = Message::decode(&buffer[..transmit.len]).expect("well-formed");
         let (id, token) = (sent.id(), sent.token());
         receive(&mut client, server, &encode_empty(Type::Acknowledgement, id));
-        asked.push((exchange, token));
+        requested.push((exchange, token));
     }
     assert_eq!(client.occupancy().exchanges, 10_000);
     let before = client.lookup_steps();
-    for (n, (exchange, token)) in (0..).zip(&asked) {
+    for (n, (exchange, token)) in (0..).zip(&requested) {
         if n % 2 == 0 {
             assert!(client.cancel(Instant::ZERO, *exchange));
         } else {

@@ -4,7 +4,9 @@ mod observers;
 mod subscriptions;
 
 pub(crate) use crate::codec::{Order, REGISTER};
-pub(crate) use observers::{Notification, ObserverKey, Observers, Progress, Registration, ResourceState};
+pub(crate) use observers::{
+    Notification, ObserverKey, Observers, ObserversConfig, Progress, Registration, ResourceState,
+};
 pub use observers::{ObserverEnd, ObserverId};
 pub(crate) use subscriptions::{Opened, Subscriptions};
 pub use subscriptions::{SubscriptionEnd, SubscriptionId};

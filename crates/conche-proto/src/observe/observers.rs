@@ -77,7 +77,7 @@ pub(crate) struct Registration {
     pub(crate) proven: bool,
     pub(crate) measured: bool,
     pub(crate) request: RequestId,
-    pub(crate) asked: BlockOptions,
+    pub(crate) requested: BlockOptions,
     pub(crate) security: Security,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Registration {
 pub(crate) struct Notification {
     pub(crate) key: ObserverKey,
     pub(crate) group: Group,
-    pub(crate) asked: BlockOptions,
+    pub(crate) requested: BlockOptions,
     pub(crate) security: Security,
     pub(crate) content: Content,
     pub(crate) reliability: Reliability,
@@ -128,14 +128,20 @@ pub(crate) struct Observers {
     sequence: Sequence,
 }
 
+#[derive(Debug)]
+pub(crate) struct ObserversConfig {
+    pub(crate) hash: Keyed,
+    pub(crate) config: SharedConfig,
+}
+
 impl CreateOnDemand for Observers {
-    type Config = (Keyed, SharedConfig);
+    type Config = ObserversConfig;
 
     fn empty<'a>() -> &'a Self {
         const { &Self::new(Keyed::NONE, None, 0) }
     }
 
-    fn create((hash, config): &Self::Config) -> Self {
+    fn create(ObserversConfig { hash, config }: &Self::Config) -> Self {
         let limits = &config.limits;
         Self::new(*hash, config.observer_checks, limits.observers.min(limits.peers) / 2)
     }
@@ -197,7 +203,7 @@ impl Observers {
         &mut self,
         index: ObserverIndex,
         token: Token,
-        asked: BlockOptions,
+        requested: BlockOptions,
         security: Security,
     ) {
         let Observer { observing_peer, token: before, presence, .. } = &self.slots[index];
@@ -210,7 +216,7 @@ impl Observers {
         self.by_key.remove(index);
         let hash = self.hash_of(peer, &token);
         let observer = &mut self.slots[index];
-        (observer.token, observer.asked, observer.security) = (token, asked, security);
+        (observer.token, observer.requested, observer.security) = (token, requested, security);
         self.by_key.insert(hash, index);
     }
 
@@ -294,7 +300,7 @@ impl Observers {
     }
 
     pub(crate) fn insert(&mut self, now: Instant, registration: Registration) -> Option<ObserverId> {
-        let Registration { key, group, host, topic, proven, measured, request, asked, security } = registration;
+        let Registration { key, group, host, topic, proven, measured, request, requested, security } = registration;
         let ObserverKey { peer, token, local } = key;
         let topic = self.open_topic(topic, group)?;
         let observing_peer = self.open_observing_peer(peer, group, host)?;
@@ -309,7 +315,7 @@ impl Observers {
             progress: Progress::Unanswered(request),
             token,
             local,
-            asked,
+            requested,
             security,
             last: None,
             left: Stamp::at(now),
@@ -699,8 +705,8 @@ impl Observers {
         };
         let &ObservingPeer { peer, group, .. } = &self.observing_peers[observer.observing_peer];
         let key = ObserverKey { peer, token: observer.token.clone(), local: observer.local };
-        let (asked, security) = (observer.asked, observer.security.clone());
-        Some(Notification { key, group, asked, security, content, reliability })
+        let (requested, security) = (observer.requested, observer.security.clone());
+        Some(Notification { key, group, requested, security, content, reliability })
     }
 
     pub(crate) fn sending(&mut self, index: ObserverIndex, exchange: ExchangeId) {
@@ -759,7 +765,7 @@ pub(crate) struct Observer {
     pub(super) progress: Progress,
     pub(super) token: Token,
     pub(super) local: Option<IpAddr>,
-    pub(super) asked: BlockOptions,
+    pub(super) requested: BlockOptions,
     pub(super) security: Security,
     /// Message ID of the last notification, to match a late Reset.
     pub(super) last: Option<MessageId>,

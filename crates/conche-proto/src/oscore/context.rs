@@ -168,7 +168,7 @@ pub(super) struct Sequence {
     next: u64,
     reserved: u64,
     /// Last requested value; above `reserved` while unanswered.
-    asked: u64,
+    requested: u64,
     /// Something was stored since the start.
     is_stored: bool,
     /// Numbers per reservation.
@@ -188,12 +188,12 @@ impl Sequence {
 
     pub(super) fn new(next: u64) -> Self {
         let next = next.min(Self::END);
-        Self { next, reserved: next, asked: next, is_stored: false, step: Self::FIRST_STEP }
+        Self { next, reserved: next, requested: next, is_stored: false, step: Self::FIRST_STEP }
     }
 
     pub(super) const fn volatile(next: u64) -> Self {
         let end = Self::END;
-        Self { next, reserved: end, asked: end, is_stored: true, step: Self::FIRST_STEP }
+        Self { next, reserved: end, requested: end, is_stored: true, step: Self::FIRST_STEP }
     }
 
     pub(super) fn take(&mut self) -> Result<PartialIv, ProtectError> {
@@ -217,18 +217,18 @@ impl Sequence {
     pub(super) fn ask(&mut self) -> Option<u64> {
         let wanted = self.next.saturating_add(self.step.into()).min(Self::END);
         let is_time = self.reserved.saturating_sub(self.next) <= u64::from(self.step / 2) && wanted > self.reserved;
-        if !is_time || self.asked > self.reserved {
+        if !is_time || self.requested > self.reserved {
             return None;
         }
-        self.asked = wanted;
+        self.requested = wanted;
         Some(wanted)
     }
 
     pub(super) fn reserved(&mut self, up_to: u64) {
-        let reserved = up_to.min(self.asked);
+        let reserved = up_to.min(self.requested);
         // The request was made with half a step left. If more than half of that is used, the next
         // answer may be late.
-        let since = self.next.saturating_sub(self.asked.saturating_sub(self.step.into()));
+        let since = self.next.saturating_sub(self.requested.saturating_sub(self.step.into()));
         if reserved > self.reserved && since > u64::from(self.step / 4) {
             self.step = self.step.saturating_mul(2).min(Self::LONGEST_STEP);
         }
@@ -241,7 +241,7 @@ impl Sequence {
     }
 
     pub(super) fn not_reserved(&mut self) {
-        self.asked = self.reserved;
+        self.requested = self.reserved;
     }
 }
 
@@ -261,15 +261,15 @@ mod tests {
             sequence.reserved(first);
             let mut short = 0;
             for round in 0..40 {
-                let asked = loop {
+                let requested = loop {
                     match sequence.ask() {
-                        Some(asked) => break asked,
+                        Some(requested) => break requested,
                         None => assert!(sequence.take().is_ok(), "nothing is asked for, so there are some"),
                     }
                 };
                 let taken = use_up(&mut sequence, while_storing);
                 short = if taken < while_storing { round } else { short };
-                sequence.reserved(asked);
+                sequence.reserved(requested);
             }
             assert!(short < 20, "after {short} rounds they did not last");
             assert_eq!(sequence.step, step);
@@ -281,7 +281,7 @@ mod tests {
         let mut sequence = Sequence::new(0);
         sequence.ask();
         for _ in 0..40 {
-            sequence.reserved(sequence.asked);
+            sequence.reserved(sequence.requested);
             let step = sequence.step;
             // The next request comes with half of the numbers left; the store answers after all are
             // used.

@@ -112,9 +112,10 @@ fn requests_are_protected_and_unprotected_as_the_rfc_has_them() {
 
         let (mut contexts, id) = Vector::of(server).context(0);
         let received = Message::decode(&protected).expect("well-formed");
-        let asked = contexts.unprotect_request(Instant::ZERO, &received, &mut MessagePool::new()).expect("authentic");
-        assert_eq!(asked.message.view(), plain, "{section}");
-        assert_eq!((asked.binding.context(), asked.binding.number()), (id, number));
+        let requested =
+            contexts.unprotect_request(Instant::ZERO, &received, &mut MessagePool::new()).expect("authentic");
+        assert_eq!(requested.message.view(), plain, "{section}");
+        assert_eq!((requested.binding.context(), requested.binding.number()), (id, number));
     }
 }
 
@@ -133,13 +134,13 @@ fn responses_are_protected_and_unprotected_as_the_rfc_has_them() {
         let plain = Message::decode(&plain).expect("well-formed");
 
         let (mut server, id) = Vector::of("C.1.2").context(0);
-        let asked = server.unprotect_request(Instant::ZERO, &request, pool).expect("authentic");
+        let requested = server.unprotect_request(Instant::ZERO, &request, pool).expect("authentic");
         if own_number.is_some() {
             // As if a response had used the request's number.
             let arrivals = server.get_mut(id).and_then(|context| context.arrivals.as_mut()).expect("synchronised");
             assert!(arrivals.take(number) && !arrivals.take(number));
         }
-        let response = server.protect_response(&asked.binding, plain.code(), &body_of(&plain)).expect("a number");
+        let response = server.protect_response(&requested.binding, plain.code(), &body_of(&plain)).expect("a number");
         assert_eq!(datagram(&plain, response.code, &response.body), protected, "{section}");
 
         let (mut client, id) = Vector::of("C.1.1").context(number);

@@ -541,8 +541,8 @@ mod tests {
         let length = encoder.and_then(|mut encoder| encoder.body(&body).map(|encoder| encoder.finish())).expect("room");
         let message = Message::decode(&datagram[..length]).expect("well-formed");
         match transfer.answer(Instant::ZERO, &message, false, &RULES, &BURSTS) {
-            BurstStep::Send(asked) => {
-                let blocks = asked.options().filter(|option| option.number == OptionNumber::Q_BLOCK2);
+            BurstStep::Send(requested) => {
+                let blocks = requested.options().filter(|option| option.number == OptionNumber::Q_BLOCK2);
                 blocks.map(|option| Block::decode(option.value).expect("legal").to_string() + " ").collect()
             }
             BurstStep::Done(whole) => String::from_utf8_lossy(whole.payload()).into(),

@@ -69,7 +69,7 @@ pub(crate) struct Receiver {
     /// Burst at which missing blocks were requested.
     reported_in_burst: u32,
     /// Requests for missing blocks without a result.
-    asked: u8,
+    requested: u8,
     last: Instant,
     /// Average gap between messages.
     gap: Duration,
@@ -106,7 +106,7 @@ impl Receiver {
             early: BTreeMap::new(),
             early_bytes: 0,
             reported_in_burst: 0,
-            asked: 0,
+            requested: 0,
             last: now,
             gap: Duration::ZERO,
         }
@@ -154,7 +154,7 @@ impl Receiver {
             self.early_bytes += payload.len() + EARLY_BYTES;
             return BlockStatus::New;
         }
-        self.asked = 0;
+        self.requested = 0;
         self.joined.push(payload, self.shape.bytes);
         self.next += 1;
         while let Some(payload) = self.early.remove(&self.next) {
@@ -194,21 +194,21 @@ impl Receiver {
     pub(crate) fn due(&self) -> Instant {
         // Only reordering can still bring earlier blocks.
         let end = self.shape.end_of_burst(self.next);
-        if self.asked == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
+        if self.requested == 0 && !self.is_confirmable() && self.early.contains_key(&(end - 1)) {
             return self.last + (self.gap * 2).max(REORDERING).min(self.timeouts.non);
         }
         // With only later blocks, the first was lost with its acknowledgement, which is not
         // retransmitted.
         let repeated = self.is_confirmable() && self.next > 0;
-        let timeouts = self.timeouts.non.saturating_mul(1 << self.asked.saturating_sub(1).min(16));
+        let timeouts = self.timeouts.non.saturating_mul(1 << self.requested.saturating_sub(1).min(16));
         // No message is retransmitted for longer than MAX_TRANSMIT_SPAN.
         self.last + if repeated { timeouts.max(self.timeouts.confirmable) } else { timeouts }
     }
 
     /// Returns `false` after `most` requests without a result.
     pub(crate) fn ask(&mut self, now: Instant, most: u8) -> bool {
-        let more = self.asked < most;
-        self.asked = self.asked.saturating_add(1);
+        let more = self.requested < most;
+        self.requested = self.requested.saturating_add(1);
         self.last = now;
         more
     }
@@ -296,8 +296,8 @@ mod tests {
         come(&mut receiver, 60, 9);
         assert_eq!(receiver.due(), at(100), "two more would have come");
         assert_eq!(receiver.missing(100), vec![2, 4, 5, 6, 7, 8]);
-        for (asked, due) in [(100, 4_100), (4_100, 12_100), (12_100, 28_100), (28_100, 60_100)] {
-            assert!(receiver.ask(at(asked), 4));
+        for (requested, due) in [(100, 4_100), (4_100, 12_100), (12_100, 28_100), (28_100, 60_100)] {
+            assert!(receiver.ask(at(requested), 4));
             assert_eq!(receiver.due(), at(due), "twice as long each time");
         }
         assert!(!receiver.ask(at(60_100), 4));
@@ -329,8 +329,8 @@ mod tests {
         for number in [0, 2] {
             come_as(&mut receiver, 0, number, Type::Confirmable);
         }
-        for (asked, due) in [(45_000, 90_000), (90_000, 135_000), (135_000, 180_000), (180_000, 225_000)] {
-            assert!(receiver.ask(at(asked), 4));
+        for (requested, due) in [(45_000, 90_000), (90_000, 135_000), (135_000, 180_000), (180_000, 225_000)] {
+            assert!(receiver.ask(at(requested), 4));
             assert_eq!(receiver.due(), at(due));
         }
         assert!(!receiver.ask(at(225_000), 4));

@@ -37,7 +37,7 @@ struct Upload<P> {
     from: Source<P>,
     token: Token,
     /// The last message that requested missing blocks.
-    asked: Option<MessageId>,
+    requested: Option<MessageId>,
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl<P> Uploads<P> {
     /// Removes a body whose client has rejected the request for missing blocks: it has stopped
     /// sending (RFC 9177 §4.3). Returns `true` if it existed.
     pub(crate) fn reject(&mut self, from: u64, id: MessageId) -> bool {
-        let stopped = self.contexts.of_peer_where(from, |upload| upload.asked == Some(id));
+        let stopped = self.contexts.of_peer_where(from, |upload| upload.requested == Some(id));
         stopped.is_some_and(|key| self.contexts.remove(key).is_some())
     }
 }
@@ -84,7 +84,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &BlockOptions,
+        requested: &BlockOptions,
         block: Block,
     ) -> Option<Delivery> {
         let ReceivedRequest { arrival, message } = received;
@@ -105,9 +105,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return None;
         }
         if shape.blocks() == 1 {
-            return Some(Delivery::AsItIs);
+            return Some(Delivery::Unchanged);
         }
-        let key = self.key(layers, arrival.hash, arrival.source, asked);
+        let key = self.key(layers, arrival.hash, arrival.source, requested);
         let Ok((index, reply)) = self.take_block(layers.now, received, key, shape, block) else {
             layers.transport.stats.overloaded += 1;
             self.refuse(layers, received, Code::SERVICE_UNAVAILABLE, "");
@@ -124,13 +124,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 self.answer_remembered(layers, received, Code::CONTINUE, &options);
             }
             Reply::Missing if !confirmable => {
-                layers.transport.remember_silence(layers.now, arrival.what);
+                layers.transport.remember_silence(layers.now, arrival.fingerprint);
                 self.ask_for_missing(layers, index);
             }
             _ if confirmable => {
-                layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.what, message.id())
+                layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.fingerprint, message.id())
             }
-            _ => layers.transport.remember_silence(layers.now, arrival.what),
+            _ => layers.transport.remember_silence(layers.now, arrival.fingerprint),
         }
         None
     }
@@ -155,7 +155,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             let token = message.token();
             let bytes = receiver.bytes_with(message.payload().len()) + token.heap_bytes();
             let (group, from) = (arrival.group, arrival.source);
-            let upload = Upload { receiver, key, group, from, token, asked: None };
+            let upload = Upload { receiver, key, group, from, token, requested: None };
             uploads.contexts.insert(now, NewContext { key, group, value: upload, bytes }, Claim::SHARE)?;
         }
         let (index, upload) = uploads.contexts.use_of(now, key).ok_or(Full)?;
@@ -206,11 +206,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers.transport.peers.touch(layers.now, peer);
         let body = Body::builder().content_format(ContentFormat::MISSING_BLOCKS).payload(missing).build();
         let (code, body) = (Code::REQUEST_ENTITY_INCOMPLETE, &body.unwrap_or_default());
-        let asked = layers.transport.send_answer(layers.now, &Answer { to, peer, token: &token, code, body });
-        if let (Some(id), Some(q_block)) = (asked, &mut self.q_block)
+        let requested = layers.transport.send_answer(layers.now, &Answer { to, peer, token: &token, code, body });
+        if let (Some(id), Some(q_block)) = (requested, &mut self.q_block)
             && let Some(upload) = q_block.uploads.contexts.at_mut(index)
         {
-            upload.asked = Some(id);
+            upload.requested = Some(id);
         }
     }
 
@@ -229,15 +229,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &BlockOptions,
+        requested: &BlockOptions,
     ) -> Option<Delivery> {
         let ReceivedRequest { arrival, message } = received;
-        let key = self.key(layers, arrival.hash, arrival.source, asked);
-        if let Some(block) = asked.block1() {
+        let key = self.key(layers, arrival.hash, arrival.source, requested);
+        if let Some(block) = requested.block1() {
             let (content, largest) = (message.content(), layers.transport.config.block_size);
             let block = RequestBlock { key, group: arrival.group, content: &content, block };
             match self.streamed_bodies.assemblies.receive(layers.now, block, largest) {
-                BlockResult::Whole => return Some(Delivery::AsItIs),
+                BlockResult::Whole => return Some(Delivery::Unchanged),
                 BlockResult::Last => return Some(Delivery::JoinedBody(key)),
                 BlockResult::Stored(block) => {
                     let options = Body::EMPTY.rewritten(|_| true, &[(OptionNumber::BLOCK1, block.encode())], b"");
@@ -259,7 +259,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             }
             return None;
         }
-        let Some(block) = asked.block2().filter(|block| block.num > 0) else { return Some(Delivery::AsItIs) };
+        let Some(block) = requested.block2().filter(|block| block.num > 0) else { return Some(Delivery::Unchanged) };
         let (wanted, limit) = (layers.transport.config.block_size, layers.transport.config.limits.message_bytes);
         let others = Overhead::of_response_to(message).with(arrival.security.response_bytes());
         let key = self.kept_key(key, message);
@@ -307,7 +307,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     fn not_kept(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> Option<Delivery> {
         let message = received.message;
         if message.code().is_safe() {
-            return Some(Delivery::AsItIs);
+            return Some(Delivery::Unchanged);
         }
         self.refuse(layers, received, Code::REQUEST_ENTITY_INCOMPLETE, "this response is not kept any more");
         None
@@ -325,7 +325,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         arrival: &Arrival<P>,
         options: RequestOptions,
     ) -> Result<RequestOptions, Full> {
-        let key = self.key(layers, arrival.hash, arrival.source, &options.asked);
+        let key = self.key(layers, arrival.hash, arrival.source, &options.requested);
         let reserves =
             self.representations.reserve(layers.now, key, arrival.group, self.pending_requests.reserved())?;
         Ok(if reserves { RequestOptions { storage: BodyStorage::Reserved, ..options } } else { options })
@@ -336,17 +336,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &BlockOptions,
+        requested: &BlockOptions,
     ) -> Option<Delivery> {
         let ReceivedRequest { arrival, message } = received;
-        if let Some(block) = asked.q_block1() {
-            return self.receive_upload(layers, received, asked, block);
+        if let Some(block) = requested.q_block1() {
+            return self.receive_upload(layers, received, requested, block);
         }
-        let first = asked.q_block2()?;
+        let first = requested.q_block2()?;
         if first.num == 0 && message.values(OptionNumber::Q_BLOCK2).count() < 2 {
-            return Some(Delivery::AsItIs);
+            return Some(Delivery::Unchanged);
         }
-        let key = self.key(layers, arrival.hash, arrival.source, asked);
+        let key = self.key(layers, arrival.hash, arrival.source, requested);
         let key = self.kept_key(key, message);
         let max_payloads = u32::from(self.burst_rules()?.max_payloads);
         let others = Overhead::of_response_to(message);
@@ -361,19 +361,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let (bytes, version) = (kept.payload().len(), kept.version());
         let size = kept.size_in_bursts(first.size, others, layers.transport.config.limits.message_bytes);
         let blocks = bytes.div_ceil(first.size.bytes());
-        let numbers = size.filter(|&size| size == first.size).and_then(|_| requested(message, max_payloads, blocks));
+        let numbers =
+            size.filter(|&size| size == first.size).and_then(|_| requested_blocks(message, max_payloads, blocks));
         let Some((numbers, to_the_end)) = numbers else {
             self.refuse(layers, received, Code::BAD_REQUEST, BEYOND);
             return None;
         };
         if message.ty() == Type::Confirmable {
-            layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.what, message.id());
+            layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.fingerprint, message.id());
         } else {
-            layers.transport.remember_silence(layers.now, arrival.what);
+            layers.transport.remember_silence(layers.now, arrival.fingerprint);
         }
-        let what = StoredResponse { key, version, bytes, block: first, sequence: None };
+        let stored = StoredResponse { key, version, bytes, block: first, sequence: None };
         let to = BurstRecipient { source: arrival.source, group: arrival.group, token: message.token(), round_trip };
-        self.send_in_bursts(layers, to, &what, WantedBlocks { numbers: &numbers, to_the_end });
+        self.send_in_bursts(layers, to, &stored, WantedBlocks { numbers: &numbers, to_the_end });
         None
     }
 
@@ -421,11 +422,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         cut.then_some(Block { num: 0, more: false, size })
     }
 
-    pub(super) fn recipient(&self, layers: &Layers<P, C>, pending: &PendingRequest<P>, beside: Overhead) -> Recipient {
+    pub(super) fn recipient(
+        &self,
+        layers: &Layers<P, C>,
+        pending: &PendingRequest<P>,
+        overhead: Overhead,
+    ) -> Recipient {
         let source = Source { from: pending.from, local: pending.local };
-        let key = self.key(layers, layers.transport.peers.hash(&pending.from), source, &pending.asked);
+        let key = self.key(layers, layers.transport.peers.hash(&pending.from), source, &pending.requested);
         let storage = Some(pending.rules.storage()).filter(|_| !pending.is_to_group());
-        Recipient { key, group: pending.group, asked: pending.asked, beside, storage }
+        Recipient { key, group: pending.group, requested: pending.requested, overhead, storage }
     }
 
     /// Returns the response as the peer gets it: complete, or the requested block with the rest
@@ -443,16 +449,16 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Ok(response);
         }
         // Errors are cut into blocks only if they must be.
-        if code.is_success() && code != Code::VALID && to.asked.response_in_bursts().is_some() {
+        if code.is_success() && code != Code::VALID && to.requested.response_in_bursts().is_some() {
             return self.cut_response_for_bursts(layers, to, response);
         }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &layers.transport.config.limits);
-        let goes_whole = layers.transport.config.goes_whole(to.beside, &response.body);
+        let goes_whole = layers.transport.config.goes_whole(to.overhead, &response.body);
         if bytes > limits.body_bytes && !goes_whole {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
-        let (block1, block2) = (to.asked.block1(), to.asked.block2());
+        let (block1, block2) = (to.requested.block1(), to.requested.block2());
         // Errors and responses without a body are not blocks of the requested body.
         let block2 = block2.filter(|_| code.is_success() && code != Code::VALID && (bytes > 0 || !goes_whole));
         let wanted = block2.map_or(BlockSize::B1024, |block| block.size).min(layers.transport.config.block_size);
@@ -462,7 +468,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         // A body that fits into a message stays whole unless blocks were requested.
         let largest = if goes_whole && block2.is_none() { None } else { Some(layers.transport.config.block_size) };
-        match whole.block(block2, block1, largest, to.beside, limits.message_bytes) {
+        match whole.block(block2, block1, largest, to.overhead, limits.message_bytes) {
             Ok(cut) => {
                 if cut.block.is_some() {
                     if let Err(refusal) = self.keep(layers, to, whole) {
@@ -493,17 +499,17 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         const SMALLEST: BlockSize = BlockSize::B16;
         let code = response.code;
         let to = self.recipient(layers, pending, Overhead::of(&pending.token));
-        if !code.is_success() || code == Code::VALID || to.asked.response_in_bursts().is_some() {
+        if !code.is_success() || code == Code::VALID || to.requested.response_in_bursts().is_some() {
             return None;
         }
-        let (block1, limit) = (to.asked.block1(), layers.transport.config.limits.message_bytes);
+        let (block1, limit) = (to.requested.block1(), layers.transport.config.limits.message_bytes);
         let first = Some(Block { num: 0, more: false, size: SMALLEST });
-        let cut = |whole: &Representation| whole.block(first, block1, Some(SMALLEST), to.beside, limit).ok();
+        let cut = |whole: &Representation| whole.block(first, block1, Some(SMALLEST), to.overhead, limit).ok();
         let body = match response.body.content(code)?.block(OptionNumber::BLOCK2).ok()? {
             // It was cut before, and the body is kept.
             Some(block) if block.num == 0 => {
                 let body = cut(self.representations.get(layers.now, to.key)?)?.body;
-                if !to.beside.fits(&body, most) {
+                if !to.overhead.fits(&body, most) {
                     return None;
                 }
                 body
@@ -513,7 +519,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 let (hash, mut whole) = (layers.transport.hash, Representation::new(code, &response.body));
                 whole.tag(|payload| hash.hash(&payload).to_be_bytes());
                 let body = cut(&whole)?.body;
-                if !to.beside.fits(&body, most) {
+                if !to.overhead.fits(&body, most) {
                     return None;
                 }
                 self.keep(layers, &to, whole).ok()?;
@@ -541,8 +547,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Adds an ETag if every observer gets blocks.
     pub(super) fn notifiable(&self, layers: &Layers<P, C>, response: Response) -> Result<Response, NotifyError> {
         let longest_token = Overhead::of_token_length(layers.transport.config.longest_accepted_token());
-        let beside = longest_token.with(OBSERVE_BYTES).with(layers.most_protection());
-        if layers.transport.config.goes_whole(beside, &response.body) {
+        let overhead = longest_token.with(OBSERVE_BYTES).with(layers.most_protection());
+        if layers.transport.config.goes_whole(overhead, &response.body) {
             return Ok(response);
         }
         let mut whole = Representation::new(response.code, &response.body);
@@ -552,9 +558,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         whole.tag(|payload| layers.transport.hash.hash(&payload).to_be_bytes());
         let limit = limits.message_bytes;
-        match whole.block(None, None, Some(layers.transport.config.block_size), beside, limit) {
+        match whole.block(None, None, Some(layers.transport.config.block_size), overhead, limit) {
             Ok(_) => Ok(Response { body: whole.into_body(), ..response }),
-            Err(_) => Err(NotifyError::TooLarge { bytes: beside.message(&response.body), limit }),
+            Err(_) => Err(NotifyError::TooLarge { bytes: overhead.message(&response.body), limit }),
         }
     }
 
@@ -566,19 +572,19 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         layers: &mut Layers<P, C>,
         notification: Notification,
     ) -> (Content, Option<StoredResponse>) {
-        let Notification { key: observer, group, asked, security, content, .. } = notification;
-        let beside = Overhead::of(&observer.token).with(security.response_bytes());
+        let Notification { key: observer, group, requested, security, content, .. } = notification;
+        let overhead = Overhead::of(&observer.token).with(security.response_bytes());
         let (code, payload) = (content.code, content.body.payload());
-        let wanted = asked.response_in_bursts().or(asked.block2());
+        let wanted = requested.response_in_bursts().or(requested.block2());
         let fits = wanted.is_none_or(|block| payload.len() <= block.size.bytes());
-        if fits && layers.transport.config.goes_whole(beside, &content.body) {
+        if fits && layers.transport.config.goes_whole(overhead, &content.body) {
             return (content, None);
         }
         let sequence = content.body.content(code).and_then(|content| content.uint(OptionNumber::OBSERVE));
         let body = content.body.rewritten(|number| number != OptionNumber::OBSERVE, &[], &payload);
         let source = Source { from: layers.transport.peers.get(observer.peer).key, local: observer.local };
-        let key = self.key(layers, layers.transport.peers.hash(&source.from), source, &asked);
-        let to = Recipient { key, group, asked, beside: beside.with(OBSERVE_BYTES), storage: None };
+        let key = self.key(layers, layers.transport.peers.hash(&source.from), source, &requested);
+        let to = Recipient { key, group, requested, overhead: overhead.with(OBSERVE_BYTES), storage: None };
         // The size was checked when the application passed the notification.
         let Ok(cut) = self.cut_response(layers, &to, Response::new(code, body)) else { return (content, None) };
         let rest = self.behind_first(layers.now, &to, sequence, &cut);
@@ -586,9 +592,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         (Content { code, body: body.unwrap_or(cut.body) }, rest)
     }
 
-    pub(crate) fn key(&self, layers: &Layers<P, C>, from: u64, source: Source<P>, asked: &BlockOptions) -> Key {
+    pub(crate) fn key(&self, layers: &Layers<P, C>, from: u64, source: Source<P>, requested: &BlockOptions) -> Key {
         let local = source.local.map_or(0, |local| layers.transport.hash.hash(&local));
-        Key { from, what: asked.what ^ local }
+        Key { from, identity: requested.identity ^ local }
     }
 
     /// Cuts a response to its first or requested block for a client with Q-Block2.
@@ -599,15 +605,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         response: Response,
     ) -> Result<Response, RespondError> {
         let code = response.code;
-        let block = to.asked.response_in_bursts();
-        if to.asked.q_block2().is_none() && layers.transport.config.goes_whole(to.beside, &response.body) {
+        let block = to.requested.response_in_bursts();
+        if to.requested.q_block2().is_none() && layers.transport.config.goes_whole(to.overhead, &response.body) {
             // No smaller blocks were requested.
             self.representations.forget(to.key);
             return Ok(response);
         }
         let mut whole = Representation::new(code, &response.body);
         let (bytes, limits) = (whole.payload().len(), &layers.transport.config.limits);
-        let (Some(block), others) = (block, to.beside) else { return Ok(response) };
+        let (Some(block), others) = (block, to.overhead) else { return Ok(response) };
         if bytes > limits.body_bytes {
             return Err(RespondError::BodyTooLarge { bytes, limit: limits.body_bytes });
         }
@@ -643,11 +649,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         sequence: Option<u32>,
         cut: &Response,
     ) -> Option<StoredResponse> {
-        let asked = to.asked.response_in_bursts().filter(|asked| asked.more)?;
+        let requested = to.requested.response_in_bursts().filter(|requested| requested.more)?;
         let block = cut.body.content(cut.code)?.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more)?;
         let kept = self.representations.get(now, to.key)?;
         let (bytes, version) = (kept.payload().len(), kept.version());
-        let block = Block { more: asked.more, ..block };
+        let block = Block { more: requested.more, ..block };
         Some(StoredResponse { key: to.key, version, bytes, block, sequence })
     }
 }
@@ -655,7 +661,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 /// Returns the blocks, out of `blocks`, that the Q-Block2 options request, and whether all blocks
 /// to the end of a set are requested. `None` if the options are not in ascending order or there is
 /// no such block (RFC 9177 §4.4).
-fn requested(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
+fn requested_blocks(message: &Message<'_>, max_payloads: u32, blocks: usize) -> Option<(Vec<u32>, bool)> {
     let blocks = u32::try_from(blocks).ok()?;
     let (mut numbers, mut to_the_end) = (Vec::new(), false);
     let (mut size, mut before) = (None, None);
@@ -714,8 +720,8 @@ pub(crate) fn bounds(config: &SharedConfig) -> Bounds {
 pub(crate) struct Recipient {
     pub(crate) key: Key,
     pub(crate) group: Group,
-    pub(crate) asked: BlockOptions,
-    pub(crate) beside: Overhead,
+    pub(crate) requested: BlockOptions,
+    pub(crate) overhead: Overhead,
     /// The claim of its body to a place; `None` for notifications and responses to groups.
     pub(crate) storage: Option<BodyStorage>,
 }
@@ -731,7 +737,7 @@ pub(crate) const TOO_LARGE: &str = "the body is too large";
 /// How a request with blocks is passed to the application.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Delivery {
-    AsItIs,
+    Unchanged,
     /// Reassembled from the blocks of this body and the message itself.
     JoinedBody(Key),
     /// Reassembled from the bursts of this body.

@@ -69,16 +69,18 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             layers.transport.stats.limited += 1;
             return;
         }
-        let what = layers.transport.fingerprint(source, hash, message);
-        if layers.transport.received.find(layers.now, what).is_some() {
+        let fingerprint = layers.transport.fingerprint(source, hash, message);
+        if layers.transport.received.find(layers.now, fingerprint).is_some() {
             layers.transport.stats.duplicates += 1;
             return;
         }
         // An error would be suppressed (§8.2). Blocks after the first must be requested from a
         // single server (RFC 7959 §2.8), and Q-Block2 is ignored (RFC 9177 §4.8).
         let Some(options) =
-            self.acceptable(layers, message, &Security::PLAIN).ok().filter(|RequestOptions { asked, .. }| {
-                !asked.is_in_bursts() && asked.block1().is_none() && asked.block2().is_none_or(|block| block.num == 0)
+            self.acceptable(layers, message, &Security::PLAIN).ok().filter(|RequestOptions { requested, .. }| {
+                !requested.is_in_bursts()
+                    && requested.block1().is_none()
+                    && requested.block2().is_none_or(|block| block.num == 0)
             })
         else {
             return;
@@ -96,7 +98,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let arrival = Arrival {
             source,
             hash,
-            what,
+            fingerprint,
             group,
             allowance: None,
             kind: RequestKind::ToGroup(interest),
@@ -116,7 +118,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 #[derive(Debug)]
 pub(crate) struct DelayedResponse<P> {
     /// Order of service: the least is next.
-    turn: u64,
+    round: u64,
     leisure: Duration,
     /// Time of departure, from the start of its period.
     offset: Duration,
@@ -134,7 +136,7 @@ pub(crate) struct DelayedResponses<P> {
     /// End of the last period.
     over: Instant,
     /// Turn and group of the last response with a period.
-    turn: u64,
+    round: u64,
     last: Group,
     /// Group requests per source, from their arrival on, so that accepted ones can be answered.
     shares: Shares,
@@ -160,7 +162,7 @@ impl<P> DelayedResponses<P> {
         current: None,
         queue: VecDeque::new(),
         over: Instant::ZERO,
-        turn: 0,
+        round: 0,
         last: Group::NOBODY,
         shares: Shares::new(),
     };
@@ -191,10 +193,10 @@ impl<P> DelayedResponses<P> {
         // The upper half of the product is uniform over [0, nanos).
         let point = u64::try_from((u128::from(random.next_u64()) * u128::from(nanos)) >> 64).unwrap_or(nanos);
         let same_group = self.queue.iter().filter(|queued| queued.pending.group == pending.group);
-        let before = same_group.map(|queued| queued.turn).fold(self.turn, u64::max);
-        let (turn, offset) = (before.saturating_add(1), Duration::from_nanos(point));
+        let before = same_group.map(|queued| queued.round).fold(self.round, u64::max);
+        let (round, offset) = (before.saturating_add(1), Duration::from_nanos(point));
         let Response { code, body, .. } = response;
-        self.queue.push_back(DelayedResponse { turn, leisure, offset, pending, code, body });
+        self.queue.push_back(DelayedResponse { round, leisure, offset, pending, code, body });
         if self.current.is_none() && self.over <= now {
             self.begin_period(now);
         }
@@ -220,10 +222,10 @@ impl<P> DelayedResponses<P> {
 
     /// Prefers a response of another group than the last one.
     fn begin_period(&mut self, start: Instant) {
-        let order = |(_, queued): &(usize, &DelayedResponse<P>)| (queued.turn, queued.pending.group == self.last);
+        let order = |(_, queued): &(usize, &DelayedResponse<P>)| (queued.round, queued.pending.group == self.last);
         let next = self.queue.iter().enumerate().min_by_key(order).map(|(place, _)| place);
         let Some(next) = next.and_then(|place| self.queue.remove(place)) else { return };
-        (self.turn, self.last) = (next.turn, next.pending.group);
+        (self.round, self.last) = (next.round, next.pending.group);
         self.over = start + next.leisure;
         self.current = Some((start + next.offset, next));
     }

@@ -31,7 +31,7 @@ use crate::config::SharedConfig;
 use crate::error::RequestError;
 use crate::hash::Keyed;
 use crate::layers::Layers;
-use crate::observe::{ObserverKey, Observers};
+use crate::observe::{ObserverKey, Observers, ObserversConfig};
 use crate::shares::Group;
 use crate::store::OnDemand;
 use crate::transport::{
@@ -65,7 +65,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             streamed_bodies: OnDemand::new(config.clone()),
             representations: OnDemand::new(config.clone()),
             q_block: QBlock::of(config).map(Box::new),
-            observers: OnDemand::new((hash, config.clone())),
+            observers: OnDemand::new(ObserversConfig { hash, config: config.clone() }),
             controller: PhantomData,
         }
     }
@@ -134,8 +134,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         transmit: Transmit<P>,
     ) -> Transmit<P> {
         let exchange = layers.transport.exchanges.get(id.index);
-        let what = Keyed::fingerprint(layers.transport.peers.hash(&transmit.to), 0, exchange.id.0);
-        layers.transport.rejectable.sent(what, exchange.token.clone());
+        let fingerprint = Keyed::fingerprint(layers.transport.peers.hash(&transmit.to), 0, exchange.id.0);
+        layers.transport.rejectable.sent(fingerprint, exchange.token.clone());
         if self.has_observers() {
             let place = ObserverKey { peer: exchange.peer, token: exchange.token.clone(), local: exchange.local };
             self.first_response_sent(layers.now, &place, id, exchange.id);

@@ -27,7 +27,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             .get(request)
             .filter(|pending| !pending.is_to_group() && pending.allowance.is_none())?;
         let pending = pending.clone();
-        let PendingRequest { from, local, group, asked, .. } = pending;
+        let PendingRequest { from, local, group, requested, .. } = pending;
         // A request without an allowance came from a validated source, if sources are validated.
         let validated = layers.transport.config.source_validation != SourceValidation::Off;
         if let Some(before) = self.observer_of(layers, request, &pending) {
@@ -55,8 +55,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         let (proven, measured) =
             (validated || layers.transport.peers.has_answered(peer), layers.transport.peers.is_measured(peer));
-        let asked = asked.for_states();
-        let registration = Registration { key, group, host, topic, proven, measured, request, asked, security };
+        let requested = requested.for_states();
+        let registration = Registration { key, group, host, topic, proven, measured, request, requested, security };
         if taken || !self.observers.peer_host_and_topic_have_room(&registration, &layers.transport.config.limits) {
             layers.transport.peers.touch(layers.now, peer);
             return None;
@@ -156,7 +156,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return self.remove_observer(layers, observer);
         }
         let security = self.pending_requests.security(request).clone();
-        self.observers.continue_registration(observer, pending.token, pending.asked.for_states(), security);
+        self.observers.continue_registration(observer, pending.token, pending.requested.for_states(), security);
     }
 
     /// Reserves room for states as large as an observer's first response. Without room, removes the
@@ -212,8 +212,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                     return;
                 };
                 let rest = rest.filter(|_| behind);
-                let key = rest.as_ref().map(|what| what.key);
-                let transfer = rest.and_then(|what| self.whole_state(&what, reliability));
+                let key = rest.as_ref().map(|stored| stored.key);
+                let transfer = rest.and_then(|stored| self.whole_state(&stored, reliability));
                 let confirmable = transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable());
                 let reliability = if confirmable { Reliability::Confirmable } else { reliability };
                 let mut opening = Opening {
@@ -257,10 +257,10 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                         return;
                     };
                     layers.transport.exchanges.supersede(&mut layers.transport.peers, id.index, content);
-                    if let Some(key) = rest.as_ref().map(|what| what.key) {
+                    if let Some(key) = rest.as_ref().map(|stored| stored.key) {
                         self.remember_bursts(layers, key, id);
                     }
-                    let mut transfer = rest.and_then(|what| self.whole_state(&what, reliability));
+                    let mut transfer = rest.and_then(|stored| self.whole_state(&stored, reliability));
                     let exchange = layers.transport.exchanges.get_mut(id.index);
                     if transfer.as_ref().is_some_and(|transfer| transfer.is_confirmable()) && !exchange.confirmable {
                         if exchange.state == State::Queued {

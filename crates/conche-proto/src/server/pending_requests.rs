@@ -41,7 +41,7 @@ pub(crate) struct PendingRequest<P> {
     pub(crate) remembered: Option<Remembered>,
     pub(crate) group: Group,
     pub(crate) rules: ResponseRules,
-    pub(crate) asked: BlockOptions,
+    pub(crate) requested: BlockOptions,
     /// In bytes; `None` without limit.
     pub(crate) allowance: Option<NonZeroU16>,
 }
@@ -316,7 +316,7 @@ impl<P: Copy> PendingRequests<P> {
 
     pub(crate) fn answer_whole(&mut self, id: RequestId) {
         if self.get(id).is_some() {
-            self.slots[id.index].request.asked.forget_block1();
+            self.slots[id.index].request.requested.forget_block1();
         }
     }
 

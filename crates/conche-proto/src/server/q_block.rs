@@ -63,7 +63,7 @@ impl<P: PeerKey> QBlock<P> {
     }
 
     fn sending(&self, key: Key) -> Option<ExchangeId> {
-        self.sending.get(&[key.from, key.what]).copied()
+        self.sending.get(&[key.from, key.identity]).copied()
     }
 
     /// Records an exchange, and occasionally removes those that are not `live`.
@@ -72,7 +72,7 @@ impl<P: PeerKey> QBlock<P> {
             self.sending.retain(|_, id| live(*id));
             self.tidied_at = LEAST_TIDIED.max(2 * self.sending.len());
         }
-        self.sending.insert([key.from, key.what], exchange);
+        self.sending.insert([key.from, key.identity], exchange);
     }
 }
 
@@ -106,7 +106,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let number = sender.pop()?;
         // Retransmitted blocks of a notification are a response to the request for them (RFC 9177
         // §4.5).
-        let token = kept.asked.clone().filter(|_| again).unwrap_or(base);
+        let token = kept.requested.clone().filter(|_| again).unwrap_or(base);
         let sequence = kept.sequence.filter(|_| !again);
         let others = Overhead::of(&token).with(kept.sequence.map_or(0, |_| OBSERVE_BYTES));
         let whole = self.representations.get(layers.now, kept.key).filter(|whole| whole.version() == kept.version)?;
@@ -139,30 +139,30 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Recipient { key, group, .. } = self.recipient(layers, pending, Overhead::of(&pending.token));
         let Some(kept) = self.representations.get(layers.now, key) else { return };
         let (bytes, version) = (kept.payload().len(), kept.version());
-        let what = StoredResponse { key, version, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
+        let stored = StoredResponse { key, version, bytes, block, sequence: observer.map(|(_, sequence)| sequence) };
         let source = Source { from: pending.from, local: pending.local };
         if let Some((observer, _)) = observer {
-            return self.notify_behind_first(layers, observer, &what);
+            return self.notify_behind_first(layers, observer, &stored);
         }
         let blocks = u32::try_from(bytes.div_ceil(block.size.bytes())).unwrap_or(u32::MAX);
         let numbers: Vec<u32> = (1..blocks.min(max_payloads.into())).collect();
         let to = BurstRecipient { source, group, token: pending.token.clone(), round_trip: None };
-        self.send_in_bursts(layers, to, &what, WantedBlocks { numbers: &numbers, to_the_end: true });
+        self.send_in_bursts(layers, to, &stored, WantedBlocks { numbers: &numbers, to_the_end: true });
     }
 
     pub(super) fn send_in_bursts(
         &mut self,
         layers: &mut Layers<P, C>,
         to: BurstRecipient<P>,
-        what: &StoredResponse,
+        stored: &StoredResponse,
         wanted: WantedBlocks<'_>,
     ) {
         let WantedBlocks { numbers, to_the_end } = wanted;
-        let under_way = self.q_block.as_ref().and_then(|q_block| q_block.sending(what.key));
+        let under_way = self.q_block.as_ref().and_then(|q_block| q_block.sending(stored.key));
         let under_way = under_way.filter(|&id| layers.transport.exchanges.live(id).is_some());
         if let Some(id) = under_way {
             let exchange = layers.transport.exchanges.get(id.index);
-            if exchange.leaves(what.version) {
+            if exchange.leaves(stored.version) {
                 return self.continue_bursts(layers, id, to.token, wanted);
             }
             if matches!(exchange.purpose, Purpose::Response(_)) {
@@ -174,24 +174,24 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let Some(rules) = self.burst_rules() else { return };
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else { return };
         let sender = if to_the_end && numbers.len() as u64 == u64::from(last - first) + 1 {
-            let mut sender = Sender::new(&rules, what.bytes, what.block.size, first).after(to.round_trip);
+            let mut sender = Sender::new(&rules, stored.bytes, stored.block.size, first).after(to.round_trip);
             sender.begin_burst();
             sender
         } else {
-            let mut sender = Sender::new(&rules, what.bytes, what.block.size, last + 1).after(to.round_trip);
+            let mut sender = Sender::new(&rules, stored.bytes, stored.block.size, last + 1).after(to.round_trip);
             sender.send_again(layers.now, numbers);
             sender
         };
-        let kept = self.kept(what, None);
+        let kept = self.kept(stored, None);
         self.open_bursts(layers, to, ActiveTransfer::new(TransferState::Response(sender, kept)));
     }
 
-    pub(super) fn kept(&self, what: &StoredResponse, reliability: Option<Reliability>) -> BurstResponse {
-        let &StoredResponse { key, version, block, sequence, .. } = what;
+    pub(super) fn kept(&self, stored: &StoredResponse, reliability: Option<Reliability>) -> BurstResponse {
+        let &StoredResponse { key, version, block, sequence, .. } = stored;
         let confirmable = self.burst_rules().is_some_and(|rules| rules.confirmable)
             && reliability != Some(Reliability::NeverConfirmable);
         let all = block.num == 0 && block.more;
-        BurstResponse { key, version, confirmable, sequence, asked: None, outdated: false, all }
+        BurstResponse { key, version, confirmable, sequence, requested: None, outdated: false, all }
     }
 
     fn open_bursts(&mut self, layers: &mut Layers<P, C>, to: BurstRecipient<P>, transfer: ActiveTransfer) {
@@ -327,7 +327,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         // A notification keeps the token of the observation; the token of a retransmission must not
         // be longer, since no more is accounted for.
         if observed && missing == NextBurst::Burst && token.places() <= own {
-            kept.asked = Some(token.clone());
+            kept.requested = Some(token.clone());
         }
         layers.transport.exchanges.put_back(index, transfer);
         if confirmable {
@@ -361,11 +361,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
     }
 
-    pub(super) fn whole_state(&self, what: &StoredResponse, reliability: Reliability) -> Option<Box<ActiveTransfer>> {
+    pub(super) fn whole_state(&self, stored: &StoredResponse, reliability: Reliability) -> Option<Box<ActiveTransfer>> {
         let rules = self.burst_rules()?;
-        let mut sender = Sender::new(&rules, what.bytes, what.block.size, 0);
+        let mut sender = Sender::new(&rules, stored.bytes, stored.block.size, 0);
         sender.begin_burst();
-        let kept = self.kept(what, Some(reliability));
+        let kept = self.kept(stored, Some(reliability));
         if kept.confirmable {
             // The first block is the message itself.
             sender.pop();
@@ -375,20 +375,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
 
     /// Sends the remaining blocks after the first response to an observer, unless there is a newer
     /// state.
-    fn notify_behind_first(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex, what: &StoredResponse) {
+    fn notify_behind_first(&mut self, layers: &mut Layers<P, C>, observer: ObserverIndex, stored: &StoredResponse) {
         if self.observers.progress(observer) != Progress::Idle {
             return;
         }
         let Some(rules) = self.burst_rules() else { return };
-        let mut sender = Sender::new(&rules, what.bytes, what.block.size, 1);
+        let mut sender = Sender::new(&rules, stored.bytes, stored.block.size, 1);
         sender.begin_burst();
-        let transfer = ActiveTransfer::new(TransferState::Response(sender, self.kept(what, None)));
+        let transfer = ActiveTransfer::new(TransferState::Response(sender, self.kept(stored, None)));
         let (key, purpose) = (self.observers.key(observer), Purpose::Notification(observer));
         let peer = key.peer;
         let Some(mut opening) = self.burst_opening(layers, purpose, key, transfer) else { return };
         if let Some(exchange) = layers.transport.open(layers.now, peer, &mut opening) {
             self.observers.sending(observer, exchange);
-            self.remember_bursts(layers, what.key, exchange);
+            self.remember_bursts(layers, stored.key, exchange);
         }
     }
 
@@ -410,7 +410,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 return false;
             }
             let (content, rest) = self.cut_notification(layers, message);
-            let renewed = rest.and_then(|what| Some((what.key, self.whole_state(&what, reliability)?)));
+            let renewed = rest.and_then(|stored| Some((stored.key, self.whole_state(&stored, reliability)?)));
             let Some((key, renewed)) = renewed else { return false };
             let (TransferState::Response(sender, kept), TransferState::Response(new, of)) =
                 (&mut transfer.work, &renewed.work)

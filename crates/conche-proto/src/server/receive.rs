@@ -27,7 +27,7 @@ pub(crate) struct Arrival<P> {
     pub(crate) source: Source<P>,
     pub(crate) hash: u64,
     /// In the deduplication table.
-    pub(crate) what: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
     pub(crate) group: Group,
     /// In bytes; `None` without limit.
     pub(crate) allowance: Option<NonZeroU16>,
@@ -74,7 +74,7 @@ impl<P: PeerKey> Arrival<P> {
             peer: taken.peer,
             remembered: taken.remembered,
             group: self.group,
-            asked: options.asked,
+            requested: options.requested,
             allowance: self.allowance,
             rules: ResponseRules::new(options.unwanted, options.storage),
         }
@@ -93,11 +93,11 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return;
         }
         let allowance = if validated { None } else { self.allowance(layers, &source, hash, message) };
-        let what = layers.transport.fingerprint(source, hash, message);
-        if self.is_held(layers, hash, what, allowance) {
+        let fingerprint = layers.transport.fingerprint(source, hash, message);
+        if self.is_held(layers, hash, fingerprint, allowance) {
             return;
         }
-        if let Some(remembered) = layers.transport.received.find(layers.now, what) {
+        if let Some(remembered) = layers.transport.received.find(layers.now, fingerprint) {
             return layers.transport.receive_duplicate(source, message, remembered, allowance);
         }
         if message.ty() == Type::NonConfirmable
@@ -109,7 +109,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let kind =
             if message.ty() == Type::Confirmable { RequestKind::Confirmable } else { RequestKind::NonConfirmable };
         let (group, security) = (layers.transport.group_of(&source.from, hash), Security::PLAIN);
-        let arrival = Arrival { source, hash, what, group, allowance, kind, security };
+        let arrival = Arrival { source, hash, fingerprint, group, allowance, kind, security };
         #[cfg(feature = "oscore")]
         if message.option(OptionNumber::OSCORE).is_some() && layers.has_contexts() {
             return self.receive_protected(layers, arrival, message);
@@ -126,20 +126,20 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             Ok(options) => options,
             Err((code, diagnostic)) => return self.refuse(layers, received, *code, diagnostic),
         };
-        if self.challenges(layers, received, &options.asked) {
+        if self.challenges(layers, received, &options.requested) {
             return;
         }
-        let mut whole = Delivery::AsItIs;
-        if options.asked.is_in_bursts() {
-            match self.receive_burst_request(layers, received, &options.asked) {
+        let mut whole = Delivery::Unchanged;
+        if options.requested.is_in_bursts() {
+            match self.receive_burst_request(layers, received, &options.requested) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
-        } else if !options.asked.is_plain() {
+        } else if !options.requested.is_plain() {
             if self.receive_of_stream(layers, received, *options) {
                 return;
             }
-            match self.receive_block(layers, received, &options.asked) {
+            match self.receive_block(layers, received, &options.requested) {
                 Some(delivered) => whole = delivered,
                 None => return,
             }
@@ -164,7 +164,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         }
         layers.transport.stats.requests_received += 1;
         let message = match whole {
-            Delivery::AsItIs => None,
+            Delivery::Unchanged => None,
             Delivery::JoinedBody(key) => self.joined(key, message),
             Delivery::Received(key) => self.received_in_bursts(key, message),
         }
@@ -200,12 +200,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         received: ReceivedRequest<'_, P>,
     ) -> Option<Resources> {
         let ReceivedRequest { arrival, message } = received;
-        let &Arrival { source, what, group, .. } = arrival;
+        let &Arrival { source, fingerprint, group, .. } = arrival;
         let confirmable = message.ty() == Type::Confirmable;
         let idempotent = if message.code().is_idempotent() { Ok(()) } else { Err(group) };
         let reply = if confirmable { Reply::Pending } else { Reply::Silence };
         let peer = if confirmable { None } else { Some(self.open_peer(layers, source.from, group).ok()?) };
-        let remembered = layers.transport.remember(layers.now, Received { what, confirmable, idempotent }, reply);
+        let remembered =
+            layers.transport.remember(layers.now, Received { fingerprint, confirmable, idempotent }, reply);
         if remembered.is_none() && idempotent.is_err() {
             return None;
         }
@@ -235,8 +236,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                         arrival.allowance = self.allowance(layers, &arrival.source, arrival.hash, &inner.view());
                     }
                     arrival.allowance = arrival.allowance.map(|allowance| {
-                        let beside = u16::try_from(arrival.security.response_bytes()).unwrap_or(u16::MAX);
-                        NonZeroU16::new(allowance.get().saturating_sub(beside)).unwrap_or(NonZeroU16::MIN)
+                        let protection = u16::try_from(arrival.security.response_bytes()).unwrap_or(u16::MAX);
+                        NonZeroU16::new(allowance.get().saturating_sub(protection)).unwrap_or(NonZeroU16::MIN)
                     });
                 }
                 self.receive_arrived(layers, ReceivedRequest { arrival: &arrival, message: &inner.view() });
@@ -249,8 +250,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 // its sender needs the reason to continue.
                 let tells =
                     matches!(refused, Refused::NotFresh(_) | Refused::Proposed { .. } | Refused::UnknownContext);
-                let asked = tells || message.ty() == Type::Confirmable;
-                if let Some((code, body)) = answer.filter(|_| asked) {
+                let requested = tells || message.ty() == Type::Confirmable;
+                if let Some((code, body)) = answer.filter(|_| requested) {
                     self.answer_at_once(layers, ReceivedRequest { arrival: &arrival, message }, code, &body);
                 }
             }
@@ -298,14 +299,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Err((code, why.into()));
         }
         let unwanted = if found.no_response { NoResponse::of(message) } else { NoResponse::NOTHING };
-        let mut asked = found.asked;
-        asked.what = self.what(layers, message, found.apart) ^ self.secured(layers, security);
+        let mut requested = found.requested;
+        requested.identity = self.identity(layers, message, found.apart) ^ self.secured(layers, security);
         if message.code() == Code::FETCH {
             let payload = Some(message.payload()).filter(|payload| !payload.is_empty());
-            asked.fetches(payload.map(|payload| layers.transport.hash.digest(Code::FETCH.0, payload)));
+            requested.fetches(payload.map(|payload| layers.transport.hash.digest(Code::FETCH.0, payload)));
         }
         let storage = if message.code().is_safe() { BodyStorage::IfRoom } else { BodyStorage::Once };
-        Ok(RequestOptions { asked, unwanted, storage })
+        Ok(RequestOptions { requested, unwanted, storage })
     }
 
     /// Bodies of one context are separate from those of others and of unprotected requests.
@@ -318,7 +319,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// equal hashes. Most requests have no [others](OptionsPass::apart), and their encoded options
     /// are hashed directly.
     #[inline]
-    pub(crate) fn what(&self, layers: &Layers<P, C>, message: &Message<'_>, has_apart: bool) -> u64 {
+    pub(crate) fn identity(&self, layers: &Layers<P, C>, message: &Message<'_>, has_apart: bool) -> u64 {
         match has_apart {
             false => layers.transport.hash.digest(message.code().0, message.encoded_options()),
             true => layers
@@ -333,7 +334,7 @@ type Refusal = (Code, &'static str);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestOptions {
-    pub(crate) asked: BlockOptions,
+    pub(crate) requested: BlockOptions,
     pub(crate) unwanted: NoResponse,
     pub(crate) storage: BodyStorage,
 }
@@ -342,7 +343,7 @@ pub(crate) struct RequestOptions {
 struct OptionsPass {
     in_bursts: bool,
     plain: bool,
-    asked: BlockOptions,
+    requested: BlockOptions,
     /// The request has options that do not identify the body.
     apart: bool,
     no_response: bool,
@@ -376,9 +377,9 @@ impl OptionsPass {
         const MIXED: Refusal = (Code::BAD_OPTION, "Block and Q-Block options do not go together");
         match Block::decode(value) {
             Err(_) => self.refusal = self.refusal.or(Some(RESERVED)),
-            Ok(_) if self.asked.would_mix(number) => self.refusal = self.refusal.or(Some(MIXED)),
-            Ok(_) if number == OptionNumber::Q_BLOCK2 && self.asked.q_block2().is_some() => {}
-            Ok(block) => self.asked.set(number, block),
+            Ok(_) if self.requested.would_mix(number) => self.refusal = self.refusal.or(Some(MIXED)),
+            Ok(_) if number == OptionNumber::Q_BLOCK2 && self.requested.q_block2().is_some() => {}
+            Ok(block) => self.requested.set(number, block),
         }
     }
 }

@@ -49,7 +49,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             return Err(RespondError::NotPending);
         }
         let pending = self.pending_requests.get(request).ok_or(RespondError::NotPending)?;
-        let plain = pending.asked.is_plain();
+        let plain = pending.requested.is_plain();
         let reserved = pending.rules.storage() == BodyStorage::Reserved;
         let overhead = Overhead::of(&pending.token).with(self.pending_requests.security(request).response_bytes());
         if Self::is_unwanted(pending, &response) {
@@ -63,14 +63,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let registered = self.observers.created().and_then(|observers| observers.registered_by(request));
         let observer = registered.filter(|&observer| self.reserve_states(layers, observer, &response));
         // Only the first block has the Observe option (RFC 7959 §2.6).
-        let beside = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
-        if !plain || !layers.transport.config.goes_whole(beside, &response.body) {
+        let overhead = overhead.with(if observer.is_some() { OBSERVE_BYTES } else { 0 });
+        if !plain || !layers.transport.config.goes_whole(overhead, &response.body) {
             let pending = self.pending_requests.get(request).ok_or(RespondError::NotPending)?;
-            let to = self.recipient(layers, pending, beside);
+            let to = self.recipient(layers, pending, overhead);
             response = self.cut_response(layers, &to, response)?;
         } else if reserved {
             let pending = self.pending_requests.get(request).ok_or(RespondError::NotPending)?;
-            let key = self.recipient(layers, pending, beside).key;
+            let key = self.recipient(layers, pending, overhead).key;
             self.representations.forget(key);
         }
         if let Some(observer) = observer {
@@ -100,15 +100,15 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         observer: Option<ObserverIndex>,
         response: &Response,
     ) -> Option<(Block, Option<(ObserverIndex, u32)>)> {
-        let asked = self
+        let requested = self
             .pending_requests
             .get(request)?
-            .asked
+            .requested
             .response_in_bursts()
-            .filter(|asked| asked.num == 0 && asked.more)?;
+            .filter(|requested| requested.num == 0 && requested.more)?;
         let content = response.body.content(response.code)?;
         let block = content.block(OptionNumber::Q_BLOCK2).ok()?.filter(|block| block.more && block.num == 0)?;
-        Some((Block { more: asked.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
+        Some((Block { more: requested.more, ..block }, observer.zip(content.uint(OptionNumber::OBSERVE))))
     }
 
     /// Sends a response, or holds it until its source is validated.
@@ -294,7 +294,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             true => (response.code, response.body),
             false => layers.protect(security, Overhead::of(&pending.token), response.code, &response.body),
         };
-        let awaited = pending.kind == RequestKind::Confirmable || pending.asked.q_block1().is_some();
+        let awaited = pending.kind == RequestKind::Confirmable || pending.requested.q_block1().is_some();
         let by_default = if awaited { Reliability::Confirmable } else { Reliability::NeverConfirmable };
         let reliability = response.reliability.unwrap_or(by_default);
         let confirmable = reliability == Reliability::Confirmable;
@@ -343,8 +343,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     ) {
         let to = Source { from: pending.from, local: pending.local };
         let datagram = encoded(Type::NonConfirmable, code, id, &pending.token, body);
-        let what = Keyed::fingerprint(layers.transport.peers.hash(&pending.from), 0, id.0);
-        layers.transport.rejectable.sent(what, pending.token.clone());
+        let fingerprint = Keyed::fingerprint(layers.transport.peers.hash(&pending.from), 0, id.0);
+        layers.transport.rejectable.sent(fingerprint, pending.token.clone());
         layers.transport.outbox.push_back(Departure::Message { to, datagram });
     }
 
@@ -403,7 +403,12 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             if message.ty() == Type::Confirmable {
                 match arrival.security.is_plain() {
                     true => layers.transport.push_empty(arrival.source, Type::Acknowledgement, message.id()),
-                    false => layers.transport.acknowledge_empty(layers.now, arrival.source, arrival.what, message.id()),
+                    false => layers.transport.acknowledge_empty(
+                        layers.now,
+                        arrival.source,
+                        arrival.fingerprint,
+                        message.id(),
+                    ),
                 }
             }
             return;
@@ -473,7 +478,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if message.ty() == Type::Confirmable {
             return self.answer_remembered(layers, received, code, &body);
         }
-        layers.transport.remember_silence(layers.now, arrival.what);
+        layers.transport.remember_silence(layers.now, arrival.fingerprint);
         let (code, body) = layers.protect(&arrival.security, Overhead::of_response_to(message), code, &body);
         self.send_at_once(layers, received, code, &body);
     }
@@ -490,14 +495,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if message.ty() != Type::Confirmable {
             // If it cannot be remembered, a duplicate brings nothing new.
             if arrival.security.is_plain() {
-                layers.transport.remember_silence(layers.now, arrival.what);
+                layers.transport.remember_silence(layers.now, arrival.fingerprint);
             }
             return self.answer_at_once(layers, received, code, body);
         }
         let (id, token) = (message.id(), message.token());
         let (code, body) = layers.protect(&arrival.security, Overhead::of(&token), code, body);
         let datagram = encoded(Type::Acknowledgement, code, id, &token, &body);
-        let entry = Received { what: arrival.what, confirmable: true, idempotent: Ok(()) };
+        let entry = Received { fingerprint: arrival.fingerprint, confirmable: true, idempotent: Ok(()) };
         match layers.transport.remember(layers.now, entry, Reply::Datagram(datagram)) {
             Some(remembered) => {
                 layers.transport.outbox.push_back(Departure::Remembered { to: arrival.source, id, remembered })

@@ -41,8 +41,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         if self.streamed_bodies.created().is_none() {
             return false;
         }
-        let key = self.key(layers, arrival.hash, arrival.source, &options.asked);
-        match (options.asked.block1(), options.asked.block2().filter(|block| block.num > 0)) {
+        let key = self.key(layers, arrival.hash, arrival.source, &options.requested);
+        match (options.requested.block1(), options.requested.block2().filter(|block| block.num > 0)) {
             (Some(block), _) => self.receive_part(layers, received, options, key, block),
             (None, Some(block)) => self.receive_ask(layers, received, options, key, block),
             (None, None) => false,
@@ -92,7 +92,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let mut pending = arrival.pending(message, &options, taken);
         if let Some(before) = self.release(layers, request) {
             // A FETCH need not repeat its payload.
-            pending.asked.what = before.asked.what;
+            pending.requested.identity = before.requested.identity;
         }
         self.pending_requests.go_on(layers.now, request, pending);
         self.pending_requests.protect(request, &arrival.security);
@@ -165,7 +165,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         };
         self.streamed_bodies.streams.contexts.remove(key);
         self.pending_requests.let_place_go(request);
-        if pending.asked.block1().is_some_and(|block| block.more) {
+        if pending.requested.block1().is_some_and(|block| block.more) {
             // The success concerns the request, not this block (RFC 7959 §2.3).
             self.pending_requests.answer_whole(request);
         }
@@ -229,7 +229,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             .find(layers.now, key)
             .is_some_and(|stream| matches!(stream.phase, StreamPhase::Receiving(_)));
         let pending = self.open_message(request).filter(|_| comes).ok_or(RespondError::NotPending)?;
-        let block = pending.asked.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
+        let block = pending.requested.block1().filter(|block| block.more).ok_or(RespondError::NotPending)?;
         Ok(self.answer_part(layers, request, Response::new(Code::CONTINUE, self.continuing(layers, block))))
     }
 
@@ -366,8 +366,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
             self.ignore(layers, request);
             return Ok(false);
         }
-        let refusal = match pending.asked.block2() {
-            _ if pending.asked.q_block2().is_some() => Some(Response::new(Code::BAD_OPTION, Body::EMPTY)),
+        let refusal = match pending.requested.block2() {
+            _ if pending.requested.q_block2().is_some() => Some(Response::new(Code::BAD_OPTION, Body::EMPTY)),
             Some(block) if block.num > 0 => Some(diagnosed(Code::REQUEST_ENTITY_INCOMPLETE, IN_ORDER)),
             _ => None,
         };
@@ -399,7 +399,7 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
                 self.pending_requests.keep_place(request);
             }
         }
-        if pending.asked.block1().is_some_and(|block| block.more) {
+        if pending.requested.block1().is_some_and(|block| block.more) {
             self.pending_requests.answer_whole(request);
         }
         self.unregister(layers, request);
@@ -485,9 +485,9 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let open = self.pending_requests.get(request).filter(|pending| pending.kind != RequestKind::BetweenBlocks);
         let Some(pending) = open else { return self.announce_wanted_of(layers, key) };
         let protection = self.pending_requests.security(request).response_bytes();
-        let (asked, others) = (&pending.asked, Overhead::of(&pending.token).with(protection));
+        let (requested, others) = (&pending.requested, Overhead::of(&pending.token).with(protection));
         let code = leaving.whole.code;
-        match leaving.cut(asked.block2(), asked.block1(), largest, others, limit) {
+        match leaving.cut(requested.block2(), requested.block1(), largest, others, limit) {
             Ok(cut) if cut.block.is_some_and(|block| block.more) => {
                 self.answer_part(layers, request, Response::new(code, cut.body));
                 self.announce_wanted_of(layers, key);
@@ -613,19 +613,19 @@ impl Sending {
     /// the body before it.
     pub(in crate::server) fn cut(
         &mut self,
-        asked: Option<Block>,
+        requested: Option<Block>,
         block1: Option<Block>,
         largest: BlockSize,
         others: Overhead,
         limit: usize,
     ) -> Result<ExtractedBlock, BlockError> {
-        let offset = asked.map_or(0, Block::offset);
+        let offset = requested.map_or(0, Block::offset);
         if offset > self.served {
             return Err(BlockError::Missing(Missing::Gone));
         }
         // The client may request larger blocks than before, which need more data.
-        self.size = asked.map_or(largest, |asked| asked.size.min(largest));
-        let cut = self.whole.block(asked, block1, Some(largest), others, limit)?;
+        self.size = requested.map_or(largest, |requested| requested.size.min(largest));
+        let cut = self.whole.block(requested, block1, Some(largest), others, limit)?;
         self.whole.outgoing().forget_before(offset);
         if let Some(block) = cut.block {
             self.size = block.size;

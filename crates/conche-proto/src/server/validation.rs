@@ -225,13 +225,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         received: ReceivedRequest<'_, P>,
-        asked: &BlockOptions,
+        requested: &BlockOptions,
     ) -> bool {
         let ReceivedRequest { arrival, message } = received;
         if arrival.allowance.is_none() {
             return false;
         }
-        let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || asked.is_in_bursts();
+        let follows = message.uint(OptionNumber::OBSERVE) == Some(REGISTER) || requested.is_in_bursts();
         // After a ping the client repeats nothing. A client that sends a POST and sleeps would not
         // answer one.
         let repeats =
@@ -257,8 +257,8 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
     /// Holds a request until its source is validated. Returns `false` if that is impossible.
     pub(super) fn hold_request(&mut self, layers: &mut Layers<P, C>, received: ReceivedRequest<'_, P>) -> bool {
         let ReceivedRequest { arrival, message } = received;
-        let &Arrival { source, hash, group, what, .. } = arrival;
-        let origin = MessageOrigin { source, hash, group, host: layers.transport.host_of(&source.from), what };
+        let &Arrival { source, hash, group, fingerprint, .. } = arrival;
+        let origin = MessageOrigin { source, hash, group, host: layers.transport.host_of(&source.from), fingerprint };
         let held = HeldMessage::Request(Box::new(HeldRequest {
             arrival: arrival.clone(),
             message: OwnedMessage::from(*message),
@@ -305,13 +305,13 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         &mut self,
         layers: &mut Layers<P, C>,
         hash: u64,
-        what: Fingerprint,
+        fingerprint: Fingerprint,
         allowance: Option<NonZeroU16>,
     ) -> bool {
         let Some(validation) = self.validation.as_mut().filter(|validation| !validation.pings.is_empty()) else {
             return false;
         };
-        let held = allowance.is_some_and(|allowance| validation.pings.is_held(hash, what, allowance));
+        let held = allowance.is_some_and(|allowance| validation.pings.is_held(hash, fingerprint, allowance));
         layers.transport.stats.duplicates += u64::from(held);
         held
     }
@@ -468,9 +468,14 @@ impl<P: PeerKey, C: Controller> Server<P, C> {
         let hash = layers.transport.peers.hash(&pending.from);
         let source = Source { from: pending.from, local: pending.local };
         let ty = if pending.kind == RequestKind::Confirmable { Type::Confirmable } else { Type::NonConfirmable };
-        let what = layers.transport.fingerprint_of(source, hash, ty, pending.id, pending.token.as_slice());
-        let origin =
-            MessageOrigin { source, hash, group: pending.group, host: layers.transport.host_of(&source.from), what };
+        let fingerprint = layers.transport.fingerprint_of(source, hash, ty, pending.id, pending.token.as_slice());
+        let origin = MessageOrigin {
+            source,
+            hash,
+            group: pending.group,
+            host: layers.transport.host_of(&source.from),
+            fingerprint,
+        };
         let held = HeldMessage::Response(Box::new(HeldResponse {
             pending: pending.clone(),
             security: security.clone(),
@@ -657,7 +662,7 @@ pub(crate) struct MessageOrigin<P> {
     pub(crate) hash: u64,
     pub(crate) group: Group,
     pub(crate) host: Group,
-    pub(crate) what: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
 }
 
 index_type!(PingedSourceIndex);
@@ -712,10 +717,10 @@ impl<P> Pings<P> {
 
     /// Credits a retransmission of a held request to its source's pings. Returns `false` without
     /// one.
-    pub(in crate::server) fn is_held(&mut self, hash: u64, what: Fingerprint, allowance: NonZeroU16) -> bool {
+    pub(in crate::server) fn is_held(&mut self, hash: u64, fingerprint: Fingerprint, allowance: NonZeroU16) -> bool {
         let Some(index) = self.find(hash) else { return false };
         let pinged = &mut self.pinged[index];
-        let held = pinged.held.iter().any(|(held, _)| *held == what);
+        let held = pinged.held.iter().any(|(held, _)| *held == fingerprint);
         if held {
             pinged.credit = pinged.credit.saturating_add(allowance.get().into());
             pinged.pings = 0;
@@ -746,7 +751,7 @@ impl<P> Pings<P> {
         let index = match self.find(from.hash) {
             Some(index) if self.pinged[index].held.len() >= HELD_PER_SOURCE => return Err(held),
             Some(index) => {
-                self.pinged[index].held.push((from.what, held));
+                self.pinged[index].held.push((from.fingerprint, held));
                 self.pinged[index].intervals = 0;
                 self.held += 1;
                 self.shares.take(from.group, bytes);
@@ -774,7 +779,7 @@ impl<P> Pings<P> {
                 }
             }
         };
-        self.pinged[index].held.push((from.what, held));
+        self.pinged[index].held.push((from.fingerprint, held));
         self.index.insert(from.hash, index);
         self.order.push_back(&mut self.pinged, index);
         self.held += 1;

@@ -30,7 +30,7 @@ index_type!(EntryIndex);
 
 #[derive(Debug)]
 struct Entry {
-    what: Fingerprint,
+    fingerprint: Fingerprint,
     next: EntryIndex,
     expires: Tick,
     /// Charged for the entry, if the request is not idempotent.
@@ -69,7 +69,7 @@ impl Reply {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    pub(crate) what: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
     /// Confirmable messages are remembered for EXCHANGE_LIFETIME, others for NON_LIFETIME.
     pub(crate) confirmable: bool,
     /// `Ok` for an idempotent request, otherwise the group to charge.
@@ -181,17 +181,17 @@ impl Deduplication {
     }
 
     #[inline]
-    pub(crate) fn find(&mut self, now: Instant, what: Fingerprint) -> Option<Remembered> {
+    pub(crate) fn find(&mut self, now: Instant, fingerprint: Fingerprint) -> Option<Remembered> {
         self.purge(now);
-        let is_it = |entry: &Entry| entry.what == what && !entry.expires.is_over(now);
-        let index = self.index.find(&self.entries, what.short(), is_it)?;
-        Compact::of(index).map(|index| Remembered { index, message: what.message })
+        let is_it = |entry: &Entry| entry.fingerprint == fingerprint && !entry.expires.is_over(now);
+        let index = self.index.find(&self.entries, fingerprint.short(), is_it)?;
+        Compact::of(index).map(|index| Remembered { index, message: fingerprint.message })
     }
 
     /// Prefetches the memory for finding and inserting these messages.
     #[inline]
     pub(crate) fn prefetch(&self, messages: &[Fingerprint]) {
-        messages.iter().for_each(|what| self.index.prefetch(what.short()));
+        messages.iter().for_each(|fingerprint| self.index.prefetch(fingerprint.short()));
         if self.room(self.longest_reply) == Room::Free {
             return;
         }
@@ -216,7 +216,7 @@ impl Deduplication {
         reply: Reply,
         keep: impl FnOnce(&Self),
     ) -> Result<Remembered, TableFull> {
-        let Received { what, confirmable, idempotent } = received;
+        let Received { fingerprint, confirmable, idempotent } = received;
         let reply_bytes = self.bytes_of(&reply);
         let bytes = Self::ENTRY_BYTES + reply_bytes;
         let has_share =
@@ -236,9 +236,9 @@ impl Deduplication {
         let expires = Tick::after(now + self.lifetimes[lifetime]);
         self.first_expiry = self.first_expiry.min(expires.from(now));
         let group = idempotent.err().unwrap_or(Group::NOBODY);
-        let entry = || Entry { what, next: EntryIndex::NONE, expires, group, reply };
+        let entry = || Entry { fingerprint, next: EntryIndex::NONE, expires, group, reply };
         let index = self.entries.insert_with(entry).ok_or(TableFull)?;
-        self.index.insert(what.short(), index);
+        self.index.insert(fingerprint.short(), index);
         self.reply_bytes += reply_bytes;
         let queue = if idempotent.is_ok() { Queue::Idempotent } else { Queue::NotIdempotent };
         match queue {
@@ -246,13 +246,13 @@ impl Deduplication {
             Queue::NotIdempotent => self.shares.take(group, Self::ENTRY_BYTES + reply_bytes),
         }
         self.push(lifetime, queue, index);
-        Compact::of(index).map(|index| Remembered { index, message: what.message }).ok_or(TableFull)
+        Compact::of(index).map(|index| Remembered { index, message: fingerprint.message }).ok_or(TableFull)
     }
 
     #[inline]
     pub(crate) fn reply(&self, remembered: Remembered) -> Option<&Reply> {
         let entry =
-            self.entries.get(remembered.index.get()).filter(|entry| entry.what.message == remembered.message)?;
+            self.entries.get(remembered.index.get()).filter(|entry| entry.fingerprint.message == remembered.message)?;
         Some(&entry.reply)
     }
 
@@ -261,8 +261,10 @@ impl Deduplication {
     #[inline(always)]
     pub(crate) fn set_reply(&mut self, remembered: Remembered, reply: Reply) -> Result<(), Reply> {
         let bytes = self.bytes_of(&reply);
-        let found =
-            self.entries.get_mut(remembered.index.get()).filter(|entry| entry.what.message == remembered.message);
+        let found = self
+            .entries
+            .get_mut(remembered.index.get())
+            .filter(|entry| entry.fingerprint.message == remembered.message);
         let Some(entry) = found else { return Err(reply) };
         let group = entry.group;
         let before = core::mem::replace(&mut entry.reply, reply);
@@ -344,7 +346,7 @@ impl Deduplication {
     /// Returns `true` if a message is idempotent or no longer remembered.
     pub(crate) fn is_idempotent(&self, remembered: Remembered) -> bool {
         let entry = self.entries.get(remembered.index.get());
-        entry.is_none_or(|entry| entry.what.message != remembered.message || entry.group == Group::NOBODY)
+        entry.is_none_or(|entry| entry.fingerprint.message != remembered.message || entry.group == Group::NOBODY)
     }
 
     /// Evicts the oldest idempotent requests until an entry with `reply_bytes` fits.
@@ -515,13 +517,13 @@ impl<P: PeerKey, C: Controller> Transport<P, C> {
     }
 
     /// Acknowledges a Confirmable message and its duplicates with an Empty ACK.
-    pub(crate) fn acknowledge_empty(&mut self, now: Instant, to: Source<P>, what: Fingerprint, id: MessageId) {
-        let _ = self.remember(now, Received { what, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
+    pub(crate) fn acknowledge_empty(&mut self, now: Instant, to: Source<P>, fingerprint: Fingerprint, id: MessageId) {
+        let _ = self.remember(now, Received { fingerprint, confirmable: true, idempotent: Ok(()) }, Reply::EmptyAck);
         self.push_empty(to, Type::Acknowledgement, id);
     }
 
-    pub(crate) fn remember_silence(&mut self, now: Instant, what: Fingerprint) {
-        let _ = self.remember(now, Received { what, confirmable: false, idempotent: Ok(()) }, Reply::Silence);
+    pub(crate) fn remember_silence(&mut self, now: Instant, fingerprint: Fingerprint) {
+        let _ = self.remember(now, Received { fingerprint, confirmable: false, idempotent: Ok(()) }, Reply::Silence);
     }
 }
 

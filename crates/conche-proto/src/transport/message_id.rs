@@ -93,7 +93,7 @@ const KEPT: usize = 256;
 #[derive(Clone, Debug)]
 struct SentResponse {
     /// Of peer and message ID.
-    what: Fingerprint,
+    fingerprint: Fingerprint,
     token: Token,
 }
 
@@ -104,16 +104,16 @@ pub(crate) struct RejectableResponses {
 }
 
 impl RejectableResponses {
-    pub(crate) fn sent(&mut self, what: Fingerprint, token: Token) {
+    pub(crate) fn sent(&mut self, fingerprint: Fingerprint, token: Token) {
         if self.sent.len() >= KEPT {
             self.sent.pop_front();
         }
-        self.sent.push_back(SentResponse { what, token });
+        self.sent.push_back(SentResponse { fingerprint, token });
     }
 
     /// Returns the token of a rejected response, once.
-    pub(crate) fn reject(&mut self, what: Fingerprint) -> Option<Token> {
-        let position = self.sent.iter().rposition(|sent| sent.what == what)?;
+    pub(crate) fn reject(&mut self, fingerprint: Fingerprint) -> Option<Token> {
+        let position = self.sent.iter().rposition(|sent| sent.fingerprint == fingerprint)?;
         self.sent.remove(position).map(|sent| sent.token)
     }
 
@@ -230,17 +230,17 @@ mod rejectable_tests {
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
-    fn what(peer: u32, id: u16) -> Fingerprint {
+    fn fingerprint(peer: u32, id: u16) -> Fingerprint {
         Keyed::fingerprint(Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).hash(&peer), 0, id)
     }
 
     #[test]
     fn a_response_can_be_rejected_once_by_the_peer_that_got_it() {
         let mut rejectable = RejectableResponses::default();
-        rejectable.sent(what(1, 7), Token::from(*b"subject1"));
-        assert_eq!(rejectable.reject(what(2, 7)), None);
-        assert_eq!(rejectable.reject(what(1, 7)), Some(Token::from(*b"subject1")));
-        assert_eq!(rejectable.reject(what(1, 7)), None);
+        rejectable.sent(fingerprint(1, 7), Token::from(*b"subject1"));
+        assert_eq!(rejectable.reject(fingerprint(2, 7)), None);
+        assert_eq!(rejectable.reject(fingerprint(1, 7)), Some(Token::from(*b"subject1")));
+        assert_eq!(rejectable.reject(fingerprint(1, 7)), None);
         assert!(rejectable.is_empty());
     }
 
@@ -248,10 +248,10 @@ mod rejectable_tests {
     fn only_the_last_ones_are_kept() {
         let mut rejectable = RejectableResponses::default();
         for id in 0..1_000 {
-            rejectable.sent(what(1, id), Token::EMPTY);
+            rejectable.sent(fingerprint(1, id), Token::EMPTY);
         }
         assert_eq!(rejectable.sent.len(), KEPT);
-        assert_eq!(rejectable.reject(what(1, 500)), None);
-        assert!(rejectable.reject(what(1, 999)).is_some());
+        assert_eq!(rejectable.reject(fingerprint(1, 500)), None);
+        assert!(rejectable.reject(fingerprint(1, 999)).is_some());
     }
 }

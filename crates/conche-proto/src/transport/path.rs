@@ -275,10 +275,10 @@ impl<P> Paths<P> {
     }
 
     /// Changes a gate, then updates its path's place in the lists.
-    fn change<T>(&mut self, index: PathIndex, what: impl FnOnce(&mut Gate) -> T) -> T {
+    fn change<T>(&mut self, index: PathIndex, update: impl FnOnce(&mut Gate) -> T) -> T {
         let gate = &mut self.slots[index].gate;
         let was_idle = gate.is_idle();
-        let changed = what(gate);
+        let changed = update(gate);
         let (is_idle, may_ask) = (gate.is_idle(), gate.is_awaited() && gate.is_open());
         if was_idle && !is_idle {
             self.oldest.remove(&mut self.slots, index);

@@ -66,7 +66,7 @@ pub(crate) struct BurstResponse {
     /// §4.5).
     pub(crate) sequence: Option<u32>,
     /// The token of the last request for missing payloads.
-    pub(crate) asked: Option<Token>,
+    pub(crate) requested: Option<Token>,
     /// A newer state exists: no further burst is sent.
     pub(crate) outdated: bool,
     /// The whole body was requested: the next burst does not wait for an acknowledgement.

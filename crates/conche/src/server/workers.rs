@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::task::Poll;
 use std::thread;
 
-use conche_proto::Limits;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use tokio::runtime::{Builder, EnterGuard, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -60,7 +59,7 @@ impl Workers {
         setup.validate()?;
         let mut setup = setup.clone();
         let limits = &mut setup.settings.config.limits;
-        *limits = divide(limits, count);
+        *limits = limits.divided(count);
         #[cfg(feature = "dtls")]
         setup.settings.security.divide(count);
         served.handlers.max = served.handlers.max.div_ceil(count);
@@ -185,92 +184,9 @@ impl Drop for WorkerRuntime {
     }
 }
 
-/// Divides valid limits among `count` endpoints, except for shares too small to work with.
-///
-/// Not divided: limits of one peer or request, since one endpoint serves each peer; paths, which
-/// each endpoint measures; group requests, which arrive at one socket; and outputs.
-fn divide(limits: &Limits, count: usize) -> Limits {
-    // No `..`: a new limit does not compile until it is handled here.
-    let &Limits {
-        peers,
-        queue_per_peer,
-        queue,
-        exchanges,
-        incoming,
-        group_requests,
-        group_responses,
-        observers,
-        observers_per_host,
-        observers_per_peer,
-        topics,
-        state_bytes,
-        subscriptions,
-        deduplication_bytes,
-        message_bytes,
-        body_bytes,
-        transfers_per_peer,
-        transfers,
-        assembly_bytes,
-        paths,
-        outputs,
-    } = limits;
-    let part = |whole: usize| whole.div_ceil(count);
-    let replies = deduplication_bytes.min(4 * (message_bytes + 128));
-    let bodies = assembly_bytes.min(body_bytes.saturating_mul(4));
-    let requests = incoming.min(8 * (1 + message_bytes.div_ceil(128)));
-    Limits {
-        peers: part(peers),
-        queue_per_peer,
-        queue: part(queue),
-        exchanges: part(exchanges),
-        incoming: part(incoming).max(requests),
-        group_requests,
-        group_responses,
-        observers: part(observers),
-        observers_per_host: part(observers_per_host),
-        observers_per_peer,
-        topics: part(topics),
-        state_bytes: part(state_bytes).max(bodies.min(state_bytes)),
-        subscriptions: part(subscriptions),
-        deduplication_bytes: part(deduplication_bytes).max(replies),
-        message_bytes,
-        body_bytes,
-        transfers_per_peer,
-        transfers: part(transfers),
-        assembly_bytes: part(assembly_bytes).max(bodies),
-        paths,
-        outputs,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use conche_proto::EndpointConfig;
-
     use super::*;
-
-    #[test]
-    fn limits_that_are_shared_out_add_up_and_are_legal_for_any_number() {
-        let whole = Limits::default();
-        for count in 1..=300 {
-            let each = divide(&whole, count);
-            assert!(each.peers * count < whole.peers + count);
-            assert!(count > 200 || each.incoming * count < whole.incoming + count);
-            assert!(each.deduplication_bytes * count < whole.deduplication_bytes + count);
-            let config = EndpointConfig { limits: each, ..EndpointConfig::default() };
-            assert!(config.validate(true).is_ok(), "{count}");
-        }
-        assert_eq!(divide(&whole, 1), whole);
-    }
-
-    #[test]
-    fn any_number_of_workers_leaves_each_room_for_requests_in_parts_with_the_longest_token() {
-        let whole = Limits::default();
-        let places = 2 * (1 + whole.message_bytes.div_ceil(128));
-        assert!(divide(&whole, 1024).incoming >= 2 * places, "a group of sources takes half");
-        let few = Limits { incoming: 3, ..whole };
-        assert_eq!(divide(&few, 4).incoming, 3, "no more than there are");
-    }
 
     #[tokio::test]
     async fn a_worker_whose_address_is_taken_is_an_error_on_a_runtime_as_well() {

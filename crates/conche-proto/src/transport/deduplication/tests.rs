@@ -22,14 +22,14 @@ fn small_table() -> Deduplication {
     table(usize::from(ENTRIES) * Deduplication::ENTRY_BYTES * 4 / 3 + 1152 + REPLY_OVERHEAD)
 }
 
-fn what(id: u16) -> Fingerprint {
+fn fingerprint(id: u16) -> Fingerprint {
     Keyed::fingerprint(Keyed::new(&mut ChaCha8Rng::seed_from_u64(1)).hash(&7), 0, id)
 }
 
 /// Returns a POST from a source of its own.
 fn post(id: u16) -> Received {
-    let group = Group::of(what(id).short());
-    Received { what: what(id), confirmable: true, idempotent: Err(group) }
+    let group = Group::of(fingerprint(id).short());
+    Received { fingerprint: fingerprint(id), confirmable: true, idempotent: Err(group) }
 }
 
 fn get(id: u16) -> Received {
@@ -37,22 +37,22 @@ fn get(id: u16) -> Received {
 }
 
 fn knows(table: &mut Deduplication, id: u16) -> bool {
-    table.find(Instant::ZERO, what(id)).is_some()
+    table.find(Instant::ZERO, fingerprint(id)).is_some()
 }
 
 #[test]
 fn entries_live_their_lifetime_and_no_tick_longer() {
     let mut table = table(1 << 20);
     for start in [Instant::ZERO, Instant::from_millis(123_456_789), Instant::FAR_FUTURE - 2 * LIFETIME] {
-        assert!(table.find(start, what(1)).is_none());
+        assert!(table.find(start, fingerprint(1)).is_none());
         table.insert(start, post(1), Reply::EmptyAck, |_| ()).expect("room");
         table.insert(start, Received { confirmable: false, ..post(2) }, Reply::Silence, |_| ()).expect("room");
-        assert!(table.find(start + NON_LIFETIME, what(2)).is_some());
-        assert!(table.find(start + NON_LIFETIME + TICK, what(2)).is_none());
+        assert!(table.find(start + NON_LIFETIME, fingerprint(2)).is_some());
+        assert!(table.find(start + NON_LIFETIME + TICK, fingerprint(2)).is_none());
         table.purge(start + NON_LIFETIME + TICK + Deduplication::LAG);
         assert_eq!(table.len(), 1);
-        assert!(table.find(start + LIFETIME, what(1)).is_some());
-        assert!(table.find(start + LIFETIME + TICK, what(1)).is_none());
+        assert!(table.find(start + LIFETIME, fingerprint(1)).is_some());
+        assert!(table.find(start + LIFETIME + TICK, fingerprint(1)).is_none());
         table.purge(start + LIFETIME + TICK + Deduplication::LAG);
         assert_eq!((table.len(), table.bytes()), (0, 0));
     }
@@ -64,13 +64,13 @@ fn what_is_over_takes_nobodys_place_and_share() {
     let over = Instant::ZERO + LIFETIME + TICK;
     let one = Received { idempotent: Err(Group::of(7)), ..post(0) };
     let taken = (0..ENTRIES).take_while(|&id| {
-        let received = Received { what: what(id), ..one };
+        let received = Received { fingerprint: fingerprint(id), ..one };
         table.insert(Instant::ZERO, received, Reply::EmptyAck, |_| ()).is_ok()
     });
     let taken = taken.count();
     assert!((1..usize::from(ENTRIES)).contains(&taken), "the group has its share");
     for id in 0..u16::try_from(taken).expect("few") {
-        let received = Received { what: what(1_000 + id), ..one };
+        let received = Received { fingerprint: fingerprint(1_000 + id), ..one };
         table.insert(over, received, Reply::EmptyAck, |_| ()).expect("the share is free again");
     }
     assert_eq!(table.len(), taken);

@@ -81,30 +81,7 @@ fn an_endpoint_that_could_not_work_is_not_made() {
 
 #[test]
 fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other() {
-    let limits = Limits {
-        group_requests: 1,
-        group_responses: 1,
-        peers: 1,
-        queue_per_peer: 1,
-        queue: 1,
-        exchanges: 1,
-        incoming: 1,
-        observers: 1,
-        observers_per_host: 1,
-        observers_per_peer: 1,
-        topics: 1,
-        state_bytes: 0,
-        subscriptions: 1,
-        deduplication_bytes: 0,
-        message_bytes: LEAST,
-        body_bytes: 0,
-        transfers_per_peer: 0,
-        transfers: 0,
-        assembly_bytes: 0,
-        paths: 1,
-        outputs: 1,
-    };
-    let mut server = Direct::with_limits(limits);
+    let mut server = Direct::with_limits(Limits::MIN);
     for n in 0..1_000 {
         let given = server.receive(n, &con(Code::GET, n as u16));
         assert_eq!(server.respond(given.request(), changed()).kinds(), [(Type::Acknowledgement, Code::CHANGED)]);
