@@ -1,6 +1,6 @@
 //! Titles such as `Median completion time of firmware, s`.
 
-use conche_lab::scenario::{Handshake, Metric, Observed, Received, Statistic, Transferred, Unit, Value, parsed};
+use conche_lab::scenario::{Statistic, Unit, Value, parsed};
 
 use crate::study::Study;
 use crate::unit::symbol;
@@ -63,16 +63,16 @@ pub(crate) fn inline(words: &str) -> String {
 
 /// Returns the words for the sample of a column: `Completion time of firmware`.
 pub(crate) fn of_sample(value: &Value) -> String {
-    let noun = noun(&value.metric);
+    let noun = value.metric.properties().noun;
     let traffic = value.traffic.as_ref().map(|traffic| format!(" of {traffic}"));
-    capitalised(&(noun + &traffic.unwrap_or_default()))
+    capitalised(&(noun.into_owned() + &traffic.unwrap_or_default()))
 }
 
 fn of_value(value: &Value) -> String {
-    let noun = noun(&value.metric);
+    let noun = value.metric.properties().noun;
     let is_single = !value.metric.has_many();
     let words = match value.statistic {
-        Statistic::Mean if is_single => noun,
+        Statistic::Mean if is_single => noun.into_owned(),
         Statistic::Mean => format!("mean {noun}"),
         Statistic::Median => format!("median {noun}"),
         Statistic::Deviation => format!("standard deviation of {noun}"),
@@ -106,72 +106,6 @@ fn suffix(percent: f64) -> &'static str {
 fn capitalised(words: &str) -> String {
     let mut characters = words.chars();
     characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
-}
-
-fn noun(metric: &Metric) -> String {
-    let noun = match metric {
-        Metric::CompletionTime => "completion time",
-        Metric::Unnecessary => "spurious retransmissions per flow",
-        Metric::Retransmissions => "exchanges by number of retransmissions",
-        Metric::Copies => "transmissions per run",
-        Metric::Drops => "lost transmissions per run",
-        Metric::Failed => "failed exchanges",
-        Metric::Succeeded => "successful exchanges",
-        Metric::Loss => "failed exchanges",
-        Metric::Throughput => "successful exchanges per second",
-        Metric::ExchangeTime => "time of an exchange",
-        Metric::DueTime => "time from due to response",
-        Metric::Offered => "offered requests per second",
-        Metric::Delivered => "share of offered requests that succeeded",
-        Metric::RoundTrip => "time to the acknowledgement",
-        Metric::RttSample => "RTT sample",
-        Metric::RetransmissionShare => "share of retransmissions",
-        Metric::Retries => "retransmissions per request",
-        Metric::RetransmissionIndex => "retransmission index",
-        Metric::Hops => "hops",
-        Metric::InitialRto => "initial RTO",
-        Metric::Rto => "RTO",
-        Metric::Jain => "Jain's fairness index of successes",
-        Metric::Settling { share } => {
-            return format!("time until {} % of all exchanges succeeded", (share * 1000.0).round() / 10.0);
-        }
-        Metric::FlowSuccesses => "successful exchanges per flow",
-        Metric::Classes(classes) => return format!("share of {}", noun(&classes.of)),
-        Metric::Done(_) => "successful exchanges per window",
-        Metric::DoneUntil(_) => "successful exchanges so far",
-        Metric::RtoOverTime(_) => "mean RTO",
-        Metric::TimePerSuccess => "client time per successful exchange",
-        Metric::ClientThroughput => "successful exchanges per second of client time",
-        Metric::UsefulTime => "client time spent on successful exchanges",
-        Metric::Completed => "completed exchanges",
-        Metric::StandingQueue { link, above } => return format!("time for which {link} queues more than {above}"),
-        Metric::Received(received) => match received {
-            Received::Goodput => "goodput",
-            Received::GoodputOfFlow => "mean goodput per flow",
-            Received::GoodputByHops => "mean goodput per flow by hops",
-            Received::GoodputOfEach => "goodput per flow",
-            Received::GoodputOverTime { .. } => "goodput over time",
-            Received::Jain { .. } => "Jain's fairness index of goodput",
-            Received::Starving { .. } => "starving flows",
-            Received::Silent { .. } => "windows without arrivals",
-            Received::Frames => "frames per arrived request",
-        },
-        Metric::Observed(Observed::Age) => "age of observed states",
-        Metric::Observed(Observed::Known) => "changes that observers received",
-        Metric::Handshake(handshake) => match handshake {
-            Handshake::Time => "handshake time",
-            Handshake::Failed => "handshakes that missed their deadline",
-            Handshake::Datagrams => "datagrams per session",
-            Handshake::Bytes => "bytes per session",
-        },
-        Metric::Transfer(transferred) => match transferred {
-            Transferred::Goodput => "goodput of a transfer",
-            Transferred::RoundTrip => "RTT of a transfer",
-            Transferred::RouteHops => "hops of a route",
-            Transferred::GivenUp => "datagrams that the MAC gave up, per hop",
-        },
-    };
-    noun.to_owned()
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ pub use error::{ErrorSpan, ScenarioError};
 pub use files::{FileError, Files, Rows};
 pub use items::{Bar, Features, Fitted, Head, Item, Reason, Table, filled, matches, matches_any, parsed};
 pub use metric::{
-    Better, Classes, Handshake, MOST_WINDOWS, Metric, MetricError, Observed, Received, Transferred, Unit, Windows,
+    Better, Classes, Handshake, MOST_WINDOWS, Metric, MetricError, Numbers, Observed, Period, Properties, Received,
+    Transferred, Unit, Windows,
 };
 pub use network::{Draw, Ends, Link, Measured, Nodes, Placement, Radio, Routing, Selected, Spread};
 pub use plot::{Kind, Plot, Style};

@@ -1,5 +1,7 @@
 //! [`Metric`]: a measurement of a run, its unit and direction of improvement.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::Statistic;
@@ -95,29 +97,6 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Returns its unit.
-    #[must_use]
-    pub const fn unit(&self) -> Unit {
-        match self {
-            Self::CompletionTime | Self::ExchangeTime | Self::InitialRto | Self::Rto => Unit::Seconds,
-            Self::DueTime | Self::RoundTrip | Self::RttSample => Unit::Seconds,
-            Self::Settling { .. } | Self::RtoOverTime(_) | Self::TimePerSuccess => Unit::Seconds,
-            Self::StandingQueue { .. } => Unit::Seconds,
-            Self::Unnecessary | Self::Copies | Self::Drops => Unit::Copies,
-            Self::Retransmissions | Self::Failed | Self::Succeeded | Self::FlowSuccesses => Unit::Exchanges,
-            Self::Done(_) | Self::DoneUntil(_) => Unit::Exchanges,
-            Self::Loss | Self::Delivered | Self::RetransmissionShare => Unit::Percent,
-            Self::Classes(_) | Self::UsefulTime | Self::Completed => Unit::Percent,
-            Self::Throughput | Self::Offered | Self::ClientThroughput => Unit::PerSecond,
-            Self::Retries | Self::RetransmissionIndex | Self::Jain => Unit::Ratio,
-            Self::Hops => Unit::Count,
-            Self::Received(received) => received.unit(),
-            Self::Observed(observed) => observed.unit(),
-            Self::Handshake(handshake) => handshake.unit(),
-            Self::Transfer(transferred) => transferred.unit(),
-        }
-    }
-
     /// Checks that a run can measure it.
     pub fn validate(&self, statistic: Statistic, longest: Span) -> Result<(), MetricError> {
         match self {
@@ -155,58 +134,116 @@ impl Metric {
         }
     }
 
-    /// Returns whether it has several numbers.
-    pub const fn has_many(&self) -> bool {
-        matches!(
-            self,
-            Self::CompletionTime
-                | Self::Unnecessary
-                | Self::ExchangeTime
-                | Self::DueTime
-                | Self::RoundTrip
-                | Self::RttSample
-                | Self::InitialRto
-                | Self::Rto
-                | Self::Hops
-                | Self::FlowSuccesses
-                | Self::StandingQueue { .. }
-                | Self::Received(Received::GoodputOfEach)
-                | Self::Observed(Observed::Age)
-                | Self::Handshake(Handshake::Time)
-                | Self::Transfer(Transferred::RouteHops)
-        )
-    }
-
-    /// Whether several runs can be pooled.
-    pub const fn can_be_pooled(&self) -> bool {
-        let is_ratio = matches!(
-            self,
-            Self::Loss
-                | Self::Completed
-                | Self::Delivered
-                | Self::Retries
-                | Self::Transfer(_)
-                | Self::Observed(_)
-                | Self::Handshake(_)
-        );
-        is_ratio || self.has_many() || matches!(self, Self::RetransmissionShare | Self::RetransmissionIndex)
-    }
-
-    /// Whether it applies only to whole runs.
+    /// Returns whether it has several numbers per run.
     #[must_use]
-    pub const fn needs_the_whole(&self) -> bool {
-        matches!(
-            self,
-            Self::CompletionTime
-                | Self::Settling { .. }
-                | Self::Copies
-                | Self::Drops
-                | Self::Offered
-                | Self::Delivered
-                | Self::StandingQueue { .. }
-                | Self::Handshake(_)
-                | Self::Received(Received::Frames)
-        )
+    pub fn has_many(&self) -> bool {
+        self.properties().numbers == Numbers::Many
+    }
+
+    /// Returns its properties.
+    #[must_use]
+    pub fn properties(&self) -> Properties {
+        use Better::{Higher, Lower};
+        use Numbers::{Many, One, Ratio};
+        use Period::{Phase, WholeRun};
+        match self {
+            Self::CompletionTime => of("completion time", Unit::Seconds, Some(Lower), Many, WholeRun),
+            Self::Unnecessary => of("spurious retransmissions per flow", Unit::Copies, Some(Lower), Many, Phase),
+            Self::Retransmissions => of("exchanges by number of retransmissions", Unit::Exchanges, None, One, Phase),
+            Self::Copies => of("transmissions per run", Unit::Copies, None, One, WholeRun),
+            Self::Drops => of("lost transmissions per run", Unit::Copies, Some(Lower), One, WholeRun),
+            Self::Failed => of("failed exchanges", Unit::Exchanges, Some(Lower), One, Phase),
+            Self::Succeeded => of("successful exchanges", Unit::Exchanges, Some(Higher), One, Phase),
+            Self::Loss => of("failed exchanges", Unit::Percent, Some(Lower), Ratio, Phase),
+            Self::Throughput => of("successful exchanges per second", Unit::PerSecond, Some(Higher), One, Phase),
+            Self::ExchangeTime => of("time of an exchange", Unit::Seconds, Some(Lower), Many, Phase),
+            Self::DueTime => of("time from due to response", Unit::Seconds, Some(Lower), Many, Phase),
+            Self::Offered => of("offered requests per second", Unit::PerSecond, None, One, WholeRun),
+            Self::Delivered => {
+                of("share of offered requests that succeeded", Unit::Percent, Some(Higher), Ratio, WholeRun)
+            }
+            Self::RoundTrip => of("time to the acknowledgement", Unit::Seconds, Some(Lower), Many, Phase),
+            Self::RttSample => of("RTT sample", Unit::Seconds, None, Many, Phase),
+            Self::RetransmissionShare => of("share of retransmissions", Unit::Percent, Some(Lower), Ratio, Phase),
+            Self::Retries => of("retransmissions per request", Unit::Ratio, Some(Lower), Ratio, Phase),
+            Self::RetransmissionIndex => of("retransmission index", Unit::Ratio, Some(Lower), Ratio, Phase),
+            Self::Hops => of("hops", Unit::Count, None, Many, Phase),
+            Self::InitialRto => of("initial RTO", Unit::Seconds, None, Many, Phase),
+            Self::Rto => of("RTO", Unit::Seconds, None, Many, Phase),
+            Self::Jain => of("Jain's fairness index of successes", Unit::Ratio, Some(Higher), One, Phase),
+            Self::Settling { share } => of(
+                format!("time until {} % of all exchanges succeeded", (share * 1000.0).round() / 10.0),
+                Unit::Seconds,
+                Some(Lower),
+                One,
+                WholeRun,
+            ),
+            Self::FlowSuccesses => of("successful exchanges per flow", Unit::Exchanges, Some(Higher), Many, Phase),
+            Self::Classes(classes) => {
+                of(format!("share of {}", classes.of.properties().noun), Unit::Percent, None, One, Phase)
+            }
+            Self::Done(_) => of("successful exchanges per window", Unit::Exchanges, None, One, Phase),
+            Self::DoneUntil(_) => of("successful exchanges so far", Unit::Exchanges, None, One, Phase),
+            Self::RtoOverTime(_) => of("mean RTO", Unit::Seconds, None, One, Phase),
+            Self::TimePerSuccess => of("client time per successful exchange", Unit::Seconds, Some(Lower), One, Phase),
+            Self::ClientThroughput => {
+                of("successful exchanges per second of client time", Unit::PerSecond, Some(Higher), One, Phase)
+            }
+            Self::UsefulTime => {
+                of("client time spent on successful exchanges", Unit::Percent, Some(Higher), One, Phase)
+            }
+            Self::Completed => of("completed exchanges", Unit::Percent, Some(Higher), Ratio, Phase),
+            Self::StandingQueue { link, above } => of(
+                format!("time for which {link} queues more than {above}"),
+                Unit::Seconds,
+                Some(Lower),
+                Many,
+                WholeRun,
+            ),
+            Self::Received(Received::Goodput) => of("goodput", Unit::BitsPerSecond, Some(Higher), One, Phase),
+            Self::Received(Received::GoodputOfFlow) => {
+                of("mean goodput per flow", Unit::BitsPerSecond, Some(Higher), One, Phase)
+            }
+            Self::Received(Received::GoodputByHops) => {
+                of("mean goodput per flow by hops", Unit::BitsPerSecond, Some(Higher), One, Phase)
+            }
+            Self::Received(Received::GoodputOfEach) => {
+                of("goodput per flow", Unit::BitsPerSecond, Some(Higher), Many, Phase)
+            }
+            Self::Received(Received::GoodputOverTime { .. }) => {
+                of("goodput over time", Unit::BitsPerSecond, Some(Higher), One, Phase)
+            }
+            Self::Received(Received::Jain { .. }) => {
+                of("Jain's fairness index of goodput", Unit::Ratio, Some(Higher), One, Phase)
+            }
+            Self::Received(Received::Starving { .. }) => of("starving flows", Unit::Count, Some(Lower), One, Phase),
+            Self::Received(Received::Silent { .. }) => {
+                of("windows without arrivals", Unit::Percent, Some(Lower), One, Phase)
+            }
+            Self::Received(Received::Frames) => {
+                of("frames per arrived request", Unit::Count, Some(Lower), One, WholeRun)
+            }
+            Self::Observed(Observed::Age) => of("age of observed states", Unit::Seconds, Some(Lower), Many, Phase),
+            Self::Observed(Observed::Known) => {
+                of("changes that observers received", Unit::Percent, Some(Higher), Ratio, Phase)
+            }
+            Self::Handshake(Handshake::Time) => of("handshake time", Unit::Seconds, Some(Lower), Many, WholeRun),
+            Self::Handshake(Handshake::Failed) => {
+                of("handshakes that missed their deadline", Unit::Percent, Some(Lower), Ratio, WholeRun)
+            }
+            Self::Handshake(Handshake::Datagrams) => {
+                of("datagrams per session", Unit::Count, Some(Lower), Ratio, WholeRun)
+            }
+            Self::Handshake(Handshake::Bytes) => of("bytes per session", Unit::Bytes, Some(Lower), Ratio, WholeRun),
+            Self::Transfer(Transferred::Goodput) => {
+                of("goodput of a transfer", Unit::BitsPerSecond, Some(Higher), Ratio, Phase)
+            }
+            Self::Transfer(Transferred::RoundTrip) => of("RTT of a transfer", Unit::Seconds, Some(Lower), Ratio, Phase),
+            Self::Transfer(Transferred::RouteHops) => of("hops of a route", Unit::Count, None, Many, Phase),
+            Self::Transfer(Transferred::GivenUp) => {
+                of("datagrams that the MAC gave up, per hop", Unit::Percent, Some(Lower), Ratio, Phase)
+            }
+        }
     }
 }
 
@@ -299,6 +336,51 @@ impl Unit {
     }
 }
 
+/// Properties of a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Properties {
+    /// Its name in prose: `completion time`.
+    pub noun: Cow<'static, str>,
+    /// Unit.
+    pub unit: Unit,
+    /// Direction of improvement; `None` for a neutral metric such as a timeout.
+    pub better: Option<Better>,
+    /// Numbers per run.
+    pub numbers: Numbers,
+    /// Periods that have a value.
+    pub period: Period,
+}
+
+fn of(
+    noun: impl Into<Cow<'static, str>>,
+    unit: Unit,
+    better: Option<Better>,
+    numbers: Numbers,
+    period: Period,
+) -> Properties {
+    Properties { noun: noun.into(), unit, better, numbers, period }
+}
+
+/// Numbers of a metric per run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// One, which has no meaning over several runs.
+    One,
+    /// One, the ratio of two sums: several runs can be pooled.
+    Ratio,
+    /// Several, such as one per exchange: they have percentiles, and several runs can be pooled.
+    Many,
+}
+
+/// The periods in which a metric can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Runs and their phases.
+    Phase,
+    /// Only whole runs.
+    WholeRun,
+}
+
 /// Direction of improvement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -307,50 +389,6 @@ pub enum Better {
     Higher,
     /// As for losses.
     Lower,
-}
-
-impl Metric {
-    /// Returns the direction of improvement; `None` for a neutral metric such as a timeout.
-    #[must_use]
-    pub const fn better(&self) -> Option<Better> {
-        match self {
-            Self::CompletionTime | Self::ExchangeTime | Self::DueTime => Some(Better::Lower),
-            Self::RoundTrip | Self::TimePerSuccess => Some(Better::Lower),
-            Self::Settling { .. } | Self::Unnecessary | Self::Drops | Self::Failed | Self::Loss => Some(Better::Lower),
-            Self::StandingQueue { .. } => Some(Better::Lower),
-            Self::RetransmissionShare | Self::Retries | Self::RetransmissionIndex => Some(Better::Lower),
-            Self::Succeeded | Self::Throughput | Self::ClientThroughput | Self::Jain => Some(Better::Higher),
-            Self::FlowSuccesses | Self::UsefulTime | Self::Completed | Self::Delivered => Some(Better::Higher),
-            Self::Received(received) => Some(received.better()),
-            Self::Observed(Observed::Age) => Some(Better::Lower),
-            Self::Observed(Observed::Known) => Some(Better::Higher),
-            Self::Handshake(_) => Some(Better::Lower),
-            Self::Transfer(transferred) => transferred.better(),
-            Self::Retransmissions | Self::Copies | Self::RttSample | Self::Hops | Self::InitialRto | Self::Rto => None,
-            Self::Offered => None,
-            Self::Classes(_) | Self::Done(_) | Self::DoneUntil(_) | Self::RtoOverTime(_) => None,
-        }
-    }
-}
-
-impl Received {
-    const fn better(self) -> Better {
-        match self {
-            Self::Starving { .. } | Self::Silent { .. } | Self::Frames => Better::Lower,
-            Self::Goodput | Self::GoodputOfFlow | Self::GoodputByHops | Self::GoodputOfEach => Better::Higher,
-            Self::GoodputOverTime { .. } | Self::Jain { .. } => Better::Higher,
-        }
-    }
-}
-
-impl Transferred {
-    const fn better(self) -> Option<Better> {
-        match self {
-            Self::Goodput => Some(Better::Higher),
-            Self::RoundTrip | Self::GivenUp => Some(Better::Lower),
-            Self::RouteHops => None,
-        }
-    }
 }
 
 impl Unit {
@@ -417,19 +455,6 @@ pub enum Received {
 }
 
 impl Received {
-    const fn unit(self) -> Unit {
-        match self {
-            Self::Goodput
-            | Self::GoodputOfFlow
-            | Self::GoodputByHops
-            | Self::GoodputOfEach
-            | Self::GoodputOverTime { .. } => Unit::BitsPerSecond,
-            Self::Jain { .. } => Unit::Ratio,
-            Self::Starving { .. } | Self::Frames => Unit::Count,
-            Self::Silent { .. } => Unit::Percent,
-        }
-    }
-
     fn validate(self, longest: Span) -> Result<(), MetricError> {
         match self {
             Self::Starving { share } => share_fits(share),
@@ -451,15 +476,6 @@ pub enum Observed {
     Known,
 }
 
-impl Observed {
-    const fn unit(self) -> Unit {
-        match self {
-            Self::Age => Unit::Seconds,
-            Self::Known => Unit::Percent,
-        }
-    }
-}
-
 /// Metrics of session handshakes between nodes of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -474,17 +490,6 @@ pub enum Handshake {
     Bytes,
 }
 
-impl Handshake {
-    const fn unit(self) -> Unit {
-        match self {
-            Self::Time => Unit::Seconds,
-            Self::Failed => Unit::Percent,
-            Self::Datagrams => Unit::Count,
-            Self::Bytes => Unit::Bytes,
-        }
-    }
-}
-
 /// Metrics of bulk transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -497,17 +502,6 @@ pub enum Transferred {
     RouteHops,
     /// Share of datagrams that a MAC gave up, per hop, over all transfers.
     GivenUp,
-}
-
-impl Transferred {
-    const fn unit(self) -> Unit {
-        match self {
-            Self::Goodput => Unit::BitsPerSecond,
-            Self::RoundTrip => Unit::Seconds,
-            Self::RouteHops => Unit::Count,
-            Self::GivenUp => Unit::Percent,
-        }
-    }
 }
 
 /// Maximum windows of a run; each is a table column.

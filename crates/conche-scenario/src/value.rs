@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{ScenarioError, Texts, ensure};
 use crate::units::Span;
-use crate::{Better, Metric, Unit};
+use crate::{Better, Metric, Numbers, Unit};
 
 /// A value per cell: a metric of flows, and a statistic over replications.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -125,7 +125,7 @@ impl Value {
             _ if !self.over.is_empty() => Err("only means, medians and deviations are taken over several cells"),
             _ => Ok(()),
         }?;
-        match self.over.is_empty() || self.metric.can_be_pooled() {
+        match self.over.is_empty() || self.metric.properties().numbers != Numbers::One {
             true => Ok(()),
             false => Err("what it measures is of one run, and has no meaning `over` several cells"),
         }
@@ -140,7 +140,7 @@ impl Value {
     /// Returns the direction of improvement, if known.
     #[must_use]
     pub fn better(&self) -> Option<Better> {
-        self.better.or(self.metric.better())
+        self.better.or_else(|| self.metric.properties().better)
     }
 
     /// Returns its unit.
@@ -149,7 +149,7 @@ impl Value {
         match self.by {
             Some(By::Gain) => Unit::Percent,
             Some(By::Label) => Unit::Count,
-            Some(By::Difference) | None => self.metric.unit(),
+            Some(By::Difference) | None => self.metric.properties().unit,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::storage;
 use crate::campaign::{self, CellId, Kept, Replication, RunResult, RunTables};
 use crate::metrics::{self, Endpoints, Sample};
-use crate::scenario::{Cell, ControllerName, Metric, Pace, Phase, Sender, Unit, Value};
+use crate::scenario::{Cell, ControllerName, Metric, Pace, Period, Phase, Sender, Unit, Value};
 use crate::trial::{self, Control, Observing, Record, RecordOptions, Routes, Sampling, Selection, TrialError};
 use crate::units::Span;
 
@@ -79,7 +79,7 @@ impl CellRuns {
     }
 
     pub(super) fn unit(&self, metric: MetricIndex) -> Unit {
-        self.measured[metric.0].0.unit()
+        self.measured[metric.0].0.properties().unit
     }
 
     pub(super) fn controller_name(&self, control: Control) -> &str {
@@ -210,7 +210,7 @@ impl campaign::RunnableCell for CellRuns {
         let samples = |record: &Record, is_part: bool| -> Vec<Sample> {
             let of_scheme = |scheme: usize| {
                 let sample = move |(metric, traffic): &(Metric, Option<usize>)| {
-                    if is_part && metric.needs_the_whole() {
+                    if is_part && metric.properties().period == Period::WholeRun {
                         return Sample::None;
                     }
                     metrics::sample(
