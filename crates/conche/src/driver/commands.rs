@@ -40,6 +40,8 @@ use crate::security::HandshakeError;
 use crate::security::{Identity, PeerMismatch};
 #[cfg(feature = "metrics")]
 use crate::telemetry::metrics::Report;
+#[cfg(all(feature = "dtls", feature = "metrics"))]
+use crate::telemetry::metrics::SessionCounts;
 
 #[derive(Debug)]
 pub(super) enum Command {
@@ -701,6 +703,11 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             occupancy: self.endpoint.occupancy(),
             #[cfg(feature = "oscore")]
             refused_protection: self.endpoint.refused_protection(),
+            #[cfg(feature = "dtls")]
+            sessions: self
+                .sessions
+                .as_ref()
+                .map(|sessions| SessionCounts { engine: sessions.stats(), failed: sessions.failed_handshakes() }),
             paths,
         })
     }

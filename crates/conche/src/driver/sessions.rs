@@ -11,7 +11,7 @@ use conche_proto::{Event, Instant, Transmit};
 use super::{Driver, Service, SharedController};
 use crate::address::Address;
 #[cfg(feature = "dtls")]
-use crate::dtls::{DtlsSessions, FoundKey, Output, SessionInput, SessionRequest, is_record};
+use crate::dtls::{DtlsSessions, FailureReason, FoundKey, Output, SessionInput, SessionRequest, is_record};
 #[cfg(feature = "dtls")]
 use crate::security::HandshakeError;
 use crate::security::Identity;
@@ -143,11 +143,12 @@ impl<C: SharedController, S: Service> SessionDriver for Driver<C, S> {
             return false;
         }
         if let Event::Failed { reason, .. } = event {
-            let error = match reason {
-                Failure::Unreachable => HandshakeError::unreachable(),
-                reason => HandshakeError::new(reason),
+            let (error, reason) = match reason {
+                Failure::Unreachable => (HandshakeError::unreachable(), FailureReason::Unreachable),
+                Failure::TimedOut => (HandshakeError::new(reason), FailureReason::Timeout),
+                reason => (HandshakeError::new(reason), FailureReason::Other),
             };
-            sessions.fail(at, &error);
+            sessions.fail(at, &error, reason);
         } else if !sessions.send_flight(self.now, at) {
             self.endpoint.handshake_over(self.now, *exchange, Some(AbandonReason::Cancelled));
         }

@@ -9,6 +9,7 @@ use conche_proto::cc::control::AbandonReason;
 use conche_proto::{ExchangeId, Instant};
 use tokio::sync::oneshot;
 
+use super::failures::FailureReason;
 use super::sessions::{AddressPair, DtlsSessions, keep_start, quotes};
 use super::{OpenError, SessionResult};
 use crate::address::Address;
@@ -227,8 +228,11 @@ impl DtlsSessions {
         self.handshakes.exchange(at) == Some(exchange)
     }
 
-    pub(crate) fn fail(&mut self, at: SocketAddr, error: &HandshakeError) {
+    pub(crate) fn fail(&mut self, at: SocketAddr, error: &HandshakeError, reason: FailureReason) {
         let refused = self.handshakes.refuse(at, error);
+        if refused.is_some() {
+            self.failed.count(reason);
+        }
         refused.and_then(|(_, session)| session).into_iter().for_each(|session| self.engine.close(session));
     }
 
@@ -292,7 +296,7 @@ impl DtlsSessions {
                 true
             }
             Err(error) => {
-                self.handshakes.refuse(at, &error);
+                self.fail(at, &error, FailureReason::Other);
                 false
             }
         }

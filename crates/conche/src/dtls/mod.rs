@@ -3,12 +3,16 @@
 //! 7983 §7).
 
 #[cfg(feature = "dtls")]
+mod failures;
+#[cfg(feature = "dtls")]
 mod handshakes;
 #[cfg(feature = "dtls")]
 mod lookups;
 #[cfg(feature = "dtls")]
 mod sessions;
 
+#[cfg(feature = "dtls")]
+pub(crate) use failures::FailureReason;
 #[cfg(feature = "dtls")]
 pub(crate) use handshakes::SessionRequest;
 #[cfg(feature = "dtls")]

@@ -10,6 +10,7 @@ use conche_proto::cc::control::AbandonReason;
 use conche_proto::{ExchangeId, Instant, Transmit};
 use tracing::debug;
 
+use super::failures::{FailedHandshakes, FailureReason};
 use super::handshakes::{CompletedHandshake, Handshakes};
 use super::lookups::{FoundKey, Lookups};
 use crate::address::{Address, SessionNumber};
@@ -36,6 +37,7 @@ pub(crate) struct DtlsSessions {
     pub(super) by_address: HashMap<SocketAddr, SessionNumber>,
     last_number: u32,
     pub(super) handshakes: Handshakes,
+    pub(super) failed: FailedHandshakes,
     lookups: Lookups,
     fence: Fence,
     sealed: VecDeque<Transmit<Address>>,
@@ -187,6 +189,7 @@ impl DtlsSessions {
             by_address: HashMap::new(),
             last_number: 0,
             handshakes: Handshakes::default(),
+            failed: FailedHandshakes::default(),
             lookups: Lookups::new(fence.clone()),
             fence,
             sealed: VecDeque::new(),
@@ -279,6 +282,7 @@ impl DtlsSessions {
                 },
                 Event::HandshakeFailed { session, peer, identity, why } => {
                     debug!(peer = %peer.peer, %why, "a handshake failed");
+                    self.failed.count((&why).into());
                     self.report(|| SessionEvent::HandshakeFailed {
                         peer: Address::from(peer.peer).canonical(),
                         claimed: identity.map(Identity::psk),
@@ -357,6 +361,9 @@ impl DtlsSessions {
     pub(crate) fn on_unreachable(&mut self, peer: Address, quoted: &[u8]) -> Option<ExchangeId> {
         let session = self.session_with(peer);
         let failed = self.handshakes.on_unreachable(peer, quoted, &mut self.engine);
+        if failed.is_some() {
+            self.failed.count(FailureReason::Unreachable);
+        }
         if let Some(session) = session
             && let Some(outgoing) = self.outgoing(session)
             && quotes(quoted, &outgoing.sent)
@@ -365,6 +372,17 @@ impl DtlsSessions {
             self.held.push_back(SessionInput::Unreachable(session));
         }
         failed
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn stats(&self) -> conche_dtls::Stats {
+        self.engine.stats()
+    }
+
+    /// Returns the number of failed handshakes for each reason.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn failed_handshakes(&self) -> Vec<(&'static str, u64)> {
+        self.failed.rows()
     }
 
     pub(crate) fn open_sessions(&self) -> Vec<SessionId> {
@@ -456,7 +474,15 @@ impl DtlsSessions {
                 self.held.push_back(SessionInput::Over(Address::from(addresses.peer).secured(number)));
                 None
             }
-            None => self.handshakes.failed(addresses.peer, session, why),
+            None => {
+                let failed = self.handshakes.failed(addresses.peer, session, why)?;
+                self.failed.count(match why {
+                    Ended::Failed(failure) => failure.into(),
+                    Ended::Evicted => FailureReason::Evicted,
+                    _ => FailureReason::Other,
+                });
+                Some(failed)
+            }
         }
     }
 }

@@ -35,7 +35,19 @@ pub(crate) struct Report {
     pub(crate) occupancy: Occupancy,
     #[cfg(feature = "oscore")]
     pub(crate) refused_protection: u64,
+    /// `None` without credentials.
+    #[cfg(feature = "dtls")]
+    pub(crate) sessions: Option<SessionCounts>,
     pub(crate) paths: Vec<(SocketAddr, PeerSnapshot)>,
+}
+
+/// DTLS sessions and handshakes of one socket.
+#[cfg(feature = "dtls")]
+#[derive(Debug)]
+pub(crate) struct SessionCounts {
+    pub(crate) engine: conche_dtls::Stats,
+    /// Failed handshakes: a row for each reason, in the same order for all sockets.
+    pub(crate) failed: Vec<(&'static str, u64)>,
 }
 
 pub(crate) fn text(mut reports: Vec<Report>) -> String {
@@ -109,6 +121,21 @@ const GAUGES_OF_BYTES: [Row<Occupancy, usize>; 2] = [
     ("deduplication", "Bytes of the messages remembered for deduplication.", |held| held.deduplication_bytes),
 ];
 
+#[cfg(feature = "dtls")]
+const GAUGES_OF_SESSIONS: [Row<SessionCounts, usize>; 2] = [
+    ("dtls_sessions", "Open DTLS sessions.", |counts| counts.engine.sessions),
+    ("dtls_handshakes", "DTLS handshakes in progress.", |counts| counts.engine.handshakes),
+];
+
+#[cfg(feature = "dtls")]
+const COUNTERS_OF_SESSIONS: [Row<SessionCounts, u64>; 3] = [
+    ("dtls_handshakes_completed", "DTLS handshakes that opened a session.", |counts| counts.engine.established),
+    ("dtls_handshakes_refused", "DTLS handshakes of verified addresses that found no room.", |counts| {
+        counts.engine.refused
+    }),
+    ("dtls_sessions_evicted", "DTLS sessions closed to make room for others.", |counts| counts.engine.evicted),
+];
+
 const DURATIONS_OF_PATHS: [Row<PeerSnapshot, Option<Duration>>; 3] = [
     ("path_rto", "Initial retransmission timeout toward the destination.", |path| Some(path.congestion.rto)),
     ("path_srtt", "Smoothed round-trip time.", |path| path.congestion.srtt),
@@ -135,6 +162,8 @@ impl Collector for Reports {
         self.dropped(&mut encoder)?;
         #[cfg(feature = "oscore")]
         self.refused_protection(&mut encoder)?;
+        #[cfg(feature = "dtls")]
+        self.sessions(&mut encoder)?;
         self.gauges(&mut encoder, &GAUGES, None)?;
         self.gauges(&mut encoder, &GAUGES_OF_BYTES, Some(&Unit::Bytes))?;
         for (name, help, value) in DURATIONS_OF_PATHS {
@@ -180,6 +209,27 @@ impl Reports {
         let refused: u64 = self.0.iter().map(|report| report.refused_protection).sum();
         let counter = encoder.encode_descriptor("protection_refused", help, None, MetricType::Counter)?;
         ConstCounter::new(refused).encode(counter)
+    }
+
+    #[cfg(feature = "dtls")]
+    fn sessions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let counts: Vec<_> = self.0.iter().filter_map(|report| report.sessions.as_ref()).collect();
+        let Some(first) = counts.first() else { return Ok(()) };
+        for (name, help, gauge) in GAUGES_OF_SESSIONS {
+            let sum: usize = counts.iter().map(|counts| gauge(counts)).sum();
+            ConstGauge::new(sum).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        for (name, help, counter) in COUNTERS_OF_SESSIONS {
+            let sum: u64 = counts.iter().map(|counts| counter(counts)).sum();
+            ConstCounter::new(sum).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        }
+        let help = "DTLS handshakes that failed, of clients and toward servers.";
+        let mut family = encoder.encode_descriptor("dtls_handshakes_failed", help, None, MetricType::Counter)?;
+        for (row, (reason, _)) in first.failed.iter().enumerate() {
+            let sum: u64 = counts.iter().filter_map(|counts| counts.failed.get(row)).map(|(_, failed)| failed).sum();
+            ConstCounter::new(sum).encode(family.encode_family(&[("reason", *reason)])?)?;
+        }
+        Ok(())
     }
 
     fn gauges(

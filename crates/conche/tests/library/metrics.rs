@@ -141,3 +141,43 @@ async fn what_is_refused_for_its_protection_is_counted_and_nothing_else() {
         assert_eq!(sample(&text, "conche_protection_refused_total"), Some(refused), "{text}");
     }
 }
+
+#[cfg(feature = "dtls")]
+#[tokio::test]
+async fn sessions_and_handshakes_are_counted_with_the_reasons_of_failures() {
+    use conche::security::Secret;
+
+    let keys = |_: &[u8]| Some(Secret::new(*b"sesame"));
+    let server = Server::builder().psk(keys).route("/", get(async || "open")).bind("127.0.0.1:0").await;
+    let server = server.expect("loopback can be bound");
+    let uri = format!("coaps://{}/", server.local_addr());
+    let client = |key: &[u8; 6]| {
+        Client::builder().psk(*b"lamp", Secret::new(*key)).expect("a key").build().expect("legal settings")
+    };
+    let (lamp, foe) = (client(b"sesame"), client(b"guess!"));
+    lamp.get(&uri).await.expect("an answer");
+    foe.get(&uri).await.expect_err("another key");
+    let closed = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound").local_addr().expect("bound");
+    if cfg!(target_os = "linux") {
+        foe.get(format!("coaps://{closed}/")).await.expect_err("no listener");
+    }
+    let failed = |reason: &str| format!("conche_dtls_handshakes_failed_total{{reason=\"{reason}\"}}");
+    for (text, sessions, completed, key, alert, unreachable) in [
+        (server.metrics(0).await, 1.0, 1.0, 1.0, 0.0, 0.0),
+        (lamp.metrics(0).await, 1.0, 1.0, 0.0, 0.0, 0.0),
+        (foe.metrics(0).await, 0.0, 0.0, 0.0, 1.0, if cfg!(target_os = "linux") { 1.0 } else { 0.0 }),
+    ] {
+        check(&text);
+        for (name, value) in [
+            ("conche_dtls_sessions".to_owned(), sessions),
+            ("conche_dtls_handshakes".to_owned(), 0.0),
+            ("conche_dtls_handshakes_completed_total".to_owned(), completed),
+            (failed("key"), key),
+            (failed("alert"), alert),
+            (failed("unreachable"), unreachable),
+        ] {
+            assert_eq!(sample(&text, &name), Some(value), "{name} in {text}");
+        }
+    }
+    assert!(!Client::new().metrics(0).await.contains("dtls"), "it has no credentials");
+}
