@@ -1,6 +1,7 @@
 //! A server that requires a pre-shared key, and clients with the right and a wrong key.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use conche::security::Secret;
 use conche::server::get;
@@ -21,6 +22,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::builder().psk(*b"lamp-7", Secret::new(*b"a key of sixteen"))?.build()?;
     let uri = format!("coaps://{}/temperature", server.local_addr());
     println!("{} degrees", client.get(uri).await?.text()?);
+    // Waits up to 2 s for requests in flight, and closes the session.
+    client.close(Duration::from_secs(2)).await;
     // ANCHOR_END: client
 
     // ANCHOR: wrong_key

@@ -199,8 +199,9 @@ pub enum Error {
         /// Transmissions and timing; acknowledged if the request was Confirmable.
         course: ExchangeStats,
     },
-    /// The task that drives the socket ended, with its server or runtime.
-    #[error("the client's task has ended: does its server or its runtime still run?")]
+    /// The task that drives the socket ended: by [`Client::close`](super::Client::close), or with its
+    /// server or runtime.
+    #[error("the client's task has ended: was the client closed, or has its server or its runtime ended?")]
     Stopped,
     /// A response with an error code, from [`Response::successful`](super::Response::successful).
     #[error("{peer}: the server answers {code}{}", diagnostic_text(diagnostic.as_deref()))]

@@ -175,6 +175,7 @@ impl Client {
     /// As for a request.
     pub async fn ping(&self, uri: impl TryInto<Uri, Error: Into<UriError>>) -> Result<ExchangeStats, Error> {
         let uri = uri.try_into().map_err(|error| Error::Uri(error.into()))?;
+        let _active = self.sockets.begin_request();
         let (deadline, mut failure) = (end_of(self.timeout), None);
         for address in resolve_until(deadline, &uri).await? {
             let name = uri.server_name();
@@ -231,6 +232,33 @@ impl Client {
         for handle in self.sockets.open() {
             handle.keep_paths().await;
         }
+    }
+
+    /// Closes the client and all its clones, in at most `within`: for programs that end soon after
+    /// their last request.
+    ///
+    /// Requests may finish, including new ones in the meantime; then the client deregisters its
+    /// observations, closes its DTLS sessions with a close_notify alert (RFC 5246 §7.2.1) and writes
+    /// the [`path_store`](ClientBuilder::path_store). After that, or after `within`, requests and
+    /// observations end with [`Error::Stopped`].
+    ///
+    /// Without it, a client does the same except waiting when its last clone is dropped, if the
+    /// runtime still runs. A server evicts sessions that were not closed only when it needs their
+    /// places. On a [`Server::client`](crate::Server::client) it has no effect: the server's shutdown
+    /// closes it.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// let client = conche::Client::new();
+    /// println!("{}", client.get("coap://example.com/temperature").await?.text()?);
+    /// client.close(Duration::from_secs(2)).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn close(&self, within: Duration) {
+        self.sockets.close(within).await;
     }
 
     /// Discards the path state of a destination, including [shared](ClientBuilder::share_paths)

@@ -13,6 +13,7 @@ use conche_proto::{ExchangeStats, Failure, Reliability, Request, SubscriptionEnd
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::cache::{CacheUse, Destination, Read};
+use super::sockets::ActiveRequest;
 use super::{Client, Error, GroupResponses, InSession, Observation, Response, Target, resolve};
 use crate::driver::{End, ExchangeKind, Feed, Outcome, QueuePolicy, Subscription};
 use crate::security::{Identity, PeerMismatch};
@@ -311,7 +312,7 @@ impl RequestBuilder {
         let (address, response, subscription) =
             try_addresses(&prepared, &uri, |address| prepared.register(address)).await?;
         // Later requests have no deadline; the token remains that of the registration.
-        let prepared = PreparedRequest { deadline: None, token: None, fresh: true, ..prepared };
+        let prepared = PreparedRequest { deadline: None, token: None, fresh: true, _active: None, ..prepared };
         Ok((response, Registered { subscription, prepared, address }))
     }
 
@@ -324,6 +325,7 @@ impl RequestBuilder {
         let deadline = end_of(self.timeout);
         let Self { client, method, reliability, token, whole, fresh, expected, .. } = self;
         let name = uri.server_name();
+        let active = client.sockets.begin_request();
         Ok((
             PreparedRequest {
                 client,
@@ -337,6 +339,7 @@ impl RequestBuilder {
                 policy,
                 name,
                 expected,
+                _active: active,
             },
             uri,
         ))
@@ -519,6 +522,8 @@ pub(super) struct PreparedRequest {
     pub(super) name: Option<Arc<str>>,
     /// The only peer that may receive the request.
     pub(super) expected: Option<Arc<Identity>>,
+    /// `None` for an observation, which no closing client waits for.
+    _active: Option<ActiveRequest>,
 }
 
 /// Sessions to try: each may end before the response.

@@ -3,8 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::Error;
@@ -23,6 +28,7 @@ pub(super) enum Sockets {
 #[derive(Debug)]
 pub(super) struct Own {
     start: Start,
+    activity: Arc<Activity>,
     v4: Slot,
     v6: Slot,
 }
@@ -49,6 +55,7 @@ pub(super) struct Start {
     setup: Setup,
     /// Whether a destination must keep its socket, which holds its OSCORE keys (RFC 8613).
     is_pinned: Box<dyn Fn(SocketAddr) -> bool + Send + Sync>,
+    is_closed: AtomicBool,
 }
 
 impl Start {
@@ -62,7 +69,8 @@ impl Sockets {
     pub(super) fn own(setup: Setup, v4: Binding, v6: Binding) -> Self {
         let is_pinned = setup.settings.keys_toward();
         let [v4, v6] = [v4, v6].map(|binding| Slot { binding, open: Mutex::default() });
-        Self::Own(Box::new(Own { start: Start { setup, is_pinned: Box::new(is_pinned) }, v4, v6 }))
+        let start = Start { setup, is_pinned: Box::new(is_pinned), is_closed: AtomicBool::new(false) };
+        Self::Own(Box::new(Own { start, activity: Arc::default(), v4, v6 }))
     }
 
     pub(super) fn toward(&self, to: SocketAddr) -> Result<(Handle, Address), Error> {
@@ -97,6 +105,82 @@ impl Sockets {
     }
 }
 
+/// Counts the requests of a client, which [`Sockets::close`] lets finish.
+#[derive(Debug, Default)]
+struct Activity {
+    requests: AtomicUsize,
+    idle: Notify,
+}
+
+impl Activity {
+    async fn idle(&self) {
+        loop {
+            let mut idle = pin!(self.idle.notified());
+            // Before the count is read, so that no notification is lost.
+            idle.as_mut().enable();
+            if self.requests.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+/// A request, with all its exchanges and the time between them.
+#[derive(Debug)]
+pub(super) struct ActiveRequest(Arc<Activity>);
+
+impl ActiveRequest {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.requests.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Clone for ActiveRequest {
+    fn clone(&self) -> Self {
+        Self::begin(&self.0)
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        if self.0.requests.fetch_sub(1, Ordering::Release) == 1 {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
+
+impl Sockets {
+    /// Counts a request while the result exists; a server counts those of its client itself.
+    pub(super) fn begin_request(&self) -> Option<ActiveRequest> {
+        match self {
+            Self::Server(_) => None,
+            Self::Own(own) => Some(ActiveRequest::begin(&own.activity)),
+        }
+    }
+
+    /// Lets requests finish, refuses others, and ends the drivers.
+    pub(super) async fn close(&self, within: Duration) {
+        let Self::Own(own) = self else { return };
+        let begun = Instant::now();
+        match begun.checked_add(within) {
+            Some(end) => {
+                let _ = timeout_at(end, own.activity.idle()).await;
+            }
+            None => own.activity.idle().await,
+        }
+        own.start.is_closed.store(true, Ordering::Release);
+        // A socket that was opened meanwhile is seen behind its lock.
+        let handles = self.open();
+        let left = within.saturating_sub(begun.elapsed());
+        handles.iter().for_each(|handle| handle.close(left));
+        for handle in handles {
+            handle.stopped().await;
+        }
+    }
+}
+
 impl Own {
     fn slot(&self, to: SocketAddr) -> &Slot {
         if to.is_ipv4() { &self.v4 } else { &self.v6 }
@@ -106,6 +190,9 @@ impl Own {
 impl Slot {
     fn toward(&self, to: SocketAddr, start: &Start) -> Result<Handle, Error> {
         let mut open = self.lock();
+        if start.is_closed.load(Ordering::Acquire) {
+            return Err(Error::Stopped);
+        }
         let Open { handles, others } = &mut *open;
         let (count, before) = (handles.len(), others.get(&to).copied().unwrap_or_default());
         let has_ids = |handle: &Handle| !handle.is_short_of_ids(to);

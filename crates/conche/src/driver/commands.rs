@@ -88,6 +88,10 @@ pub(super) enum Command {
     Shutdown {
         within: Duration,
     },
+    /// A shutdown that also ends observations of other endpoints.
+    Close {
+        within: Duration,
+    },
 }
 
 #[derive(Debug)]
@@ -372,6 +376,10 @@ impl Handle {
         let _ = self.commands.send(Command::Shutdown { within });
     }
 
+    pub(crate) fn close(&self, within: Duration) {
+        let _ = self.commands.send(Command::Close { within });
+    }
+
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (answer, receiver) = oneshot::channel();
         self.commands.send(command(answer)).ok()?;
@@ -569,6 +577,10 @@ impl<C: SharedController, S: Service> Driver<C, S> {
                 #[cfg(feature = "edhoc")]
                 self.oscore.edhoc.refuse();
                 self.dismiss_observers();
+                self.begin_shutdown(within);
+            }
+            Command::Close { within } => {
+                self.end_observations();
                 self.begin_shutdown(within);
             }
         }

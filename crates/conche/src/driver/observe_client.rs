@@ -146,6 +146,10 @@ impl Observations {
         Some((subscription, observed.sender))
     }
 
+    fn tickets(&self) -> Vec<u64> {
+        self.tickets.keys().copied().collect()
+    }
+
     pub(super) fn on_notification(&self, subscription: SubscriptionId, message: OwnedMessage) {
         if let Some(observed) = self.observed.get(&subscription) {
             observed.feed.send(observed.sender.clone(), message);
@@ -212,6 +216,13 @@ impl<C: SharedController, S: Service> Driver<C, S> {
             && (mode == CancelMode::Silent || self.endpoint.unsubscribe(self.now, subscription).is_err())
         {
             self.endpoint.forget(self.now, subscription);
+        }
+    }
+
+    /// Their streams end as if the driver had ended.
+    pub(super) fn end_observations(&mut self) {
+        for ticket in self.observations.tickets() {
+            self.end_observation(ticket, CancelMode::Deregister);
         }
     }
 

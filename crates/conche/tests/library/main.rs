@@ -9,6 +9,7 @@ mod attacks_on_coap;
 mod busy_poll;
 mod capture;
 mod client_cache;
+mod client_close;
 mod client_payload;
 mod client_sockets;
 mod client_waiting;

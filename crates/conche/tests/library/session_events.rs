@@ -7,7 +7,7 @@ use conche::security::{
     HandshakeFailure, Identity, OwnCertificate, Roots, Secret, SessionEnd, SessionEvent, SessionInfo,
 };
 use conche::server::{ServerBuilder, get};
-use conche::{Client, Server};
+use conche::{Client, Error, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
@@ -52,6 +52,19 @@ async fn serve(builder: ServerBuilder) -> (Server, Events) {
     let (observe, events) = events();
     let server = builder.on_session(observe).route("/hello", get(async || "world"));
     (server.bind(own_address()).await.expect("a port"), events)
+}
+
+#[tokio::test]
+async fn a_closed_client_leaves_no_session_at_its_server_and_opens_none() {
+    let (server, mut events) = serve(Server::builder().psk(keys)).await;
+    let uri = format!("coaps://{}/hello", server.local_addr());
+    let client = lamp().build().expect("legal settings");
+    client.get(&uri).await.expect("an answer");
+    let opened = events.opened().await;
+    client.close(LONG).await;
+    assert_eq!(events.closed().await, (opened, SessionEnd::CloseNotify));
+    let error = client.get(&uri).await.expect_err("it is closed");
+    assert!(matches!(error, Error::Stopped), "{error}");
 }
 
 fn lamp() -> ClientBuilder {
