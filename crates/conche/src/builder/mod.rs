@@ -277,6 +277,21 @@ impl<R, C: SharedController> Builder<R, C> {
     ///
     /// With 1024 bytes, the default, only bodies larger than a message are split. A smaller size
     /// avoids fragmentation in a network such as 6LoWPAN. Peers may request smaller blocks.
+    ///
+    /// It is a setting of the endpoint: request bodies with different block sizes need several
+    /// clients. A single request can ask for a response in smaller blocks with its own Block2 option
+    /// of number 0 (RFC 7959 §2.4):
+    ///
+    /// ```no_run
+    /// # async fn example(client: conche::Client) -> Result<(), conche::Error> {
+    /// use conche::OptionNumber;
+    /// use conche::codec::{Block, BlockSize};
+    ///
+    /// let small = Block { num: 0, more: false, size: BlockSize::B64 }.encode();
+    /// let log = client.get("coap://example.com/log").option(OptionNumber::BLOCK2, small.as_slice()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn block_size(mut self, size: BlockSize) -> Self {
         self.settings.config.block_size = size;
         self

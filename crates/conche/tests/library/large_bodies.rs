@@ -55,6 +55,18 @@ async fn a_mebibyte_comes_whole_when_both_limits_allow_it() {
 }
 
 #[tokio::test]
+async fn one_client_can_ask_for_each_response_in_blocks_of_another_size() {
+    let (client, _server, there) = with_limit(MIB).await;
+    for (size, messages) in [(BlockSize::B64, 64), (BlockSize::B1024, 4), (BlockSize::B256, 16)] {
+        let first = Block { num: 0, more: false, size }.encode();
+        let request = client.get(format!("{there}/4096")).option(OptionNumber::BLOCK2, first.as_slice());
+        let response = request.await.expect("a response");
+        assert!(response.payload() == bytes(4096), "{size:?}");
+        assert_eq!(response.course().messages, messages, "{size:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_hundred_kilobytes_reach_the_handler_whole() {
     let (client, _server, there) = with_limit(MIB).await;
     let response = client.put(&there).bytes(bytes(100_000)).await.expect("a response");
