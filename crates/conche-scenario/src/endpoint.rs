@@ -9,12 +9,14 @@ use crate::units::{Size, Span};
 
 /// Parameters of every CoAP endpoint; names and defaults of RFC 7252.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Endpoint {
     /// MAX_RETRANSMIT.
     pub max_retransmit: u8,
     /// NSTART.
     pub nstart: u16,
+    /// Bounds on the timeouts of all schemes, besides `timeout_cap`.
+    pub envelope: Envelope,
     /// Maximum timeout, for all schemes.
     pub timeout_cap: Span,
     /// Token length of requests, 0 to 8 bytes.
@@ -24,11 +26,21 @@ pub struct Endpoint {
     /// Header bytes around a CoAP message, for rates and goodput. Default: 28 (IP and UDP).
     pub datagram_overhead: Option<Size>,
     /// Protection of messages.
-    #[serde(default)]
     pub security: Security,
     /// Parameters of DTLS handshakes.
-    #[serde(default)]
     pub handshakes: Handshakes,
+}
+
+/// Bounds on timeouts that the endpoint enforces under any controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Envelope {
+    /// Those of a deployed endpoint: a minimum first timeout, and no timeout of an exchange is
+    /// shorter than the previous one.
+    #[default]
+    Default,
+    /// Neither, for papers that had none.
+    Open,
 }
 
 impl Default for Endpoint {
@@ -38,6 +50,7 @@ impl Default for Endpoint {
         Self {
             max_retransmit: 4,
             nstart: 1,
+            envelope: Envelope::default(),
             timeout_cap,
             token_length: 4,
             queue: None,
@@ -55,6 +68,16 @@ impl Endpoint {
         self.datagram_overhead.map_or(IP_AND_UDP, |size| u32::try_from(size.0).unwrap_or(u32::MAX))
     }
 
+    /// Returns the safety envelope.
+    #[must_use]
+    pub fn safety_envelope(&self) -> conche_proto::Envelope {
+        let timeout_cap = self.timeout_cap.0;
+        match self.envelope {
+            Envelope::Default => conche_proto::Envelope { timeout_cap, ..conche_proto::Envelope::default() },
+            Envelope::Open => conche_proto::Envelope::open(timeout_cap),
+        }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ScenarioError> {
         ensure(self.nstart > 0, "endpoint.nstart", "0 exchanges at a time; RFC 7252 has 1")?;
         let long = format_args!("{} bytes; a token has at most 8 (RFC 7252 §3)", self.token_length);
@@ -63,7 +86,15 @@ impl Endpoint {
         ensure(headers, "endpoint.datagram_overhead", "no headers are as long; those of IP and UDP have 28B")?;
         self.handshakes.validate()?;
         let pause = "a timeout of 0 repeats messages without a pause; write it as in \"60s\"";
-        ensure(!self.timeout_cap.0.is_zero(), "endpoint.timeout_cap", pause)
+        ensure(!self.timeout_cap.0.is_zero(), "endpoint.timeout_cap", pause)?;
+        let floor = self.safety_envelope().timeout_floor;
+        let low = format_args!(
+            "{} is below the minimum first timeout of the endpoint, {}; make it at least that, or remove the minimum \
+             by `envelope = \"open\"`",
+            self.timeout_cap,
+            Span(floor)
+        );
+        ensure(self.timeout_cap.0 >= floor, "endpoint.timeout_cap", low)
     }
 }
 

@@ -42,7 +42,7 @@ pub use change::{Change, ChangeEvent, Phase};
 pub use claim::{Claim, Compare, Operand};
 pub use conche_netsim::units;
 pub use document::{Document, Effort, Part};
-pub use endpoint::{Endpoint, Handshakes, Security};
+pub use endpoint::{Endpoint, Envelope, Handshakes, Security};
 use error::ensure;
 pub use error::{ErrorSpan, ScenarioError};
 pub use files::{FileError, Files, Rows};

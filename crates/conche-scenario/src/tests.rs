@@ -259,6 +259,21 @@ fn values_without_sense_are_refused() {
 }
 
 #[test]
+fn a_scenario_has_the_safety_envelope_of_sockets_unless_it_opens_it() {
+    let read = |endpoint: &str| {
+        let text = PARTS.replacen("timeout_cap = \"60s\"", endpoint, 1);
+        Document::from_toml(&text).map(|document| document.scenario().endpoint.safety_envelope())
+    };
+    assert_eq!(read(""), Ok(conche_proto::Envelope::default()));
+    let cap = Duration::from_millis(50);
+    let open = read("timeout_cap = \"50ms\"\nenvelope = \"open\"");
+    assert_eq!(open, Ok(conche_proto::Envelope::open(cap)));
+    let error = read("timeout_cap = \"50ms\"").expect_err("below the minimum").to_string();
+    assert!(error.contains("endpoint.timeout_cap: 50ms is below the minimum first timeout"), "{error}");
+    assert!(error.contains("100ms") && error.contains("`envelope = \"open\"`"), "{error}");
+}
+
+#[test]
 fn parameters_of_a_controller_are_set_by_name() {
     let changed = |set: &[(&str, &str)], controllers: &[&str]| -> Result<Document, ScenarioError> {
         let mut document = anrw18();

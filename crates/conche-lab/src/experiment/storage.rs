@@ -135,7 +135,7 @@ pub(super) fn number(node: usize) -> u32 {
 }
 
 pub(super) fn add_timelines(rows: &mut ExchangeRows, runs: &CellRuns, record: &Record) {
-    let envelope = Envelope::open(runs.cell.scenario.endpoint.timeout_cap.0);
+    let envelope = runs.cell.scenario.endpoint.safety_envelope();
     for (place, scheme) in runs.cell.schemes.iter().enumerate() {
         let flows = record.flows_of(Selection { scheme: place, traffic: None });
         let mut exchanges: Vec<(&Flow, &Exchange)> =
@@ -167,8 +167,13 @@ pub(super) fn add_timelines(rows: &mut ExchangeRows, runs: &CellRuns, record: &R
 /// Returns seconds since the first transmission, and timeout, of each; `None` without timeouts, as
 /// for Non-confirmable requests.
 fn copies(record: &Record, flow: &Flow, exchange: &Exchange, envelope: &Envelope) -> Option<Vec<(f64, f64)>> {
+    let mut previous = None;
     let copies: Vec<_> = of(log(record, flow)?, exchange)
-        .map(|copy| ((copy.at - exchange.began).as_secs_f64(), envelope.hold(copy.after, None).as_secs_f64()))
+        .map(|copy| {
+            let timeout = envelope.hold(copy.after, previous);
+            previous = Some(timeout);
+            ((copy.at - exchange.began).as_secs_f64(), timeout.as_secs_f64())
+        })
         .collect();
     (copies.len() == usize::from(exchange.transmissions)).then_some(copies)
 }
@@ -275,6 +280,13 @@ mod tests {
         let (record, flow) = record_of(log(&[(0, 0, 0, 2), (0, 2, 1, 4)]));
         let held = copies(&record, &flow, &exchange(0, 0, 5, 2), &Envelope::open(Duration::from_secs(3)));
         assert_eq!(held, Some(vec![(0.0, 2.0), (2.0, 3.0)]));
+    }
+
+    #[test]
+    fn a_timeout_is_no_shorter_than_the_endpoint_lets_it() {
+        let (record, flow) = record_of(log(&[(0, 0, 0, 0), (0, 1, 1, 4), (0, 5, 2, 2)]));
+        let held = copies(&record, &flow, &exchange(0, 0, 9, 3), &Envelope::default());
+        assert_eq!(held, Some(vec![(0.0, 0.1), (1.0, 4.0), (5.0, 4.0)]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use conche_netsim::rng::{Entity, Purpose, Streams};
 use conche_netsim::transport::bulk::Bulk;
 use conche_netsim::{Instant, NodeId, PacketId};
 use conche_proto::cc::AnyController;
-use conche_proto::{EndpointConfig, Envelope, Event, Limits, SourceValidation, TransmissionParameters, Transmit};
+use conche_proto::{EndpointConfig, Event, Limits, SourceValidation, TransmissionParameters, Transmit};
 
 use super::observe::{Publisher, Subscriber};
 use super::open_sender::OpenSender;
@@ -68,7 +68,7 @@ pub struct Application {
 /// Assumption for queued or paced requests: no paper states one, and only BDP-CoAP pauses longer.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the papers' endpoint configuration: the longest timeout is the only safety envelope.
+/// Returns the configuration of an experiment's endpoint.
 #[must_use]
 pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
     let mut limits = Limits::default();
@@ -81,7 +81,7 @@ pub fn config(endpoint: &Endpoint, nstart: u16) -> EndpointConfig {
             nstart,
             ..TransmissionParameters::default()
         },
-        envelope: Envelope::open(endpoint.timeout_cap.0),
+        envelope: endpoint.safety_envelope(),
         token_length: endpoint.token_length.into(),
         // The papers' servers check neither observers nor addresses.
         observer_checks: None,
