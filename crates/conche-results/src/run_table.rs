@@ -18,7 +18,7 @@ use parquet::file::metadata::{
 
 use crate::journal::Run;
 use crate::origin::CellId;
-use crate::tables::Shape;
+use crate::tables::{Shape, WrittenRows};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
@@ -102,12 +102,6 @@ impl RunTable {
         ParquetMetaDataWriter::new(&mut file, &whole).finish()?;
         file.flush()
     }
-}
-
-#[derive(Debug)]
-pub(crate) struct WrittenRows {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) metadata: ParquetMetaData,
 }
 
 impl Appended {

@@ -8,13 +8,12 @@ use std::time::Duration;
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result as ParquetResult;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::origin::{Axis, CellId, Labels, Origin};
-use crate::run_table::WrittenRows;
 use crate::sample::Timeline;
 
 /// A value of a run.
@@ -361,6 +360,13 @@ impl std::fmt::Debug for SeriesRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SeriesRows").field("interval", &self.interval).finish_non_exhaustive()
     }
+}
+
+/// A complete Parquet file of a run's rows.
+#[derive(Debug)]
+pub(crate) struct WrittenRows {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) metadata: ParquetMetaData,
 }
 
 fn written(mut file: SerializedFileWriter<Vec<u8>>) -> io::Result<WrittenRows> {

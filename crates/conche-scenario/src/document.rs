@@ -8,9 +8,9 @@ use serde_path_to_error::Segment;
 use toml::de::{DeTable, DeValue, Deserializer};
 use toml::{Spanned, Table, Value as Toml};
 
-use super::sweep::{SCHEME, combinations};
+use super::sweep::{SCHEME, combinations, within_points};
 use super::{
-    AtLeastOne, Axis, Cell, Change, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes, NonEmpty, Phase, Point,
+    AtLeastOne, Axis, Cell, Change, Effort, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes, NonEmpty, Phase, Point,
     Radio, Scenario, ScenarioError, Traffic, Value, distinct, files, matches_any, path, select,
 };
 use crate::units::Span;
@@ -195,7 +195,7 @@ impl Document {
     fn at(&self, table: &Table, points: Vec<(&Axis, Point)>) -> Result<(Vec<Label>, Arc<Scenario>), ScenarioError> {
         let mut table = table.clone();
         points.iter().try_for_each(|(axis, point)| point.apply(axis, &mut table))?;
-        let scenario = self.concrete(table).map_err(|error| error.within_points(&points))?;
+        let scenario = self.concrete(table).map_err(|error| within_points(error, &points))?;
         let label = |(axis, point): (&Axis, Point)| Label { axis: axis.name.clone(), point: point.name };
         Ok((points.into_iter().map(label).collect(), Arc::new(scenario)))
     }
@@ -313,36 +313,6 @@ fn nothing_on(axis: &str, wanted: &[String], known: &BTreeSet<String>) -> Scenar
         _ => format!("no run has {}; there are {}", wanted.join(" or "), known.join(", ")),
     };
     ScenarioError::new(axis, problem)
-}
-
-/// Amount of work, and schemes. Default: the whole scenario.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Effort {
-    /// Uses few replications, and the `quick` values.
-    pub quick: bool,
-    /// Replications per cell, instead of the scenario's.
-    pub runs: Option<u32>,
-    /// Seed, in place of the scenario's.
-    pub seed: Option<u64>,
-    /// Schemes or controllers to run; empty for all schemes.
-    pub controllers: Vec<String>,
-    /// Additional schemes, if `controllers` is empty.
-    pub also: Vec<String>,
-    /// Values by path, in TOML or as plain text. Points of a sweep override them.
-    pub set: Vec<(String, String)>,
-    /// Compares controllers: each has its default configuration, and runs in all cells. Excludes
-    /// mixes and parts with `only_schemes`.
-    pub compares: bool,
-    /// Labels of the cells to run, by axis; `*` is a wildcard. Labels of the same axis add up.
-    pub only: Vec<(String, Vec<String>)>,
-}
-
-impl Effort {
-    /// Returns the number of replications, from the scenario's full and quick ones.
-    #[must_use]
-    pub fn replications(&self, full: u32, quick: u32) -> u32 {
-        self.runs.unwrap_or(if self.quick { quick.min(full) } else { full })
-    }
 }
 
 /// Overrides of a part, with the keys of [`Scenario`].

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{AtLeastOne, ScenarioError, Sender, Traffic, ensure};
+use super::{AtLeastOne, ScenarioError, ensure};
 use crate::units::{Size, Span};
 
 /// Parameters of every CoAP endpoint; names and defaults of RFC 7252.
@@ -115,20 +115,6 @@ impl Security {
         match self {
             Self::Plain => 0,
             Self::DtlsPsk => 13 + 8 + 8,
-        }
-    }
-
-    pub(super) fn validate(self, traffic: &[Traffic]) -> Result<(), ScenarioError> {
-        let plain = |one: &&Traffic| one.observe.is_some() || one.sender == Sender::Unaware;
-        match traffic.iter().find(plain) {
-            Some(one) if self != Self::Plain => {
-                let problem = format!(
-                    "what observes (`{}`), and senders that are unaware, have no sessions; write it as \"plain\"",
-                    one.name
-                );
-                Err(ScenarioError::new("endpoint.security", problem))
-            }
-            _ => Ok(()),
         }
     }
 }

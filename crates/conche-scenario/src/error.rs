@@ -5,8 +5,6 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Axis, Point};
-
 /// A byte range in the file.
 pub type ErrorSpan = Range<usize>;
 
@@ -68,16 +66,16 @@ impl ScenarioError {
         Self { place: Some(within(self.place)), path: Some(within(self.path)), ..self }
     }
 
-    /// Names the points of a cell's sweep, which may have set the value.
-    pub(crate) fn within_points(self, points: &[(&Axis, Point)]) -> Self {
-        if points.is_empty() {
-            return self;
-        }
-        let names: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
+    /// Names the points of a sweep at which it arises, and the key path of the one that set the
+    /// value, if one did.
+    pub(crate) fn at_points(self, points: &str, path: Option<String>) -> Self {
         let problem = self.to_string();
-        let culprit = points.iter().find(|(axis, point)| self.path.as_ref().is_some_and(|path| point.sets(axis, path)));
-        let path = culprit.map(|(axis, point)| point.path(axis)).or(self.path);
-        Self { place: Some(format!("sweep ({})", names.join(", "))), problem, span: self.span, path }
+        Self { place: Some(format!("sweep ({points})")), problem, path: path.or(self.path), ..self }
+    }
+
+    /// Returns the key path of its value, if it has one.
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.path.as_deref()
     }
 
     /// Adds the span of its value, of an unknown key, or of the nearest table around it.

@@ -16,6 +16,7 @@ mod change;
 mod claim;
 pub mod controllers;
 mod document;
+mod effort;
 mod endpoint;
 mod error;
 mod files;
@@ -25,6 +26,7 @@ mod network;
 mod path;
 mod plot;
 mod scheme;
+mod statistic;
 mod sweep;
 mod traffic;
 mod value;
@@ -41,7 +43,8 @@ pub use bounds::{AtLeastOne, NonEmpty, Range, Texts};
 pub use change::{Change, ChangeEvent, Phase};
 pub use claim::{Claim, Compare, Operand};
 pub use conche_netsim::units;
-pub use document::{Document, Effort, Part};
+pub use document::{Document, Part};
+pub use effort::Effort;
 pub use endpoint::{Endpoint, Envelope, Handshakes, Security};
 use error::ensure;
 pub use error::{ErrorSpan, ScenarioError};
@@ -54,11 +57,12 @@ pub use metric::{
 pub use network::{Draw, Ends, Link, Measured, Nodes, Placement, Radio, Routing, Selected, Spread};
 pub use plot::{Kind, Plot, Style};
 pub use scheme::{ControllerName, Paths, Scheme, select};
+pub use statistic::Statistic;
 pub use sweep::{Axis, Cell, Label, Point};
 pub use traffic::{
     Block, Count, Method, Nstart, Observe, Outstanding, Pace, Pairs, STATE_BYTES, Sender, Tcp, Traffic, Transfer,
 };
-pub use value::{By, Pick, Statistic, Value};
+pub use value::{By, Pick, Value};
 
 use crate::units::Span;
 
@@ -327,7 +331,7 @@ impl Scenario {
         let endless =
             "what is observed changes without end; say how long a run is by its `duration`, and not `one_by_one`";
         ensure(!observes || (self.duration.is_some() && !self.one_by_one), "traffic", endless)?;
-        self.endpoint.security.validate(&self.traffic)?;
+        self.traffic.iter().try_for_each(|traffic| traffic.validate_security(self.endpoint.security))?;
         self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, &self.endpoint))?;
         Phase::validate(&self.phases, self.duration)?;
         self.schemes.iter().try_for_each(|scheme| scheme.build().map(drop))?;

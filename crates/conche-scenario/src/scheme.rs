@@ -40,7 +40,7 @@ pub struct Scheme {
 pub enum Paths {
     /// All ports of a node.
     Hosts,
-    /// The nodes of a prefix: [`Nodes::prefixes`](crate::network::Nodes::prefixes).
+    /// The nodes of a prefix: [`Nodes::prefixes`](crate::Nodes::prefixes).
     Prefixes,
 }
 

@@ -102,6 +102,17 @@ impl Point {
     }
 }
 
+/// Names the points of a cell's sweep, which may have set the value.
+pub(super) fn within_points(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
+    if points.is_empty() {
+        return error;
+    }
+    let names: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
+    let culprit = points.iter().find(|(axis, point)| error.path().is_some_and(|path| point.sets(axis, path)));
+    let path = culprit.map(|(axis, point)| point.path(axis));
+    error.at_points(&names.join(", "), path)
+}
+
 pub(super) fn combinations(axes: &[Axis]) -> Vec<Vec<(&Axis, Point)>> {
     axes.iter().fold(vec![Vec::new()], |begun, axis| {
         let points = axis.points();
@@ -159,7 +170,7 @@ impl Cell {
             Some((axis, axis.points().into_iter().find(|point| point.name == label.point)?))
         };
         let points: Vec<_> = self.labels.iter().filter_map(point).collect();
-        problem.within_points(&points).within_part(self.part.as_deref())
+        within_points(problem, &points).within_part(self.part.as_deref())
     }
 
     pub(super) fn labels_on(&self, axis: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use conche_netsim::transport::tcp::segment::ENCODED_OCTETS;
 use conche_proto::codec::{BlockSize, Code};
 use serde::Deserialize;
 
-use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, ensure};
+use super::{AtLeastOne, ControllerName, Endpoint, Phase, Range, ScenarioError, Security, ensure};
 use crate::units::{Size, Span};
 
 /// Requests from nodes of one group to another group, with a flow per pair.
@@ -335,6 +335,15 @@ impl Traffic {
     pub fn largest_body(&self) -> usize {
         let sizes = self.block.and(self.request.max(self.response));
         sizes.map_or(0, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn validate_security(&self, security: Security) -> Result<(), ScenarioError> {
+        let is_plain = self.observe.is_some() || self.sender == Sender::Unaware;
+        let problem = format_args!(
+            "what observes (`{}`), and senders that are unaware, have no sessions; write it as \"plain\"",
+            self.name
+        );
+        ensure(!is_plain || security == Security::Plain, "endpoint.security", problem)
     }
 
     pub(super) fn is_planned(&self) -> bool {
