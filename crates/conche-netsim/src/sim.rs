@@ -171,6 +171,12 @@ impl<H: Host, O: Observer> Simulation<H, O> {
         Some(self.radios.get(radio.index())?.counters)
     }
 
+    /// Returns whether links and routes lead from one node to another.
+    #[must_use]
+    pub fn has_path(&self, from: NodeId, to: NodeId) -> bool {
+        self.network.has_path(from, to)
+    }
+
     /// Returns the packets and bytes, with headers, that wait in a link's queue, without the one in
     /// transmission; `None` for links without a queue and radio hops.
     #[must_use]

@@ -10,8 +10,8 @@ use toml::{Spanned, Table, Value as Toml};
 
 use super::sweep::{SCHEME, combinations, within_points};
 use super::{
-    AtLeastOne, Axis, Cell, Change, Effort, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes, NonEmpty, Phase, Point,
-    Radio, Scenario, ScenarioError, Traffic, Value, distinct, files, matches_any, path, select,
+    AtLeastOne, Axis, Cell, Change, Effort, ErrorSpan, FileError, Files, Label, Link, Mix, Nodes, NonEmpty, Phase,
+    Point, Radio, Scenario, ScenarioError, Traffic, Value, distinct, files, matches_any, path, select,
 };
 use crate::units::Span;
 
@@ -99,10 +99,33 @@ impl Document {
             }
         }
         for (path, value) in &effort.set {
+            self.check_effect(path, value)?;
             path::set(&mut self.table, path, path::value(value))?;
         }
         self.effort = effort.clone();
         self.reread()
+    }
+
+    /// Checks that a value set by path is not replaced in all cells.
+    fn check_effect(&self, path: &str, value: &str) -> Result<(), ScenarioError> {
+        let parts = self.scenario.parts.iter().map(|part| part.name.as_str()).map(Some).chain([None]);
+        let in_part = |part: &str| path.strip_prefix(PARTS)?.strip_prefix('.')?.strip_prefix(part)?.strip_prefix('.');
+        let axis_of = |(section, part): (&Scenario, Option<&str>)| {
+            let path = part.and_then(in_part).unwrap_or(path);
+            section.sweep.iter().find(|axis| axis.replaces(path)).map(|axis| axis.name.clone())
+        };
+        let sections = self.sections.iter().zip(parts);
+        let one = sections.clone().find(|(_, part)| part.and_then(in_part).is_some());
+        let axis = match one {
+            Some(section) => axis_of(section),
+            None => sections.map(axis_of).collect::<Option<Vec<_>>>().and_then(|axes| axes.into_iter().next()),
+        };
+        let Some(axis) = axis else { return Ok(()) };
+        let problem = format_args!(
+            "every point of the sweep `{axis}` sets this value; change the sweep, as in sweep.{axis}.values=[{value}], or \
+             select points of it by --only {axis}=…"
+        );
+        Err(ScenarioError::new(path, problem))
     }
 
     /// Returns the cells of all parts, the last axis changing fastest; by scheme unless listed. A
@@ -150,12 +173,39 @@ impl Document {
         self.offered = self.effort.only.iter().map(|(axis, _)| (axis.clone(), of_all(axis))).collect();
         self.cells = self.chosen(cells, &sections)?;
         self.sections = sections;
+        self.check_columns()?;
         // An axis' error precedes those of its plots.
         let (plots, items) = (&self.scenario.plots, &self.scenario.items);
         plots.iter().enumerate().try_for_each(|(index, plot)| {
             let checked = plot.validate(items, &self.sections);
             checked.map_err(|error| error.at_element(&plot.title, "figure", index))
         })
+    }
+
+    /// Checks that no two values of a row have the same column.
+    fn check_columns(&self) -> Result<(), ScenarioError> {
+        for cell in &self.cells {
+            let values = &cell.scenario.values;
+            for (index, value) in values.iter().enumerate() {
+                let twin = values[..index].iter().find(|other| {
+                    let is_same =
+                        other.column == value.column && !value.column.contains("{}") && other.row == value.row;
+                    let both =
+                        |scheme: &String| cell.is_among(&other.only, scheme) && cell.is_among(&value.only, scheme);
+                    is_same && cell.schemes.iter().any(both)
+                });
+                let Some(twin) = twin else { continue };
+                let rows: Vec<_> = cell.schemes.iter().map(|scheme| cell.row(value.row.as_deref(), scheme)).collect();
+                let problem = format_args!(
+                    "the row {} has two values in the column `{}`; give one another name, or restrict both by `only`",
+                    rows.join(" and "),
+                    twin.column
+                );
+                let error = ScenarioError::new(format_args!("values.{}.column", value.column), problem);
+                return Err(error.at_element(&value.column, "values", index).within_part(cell.part.as_deref()));
+            }
+        }
+        Ok(())
     }
 
     fn cells_of(

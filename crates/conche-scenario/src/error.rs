@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::wording;
+
 /// A byte range in the file.
 pub type ErrorSpan = Range<usize>;
 
@@ -33,9 +35,10 @@ impl ScenarioError {
 
     /// Creates the problem of a value of the wrong type.
     pub(crate) fn of_value(path: &str, error: &toml::de::Error) -> Self {
+        let problem = wording::reworded(path, error.message());
         match path {
-            "" => Self::of_whole(reworded(error.message())),
-            path => Self::new(path, reworded(error.message())),
+            "" => Self::of_whole(problem),
+            path => Self::new(path, problem),
         }
     }
 
@@ -73,6 +76,11 @@ impl ScenarioError {
         Self { place: Some(format!("sweep ({points})")), problem, path: path.or(self.path), ..self }
     }
 
+    /// Returns whether a key of its path is unknown.
+    pub(crate) fn is_unknown_key(&self) -> bool {
+        self.problem.starts_with("unknown field")
+    }
+
     /// Returns the key path of its value, if it has one.
     pub(crate) fn path(&self) -> Option<&str> {
         self.path.as_deref()
@@ -81,7 +89,7 @@ impl ScenarioError {
     /// Adds the span of its value, of an unknown key, or of the nearest table around it.
     #[must_use]
     pub fn located(self, text: &str) -> Self {
-        let is_key = self.problem.starts_with("unknown field");
+        let is_key = self.is_unknown_key();
         let found = || span_of(DeTable::parse(text).ok()?.get_ref(), self.path.as_deref()?, is_key);
         let span = self.span.clone().or_else(found);
         Self { span, ..self }
@@ -145,19 +153,9 @@ impl From<toml::de::Error> for ScenarioError {
     fn from(error: toml::de::Error) -> Self {
         let span = error.span();
         let problem = match span {
-            Some(_) => reworded(error.message()).to_owned(),
+            Some(_) => wording::reworded("", error.message()),
             None => error.to_string().trim_end().replace('\n', " "),
         };
         Self { span, ..Self::of_whole(problem) }
-    }
-}
-
-fn reworded(message: &str) -> &str {
-    if message.starts_with("expected table, found ") || message == "expected empty table" {
-        "it takes no parameters: write its name alone, as a string"
-    } else if message.starts_with("wanted exactly 1 element") {
-        "write one key, the name of the variant"
-    } else {
-        message
     }
 }

@@ -30,6 +30,7 @@ mod statistic;
 mod sweep;
 mod traffic;
 mod value;
+mod wording;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -327,6 +328,7 @@ impl Scenario {
             ends.into_iter()
                 .try_for_each(|(key, end)| self.validate_nodes(format_args!("traffic.{}.{key}", traffic.name), end))
         })?;
+        self.validate_end()?;
         let observes = self.traffic.iter().any(|traffic| traffic.observe.is_some());
         let endless =
             "what is observed changes without end; say how long a run is by its `duration`, and not `one_by_one`";
@@ -351,6 +353,20 @@ impl Scenario {
             checked.map_err(|error| error.at_element(&value.column, "values", index))
         })?;
         self.watched_links().try_for_each(|(name, _)| self.validate_watched(name))
+    }
+
+    /// Checks that a run without a duration ends: with its transfer, with a share of its exchanges, or
+    /// when no traffic goes on.
+    fn validate_end(&self) -> Result<(), ScenarioError> {
+        let ends_all = |traffic: &Traffic| traffic.ends_run.is_some() || matches!(traffic.sender, Sender::Transfer(_));
+        if self.duration.is_some() || self.traffic.iter().any(ends_all) {
+            return Ok(());
+        }
+        let problem = "it never ends, and a run with a `time_limit` ends when all traffic has: give it a number of \
+                       `exchanges` or a time to `stop`, or the run a `duration` in place of the `time_limit`";
+        self.traffic
+            .iter()
+            .try_for_each(|traffic| ensure(traffic.ends(), format_args!("traffic.{}", traffic.name), problem))
     }
 
     /// Returns watched links, and their waiting times.

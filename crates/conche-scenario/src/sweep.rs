@@ -65,6 +65,12 @@ impl Axis {
         }
     }
 
+    /// Returns whether each of its points replaces the value at this path.
+    pub(super) fn replaces(&self, path: &str) -> bool {
+        let points = self.points();
+        !points.is_empty() && points.iter().all(|point| point.paths(self).any(|set| begins(path, set)))
+    }
+
     /// Returns its points with labels.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
@@ -78,11 +84,12 @@ impl Axis {
 
 impl Point {
     pub(super) fn sets(&self, axis: &Axis, path: &str) -> bool {
-        let begins = |long: &str, short: &str| {
-            long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let own = axis.path.iter().filter(|_| self.value.is_some());
-        own.chain(self.set.keys()).any(|set| begins(path, set) || begins(set, path))
+        self.paths(axis).any(|set| begins(path, set) || begins(set, path))
+    }
+
+    /// Returns the paths that it sets.
+    fn paths<'a>(&'a self, axis: &'a Axis) -> impl Iterator<Item = &'a String> {
+        axis.path.iter().filter(|_| self.value.is_some()).chain(self.set.keys())
     }
 
     /// Returns its key path in the file.
@@ -102,6 +109,11 @@ impl Point {
     }
 }
 
+/// Returns whether a path is another one, or leads through it.
+fn begins(long: &str, short: &str) -> bool {
+    long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// Names the points of a cell's sweep, which may have set the value.
 pub(super) fn within_points(error: ScenarioError, points: &[(&Axis, Point)]) -> ScenarioError {
     if points.is_empty() {
@@ -109,7 +121,11 @@ pub(super) fn within_points(error: ScenarioError, points: &[(&Axis, Point)]) -> 
     }
     let names: Vec<_> = points.iter().map(|(axis, point)| format!("{} {}", axis.name, point.name)).collect();
     let culprit = points.iter().find(|(axis, point)| error.path().is_some_and(|path| point.sets(axis, path)));
-    let path = culprit.map(|(axis, point)| point.path(axis));
+    let path = culprit.map(|(axis, point)| match error.path().filter(|_| error.is_unknown_key()) {
+        Some(key) if axis.path.as_deref().is_some_and(|path| begins(path, key)) => format!("sweep.{}.path", axis.name),
+        Some(key) if point.set.keys().any(|path| begins(path, key)) => format!("{}.set", point.path(axis)),
+        _ => point.path(axis),
+    });
     error.at_points(&names.join(", "), path)
 }
 

@@ -119,8 +119,18 @@ fn an_error_points_to_the_innermost_wrong_value() {
         ("ack_random_factor = 1.5", "ack_random_factor = 1e999", "1e999", "numbers go from -2^63 to 2^63 - 1"),
         ("title = ", "title = 1979-05-27 # ", "1979-05-27", "a scenario has no dates"),
         ("values = [1, 10, ", "values = [1, 1979-05-27, ", "1979-05-27", "a scenario has no dates"),
-        ("nstart = 1", "nstrat = 1", "nstrat", "unknown field `nstrat`, expected one of `max_retransmit`, `nstart`, "),
-        ("metric = \"copies\"", "metric = \"copys\"", "\"copys\"", "unknown variant `copys`, expected one of "),
+        (
+            "nstart = 1",
+            "nstrat = 1",
+            "nstrat",
+            "unknown field `nstrat`; did you mean `nstart`? Expected one of `max_retransmit`, `nstart`, ",
+        ),
+        (
+            "metric = \"copies\"",
+            "metric = \"copys\"",
+            "\"copys\"",
+            "unknown variant `copys`; did you mean `copies`? Expected one of ",
+        ),
         ("metric = \"copies\"", "metric = { copies = 1 }", "1", "it takes no parameters: write its name alone"),
         (
             "metric = \"copies\"",
@@ -142,6 +152,82 @@ fn an_error_points_to_the_innermost_wrong_value() {
     }
 }
 
+#[test]
+fn what_is_missing_or_needs_parameters_is_told_with_an_example() {
+    for (from, to, wrong, problem) in [
+        ("title = ", "#", None, "the scenario has no `title`; write it as title = \"Meters behind a modem\""),
+        (
+            "to = \"server\"\nexchanges",
+            "exchanges",
+            Some("[[traffic]]"),
+            "`traffic.gets` has no `to`; write it as to = ",
+        ),
+        (
+            "metric = \"copies\"",
+            "metric = \"settling\"",
+            Some("\"settling\""),
+            "it takes parameters: write it as { settling = { share = 0.8 } }",
+        ),
+        (
+            "exchanges = 50 ",
+            "pace = \"poisson\"\nexchanges = 50 ",
+            Some("\"poisson\""),
+            "it takes parameters: write it as { poisson = { interval = \"5s\" } }",
+        ),
+        (
+            "statistic = { percentile = 90 }",
+            "statistic = \"percentil\"",
+            Some("\"percentil\""),
+            "unknown variant `percentil`; did you mean `percentile`?",
+        ),
+    ] {
+        let text = ANRW18.replacen(from, to, 1);
+        let error = changed(from, to).expect_err(to);
+        assert!(error.to_string().starts_with(problem), "{to}: {error}");
+        let marked = error.span().map(|span| &text[span]);
+        assert!(wrong.is_none_or(|wrong| marked.is_some_and(|marked| marked.starts_with(wrong))), "{to}: {marked:?}");
+    }
+}
+
+#[test]
+fn a_run_that_no_time_ends_has_traffic_that_does() {
+    let endless = PARTS.replacen(", exchanges = 5 }", " }", 1);
+    let error = Document::from_toml(&endless).expect_err("an endless flow").to_string();
+    assert!(error.contains("parts.first.traffic.gets: it never ends") && error.contains("`duration`"), "{error}");
+    let stopped = PARTS.replacen(", exchanges = 5 }", ", stop = \"60s\" }", 1);
+    assert_eq!(Document::from_toml(&stopped).map(drop), Ok(()));
+}
+
+#[test]
+fn two_values_of_a_row_have_different_columns() {
+    let value = |only: &str| format!("\n[[values]]\ncolumn = \"twice\"\nmetric = \"copies\"\n{only}\n");
+    let text = format!("{ANRW18}{}{}", value(""), value("only = { clients = \"1\" }"));
+    let error = Document::from_toml(&text).expect_err("both are of one cell");
+    let problem = error.to_string();
+    assert!(problem.contains("has two values in the column `twice`; give one another name"), "{problem}");
+    assert_eq!(error.span().map(|span| &text[span]), Some("\"twice\""));
+    assert!(error.span().is_some_and(|span| span.start > text.rfind("[[values]]").expect("a value")), "the second");
+    let apart = format!("{ANRW18}{}{}", value("only = { clients = \"10\" }"), value("only = { clients = \"1\" }"));
+    assert_eq!(Document::from_toml(&apart).map(drop), Ok(()));
+}
+
+#[test]
+fn a_value_that_a_sweep_replaces_cannot_be_set() {
+    let set = |path: &str, value: &str| {
+        let mut document = anrw18();
+        let set = vec![(path.to_owned(), value.to_owned())];
+        document.adjust(&Effort { set, ..Effort::default() }).map_err(|error| error.to_string())
+    };
+    let error = set("nodes.client.count", "20").expect_err("the sweep sets it");
+    assert!(error.starts_with("nodes.client.count: every point of the sweep `clients` sets this value"), "{error}");
+    assert!(error.contains("sweep.clients.values=[20]") && error.contains("--only clients="), "{error}");
+    assert_eq!(set("traffic.gets.batch", "[1, 5]"), Ok(()), "only one point sets it");
+    let mut document = Document::from_toml(PARTS).expect("valid");
+    let set = vec![("parts.first.traffic.gets.response".to_owned(), "30B".to_owned())];
+    let error = document.adjust(&Effort { set, ..Effort::default() }).expect_err("a sweep of the part").to_string();
+    assert!(error.contains("every point of the sweep `size`"), "{error}");
+}
+
 fn marked(text: &str) -> String {
     let error = Document::from_toml(text).expect_err("it is wrong");
     error.span().map_or_else(|| error.to_string(), |span| text[span].to_owned())
@@ -155,6 +241,9 @@ fn an_error_of_a_sweep_points_to_the_value_or_the_path() {
     let error = Document::from_toml(&text).expect_err("a bare number").to_string();
     assert!(error.contains("loss 3): links.uplink.wire.loss: "), "{error}");
     assert_eq!(marked(&text.replace("links.uplink.wire.loss", "links.side.wire.loss")), "\"links.side.wire.loss\"");
+
+    let nowhere = text.replace("links.uplink.wire.loss", "sat.loss").replace(", 3]", "]");
+    assert_eq!(marked(&nowhere), "\"sat.loss\"");
 
     let points = "\n[[sweep]]\nname = \"loss\"\npoints = [\n{ name = \"none\", set = {} },\n\
                   { name = \"0\", set = { \"links.uplink.wire.loss\" = 3 } },\n]\n";
@@ -359,7 +448,7 @@ fn phases_paces_and_senders_without_sense_are_refused() {
         (
             "sender = \"unaware\"",
             "sender = \"aware\"",
-            "unknown variant `aware`, expected one of `endpoint`, `unaware`, `transfer`",
+            "unknown variant `aware`; did you mean `unaware`? Expected one of `endpoint`, `unaware`, `transfer`",
         ),
         (
             "datagram_overhead = \"37B\"",
@@ -443,7 +532,7 @@ fn figures_that_name_what_is_not_there_are_refused_with_what_is() {
         ),
         ("y =", "series = \"{scheme}/{rdc}\"\ny =", "figure.F.series: there is no label `rdc`; the labels are "),
         ("y =", "panels = \"medium\"\ny =", "figure.F.panels: there is no label `medium`; the labels are "),
-        ("line", "pie", "unknown variant `pie`, expected one of `line`, `points`, `bars`, `box`"),
+        ("line", "histogram", "unknown variant `histogram`, expected one of `line`, `points`, `bars`, `box`"),
         ("y =", "colour = \"red\"\ny =", "unknown field `colour`"),
     ] {
         let error = figure(&plain.replacen(from, to, 1)).expect_err(expected);

@@ -350,6 +350,11 @@ impl Traffic {
         self.exchanges.is_some() || matches!(self.sender, Sender::Transfer(_) | Sender::Tcp(_))
     }
 
+    /// Returns whether its flows end by themselves.
+    pub(super) fn ends(&self) -> bool {
+        self.is_planned() || self.stop.is_some() || matches!(self.pace, Pace::At(_))
+    }
+
     /// Returns bytes of request and response, without network headers.
     pub(super) fn datagrams(&self, endpoint: &Endpoint) -> Vec<(&'static str, u64)> {
         let message = |size: Option<Size>| size.map_or(4 + u64::from(endpoint.token_length), |size| size.0);

@@ -91,6 +91,16 @@ pub enum TrialError {
     /// A node is its own server.
     #[error("a node would ask itself")]
     AsksItself,
+    /// No links lead from one node to another.
+    #[error(
+        "no path leads from `{from}` to `{to}`; connect them by [[links]] (`between` has both directions), or by a radio"
+    )]
+    NoPath {
+        /// Sending node.
+        from: String,
+        /// Receiving node.
+        to: String,
+    },
     /// A client would send with and without an endpoint.
     #[error("its clients send other traffic with an endpoint, or without; give it clients of its own")]
     TwoSenders,
@@ -161,6 +171,9 @@ impl From<TrialError> for ScenarioError {
         match error {
             TrialError::Link { name, problem } => Self::new(format_args!("links.{name}"), problem),
             TrialError::Radio { name, problem } => Self::new(format_args!("radios.{name}"), problem),
+            TrialError::Traffic { name, problem } if matches!(*problem, TrialError::NoPath { .. }) => {
+                Self::new(format_args!("traffic.{name}.to"), problem)
+            }
             TrialError::Traffic { name, problem } => Self::new(format_args!("traffic.{name}"), problem),
             TrialError::Scenario(error) => error,
             other => Self::of_whole(other),

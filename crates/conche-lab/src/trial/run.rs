@@ -28,7 +28,7 @@ use super::record::{Control, Flow, NodeRecord, Record};
 use super::series::{LinkDrops, Sampled, Sampler, Sampling};
 use super::transfers::{Mesh, PlannedTcp, PlannedTransfer, Routes, mixed_seed};
 use crate::campaign::{Replication, RunResult};
-use crate::scenario::{Cell, ChangeEvent, Paths, Scenario, Security, Traffic};
+use crate::scenario::{Cell, ChangeEvent, Paths, Radio, Routing, Scenario, Security, Sender, Traffic};
 use crate::workload::{
     AnyHost, Application, Log, OpenSender, Requester, Responder, Secured, Tally, Timeout, Timeouts, config,
     endpoint_seed,
@@ -274,6 +274,7 @@ impl<'a> Trial<'a> {
             seed,
             (counts, (queues, (notifications, (link_drops, Traced(packets))))),
         )?;
+        plan.flows.iter().try_for_each(|flow| check_path(scenario, &simulation, &network.topology, flow))?;
         let streams = simulation.streams();
         let built = cell.schemes.iter().filter_map(|name| scenario.scheme(name)).map(|scheme| scheme.build());
         let controllers: Vec<AnyController> = built.collect::<Result<_, _>>()?;
@@ -553,6 +554,27 @@ enum Step {
 
 fn reboots(steps: &[(Instant, Step)], node: NodeId) -> bool {
     steps.iter().any(|(_, step)| matches!(step, Step::Reboot(nodes) if nodes.contains(&node)))
+}
+
+/// Checks that links lead to a flow's server and, unless its client ignores responses, back.
+fn check_path(
+    scenario: &Scenario,
+    simulation: &Simulation<AnyHost, Observers>,
+    topology: &Topology,
+    flow: &Flow,
+) -> Result<(), TrialError> {
+    let traffic = &scenario.traffic[flow.traffic];
+    // Motes search their routes during the run, and a full routing table lacks some on purpose.
+    let is_limited = |radio: &Radio| matches!(radio.routing, Routing::Rpl { routes: Some(_), .. });
+    if matches!(traffic.sender, Sender::Transfer(_)) || scenario.radios.iter().any(is_limited) {
+        return Ok(());
+    }
+    let back = (traffic.sender != Sender::Unaware).then_some((flow.server, flow.client));
+    let mut ways = [(flow.client, flow.server)].into_iter().chain(back);
+    let Some((from, to)) = ways.find(|(from, to)| !simulation.has_path(*from, *to)) else { return Ok(()) };
+    let name =
+        |node| topology.nodes().find(|(known, _)| *known == node).map_or_else(String::new, |(_, name)| name.into());
+    Err(TrialError::NoPath { from: name(from), to: name(to) }.of_traffic(&traffic.name))
 }
 
 /// Returns changes in reverse order, and marks their links.

@@ -104,6 +104,19 @@ impl Network {
         at == to || over_link().unwrap_or(false)
     }
 
+    pub(crate) fn has_path(&self, from: NodeId, to: NodeId) -> bool {
+        let mut at = from;
+        // A longer walk goes in a circle.
+        for _ in 0..self.routes.len() {
+            if at == to {
+                return true;
+            }
+            let Some(id) = self.routes[at.index()].to(to) else { return false };
+            at = self.links[id.index()].to;
+        }
+        at == to
+    }
+
     pub(crate) fn prefetch(&self, node: NodeId) {
         if let Route::Always(id) = self.routes[node.index()] {
             black_box(self.links[id.index()].up);
