@@ -10,12 +10,15 @@
 //! experiment, which share random numbers; experiments are independent, so squared half-widths add
 //! up.
 //!
+//! With few replications, intervals are wide and few ratios are apart, so regret is too low, most for
+//! the controllers that vary most. Then the mean ranks in place of regret.
+//!
 //! A controller without a value in a cell has no mean, only a lower bound of regret, and ranks
 //! below the others.
 
 use std::borrow::Cow;
 
-use conche_results::comparison::{Compared, InCell, OfPaper, Row, Standing, Tally, rounded, shown};
+use conche_results::comparison::{Compared, InCell, MetricOfCell, OfPaper, Row, Standing, Tally, rounded, shown};
 
 use crate::scenario::{Better, Unit};
 use crate::stats::{Interval, estimate};
@@ -129,8 +132,8 @@ fn bounds(interval: Interval) -> [f64; 2] {
     [rounded(interval.low), rounded(interval.high)]
 }
 
-/// Returns the controllers per cell, then over all cells, least regret first. Ratios are to the
-/// baseline or each cell's best controller.
+/// Returns the controllers per cell, then over all cells, least regret first or, with few
+/// replications, least mean. Ratios are to the baseline or each cell's best controller.
 #[must_use]
 pub fn rows(cells: &[CellComparison], baseline: Option<&str>) -> Vec<Row> {
     let ratios: Vec<Ratios<'_>> = cells.iter().filter_map(|cell| Ratios::new(cell, baseline)).collect();
@@ -152,7 +155,11 @@ pub fn rows(cells: &[CellComparison], baseline: Option<&str>) -> Vec<Row> {
         }
     };
     let mut standings: Vec<Standing> = controllers.iter().map(standing).collect();
-    let key = |of: &Tally| (of.missing, of.regret.unwrap_or(f64::INFINITY), of.mean.unwrap_or(f64::INFINITY));
+    let most = lines.iter().map(|line| line.runs.len()).max().unwrap_or(0);
+    let key = |of: &Tally| {
+        let [regret, mean] = [of.regret, of.mean].map(|ratio| ratio.unwrap_or(f64::INFINITY));
+        if most < FEW { (of.missing, mean, regret) } else { (of.missing, regret, mean) }
+    };
     // Stable sort: ties keep their order.
     standings.sort_by(|one, other| {
         let (one, other) = (key(&one.all), key(&other.all));
@@ -167,13 +174,20 @@ fn tally(controller: &str, ratios: &[Ratios<'_>], lines: &[InCell], is_of: impl 
     let own: Vec<&InCell> = lines.iter().filter(|line| line.controller == controller && is_of(&line.paper)).collect();
     let missing = own.iter().filter(|line| line.ratio.is_none()).count();
     let apart = || own.iter().filter(|line| line.apart).filter_map(|line| line.ratio);
+    let worst = own.iter().filter(|line| line.apart).filter_map(|line| Some((line.ratio?, line)));
+    let worst = worst.filter(|(ratio, _)| *ratio > 1.0).max_by(|(one, _), (other, _)| one.total_cmp(other));
     let has_intervals = own.iter().any(|line| line.ci95.is_some());
     let whole = missing == 0 && !own.is_empty();
     let mean = whole.then(|| mean(controller, &ratios));
     Tally {
         cells: own.len(),
         missing,
-        regret: has_intervals.then(|| apart().fold(1.0, f64::max)),
+        regret: has_intervals.then(|| worst.map_or(1.0, |(ratio, _)| ratio)),
+        regret_in: worst.map(|(_, line)| MetricOfCell {
+            paper: line.paper.clone(),
+            cell: line.cell.clone(),
+            metric: line.metric.clone(),
+        }),
         mean: mean.map(|(mean, _)| rounded(mean)),
         ci95: mean.and_then(|(_, interval)| interval).map(bounds),
         behind: apart().filter(|ratio| *ratio > 1.0).count(),
@@ -229,10 +243,10 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     distinct
 }
 
-/// Fewer replications add a note.
-const FEW: usize = 5;
+/// Fewer replications rank by the mean.
+const FEW: usize = 10;
 
-/// Returns one line per controller, least regret first.
+/// Returns one line per controller, in the order of [`rows`].
 #[must_use]
 pub fn ranking(rows: &[Row]) -> Table {
     let standings: Vec<&Standing> = rows.iter().filter_map(|row| standing(&row.of)).collect();
@@ -242,11 +256,14 @@ pub fn ranking(rows: &[Row]) -> Table {
     let cells = standings.first().map_or(0, |of| of.all.cells);
     let mut header = vec!["controller", "regret", "mean", "95 %", "behind"];
     header.extend(baseline.map(|_| "ahead"));
+    header.push("regret in");
     let one = |of: &&&Standing| {
         let all = &of.all;
         let numbers = [all.shown_regret(), shown(all.mean), all.shown_interval(), all.shown_share(all.behind)];
         let mut line: Vec<String> = std::iter::once(of.controller.clone()).chain(numbers).collect();
         line.extend(baseline.map(|_| all.shown_share(all.ahead)));
+        let worst = all.regret_in.as_ref().filter(|_| all.missing == 0);
+        line.push(worst.map_or_else(String::new, |worst| named(worst, papers.len() > 1)));
         // One paper's column would repeat the total.
         line.extend(of.papers.iter().filter(|_| papers.len() > 1).map(|of| of.of.shown_in_short()));
         line
@@ -256,7 +273,10 @@ pub fn ranking(rows: &[Row]) -> Table {
     let explained =
         ["regret: the worst ratio whose 95 % interval is above 1; behind: the cells with one; mean: the geometric one"];
     let most = cells_of(rows).map(|of| of.runs.len()).max().unwrap_or(0);
-    let few = (most < FEW).then(|| format!("{most} replication{} tell little apart", if most == 1 { "" } else { "s" }));
+    let few = (most < FEW).then(|| {
+        let s = if most == 1 { "" } else { "s" };
+        format!("{most} replication{s} tell little apart, and regret is too low: ranked by the mean")
+    });
     Table {
         title: format!("Values in {cells} cells, as ratios to {against}: 1 is as good, 2 is twice as bad"),
         header: header.into_iter().map(String::from).chain(by_paper).collect(),
@@ -264,6 +284,11 @@ pub fn ranking(rows: &[Row]) -> Table {
         rows: standings.iter().map(|of| one(&of)).collect(),
         notes: explained.map(str::to_owned).into_iter().chain(few).chain(gaps).collect(),
     }
+}
+
+fn named(of: &MetricOfCell, has_paper: bool) -> String {
+    let MetricOfCell { paper, cell, metric } = of;
+    if has_paper { format!("{paper}/{cell} {metric}") } else { format!("{cell} {metric}") }
 }
 
 fn standing(of: &Compared) -> Option<&Standing> {

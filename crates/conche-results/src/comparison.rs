@@ -53,7 +53,7 @@ pub struct InCell {
     pub runs: Vec<f64>,
 }
 
-/// The ranking of a controller; a comparison's first has the least regret.
+/// The ranking of a controller; a comparison's first is the best.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Standing {
     /// Controller.
@@ -87,6 +87,9 @@ pub struct Tally {
     /// Worst ratio that differs significantly from 1; 1 if none does. `None` without intervals. A
     /// lower bound if values are missing.
     pub regret: Option<f64>,
+    /// Cell and metric with this ratio; `None` if no ratio differs.
+    #[serde(default)]
+    pub regret_in: Option<MetricOfCell>,
     /// Geometric mean of the ratios; `None` if a value is missing.
     pub mean: Option<f64>,
     /// 95 % interval of the mean.
@@ -95,6 +98,17 @@ pub struct Tally {
     pub behind: usize,
     /// Cells with a ratio significantly below 1.
     pub ahead: usize,
+}
+
+/// A metric of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct MetricOfCell {
+    /// Scenario.
+    pub paper: String,
+    /// Row without the scheme.
+    pub cell: String,
+    /// Column.
+    pub metric: String,
 }
 
 /// Why a line cannot be read.

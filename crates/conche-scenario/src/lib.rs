@@ -328,11 +328,11 @@ impl Scenario {
             ends.into_iter()
                 .try_for_each(|(key, end)| self.validate_nodes(format_args!("traffic.{}.{key}", traffic.name), end))
         })?;
-        self.validate_end()?;
         let observes = self.traffic.iter().any(|traffic| traffic.observe.is_some());
         let endless =
             "what is observed changes without end; say how long a run is by its `duration`, and not `one_by_one`";
         ensure(!observes || (self.duration.is_some() && !self.one_by_one), "traffic", endless)?;
+        self.validate_end()?;
         self.traffic.iter().try_for_each(|traffic| traffic.validate_security(self.endpoint.security))?;
         self.radios.iter().try_for_each(|radio| radio.carries(&self.traffic, &self.endpoint))?;
         Phase::validate(&self.phases, self.duration)?;
@@ -356,7 +356,7 @@ impl Scenario {
     }
 
     /// Checks that a run without a duration ends: with its transfer, with a share of its exchanges, or
-    /// when no traffic goes on.
+    /// when all traffic has ended.
     fn validate_end(&self) -> Result<(), ScenarioError> {
         let ends_all = |traffic: &Traffic| traffic.ends_run.is_some() || matches!(traffic.sender, Sender::Transfer(_));
         if self.duration.is_some() || self.traffic.iter().any(ends_all) {

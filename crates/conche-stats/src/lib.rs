@@ -2,7 +2,7 @@
 //! intervals.
 //!
 //! The clients of one run influence each other, so the independent observation is the replication:
-//! intervals of means use the means of replications, and the bootstrap resamples replications.
+//! intervals of means use the means of replications, and the bootstrap, from ten on, resamples them.
 
 mod interval;
 mod paired;

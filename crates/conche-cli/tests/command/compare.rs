@@ -118,8 +118,8 @@ fn every_controller_has_a_line_in_every_cell_and_a_place_on_the_board() {
         ratios.map(|of| of["ratio"].as_f64().expect("a ratio")).fold(f64::INFINITY, f64::min)
     };
     assert!(["2", "3"].iter().all(|cell| (best(cell) - 1.0).abs() < 1e-9), "somebody is the best of each cell");
-    let regrets: Vec<f64> = of("controller").iter().map(|of| of["regret"].as_f64().expect("a regret")).collect();
-    assert!(regrets.is_sorted(), "{regrets:?}");
+    let means: Vec<f64> = of("controller").iter().map(|of| of["mean"].as_f64().expect("a mean")).collect();
+    assert!(means.is_sorted(), "of few replications: {means:?}");
     let board = files.succeeds(&["--runs", "2"]).stdout;
     assert!(board.contains("Some clients: 2 replications of 1min, seed 1"), "{board}");
     assert!(board.contains("Values in 4 cells") && board.contains("2 replications tell little apart"), "{board}");

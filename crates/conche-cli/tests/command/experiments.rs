@@ -147,8 +147,12 @@ fn a_value_can_be_set_and_runs_be_chosen_on_the_command_line() {
         (["--set", "nodes.client.count"], "as in `links.up.wire.rate=30kbit/s`"),
         (["--set", "nodes.nobody.count=2"], "--set nodes.nobody.count=2: nodes.nobody.count: `nodes` has no `nobody`"),
         (
-            ["--set", "nodes.client.count=few"],
-            "--set nodes.client.count=few: nodes.client.count: invalid type: string \"few\"",
+            ["--set", "traffic.gets.exchanges=few"],
+            "--set traffic.gets.exchanges=few: traffic.gets.exchanges: invalid type: string \"few\"",
+        ),
+        (
+            ["--set", "nodes.client.count=2"],
+            "--set nodes.client.count=2: nodes.client.count: every point of the sweep `clients` sets this value",
         ),
         (["--only", "scheme=nobody"], "scheme: no run has nobody; there are mine"),
         (["--only", "scheme=mine,nobody"], "scheme: no run has nobody; there are mine"),

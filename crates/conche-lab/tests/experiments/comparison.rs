@@ -84,7 +84,31 @@ fn regret_is_the_worst_ratio_that_is_apart_and_means_are_geometric() {
     assert_eq!((b.regret, b.behind), (Some(2.0), 1), "100 in the mean, but not apart");
     assert_is(a.mean, 2.0);
     assert_is(b.mean, 200_f64.cbrt());
-    assert_eq!(standings(&rows)[0].controller, "b", "the least regret is first");
+    let worst = |of: &Tally| of.regret_in.as_ref().map(|worst| worst.cell.clone());
+    assert_eq!([worst(a), worst(b)], [Some("two".to_owned()), Some("one".to_owned())]);
+    assert_eq!(standings(&rows)[0].controller, "a", "of few replications, the least mean is first");
+    let table = ranking(&rows);
+    assert_eq!(table.rows[0].last().map(String::as_str), Some("two m"));
+    assert!(table.notes[1].contains("2 replications tell little apart") && table.notes[1].contains("by the mean"));
+}
+
+#[test]
+fn many_replications_rank_by_regret() {
+    let runs = |value: f64| [value; 10];
+    let (one, two, three, eight) = (runs(1.0), runs(2.0), runs(3.0), runs(8.0));
+    let rows = rows(
+        &[
+            cell("one", Better::Lower, &[("a", Some(&one)), ("b", Some(&three))]),
+            cell("two", Better::Lower, &[("a", Some(&one)), ("b", Some(&three))]),
+            cell("three", Better::Lower, &[("a", Some(&eight)), ("b", Some(&two))]),
+        ],
+        None,
+    );
+    let (a, b) = (&of(&rows, "a").all, &of(&rows, "b").all);
+    assert_eq!([a.regret, b.regret], [Some(4.0), Some(3.0)]);
+    assert!(a.mean < b.mean);
+    assert_eq!(standings(&rows)[0].controller, "b");
+    assert_eq!(ranking(&rows).notes.len(), 1);
 }
 
 #[test]
