@@ -164,6 +164,12 @@ impl Contrast<'_> {
     fn ratio(&self) -> f64 {
         self.high.value.measured / self.low.value.measured
     }
+
+    /// Sorts the larger difference first, and last those whose 95 % intervals overlap.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        let is_apart = |of: &Self| is_below(of.low.value, of.high.value);
+        is_apart(other).cmp(&is_apart(self)).then(other.ratio().total_cmp(&self.ratio()))
+    }
 }
 
 /// Whether the 95 % interval of one value, or else the value, is below that of another.
@@ -188,11 +194,7 @@ pub(crate) fn contrasts<'a>(cells: &'a [SchemeValue<'a>], column: &str) -> Vec<C
         }
     }
     found.retain(|contrast| contrast.high.scheme != contrast.low.scheme);
-    let is_apart = |of: &Contrast<'_>| is_below(of.low.value, of.high.value);
-    let order = |one: &Contrast<'_>, other: &Contrast<'_>| -> Ordering {
-        is_apart(other).cmp(&is_apart(one)).then(other.ratio().total_cmp(&one.ratio()))
-    };
-    found.sort_by(order);
+    found.sort_by(Contrast::order);
     found
 }
 

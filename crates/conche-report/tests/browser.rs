@@ -8,6 +8,20 @@ use std::process::Command;
 
 use conche_report::{Results, page};
 
+const SCENARIO: &str = r#"
+schema = 1
+name = "small"
+title = "Time series"
+replications = 1
+seed = 1
+duration = "10s"
+endpoint = { max_retransmit = 4, nstart = 1, timeout_cap = "60s", token_length = 0 }
+nodes = [{ name = "client", count = 3 }, { name = "server" }]
+links = [{ name = "wire", between = ["client", "server"], wire = { rate = "30kbit/s", delay = "10ms", header_bytes = 28 } }]
+traffic = [{ name = "gets", from = "client", to = "server" }]
+schemes = [{ name = "slow", controller = "default" }, { name = "fast", controller = "cocoa" }]
+"#;
+
 /// Queries the loaded page into its last element.
 const PROBE: &str = r#"<script>
 addEventListener('load', () => setTimeout(() => {
@@ -17,6 +31,7 @@ addEventListener('load', () => setTimeout(() => {
   const drawn = all('svg.drawn').filter((it) => it.getBoundingClientRect().width > 0);
   told.push(`drawn=${drawn.length}`);
   told.push(`maps=${all('.heatmap').length}`, `distributions=${all('.distributions').length}`);
+  told.push(`series=${all('.series svg.drawn').length}`);
   const within = (a, b) => a.left >= b.left - 1 && a.right <= b.right + 1 && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
   const outside = (svg) => all('text, .wk, .answer, .lost', svg)
     .filter((it) => !within(it.getBoundingClientRect(), svg.getBoundingClientRect()));
@@ -165,7 +180,10 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
     let papers = ["etfa14", "commag16", "bdp19", "wiopt12", "anrw18"];
     common::write(directory.path(), &papers);
     common::compare(directory.path(), &papers);
-    let page = page(&[Results::read(directory.path()).expect("results")]);
+    let with_series = directory.path().join("series");
+    common::series(&with_series, SCENARIO, 3);
+    let results = [directory.path(), &with_series].map(|directory| Results::read(directory).expect("results"));
+    let page = page(&results);
     for width in [1280, 400] {
         let answers = opened(&page, directory.path(), width);
         println!("{width} wide, {} bytes, {} ms until loaded", page.len(), number(&answers, "loaded"));
@@ -174,6 +192,7 @@ fn a_browser_draws_every_figure_without_an_error_on_a_screen_and_on_a_phone() {
             assert_eq!(number(&answers, none), 0, "{width}: {answers:?}");
         }
         assert!(number(&answers, "maps") > 0 && number(&answers, "distributions") > 0, "{answers:?}");
+        assert_eq!(number(&answers, "series"), 2, "RTO and a queue: {answers:?}");
         assert!(number(&answers, "ratios") > 10, "{answers:?}");
         assert_eq!(number(&answers, "exchanges"), papers.len(), "{answers:?}");
         assert_eq!(number(&answers, "fields"), 2 * 3 * papers.len(), "{answers:?}");

@@ -3,10 +3,8 @@
 mod common;
 
 use std::fs;
-use std::time::Duration;
 
 use conche_report::{Results, page};
-use conche_results::{Begin, CellId, Origin, Program, RowOf, Run, SeriesRow, Store};
 
 const SCENARIO: &str = r#"
 schema = 1
@@ -355,12 +353,12 @@ fn percents(better: &str) -> String {
 }
 
 #[test]
-fn worse_values_are_darker_in_a_heat_map() {
+fn worse_values_have_a_stronger_colour_in_a_heat_map() {
     let lower = percents("metric = \"loss\"");
-    assert!(lower.contains("<li class=dim>darker: higher, worse</li>"));
+    assert!(lower.contains("<li class=dim>stronger color: higher, worse</li>"));
     assert!(lower.contains(r#"style="fill:var(--h6-ink)">54"#), "the highest value");
     let higher = percents("metric = \"delivered\"");
-    assert!(higher.contains("<li class=dim>darker: lower, worse</li>"));
+    assert!(higher.contains("<li class=dim>stronger color: lower, worse</li>"));
     assert!(higher.contains(r#"style="fill:var(--h6-ink)">1"#), "the lowest value");
     assert!(higher.contains("(0.0 … 61.0)") && higher.contains("54.0 % (0.0 … 100.0)"), "percentages end at 100");
 }
@@ -397,7 +395,7 @@ fn an_interrupted_campaign_names_the_missing_runs_and_the_command_that_completes
     let manifest = |more: &str| format!(r#"{{"schema":1,{command},"scenarios":[{{{about}}}]{more}}}"#);
     let page = made_of(SCENARIO, &manifest(r#","state":"running""#), "", &runs());
     assert!(page.contains("small: 2 of 4 runs are missing."), "{page}");
-    assert!(page.contains("<code>conche run &#39;my file.toml&#39; -o d</code>"));
+    assert!(page.contains("<code><span>conche</span> <span>run</span> <span>&#39;my file.toml&#39;</span> <span>-o</span> <span>d</span></code>"));
     let failed = r#","state":"failed","failures":[{"scenario":"small","cell":"slow/2","replication":1,"seed":1,"problem":"no <route>"}]"#;
     let page = made_of(SCENARIO, &manifest(failed), &values(), &runs());
     assert!(
@@ -405,42 +403,9 @@ fn an_interrupted_campaign_names_the_missing_runs_and_the_command_that_completes
     );
 }
 
-/// Time series of two schemes in a cell, each with this many clients, and of a link.
 fn with_series(clients: u32) -> String {
     let directory = tempfile::tempdir().expect("a directory");
-    let origin = Origin { name: "small".to_owned(), seed: 1, text: SCENARIO.to_owned(), ..Origin::default() };
-    let begin = Begin {
-        directory: directory.path(),
-        program: Program::default(),
-        command: vec!["conche".to_owned()],
-        options: String::new(),
-        threads: 1,
-        origins: std::slice::from_ref(&origin),
-        with_exchanges: false,
-        series: Some(Duration::from_secs(1)),
-        overwrites: false,
-    };
-    let (store, _) = Store::open(begin).expect("a directory");
-    for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
-        let cell = CellId { schemes: vec![scheme.to_owned()], ..CellId::default() };
-        let (replication, seed) = (0, conche_lab::campaign::seed_of(1, 0));
-        let mut tables = store.run_tables().expect("tables");
-        let rows = tables.series.as_mut().expect("series");
-        let of = RowOf { scenario: "small", cell: &cell, scheme: Some(scheme), replication, seed };
-        let names: Vec<String> = (1..=clients).map(|client| format!("client{client}")).collect();
-        let mut push = |time_s: f64, subject: &str, peer: Option<&str>, quantity: &str, value: f64| {
-            rows.push(&SeriesRow { of, time_s, subject, peer, quantity, value }).expect("a row");
-        };
-        for (name, value) in names.iter().zip(1_u32..) {
-            push(0.0, name, Some("server"), "rto_s", factor * f64::from(value));
-        }
-        push(3.0, "wire", None, "queue_packets", 7.0);
-        push(9.0, "client1", Some("server"), "rto_s", 31.0);
-        let settings = String::new();
-        let run = Run { scenario: "small".to_owned(), settings, cell: cell.clone(), replication, seed };
-        store.keep(&run, 1, tables, &[]);
-    }
-    store.close().expect("written");
+    common::series(directory.path(), SCENARIO, clients);
     page(&[Results::read(directory.path()).expect("results")])
 }
 
@@ -463,5 +428,5 @@ fn time_series_have_a_panel_per_quantity_and_a_line_per_client_or_scheme() {
 #[test]
 fn without_time_series_the_page_names_the_command_that_records_them() {
     let page = made_with(SCENARIO, "conche", &runs());
-    assert!(page.contains("This command adds them: <code>conche --series</code>"));
+    assert!(page.contains("This command adds them: <code><span>conche</span> <span>--series</span></code>"));
 }

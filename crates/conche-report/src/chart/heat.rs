@@ -20,7 +20,7 @@ const LINEAR: f64 = 10.0;
 pub(crate) struct Heat {
     pub(crate) title: String,
     pub(crate) unit: Unit,
-    /// Worse values are darker; if unknown, higher ones.
+    /// Worse values have a stronger colour; if unknown, higher ones.
     pub(crate) better: Option<Better>,
     /// Titles: horizontal, vertical.
     pub(crate) axes: [String; 2],
@@ -52,7 +52,7 @@ impl Heat {
         }
         let worse = self.better.map(|of| if of == Better::Lower { "higher" } else { "lower" });
         if let Some(worse) = worse.filter(|_| steps.count() > 1) {
-            html.write(format_args!("<li class=dim>darker: {worse}, worse</li>"));
+            html.write(format_args!("<li class=dim>stronger color: {worse}, worse</li>"));
         }
         html.raw("</ul><div class=panels>");
         for panel in &self.panels {

@@ -32,6 +32,7 @@ pub(super) fn write(study: &Study, cells: &[SchemeValue<'_>], telling: &Telling<
         // Several items share a column's sample.
         if curves.iter().all(|curve| curve.scheme != value.scheme) {
             curves.push(Curve::new(value.scheme, colour, count, weighted));
+            curves.sort_by_key(|curve| curve.colour);
         }
     }
     if found.is_empty() {

@@ -106,22 +106,23 @@ fn experiment(section: &Section<'_>, html: &mut Html) {
     html.raw("</section>\n");
 }
 
-/// Returns the command of the results, perhaps with a further option, as a shell reads it.
-fn command(manifest: &Manifest, option: &str) -> String {
-    let quoted = |word: &String| {
+/// Writes the command of the results, perhaps with a further option, as a shell reads it.
+fn command(manifest: &Manifest, option: Option<&str>, html: &mut Html) {
+    let words: &[String] = &manifest.command;
+    let generic = ["conche", "run", "SCENARIO.toml", "-o", "DIR"].map(str::to_owned);
+    let words = if words.is_empty() { &generic } else { words };
+    html.raw("<code>");
+    for (place, word) in words.iter().map(String::as_str).chain(option).enumerate() {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+.,:/@%".contains(c);
+        html.raw(if place > 0 { " <span>" } else { "<span>" });
         if !word.is_empty() && word.chars().all(is_plain) {
-            word.clone()
+            html.text(word);
         } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
+            html.text(&format!("'{}'", word.replace('\'', "'\\''")));
         }
-    };
-    let words: Vec<String> = match &manifest.command[..] {
-        [] => vec!["conche run SCENARIO.toml -o DIR".to_owned()],
-        words => words.iter().map(quoted).collect(),
-    };
-    let more = Some(option.to_owned()).filter(|option| !option.is_empty());
-    words.into_iter().chain(more).collect::<Vec<_>>().join(" ")
+        html.raw("</span>");
+    }
+    html.raw("</code>");
 }
 
 fn title(study: &Study) -> &str {

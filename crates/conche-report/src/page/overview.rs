@@ -41,14 +41,16 @@ pub(super) fn write(results: &[Results], sections: &[Section<'_>], html: &mut Ht
 
 fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html) {
     html.raw("<dl class=origin>");
+    if !manifest.command.is_empty() {
+        html.raw("<div><dt>command</dt><dd>");
+        super::command(manifest, None, html);
+        html.raw("</dd></div>");
+    }
     let mut entry = |name: &str, value: &str| {
         html.raw("<div><dt>").text(name).raw("</dt><dd>").text(value).raw("</dd></div>");
     };
     if is_named {
         entry("directory", directory);
-    }
-    if !manifest.command.is_empty() {
-        entry("command", &manifest.command.join(" "));
     }
     let time = |time: &Option<String>| time.as_deref().map(|time| time.replace('T', " ").replace('Z', " UTC"));
     entry("began", &time(&manifest.started).unwrap_or_else(|| "unknown".to_owned()));
@@ -80,7 +82,9 @@ fn origin(manifest: &Manifest, directory: &str, is_named: bool, html: &mut Html)
 fn state(results: &Results, html: &mut Html) {
     let manifest = &results.manifest;
     let resume = |html: &mut Html| {
-        html.raw(" It runs only what is missing: <code>").text(&super::command(manifest, "")).raw("</code></p>\n");
+        html.raw(" It runs only what is missing: ");
+        super::command(manifest, None, html);
+        html.raw("</p>\n");
     };
     match manifest.state {
         State::Complete => {}

@@ -78,8 +78,9 @@ pub(super) fn write(section: &Section<'_>, telling: &Telling<'_>, html: &mut Htm
 /// Tells how to record time series.
 fn without(section: &Section<'_>, html: &mut Html) {
     html.raw("<h3>Time series</h3>\n<p class=sub>These results have no time series of RTO, SRTT, queues and drops. ");
-    html.raw("This command adds them: <code>").text(&super::command(section.manifest, "--series"));
-    html.raw("</code></p>\n");
+    html.raw("This command adds them: ");
+    super::command(section.manifest, Some("--series"), html);
+    html.raw("</p>\n");
 }
 
 fn of_cell(study: &Study, name: &str, runs: &[&RunSeries]) -> TimeSeries {

@@ -10,9 +10,12 @@ use crate::html::Html;
 use crate::study::Study;
 use crate::titles;
 use crate::unit::symbol;
-use crate::values::{Contrast, SchemeValue, better, contrasts, distinct, is_below, primary_columns};
+use crate::values::{self, Contrast, SchemeValue, better, distinct, is_below, primary_columns};
 
-/// Cells ranked by the first primary value.
+/// More controllers are counted.
+const MOST_NAMES: usize = 3;
+
+/// Cells ranked by the primary value in which controllers differ most.
 pub(super) struct Telling<'a> {
     /// Primary columns, at least one if there are values.
     columns: Vec<&'a str>,
@@ -36,7 +39,16 @@ struct Leaders<'a> {
 impl<'a> Telling<'a> {
     pub(super) fn of(study: &'a Study, cells: &'a [SchemeValue<'a>]) -> Self {
         let columns = primary_columns(study, cells);
-        let contrasts = contrasts(cells, columns.first().copied().unwrap_or_default());
+        let mut contrasts: Vec<Contrast<'a>> = Vec::new();
+        for of_column in columns.iter().map(|column| values::contrasts(cells, column)) {
+            let is_more = match (of_column.first(), contrasts.first()) {
+                (Some(one), Some(other)) => one.order(other).is_lt(),
+                (one, _) => one.is_some(),
+            };
+            if is_more {
+                contrasts = of_column;
+            }
+        }
         let ranks: HashMap<&str, usize> = contrasts.iter().zip(0..).map(|(of, rank)| (of.cell, rank)).collect();
         let rank =
             |of: &'a SchemeValue<'a>| Some((study.cells.get(&of.value.row)?.as_str(), *ranks.get(of.cell.as_str())?));
@@ -73,7 +85,10 @@ impl<'a> Telling<'a> {
                 cells => format!("{words} ({is} in {} of {cells} cells{each})", of.cells),
             }
         };
-        let schemes = |of: &Leaders<'_>| of.schemes.join(", ");
+        let schemes = |of: &Leaders<'_>| match of.schemes.split_at_checked(MOST_NAMES) {
+            Some((first, more @ [_, ..])) => format!("{} and {} more", first.join(", "), more.len()),
+            _ => of.schemes.join(", "),
+        };
         let (ahead, even): (Vec<_>, Vec<_>) = leaders.iter().partition(|of| !of.schemes.is_empty());
         if !leaders.is_empty() {
             html.raw("<p class=telling>Best in most cells, also beside others whose 95 % intervals overlap: ");
@@ -101,7 +116,8 @@ impl<'a> Telling<'a> {
     }
 
     fn write_first(&self, study: &Study, html: &mut Html) {
-        let Some(Contrast { cell, high, .. }) = self.contrasts.first() else { return };
+        let Some(Contrast { cell, high, .. }) = self.first() else { return };
+        let first = high.value.column.as_str();
         html.raw("<p class=telling>Controllers differ most");
         if !high.labels.is_empty() {
             html.raw(" in the cell <b>").text(&high.place()).raw("</b>");
@@ -113,12 +129,13 @@ impl<'a> Telling<'a> {
         let by_value = |one: &&SchemeValue<'_>, other: &&SchemeValue<'_>| -> Ordering {
             one.value.measured.total_cmp(&other.value.measured)
         };
-        for column in &self.columns {
-            let is_here = |of: &&SchemeValue<'_>| of.is_alone() && of.cell == *cell && of.value.column == *column;
+        let others = self.columns.iter().copied().filter(|column| *column != first);
+        for column in std::iter::once(first).chain(others) {
+            let is_here = |of: &&SchemeValue<'_>| of.is_alone() && of.cell == *cell && of.value.column == column;
             let here = || self.cells.iter().filter(is_here);
             let Some((high, low)) = here().max_by(by_value).zip(here().min_by(by_value)) else { continue };
             let words = titles::of_column(study, column);
-            if column == &self.columns[0] || is_below(low.value, high.value) {
+            if column == first || is_below(low.value, high.value) {
                 html.text(&format!(". {words}: {}, {}", show(high), show(low)));
             }
         }
@@ -137,12 +154,14 @@ impl<'a> Telling<'a> {
         by_cell.retain(|_, of| of.iter().any(|other| other.scheme != of[0].scheme));
         let mut wins: HashMap<&str, usize> = HashMap::new();
         for of_cell in by_cell.values() {
-            let values = || of_cell.iter().map(|of| of.value.measured);
-            let best = match better {
-                Better::Lower => values().fold(f64::INFINITY, f64::min),
-                Better::Higher => values().fold(f64::NEG_INFINITY, f64::max),
+            let by_value = |one: &&&SchemeValue<'_>, other: &&&SchemeValue<'_>| {
+                one.value.measured.total_cmp(&other.value.measured)
             };
-            let Some(best) = of_cell.iter().find(|of| of.value.measured == best) else { continue };
+            let best = match better {
+                Better::Lower => of_cell.iter().min_by(by_value),
+                Better::Higher => of_cell.iter().max_by(by_value),
+            };
+            let Some(best) = best else { continue };
             let is_best = |of: &&&SchemeValue<'_>| !is_below(of.value, best.value) && !is_below(best.value, of.value);
             for scheme in distinct(of_cell.iter().filter(is_best).map(|of| of.scheme)) {
                 *wins.entry(scheme).or_default() += 1;

@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use conche_lab::comparison::{CellComparison, Entry, rows};
 use conche_lab::papers::{PAPERS, Paper};
 use conche_lab::results::comparison::to_ndjson;
 use conche_lab::scenario::Unit;
 use conche_lab::scenario::{Better, Scenario, Value, matches_any};
+use conche_results::{Begin, CellId, Origin, Program, RowOf, Run, SeriesRow, Store};
 
 /// Writes all values of these papers' scenarios, and runs.
 pub fn write(directory: &Path, papers: &[&str]) {
@@ -135,6 +137,44 @@ fn item<'a>(value: &'a Value, row: &str, column: &str, scenario: &'a Scenario) -
     let known =
         || scenario.items.iter().find(|item| matches_any(&item.rows, row) && matches_any(&item.columns, column));
     value.item.as_deref().or_else(|| known().map(|item| item.name.as_str())).unwrap_or("grid")
+}
+
+/// Writes time series of two schemes in a cell, each with this many clients, and of a link.
+#[allow(dead_code, reason = "not all tests need them")]
+pub fn series(directory: &Path, scenario: &str, clients: u32) {
+    let origin = Origin { name: "small".to_owned(), seed: 1, text: scenario.to_owned(), ..Origin::default() };
+    let begin = Begin {
+        directory,
+        program: Program::default(),
+        command: vec!["conche".to_owned()],
+        options: String::new(),
+        threads: 1,
+        origins: std::slice::from_ref(&origin),
+        with_exchanges: false,
+        series: Some(Duration::from_secs(1)),
+        overwrites: false,
+    };
+    let (store, _) = Store::open(begin).expect("a directory");
+    for (scheme, factor) in [("slow", 2.0), ("fast", 1.0)] {
+        let cell = CellId { schemes: vec![scheme.to_owned()], ..CellId::default() };
+        let (replication, seed) = (0, conche_lab::campaign::seed_of(1, 0));
+        let mut tables = store.run_tables().expect("tables");
+        let rows = tables.series.as_mut().expect("series");
+        let of = RowOf { scenario: "small", cell: &cell, scheme: Some(scheme), replication, seed };
+        let names: Vec<String> = (1..=clients).map(|client| format!("client{client}")).collect();
+        let mut push = |time_s: f64, subject: &str, peer: Option<&str>, quantity: &str, value: f64| {
+            rows.push(&SeriesRow { of, time_s, subject, peer, quantity, value }).expect("a row");
+        };
+        for (name, value) in names.iter().zip(1_u32..) {
+            push(0.0, name, Some("server"), "rto_s", factor * f64::from(value));
+        }
+        push(3.0, "wire", None, "queue_packets", 7.0);
+        push(9.0, "client1", Some("server"), "rto_s", 31.0);
+        let settings = String::new();
+        let run = Run { scenario: "small".to_owned(), settings, cell: cell.clone(), replication, seed };
+        store.keep(&run, 1, tables, &[]);
+    }
+    store.close().expect("written");
 }
 
 #[allow(dead_code, reason = "not all tests need them")]
