@@ -1,4 +1,4 @@
-//! The best controllers, and the cells in which controllers differ most, shown first.
+//! The best controllers, and the cells with the largest differences, shown first.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::values::{self, Contrast, SchemeValue, better, distinct, is_below, pri
 /// More controllers are counted.
 const MOST_NAMES: usize = 3;
 
-/// Cells ranked by the primary value in which controllers differ most.
+/// Cells ranked by the primary value with the largest difference.
 pub(super) struct Telling<'a> {
     /// Primary columns, at least one if there are values.
     columns: Vec<&'a str>,
