@@ -1,7 +1,9 @@
 //! A measured value, its published counterpart, and its JSON line.
 
+use std::collections::BTreeMap;
 use std::io;
 
+use conche_results::AxisValue;
 use conche_results::comparison::rounded;
 use conche_scenario::Unit;
 use serde::{Serialize, Serializer};
@@ -15,6 +17,7 @@ pub const SCHEMA: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredValue {
     /// Paper or scenario, such as `anrw18`.
+    #[serde(rename = "scenario")]
     pub paper: String,
     /// The paper's table or figure, such as `table2`.
     pub item: String,
@@ -35,6 +38,25 @@ pub struct MeasuredValue {
     pub ci95: Option<Interval>,
     /// Number of replications.
     pub runs: u32,
+    /// Position in the experiment; empty for claims.
+    #[serde(flatten)]
+    pub position: Position,
+}
+
+/// The position of a value in the experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Position {
+    /// Part of the scenario.
+    pub part: Option<String>,
+    /// Positions on the axes, as `runs.parquet` names its columns, without those that the value
+    /// pools.
+    pub axes: BTreeMap<String, AxisValue>,
+    /// Mix of schemes.
+    pub mix: Option<String>,
+    /// Scheme.
+    pub scheme: Option<String>,
+    /// Phase; `None` for the whole run.
+    pub phase: Option<String>,
 }
 
 impl MeasuredValue {

@@ -224,6 +224,8 @@ pub(crate) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 mod tests {
     use conche_lab::stats::Interval;
 
+    use conche_lab::value::Position;
+
     use super::*;
 
     fn measured(scheme: &str, cell: &str, measured: f64, reach: f64) -> MeasuredValue {
@@ -237,6 +239,7 @@ mod tests {
             measured,
             ci95: Some(Interval { low: measured - reach, high: measured + reach }),
             runs: 3,
+            position: Position::default(),
         }
     }
 

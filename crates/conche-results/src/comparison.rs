@@ -30,10 +30,12 @@ pub enum Compared {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct InCell {
     /// Paper or scenario.
+    #[serde(rename = "scenario", alias = "paper")]
     pub paper: String,
     /// Row without the scheme, such as `random/400/inf`.
     pub cell: String,
     /// Column, such as `fct_median_s`.
+    #[serde(rename = "column", alias = "metric")]
     pub metric: String,
     /// Unit.
     pub unit: String,
@@ -63,7 +65,8 @@ pub struct Standing {
     /// Over all cells.
     #[serde(flatten)]
     pub all: Tally,
-    /// Over the cells of each paper.
+    /// Over the cells of each paper or scenario.
+    #[serde(rename = "scenarios", alias = "papers")]
     pub papers: Vec<OfPaper>,
 }
 
@@ -71,6 +74,7 @@ pub struct Standing {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct OfPaper {
     /// Name.
+    #[serde(rename = "scenario", alias = "paper")]
     pub paper: String,
     /// Ranking.
     #[serde(flatten)]
@@ -104,10 +108,12 @@ pub struct Tally {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct MetricOfCell {
     /// Scenario.
+    #[serde(rename = "scenario")]
     pub paper: String,
     /// Row without the scheme.
     pub cell: String,
     /// Column.
+    #[serde(rename = "column")]
     pub metric: String,
 }
 

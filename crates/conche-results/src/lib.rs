@@ -15,7 +15,7 @@ mod verdict;
 
 pub use journal::{Line, Run};
 pub use manifest::{Failure, Finished, Manifest, ManifestError, Near, Scenario, Score, State};
-pub use origin::{Axis, Build, CellId, Labels, Origin, Program, fingerprint};
+pub use origin::{Axis, AxisValue, Build, CellId, Labels, Origin, Program, fingerprint};
 pub use sample::{Kept, Made, Sample, Timeline, Which};
 pub use series::{SeriesPoint, read_series};
 pub use store::{Begin, PreviousError, RunTables, Store, StoreError};

@@ -29,6 +29,8 @@ pub struct Origin {
     pub axes: Vec<Axis>,
     /// Number of runs, if known.
     pub runs: Option<u64>,
+    /// Parameters of endpoints, by key; `null` if unknown.
+    pub endpoint: serde_json::Value,
 }
 
 /// An axis of a sweep.
@@ -50,6 +52,58 @@ pub enum Labels {
     Integers(BTreeMap<String, i64>),
     /// Numbers, by label, with their unit as the column's name ends in, such as `s`.
     Numbers(BTreeMap<String, f64>, Option<&'static str>),
+}
+
+impl Axis {
+    /// Merges the axes of several scenarios by name, and names their columns: the axis' name, with
+    /// the unit of its numbers, such as `delay_s`, unless it already ends in it.
+    pub fn columns(axes: impl IntoIterator<Item = Self>) -> Vec<(String, Self)> {
+        let mut labels: BTreeMap<String, Labels> = BTreeMap::new();
+        for Self { name, labels: of_axis } in axes {
+            let of_axis = match labels.remove(&name) {
+                Some(known) => known.and(of_axis),
+                None => of_axis,
+            };
+            labels.insert(name, of_axis);
+        }
+        let column = |(name, of_axis): (&String, &Labels)| {
+            let (column, labels) = match of_axis.unit().map(|unit| format!("{name}_{unit}")) {
+                // Another axis has this name.
+                Some(full) if labels.contains_key(&full) => (name.clone(), Labels::Texts),
+                // The axis states its unit, as in `delay_s`.
+                Some(_) if of_axis.unit().is_some_and(|unit| name.ends_with(&format!("_{unit}"))) => {
+                    (name.clone(), of_axis.clone())
+                }
+                Some(full) => (full, of_axis.clone()),
+                None => (name.clone(), of_axis.clone()),
+            };
+            (column, Self { name: name.clone(), labels })
+        };
+        labels.iter().map(column).collect()
+    }
+
+    /// Returns the value of a label, a text if it is no number of this axis.
+    #[must_use]
+    pub fn value_of(&self, label: &str) -> AxisValue {
+        let value = match &self.labels {
+            Labels::Texts => None,
+            Labels::Integers(of) => of.get(label).map(|integer| AxisValue::Integer(*integer)),
+            Labels::Numbers(of, _) => of.get(label).map(|number| AxisValue::Number(*number)),
+        };
+        value.unwrap_or_else(|| AxisValue::Text(label.to_owned()))
+    }
+}
+
+/// A position on an axis, in the base unit of its column.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum AxisValue {
+    /// An integer.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// Another label.
+    Text(String),
 }
 
 impl Labels {

@@ -1,6 +1,6 @@
 //! Tables of runs' values, exchanges and time series, and their Parquet files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct RunRow<'a> {
     /// Row.
     pub row: &'a str,
     /// Column.
-    pub metric: &'a str,
+    pub column: &'a str,
     /// Unit.
     pub unit: &'a str,
     /// Statistic within this run.
@@ -101,7 +101,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn runs(origins: &[Origin], about: &About<'_>) -> Self {
-        let text = ["row", "metric", "unit"].map(Column::text);
+        let text = ["row", "column", "unit"].map(Column::text);
         let further = [Column::text("phase").optional()].into_iter().chain(text).chain([Column::double("value")]);
         Self::new(origins, about, Column::text("scheme"), further)
     }
@@ -134,34 +134,16 @@ impl Shape {
     }
 
     fn new(origins: &[Origin], about: &About<'_>, scheme: Column, further: impl Iterator<Item = Column>) -> Self {
-        let mut labels: BTreeMap<String, Labels> = BTreeMap::new();
-        for Axis { name, labels: of_axis } in origins.iter().flat_map(|origin| origin.axes.iter().cloned()) {
-            let of_axis = match labels.remove(&name) {
-                Some(known) => known.and(of_axis),
-                None => of_axis,
-            };
-            labels.insert(name, of_axis);
-        }
-        let mut columns = vec![Column::text("paper"), Column::text("part").optional()];
+        let mut columns = vec![Column::text("scenario"), Column::text("part").optional()];
         let mut axes = Vec::new();
-        for (name, of_axis) in &labels {
-            let (column, of_axis) = match of_axis.unit().map(|unit| format!("{name}_{unit}")) {
-                // Another axis has this name.
-                Some(full) if labels.contains_key(&full) => (name.clone(), Labels::Texts),
-                // The axis states its unit, as in `delay_s`.
-                Some(_) if of_axis.unit().is_some_and(|unit| name.ends_with(&format!("_{unit}"))) => {
-                    (name.clone(), of_axis.clone())
-                }
-                Some(full) => (full, of_axis.clone()),
-                None => (name.clone(), of_axis.clone()),
-            };
-            let column = format!("axis.{column}");
-            columns.push(match of_axis {
+        for (name, axis) in Axis::columns(origins.iter().flat_map(|origin| origin.axes.iter().cloned())) {
+            let column = format!("axis.{name}");
+            columns.push(match axis.labels {
                 Labels::Texts => Column::text(column).optional(),
                 Labels::Integers(_) => Column::int64(column).optional(),
                 Labels::Numbers(..) => Column::double(column).optional(),
             });
-            axes.push(Axis { name: name.clone(), labels: of_axis });
+            axes.push(axis);
         }
         columns.extend([Column::text("mix").optional(), scheme]);
         columns.extend([Column::int32("replication"), Column::uint64("seed")]);
@@ -215,6 +197,7 @@ impl About<'_> {
                 "sha256": crate::origin::sha256(origin.text.as_bytes()),
                 "seed": origin.seed,
                 "settings": origin.settings,
+                "endpoint": origin.endpoint,
             })
         };
         let scenarios: Vec<_> = origins.iter().map(scenario).collect();
@@ -257,7 +240,7 @@ impl RunRows {
         let further = [
             row.phase.into(),
             Value::Text(row.row),
-            Value::Text(row.metric),
+            Value::Text(row.column),
             Value::Text(row.unit),
             Value::Double(row.value),
         ];

@@ -102,7 +102,7 @@ fn types_values_and_nulls_are_read_in_every_row_group() {
     let mut rows = store.run_rows();
     let cell = cell(0);
     let of = RowOf { scenario: "small", cell: &cell, scheme: Some("mine"), replication: 0, seed: u64::MAX };
-    let row = RunRow { of, phase: None, row: "mine/2", metric: "loss", unit: "%", value: 0.1 + 0.2 };
+    let row = RunRow { of, phase: None, row: "mine/2", column: "loss", unit: "%", value: 0.1 + 0.2 };
     rows.push(&row).expect("values of the columns");
     store.add_runs(rows);
     store.finish("small", &Finished::default()).expect("it can be written");
@@ -140,7 +140,7 @@ assert first.column(6).statistics.min == first.column(6).statistics.max == 1
 # A filter on statistics reads one row group of the two.
 assert pq.read_table(d / 'exchanges.parquet', filters=[('replication', '=', 0)]).num_rows == 3
 runs = pq.ParquetFile(d / 'runs.parquet')
-wanted = schema([('phase', text, True), ('row', text, False), ('metric', text, False), ('unit', text, False),
+wanted = schema([('phase', text, True), ('row', text, False), ('column', text, False), ('unit', text, False),
     ('value', real, False)])
 assert runs.schema_arrow.equals(wanted), runs.schema_arrow
 [row] = runs.read().to_pylist()

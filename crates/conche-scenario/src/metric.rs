@@ -21,6 +21,10 @@ pub enum Metric {
     Copies,
     /// Lost transmissions of requests and responses.
     Drops,
+    /// Those of [`Self::Drops`] that a full queue or active queue management dropped.
+    QueueDrops,
+    /// Those of [`Self::Drops`] that a link or a radio hop lost at random.
+    RandomDrops,
     /// Number of failed exchanges; [`Self::Loss`] is their share.
     Failed,
     /// Successful exchanges.
@@ -152,6 +156,8 @@ impl Metric {
             Self::Retransmissions => of("exchanges by number of retransmissions", Unit::Exchanges, None, One, Phase),
             Self::Copies => of("transmissions per run", Unit::Copies, None, One, WholeRun),
             Self::Drops => of("lost transmissions per run", Unit::Copies, Some(Lower), One, WholeRun),
+            Self::QueueDrops => of("transmissions dropped by queues", Unit::Copies, Some(Lower), One, WholeRun),
+            Self::RandomDrops => of("transmissions lost at random", Unit::Copies, Some(Lower), One, WholeRun),
             Self::Failed => of("failed exchanges", Unit::Exchanges, Some(Lower), One, Phase),
             Self::Succeeded => of("successful exchanges", Unit::Exchanges, Some(Higher), One, Phase),
             Self::Loss => of("failed exchanges", Unit::Percent, Some(Lower), Ratio, Phase),

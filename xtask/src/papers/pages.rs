@@ -12,6 +12,7 @@ use tool_support::block::CLAIMS;
 
 #[derive(Deserialize)]
 struct MeasuredValue {
+    #[serde(rename = "scenario")]
     paper: String,
     item: String,
     row: String,

@@ -15,6 +15,7 @@ pub struct Recorded(Vec<(String, String)>);
 
 #[derive(Deserialize)]
 struct Line {
+    #[serde(rename = "scenario")]
     paper: String,
     item: String,
     row: String,
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     fn line(item: &str, column: &str, measured: &str) -> String {
-        format!(r#"{{"paper":"p","item":"{item}","row":"a/b","column":"{column}","measured":{measured},"runs":2}}"#)
+        format!(r#"{{"scenario":"p","item":"{item}","row":"a/b","column":"{column}","measured":{measured},"runs":2}}"#)
     }
 
     fn recorded(lines: &[String]) -> Recorded {

@@ -111,10 +111,10 @@ fn every_controller_has_a_line_in_every_cell_and_a_place_on_the_board() {
     assert_eq!(of("cell").len(), 2 * 2 * known.len(), "clients, metrics, controllers");
     assert_eq!(names(&of("controller"), "controller"), names(&known.iter().collect::<Vec<_>>(), "name"));
     assert_eq!(names(&of("cell"), "cell"), ["2", "3"], "neither the mix nor the part that is pinned");
-    assert_eq!(names(&of("cell"), "metric"), ["loss", "throughput"]);
+    assert_eq!(names(&of("cell"), "column"), ["loss", "throughput"]);
     assert!(of("cell").iter().all(|line| line["runs"].as_array().is_some_and(|runs| runs.len() == 2)));
     let best = |cell: &str| {
-        let ratios = of("cell").into_iter().filter(|of| of["cell"] == cell && of["metric"] == "throughput");
+        let ratios = of("cell").into_iter().filter(|of| of["cell"] == cell && of["column"] == "throughput");
         ratios.map(|of| of["ratio"].as_f64().expect("a ratio")).fold(f64::INFINITY, f64::min)
     };
     assert!(["2", "3"].iter().all(|cell| (best(cell) - 1.0).abs() < 1e-9), "somebody is the best of each cell");
@@ -131,7 +131,7 @@ fn a_name_is_that_of_a_controller_before_that_of_a_scheme() {
     let throughput = |name: &str| {
         let json = lines(&files.succeeds(&["--json", "--controllers", &format!("basic,{name}")]).stdout);
         let of =
-            json.into_iter().find(|of| of["controller"] == *name && of["metric"] == "throughput" && of["cell"] == "3");
+            json.into_iter().find(|of| of["controller"] == *name && of["column"] == "throughput" && of["cell"] == "3");
         of.expect("it is compared")["runs"].clone()
     };
     assert_ne!(throughput("cocoa"), throughput("default"), "not the scheme of this name, which is the default");

@@ -99,7 +99,7 @@ fn a_scenario_file_runs_and_gives_one_object_a_line() {
     let lines: Vec<serde_json::Value> =
         stdout(&output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let median = lines.iter().find(|line| line["column"] == "fct_median_s").expect("a median");
-    assert_eq!((&median["row"], &median["paper"]), (&"mine/2".into(), &"small".into()));
+    assert_eq!((&median["row"], &median["scenario"]), (&"mine/2".into(), &"small".into()));
     let seconds = median["measured"].as_f64().expect("a number");
     assert!((6.5..6.8).contains(&seconds), "ten exchanges of 0.66 s: {seconds} s");
     assert!(output.stderr.is_empty(), "no progress where there is no terminal: {}", stderr(&output));

@@ -34,5 +34,5 @@ fn a_directory_without_results_is_a_mistake_of_usage_and_a_broken_line_is_not() 
     assert!(told(2).contains("is no result directory: it has no manifest.json"));
     fs::write(directory.path().join("manifest.json"), r#"{"schema":1}"#).expect("written");
     fs::write(directory.path().join("figures.ndjson"), "{\"schema\":1}\n").expect("written");
-    assert!(told(1).contains("figures.ndjson, line 1: missing field `paper`"));
+    assert!(told(1).contains("figures.ndjson, line 1: missing field `scenario`"));
 }

@@ -288,11 +288,11 @@ runs = pq.read_table(d / 'runs.parquet').to_pylist()
 figures = [json.loads(line) for line in open(d / 'figures.ndjson')]
 journal = [json.loads(line) for line in open(d / 'runs.ndjson')]
 def of(row, column):
-    return [run for run in runs if (run['row'], run['metric']) == (row, column)]
+    return [run for run in runs if (run['row'], run['column']) == (row, column)]
 for figure in figures:
     found = of(figure['row'], figure['column'])
     assert len(found) == 2 and len({run['seed'] for run in found}) == 2, figure
-    assert all(run['unit'] == figure['unit'] and run['paper'] == 'small' for run in found), figure
+    assert all(run['unit'] == figure['unit'] and run['scenario'] == 'small' for run in found), figure
     values = [run['value'] for run in found]
     if figure['column'] == 'throughput':
         assert abs(sum(values) / 2 - figure['measured']) < 1e-6, figure
@@ -306,11 +306,11 @@ assert {(run['seed'], run['replication']) for run in runs} == {(line['seed'], li
 exchanges = pq.ParquetFile(d / 'exchanges.parquet')
 assert exchanges.metadata.num_row_groups == 12, exchanges.metadata
 rows = exchanges.read().to_pylist()
-keys = ['paper', 'axis.clients', 'mix', 'scheme', 'replication', 'seed']
+keys = ['scenario', 'axis.clients', 'mix', 'scheme', 'replication', 'seed']
 def whole(run):
     return tuple(run[key] for key in keys)
 for run in runs:
-    if run['metric'] == 'throughput' and run['phase'] is None:
+    if run['column'] == 'throughput' and run['phase'] is None:
         answered = [row for row in rows if whole(row) == whole(run) and row['outcome'] == 'answered']
         assert abs(len(answered) / 60 - run['value']) < 1e-9, (run, len(answered))
 assert {row['outcome'] for row in rows} <= {'answered', 'failed'}

@@ -7,7 +7,7 @@ use conche_results::Verdict;
 use super::values::Series;
 use crate::scenario::{Claim, Compare, Operand, Scenario, Unit, filled, matches_any};
 use crate::stats::{Interval, estimate, spread_ratio};
-use crate::value::MeasuredValue;
+use crate::value::{MeasuredValue, Position};
 
 /// Item of claims; the verdict's column ends in `_holds`.
 pub(super) const CLAIMS: &str = "claims";
@@ -123,6 +123,7 @@ fn judge(claim: &Claim, labels: &Labels<'_>, known: &SeriesByName<'_>, paper: &s
         measured: outcome.shown,
         ci95: outcome.interval,
         runs: found.iter().map(|series| series.value.runs).min().unwrap_or_default(),
+        position: Position::default(),
     };
     let verdict = MeasuredValue {
         column: format!("{}_holds", claim.outcome),

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use conche_netsim::wired::Topology;
-use conche_results::{Origin, fingerprint};
+use conche_results::{Axis, Origin, fingerprint};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::campaign::{self, Completion, ExperimentError, Replication, RunOptions, Watch};
@@ -158,10 +158,15 @@ impl Experiment {
             text: self.text.clone(),
             files: self.files.clone(),
             settings: self.settings.clone(),
-            axes: self.document.axes().into_iter().map(|(name, labels)| storage::axis(name, &labels)).collect(),
+            axes: self.axes(),
             extent: self.extent(),
             runs: Some(self.document.cells().iter().map(|cell| u64::from(cell.scenario.replications.get())).sum()),
+            endpoint: storage::endpoint(&self.scenario().endpoint),
         }
+    }
+
+    fn axes(&self) -> Vec<Axis> {
+        self.document.axes().into_iter().map(|(name, labels)| storage::axis(name, &labels)).collect()
     }
 
     /// Checks all cells.
@@ -222,7 +227,8 @@ impl Experiment {
             runs.into_iter().map(|outcome| outcome.unwrap_or_else(|| cell.nothing())).collect::<Vec<_>>()
         };
         let outcomes: Vec<_> = cells.iter().zip(outcomes).map(or_nothing).collect();
-        let all = Cells { runs: &cells, outcomes: &outcomes };
+        let axes = Axis::columns(self.axes());
+        let all = Cells { runs: &cells, outcomes: &outcomes, axes: &axes };
         let of_cell = |place: usize| values::of_cell(all, place, &self.published);
         let measure = || (0..cells.len()).into_par_iter().map(of_cell).collect::<Vec<_>>();
         let measured = campaign::threads(options)?.install(measure);

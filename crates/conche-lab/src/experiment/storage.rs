@@ -14,7 +14,7 @@ use conche_results::{
 use super::cells::{CellRuns, MetricIndex, Samples, View};
 use crate::campaign::{Replication, RunnableCell, seed_of};
 use crate::metrics::statistic;
-use crate::scenario::{Nodes, Value};
+use crate::scenario::{self, AtLeastOne, Endpoint, Nodes, Security, Value};
 use crate::trial::{Flow, Point, Record, Sampling, Selection};
 use crate::units::{BitRate, Size, Span};
 use crate::workload::{Exchange, Timeout};
@@ -50,8 +50,8 @@ pub(super) fn add_values(rows: &mut RunRows, runs: &CellRuns, outcomes: &[Option
                 for (label, number) in
                     statistic::in_run(value.statistic, view.sample(outcome, runs.metric_index(value)))
                 {
-                    let metric = value.column.replace("{}", label);
-                    rows.push(&RunRow { of, phase, row: &row, metric: &metric, unit: &unit, value: number })?;
+                    let column = value.column.replace("{}", label);
+                    rows.push(&RunRow { of, phase, row: &row, column: &column, unit: &unit, value: number })?;
                 }
             }
         }
@@ -130,6 +130,33 @@ pub(super) fn axis(name: &str, labels: &BTreeSet<String>) -> Axis {
     Axis { name: name.to_owned(), labels: found.unwrap_or_default() }
 }
 
+/// Returns the parameters of the endpoints that results depend on.
+pub(super) fn endpoint(of: &Endpoint) -> serde_json::Value {
+    let envelope = of.safety_envelope();
+    let seconds = |time: Duration| time.as_secs_f64();
+    serde_json::json!({
+        "max_retransmit": of.max_retransmit,
+        "nstart": of.nstart,
+        "token_length": of.token_length,
+        "queue": of.queue.map(AtLeastOne::get),
+        "datagram_overhead_bytes": of.overhead(),
+        "envelope": match of.envelope {
+            scenario::Envelope::Default => "default",
+            scenario::Envelope::Open => "open",
+        },
+        "timeout_floor_s": seconds(envelope.timeout_floor),
+        "timeout_cap_s": seconds(envelope.timeout_cap),
+        "monotonic_backoff": envelope.monotonic_backoff,
+        "security": match of.security {
+            Security::Plain => "plain",
+            Security::DtlsPsk => "dtls-psk",
+        },
+        "handshake_mtu_bytes": of.handshakes.mtu.0,
+        "handshake_flight_timeout_s": seconds(of.handshakes.flight_timeout.0),
+        "handshake_deadline_s": seconds(of.handshakes.deadline.0),
+    })
+}
+
 pub(super) fn number(node: usize) -> u32 {
     u32::try_from(node).unwrap_or(u32::MAX)
 }
@@ -198,7 +225,7 @@ mod tests {
     use conche_netsim::wired::Topology;
 
     use super::*;
-    use crate::trial::{Control, NodeRecord};
+    use crate::trial::{Control, Drops, NodeRecord};
 
     fn log(copies: &[(u64, u64, u8, u64)]) -> Vec<Timeout> {
         let copy = |(exchange, at, attempt, after): &(u64, u64, u8, u64)| Timeout {
@@ -229,8 +256,14 @@ mod tests {
         let mut topology = Topology::new();
         let [client, server] = ["client", "server"].map(|name| topology.node(name));
         let flow = Flow::new(client, server);
-        let node =
-            NodeRecord { node: client, control: Control::Scheme(0), traffic: vec![0], timeouts, copies: 1, dropped: 0 };
+        let node = NodeRecord {
+            node: client,
+            control: Control::Scheme(0),
+            traffic: vec![0],
+            timeouts,
+            copies: 1,
+            dropped: Drops::default(),
+        };
         (Record { flows: vec![flow.clone()], nodes: vec![node], ..Record::default() }, flow)
     }
 
@@ -304,7 +337,7 @@ mod tests {
                     traffic: vec![0],
                     timeouts,
                     copies: 1,
-                    dropped: 0,
+                    dropped: Drops::default(),
                 }
             };
             let nodes = clients.iter().enumerate().map(node).collect();

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use conche_results::Verdict;
 
 use crate::table::{Table, deviation, interval, number};
-use crate::value::MeasuredValue;
+use crate::value::{MeasuredValue, Position};
 
 use super::Experiment;
 use super::claims::CLAIMS;
@@ -278,6 +278,7 @@ pub(super) fn feature_values(scenario: &Scenario) -> Vec<MeasuredValue> {
             measured: features.peer_bytes as f64,
             ci95: None,
             runs: 1,
+            position: Position::default(),
         })
     };
     scenario.schemes.iter().filter_map(peer_bytes).collect()

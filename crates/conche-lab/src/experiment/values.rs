@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use conche_results::Axis;
+
 use super::cells::{CellRuns, MetricIndex, Samples, View};
 use super::published::Published;
 use crate::comparison::{CellComparison, Entry};
 use crate::metrics::Sample;
 use crate::metrics::statistic::{self, Measured, number, of_numbers, percentiles};
 use crate::scenario::{Better, By, Item, Pick, Scenario, Statistic, Value, matches_any};
-use crate::value::MeasuredValue;
+use crate::value::{MeasuredValue, Position};
 
 const GRID: &str = "grid";
 
@@ -58,7 +60,7 @@ fn of_view(cells: Cells<'_>, view: &View<'_>, outcomes: &[Samples], published: &
         let series = |measured: Measured| {
             let (first_run, per_replication) = (measured.first_run, measured.per_replication.clone());
             let compared_value = ComparedValue::of(view, value, outcomes.len());
-            let value = measured_value(view, published, value, measured);
+            let value = measured_value(cells.axes, view, published, value, measured);
             (first_run, Series { value, per_replication, compared: compared_value })
         };
         measured.into_iter().map(series).collect()
@@ -78,7 +80,13 @@ fn of_view(cells: Cells<'_>, view: &View<'_>, outcomes: &[Samples], published: &
     series.into_iter().map(|(_, series)| series).collect()
 }
 
-fn measured_value(view: &View<'_>, published: &Published, value: &Value, measured: Measured) -> MeasuredValue {
+fn measured_value(
+    axes: &[(String, Axis)],
+    view: &View<'_>,
+    published: &Published,
+    value: &Value,
+    measured: Measured,
+) -> MeasuredValue {
     let scenario = &view.runs.cell.scenario;
     let row = view.row(value);
     let column = value.column.replace("{}", &measured.label);
@@ -92,6 +100,22 @@ fn measured_value(view: &View<'_>, published: &Published, value: &Value, measure
         measured: measured.value,
         ci95: measured.ci95,
         runs: measured.runs,
+        position: position(axes, view, value),
+    }
+}
+
+fn position(axes: &[(String, Axis)], view: &View<'_>, value: &Value) -> Position {
+    let cell = &view.runs.cell;
+    let on_axis = |(column, axis): &(String, Axis)| {
+        let label = cell.labels.iter().find(|label| label.axis == axis.name && !value.over.contains(&label.axis))?;
+        Some((column.clone(), axis.value_of(&label.point)))
+    };
+    Position {
+        part: cell.part.clone(),
+        axes: axes.iter().filter_map(on_axis).collect(),
+        mix: cell.mix.clone(),
+        scheme: Some(view.scheme.to_owned()),
+        phase: view.phase.map(|phase| phase.name.clone()),
     }
 }
 
@@ -112,6 +136,8 @@ pub(super) fn rank(scenario: &Scenario, value: &MeasuredValue) -> usize {
 pub(super) struct Cells<'a> {
     pub(super) runs: &'a [CellRuns],
     pub(super) outcomes: &'a [Vec<Samples>],
+    /// By the name of their columns.
+    pub(super) axes: &'a [(String, Axis)],
 }
 
 type Labels<'a> = Vec<(&'a str, String)>;

@@ -66,7 +66,9 @@ pub fn sample(metric: &Metric, run: &Record, of: Selection, endpoints: Endpoints
             Sample::Labelled(counts.into_iter().enumerate().map(|(k, count)| (k.to_string(), count)).collect())
         }
         Metric::Copies => Sample::One(run.nodes_of(of).map(|node| node.copies).sum::<u64>() as f64),
-        Metric::Drops => Sample::One(run.nodes_of(of).map(|node| node.dropped).sum::<u64>() as f64),
+        Metric::Drops => Sample::One(run.nodes_of(of).map(|node| node.dropped.all).sum::<u64>() as f64),
+        Metric::QueueDrops => Sample::One(run.nodes_of(of).map(|node| node.dropped.queue).sum::<u64>() as f64),
+        Metric::RandomDrops => Sample::One(run.nodes_of(of).map(|node| node.dropped.random).sum::<u64>() as f64),
         Metric::Failed => Sample::One(tallied(|flow| flow.tally.failed)),
         Metric::Succeeded => Sample::One(tallied(|flow| flow.tally.answered)),
         Metric::Loss => {

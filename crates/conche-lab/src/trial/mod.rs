@@ -11,7 +11,7 @@ mod series;
 mod transfers;
 
 pub use error::TrialError;
-pub use observers::StandingQueue;
+pub use observers::{Drops, StandingQueue};
 pub(crate) use plan::enough;
 pub use record::{Control, Flow, NodeRecord, Observed, Record, Selection, Transferred};
 pub use run::{Observing, RecordOptions, SharedObserver, Trace, check, run, run_observed};

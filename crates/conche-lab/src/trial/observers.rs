@@ -15,7 +15,29 @@ pub(super) struct TransmissionCounts(pub(super) Vec<NodeCounts>);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NodeCounts {
     pub(super) copies: u64,
-    pub(super) dropped: u64,
+    pub(super) dropped: Drops,
+}
+
+/// Lost transmissions of requests and responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// All.
+    pub all: u64,
+    /// By a full queue or active queue management.
+    pub queue: u64,
+    /// At random, on links and radio hops.
+    pub random: u64,
+}
+
+impl Drops {
+    fn add(&mut self, reason: DropReason) {
+        self.all += 1;
+        match reason {
+            DropReason::QueueFull(_) | DropReason::DroppedEarly(_) => self.queue += 1,
+            DropReason::Lost(_) => self.random += 1,
+            _ => {}
+        }
+    }
 }
 
 impl Observer for TransmissionCounts {
@@ -25,11 +47,11 @@ impl Observer for TransmissionCounts {
         }
     }
 
-    fn on_dropped(&mut self, _now: Instant, packet: &Packet, _reason: DropReason) {
+    fn on_dropped(&mut self, _now: Instant, packet: &Packet, reason: DropReason) {
         let client = if packet.meta.transmission.is_some() { packet.meta.from } else { packet.meta.to };
         // A broadcast belongs to no exchange.
         if let Some(client) = self.0.get_mut(client.index()) {
-            client.dropped += 1;
+            client.dropped.add(reason);
         }
     }
 }

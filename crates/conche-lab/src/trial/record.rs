@@ -5,7 +5,7 @@ use std::time::Duration;
 use conche_netsim::mac::RadioCounters;
 use conche_netsim::{Instant, NodeId};
 
-use super::observers::StandingQueue;
+use super::observers::{Drops, StandingQueue};
 use crate::workload::{Exchange, HandshakeCounts, ReceivedState, Tally, Timeout};
 
 /// Data of a run for metrics.
@@ -129,7 +129,7 @@ pub struct NodeRecord {
     /// Transmissions of its requests.
     pub copies: u64,
     /// Lost requests and responses.
-    pub dropped: u64,
+    pub dropped: Drops,
 }
 
 /// A client's congestion controller.

@@ -8,7 +8,7 @@ use conche_lab::experiment::Experiment;
 use conche_lab::papers::*;
 use conche_lab::scenario::Effort;
 use conche_lab::scenario::Unit;
-use conche_lab::value::{MeasuredValue, write_json};
+use conche_lab::value::{MeasuredValue, Position, write_json};
 
 #[test]
 fn every_paper_has_its_scenario() {
@@ -31,6 +31,7 @@ fn a_figure_is_within_its_bar_or_beyond_it() {
         measured: 62.70,
         ci95: None,
         runs: 20,
+        position: Position::default(),
     };
     let paper = ANRW18.experiment();
     assert_eq!(paper.within(&value), Some(true));
@@ -157,6 +158,7 @@ fn the_published_intervals_are_the_bar_of_throughput() {
         measured: 20.8,
         ci95: None,
         runs: 2,
+        position: Position::default(),
     };
     assert_eq!(experiment.tolerance(&value), Some(3.5));
     assert_eq!(experiment.within(&value), Some(true));
@@ -259,6 +261,7 @@ fn value_of(unit: Unit, published: Option<f64>, measured: f64) -> MeasuredValue 
         measured,
         ci95: None,
         runs: 3,
+        position: Position::default(),
     }
 }
 

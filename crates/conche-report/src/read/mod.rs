@@ -11,7 +11,7 @@ use conche_lab::experiment::Experiment;
 use conche_lab::papers;
 use conche_lab::scenario::{FileError, Unit};
 use conche_lab::stats::Interval;
-use conche_lab::value::{MeasuredValue, SCHEMA};
+use conche_lab::value::{MeasuredValue, Position, SCHEMA};
 use conche_results::comparison::{Row, RowError};
 use conche_results::{Manifest, ManifestError, Scenario};
 use serde::Deserialize;
@@ -180,6 +180,7 @@ const VALUES: &str = "figures.ndjson";
 #[derive(Deserialize)]
 struct ValueLine {
     schema: u32,
+    #[serde(rename = "scenario", alias = "paper")]
     paper: String,
     item: String,
     row: String,
@@ -212,6 +213,7 @@ fn read_values(file: &Path) -> Result<Vec<MeasuredValue>, ReadError> {
             measured: line.measured.unwrap_or(f64::NAN),
             ci95: line.ci95.and_then(interval),
             runs: line.runs,
+            position: Position::default(),
         });
         Ok(())
     })?;

@@ -9,7 +9,7 @@ use super::*;
 
 const MANIFEST: &str = r#"{"schema":1,"state":"complete","command":["conche","run","small.toml","-o","d"],
     "scenarios":[{"name":"small","title":"A","extent":"2 replications","seed":1,"settings":"s"}]}"#;
-const FIGURE: &str = r#"{"schema":1,"paper":"small","item":"grid","row":"a/2","column":"fct_s","unit":"s","published":null,"measured":1.5,"ci95":[1,2],"runs":2}"#;
+const FIGURE: &str = r#"{"schema":1,"scenario":"small","item":"grid","row":"a/2","column":"fct_s","unit":"s","published":null,"measured":1.5,"ci95":[1,2],"runs":2}"#;
 
 fn read(files: &[(&str, &str)]) -> Result<Results, Box<str>> {
     let directory = tempfile::tempdir().expect("a directory");

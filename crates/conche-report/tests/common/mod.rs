@@ -91,7 +91,7 @@ fn one(paper: &str, [item, row, column]: [&str; 3], value: f64, values: &mut Str
     let (low, high) = (value * 0.9, value * 1.1);
     writeln!(
         values,
-        r#"{{"schema":1,"paper":"{paper}","item":"{item}","row":"{row}","column":"{column}","unit":"s","published":{value},"measured":{value},"ci95":[{low},{high}],"runs":3}}"#,
+        r#"{{"schema":1,"scenario":"{paper}","item":"{item}","row":"{row}","column":"{column}","unit":"s","published":{value},"measured":{value},"ci95":[{low},{high}],"runs":3}}"#,
     )
     .expect("memory");
     for replication in 0..3_u32 {

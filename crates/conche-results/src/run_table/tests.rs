@@ -109,7 +109,7 @@ fn a_file_without_exchanges_has_the_columns() {
     exchanges.close().expect("it can be written");
     let file = SerializedFileReader::new(File::open(&fixture.path).expect("it is there")).expect("a Parquet file");
     let columns: Vec<_> = file.metadata().file_metadata().schema_descr().columns().to_vec();
-    assert_eq!(columns.first().map(|column| column.name().to_owned()).as_deref(), Some("paper"));
+    assert_eq!(columns.first().map(|column| column.name().to_owned()).as_deref(), Some("scenario"));
     assert_eq!((columns.len(), file.num_row_groups()), (16, 0));
 }
 

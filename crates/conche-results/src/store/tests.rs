@@ -169,7 +169,7 @@ fn columns_of_axes_have_the_types_and_units_of_their_labels_and_the_file_its_ori
     let axes = labels.map(|(axis, label)| (axis.to_owned(), label.to_owned())).into();
     let cell = CellId { axes, ..CellId::default() };
     let of = RowOf { scenario: "small", cell: &cell, scheme: Some("mine"), replication: 0, seed: 1 };
-    let row = RunRow { of, phase: None, row: "mine/2", metric: "loss", unit: "%", value: 0.3 };
+    let row = RunRow { of, phase: None, row: "mine/2", column: "loss", unit: "%", value: 0.3 };
     rows.push(&row).expect("values of the columns");
     let wrong = CellId { axes: [("delay".to_owned(), "soon".to_owned())].into(), ..CellId::default() };
     assert!(store.run_rows().push(&RunRow { of: RowOf { cell: &wrong, ..of }, ..row }).is_err(), "no such label");

@@ -16,6 +16,7 @@ fn series(row: &str, column: &str, per_replication: &[f64]) -> Series {
         measured,
         ci95,
         runs: u32::try_from(per_replication.len()).expect("few"),
+        position: Position::default(),
     };
     Series { value, per_replication: per_replication.to_vec(), compared: None }
 }

@@ -84,6 +84,33 @@ fn all_pairs_and_a_part_of_a_group_can_be_asked() {
 }
 
 #[test]
+fn lost_transmissions_are_told_apart_by_their_reason() {
+    let drops = |wire: &str| {
+        let text = SMALL.replace("{ delay = \"60ms\" }", &format!("{{ delay = \"60ms\", {wire} }}"));
+        let record = record(&text).expect("it runs");
+        record.nodes.iter().fold([0; 3], |[all, queue, random], node| {
+            let of = node.dropped;
+            [all + of.all, queue + of.queue, random + of.random]
+        })
+    };
+    let [all, queue, random] = drops("loss = \"20%\"");
+    assert!(all > 0 && queue == 0 && random == all, "{all} {queue} {random}");
+    let [all, queue, random] = drops("rate = \"300bit/s\", queue = { packets = 1 }");
+    assert!(all > 0 && queue == all && random == 0, "{all} {queue} {random}");
+}
+
+#[test]
+fn a_traffic_without_a_path_is_refused() {
+    let text = SMALL.replace("between = [\"hub\", \"server\"]", "from = \"hub\"\nto = \"server\"");
+    let error = record(&text).expect_err("no way back");
+    assert_eq!(
+        error,
+        "traffic.polls: no path leads from `server[0]` to `client[0]`; connect them by [[links]] (`between` has both \
+         directions), or by a radio"
+    );
+}
+
+#[test]
 fn a_link_that_fails_carries_nothing_until_it_is_up_again() {
     let record = with("[[changes]]\nat = \"20500ms\"\nevent = { fail = { link = \"core\", for = \"10s\" } }");
     let during = |began: f64| (20.5..30.5).contains(&began);

@@ -84,7 +84,7 @@ fn one_client_takes_33_0_to_33_2_seconds() {
         let record = run(&anrw18(&[1], &["inf"], &["default"], 1), seed);
         let completion = completions(&record)[0];
         assert!((33.0..=33.2).contains(&completion), "{completion} s with seed {seed}");
-        assert_eq!((record.nodes[0].copies, record.nodes[0].dropped), (50, 0));
+        assert_eq!((record.nodes[0].copies, record.nodes[0].dropped.all), (50, 0));
     }
 }
 
@@ -145,7 +145,7 @@ fn failed_exchanges_do_not_count_towards_the_fifty() {
     let record = run(&experiment, 1);
     let failed: u64 = record.flows.iter().map(|flow| flow.tally.failed).sum();
     let (copies, dropped) =
-        record.nodes.iter().fold((0, 0), |(copies, dropped), node| (copies + node.copies, dropped + node.dropped));
+        record.nodes.iter().fold((0, 0), |(copies, dropped), node| (copies + node.copies, dropped + node.dropped.all));
     assert!(record.flows.iter().all(|flow| flow.tally.answered == 50), "50 clients complete 50 exchanges each");
     assert_eq!((failed, copies), (dropped, 2500 + failed), "each lost copy was the only one of its exchange");
     assert!(failed >= 15, "{failed}");
@@ -239,12 +239,17 @@ fn each_value_is_there_once_and_has_a_known_item() {
 #[test]
 fn lines_have_the_documented_fields() {
     let text = json(&measured(&anrw18(&[10], &["inf"], &["default"], 2)));
-    let fields = ["schema", "paper", "item", "row", "column", "unit", "published", "measured", "ci95", "runs"];
+    let value = ["schema", "scenario", "item", "row", "column", "unit", "published", "measured", "ci95", "runs"];
+    let fields = [&value[..], &["part", "axes", "mix", "scheme", "phase"]].concat();
     for line in text.lines() {
         let line: serde_json::Value = serde_json::from_str(line).expect("one object a line");
         let object = line.as_object().expect("an object");
         assert!(object.len() == fields.len() && fields.iter().all(|field| object.contains_key(*field)), "{line}");
         assert_eq!(line["schema"], 1);
+        if line["row"] == "default/random/10/inf" {
+            let axes = serde_json::json!({ "workload": "random", "clients": 10, "buffer": "inf" });
+            assert_eq!((&line["axes"], &line["scheme"]), (&axes, &"default".into()));
+        }
         assert!(line["measured"].is_number() && (line["ci95"].is_null() || line["ci95"].as_array().is_some()));
     }
 }
