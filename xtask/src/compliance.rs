@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_of_which_nothing_is_said_is_refused() {
+    fn a_requirement_without_a_test_or_a_reason_is_refused() {
         assert_eq!(matrix(BOTH, &[]).1.len(), 1);
     }
 

@@ -195,13 +195,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_that_says_nothing_of_ci_is_refused() {
+    fn a_block_without_a_ci_rule_is_refused() {
         assert!(blocks("a.md", "text\n```console\n$ a\n```\n").is_err());
         assert!(blocks("a.md", "<!-- ci: perhaps -->\n```rust\na\n```\n").is_err());
     }
 
     #[test]
-    fn commands_are_what_follows_a_dollar_sign() {
+    fn commands_follow_a_dollar_sign() {
         let blocks = blocks("a.md", "<!-- ci: run -->\n```console\n$ a b\nout\n$ c\n```\n```text\nx\n```\n");
         let blocks = blocks.expect("marked");
         assert_eq!(blocks.len(), 1);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_in_the_background_has_time_to_start() {
+    fn background_commands_have_time_to_start() {
         assert!(script(&["a &", "b"]).ends_with("\na &\nsleep 1\nb\necho\n"));
         assert!(failing(&["a &", "b"]).ends_with("\na &\nsleep 1\nif b; then exit 1; fi\ntrue\n"));
     }

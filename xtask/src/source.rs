@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn test_modules_are_taken_out_and_what_follows_stays() {
+    fn test_modules_are_removed_and_later_code_stays() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { c(); } }\n#[cfg(test)] extern crate std;\nfn d() {}";
         assert_eq!(names(&tokens_outside_tests(text).expect("lexes")), ["fn", "a", "fn", "d"]);
     }

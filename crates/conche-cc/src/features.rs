@@ -65,7 +65,7 @@ mod tests {
     use crate::{basic, cocoa, default};
 
     #[test]
-    fn an_algorithm_samples_the_exchanges_that_its_row_says() {
+    fn each_algorithm_samples_the_exchanges_of_its_features() {
         let used = |of: super::Features| [0, 1, 2, 3, 300].map(|retransmissions| of.samples(retransmissions));
         assert_eq!(used(default::FEATURES), [false; 5]);
         assert_eq!(used(cocoa::strong::FEATURES), [true, false, false, false, false]);

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_the_peer_tells_counts_from_when_it_left() {
+    fn an_identified_transmission_is_sampled_from_its_send_time() {
         let sent = [Instant::from_millis(1_000), Instant::from_millis(3_000)];
         let told = |copy| rtt_of_known_copy(&Acknowledged { copy, ..acknowledged(&sent, 3_150, AckKind::Empty) });
         assert_eq!(told(AckedCopy::Exact(1)), Some(Micros::from_millis(150)));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_patience_ran_out_for_says_nothing_of_the_path() {
+    fn a_late_answer_leaves_the_rate_unchanged() {
         let mut train = Train::new(None);
         train.begin(Duration::from_secs(2), BYTES);
         let last = (0..10).fold(Instant::ZERO, |now, _| train.sent(now, BYTES));

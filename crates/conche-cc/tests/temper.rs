@@ -110,7 +110,7 @@ mod rfc8085 {
 
     /// §3.1.1: an estimate for each destination.
     #[test]
-    fn what_one_destination_shows_is_not_taken_for_another() {
+    fn destinations_have_separate_estimates() {
         let one = Sender::settled(Temper::default(), ms(100), 20);
         let mut other = Sender::new(one.temper);
         assert_eq!((other.shown().srtt, other.rto()), (None, ms(2_000)));
@@ -183,7 +183,7 @@ mod rfc8961 {
 
     /// §4 (2d), to the letter.
     #[test]
-    fn where_ambiguous_answers_count_as_losses_none_of_them_gives_a_sample() {
+    fn ambiguous_responses_counted_as_losses_give_no_sample() {
         let temper = Temper { ambiguity: Ambiguity::Loss, ..Temper::default() };
         for (rtt, answered) in [(ms(100), 1), (ms(700), 0), (ms(3_000), 0)] {
             let mut sender = Sender::settled(temper, ms(100), 20);
@@ -248,7 +248,7 @@ mod rfc7252 {
 
     /// §4.2, §4.8.2.
     #[test]
-    fn a_request_that_nobody_ever_answers_is_sent_five_times_in_time() {
+    fn an_unanswered_request_is_sent_five_times_within_the_span() {
         for random in [0, 1 << 31, HIGHEST] {
             assert_eq!(copies_within_the_span(Temper::default(), random), 4);
             assert_eq!(copies_within_the_span(Temper::first_specified(), random), 3);

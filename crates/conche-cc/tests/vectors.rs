@@ -69,7 +69,7 @@ fn an_expectation_that_is_not_known_makes_the_file_unusable() {
 }
 
 #[test]
-fn unusable_files_say_what_is_wrong() {
+fn unusable_vector_files_give_the_reason() {
     assert!(matches!(check("{"), Err(Unusable::Malformed(_))));
     assert!(matches!(check(r#"{"vectors": []}"#), Err(Unusable::Empty)));
     let unknown = check(&file("cubic", "")).expect_err("no such algorithm").to_string();

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_handshake_could_carry_is_refused() {
+    fn empty_and_oversized_psk_identities_and_keys_are_refused() {
         let key = || Secret::new(*b"k");
         assert_eq!(ClientCredentials::psk(*b"", key()).unwrap_err(), CredentialsError::Identity);
         assert_eq!(ClientCredentials::psk([0; 1025], key()).unwrap_err(), CredentialsError::Identity);

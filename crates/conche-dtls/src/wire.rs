@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_records_are_read_back() {
         let mut bytes = [0; 64];
         let mut fragment = handshake_header(message::CLIENT_HELLO, 3, 2).to_vec();
         fragment.extend([7, 8]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_ends_too_early_and_what_follows_it_are_none() {
+    fn a_truncated_record_ends_the_iteration() {
         let mut bytes = [0; 64];
         let first = write_record(&mut bytes, content::ALERT, DTLS_1_2, 1, &[1, 0]);
         let second = first + write_record(&mut bytes[first..], content::ALERT, DTLS_1_2, 2, &[1, 0]);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_and_a_length_beyond_what_tls_allows_are_no_records() {
+    fn records_of_another_version_or_an_excessive_length_are_skipped() {
         let mut bytes = [0; 64];
         let len = write_record(&mut bytes, content::ALERT, [3, 3], 1, &[1, 0]);
         assert_eq!(records(&bytes[..len]).count(), 0);

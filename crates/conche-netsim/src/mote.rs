@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_route_overtakes_what_waits_for_one() {
+    fn datagrams_with_a_route_overtake_those_without() {
         let mut queue = OutgoingQueue::default();
         queue.push(datagram(1, 0));
         queue.push(datagram(2, 0));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_have_their_size_and_are_decoded_to_what_they_were() {
+    fn frames_have_the_configured_size_and_round_trip() {
         let config =
             MoteConfig { radio: RadioId(0), header_octets: 20, payload_octets: 96, processing: Duration::ZERO };
         let (origin, destination) = (NodeId(3), NodeId(59));

@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_inclusive_and_holds_back_what_is_later() {
+    fn a_time_limit_is_inclusive_and_withholds_later_events() {
         let mut scheduler = Scheduler::new();
         scheduler.schedule(Instant::from_millis(2), 'b');
         scheduler.schedule(Instant::from_millis(1), 'a');

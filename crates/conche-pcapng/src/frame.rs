@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_header_can_express_is_cut_off() {
+    fn a_frame_is_cut_off_at_the_largest_header_length() {
         let frame = framed("192.0.2.1:1", "192.0.2.2:2", &vec![0; 70_000]);
         assert_eq!(frame.len(), usize::from(u16::MAX));
         assert_eq!(frame[2..4], [0xff, 0xff]);

@@ -172,7 +172,7 @@ mod tests {
 
     // RFC 9175 §2.2 (Q205)
     #[test]
-    fn a_value_of_another_peer_another_key_or_nobody_is_foreign() {
+    fn a_forged_echo_value_or_one_of_another_peer_or_key_is_foreign() {
         let value = FRESHNESS.challenge(at(0), &1);
         assert_eq!(FRESHNESS.check(at(0), &2, &value), Err(Stale::Foreign));
         let other = Freshness::new([8; 16], Duration::from_secs(30));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again_and_nothing_is_left_behind() {
+    fn returned_shares_can_be_taken_again_without_a_residue() {
         let mut shares = Shares::default();
         for _ in 0..5 {
             let taken = fill(&mut shares, group(7));

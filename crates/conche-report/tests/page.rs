@@ -107,7 +107,7 @@ fn made_of(scenario: &str, manifest: &str, values: &str, runs: &str) -> String {
 }
 
 #[test]
-fn a_figure_has_a_mark_for_each_value_and_a_hollow_one_for_what_was_published() {
+fn a_plot_has_a_mark_for_each_value_and_a_hollow_one_if_published() {
     let page = made(&format!("{SCENARIO}{FIGURE}"), "conche");
     assert_eq!(page.matches("class=\"drawn\"").count(), 1);
     assert_eq!(page.matches("<g class=\"m s").count(), 6);
@@ -130,7 +130,7 @@ fn without_figures_each_column_of_each_item_has_one() {
 }
 
 #[test]
-fn claims_have_their_verdict_and_tables_what_the_terminal_shows() {
+fn claims_have_their_verdict_and_tables_match_the_terminal() {
     let page = made(SCENARIO, "conche");
     assert_eq!(page.matches("✓ holds").count(), 2);
     assert!(page.contains("2 of 2 hold") && page.contains("fast is faster · 10"));
@@ -152,7 +152,7 @@ fn a_claim_that_does_not_hold_or_is_inconclusive_has_its_reason() {
 }
 
 #[test]
-fn a_manifest_may_say_any_number_of_runs() {
+fn a_manifest_may_state_any_number_of_runs() {
     let of = |name: &str| format!(r#"{{"name":"{name}","runs":{},"cpu_s":1}}"#, u64::MAX);
     let manifest = format!(r#"{{"schema":1,"scenarios":[{},{}]}}"#, of("small"), of("other"));
     assert!(made_of(SCENARIO, &manifest, &values(), "").contains(&format!("<dd>{} runs, ", u64::MAX)));
@@ -197,12 +197,12 @@ fn exchanges_are_drawn_copy_by_copy_with_the_timeout_of_each() {
 }
 
 #[test]
-fn the_overview_tells_of_claims_that_hold_are_refuted_or_inconclusive() {
+fn the_overview_counts_holding_refuted_and_inconclusive_claims() {
     assert!(made(SCENARIO, "conche").contains("2 hold, 0 refuted, 0 inconclusive"));
 }
 
 #[test]
-fn what_can_be_compared_is_there_once_for_each_scheme_and_cell() {
+fn comparable_values_are_listed_once_per_scheme_and_cell() {
     let page = made(SCENARIO, "conche");
     let values = page.split("id=values>").nth(1).and_then(|rest| rest.split("</script>").next()).expect("values");
     assert_eq!(

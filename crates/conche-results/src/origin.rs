@@ -246,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_told_apart_from_others_that_together_are_the_same() {
+    fn fingerprints_depend_on_the_boundaries_of_texts() {
         assert_ne!(fingerprint(&["ab", "c"]), fingerprint(&["a", "bc"]));
         assert_eq!(fingerprint(&["ab", "c"]).len(), 16);
     }
 
     #[test]
-    fn a_program_says_which_sources_it_was_built_from() {
+    fn a_program_reports_the_commit_of_its_build() {
         let commit = Some("0123456789abcdef0123456789abcdef01234567");
         let program = Program::running(Build { version: "1.2.3", commit, is_dirty: Some(true) });
         assert_eq!(program.to_string(), "1.2.3 (commit 0123456789ab, modified)");

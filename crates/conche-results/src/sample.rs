@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sample_is_not_read() {
+    fn malformed_samples_are_not_read() {
         for text in [
             "[{,\"sample\":",
             ",\"sample\":{\"one\":null}",

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_matches_what_its_stars_stand_for() {
+    fn stars_of_a_pattern_match_any_text() {
         for (pattern, text, expected) in [
             ("*", "", true),
             ("default/*/2500", "default/random/50/2500", true),

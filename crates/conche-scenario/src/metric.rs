@@ -578,7 +578,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_without_sense_are_refused() {
+    fn invalid_classes_are_refused() {
         let names = |from: &[f64]| from.iter().map(|from| format!("from {from}")).collect();
         let of = |of, from: &[f64]| Classes { of: Box::new(of), from: from.to_vec(), names: names(from) }.validate();
         assert!(of(Metric::Rto, &[0.0, 0.5]).is_ok());
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_without_sense_are_refused() {
+    fn invalid_windows_are_refused() {
         let longest = "10s".parse().expect("a time");
         for (windows, expected) in [
             (windows(Some("0s"), None), "longer than 0s"),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_says_what_would() {
+    fn a_path_error_names_the_valid_keys() {
         for (path, expected) in [
             ("links.side.wire.rate", "links.side.wire.rate: `links` has no `side`; it has up, down"),
             ("links.up", "links.up: it ends at all of `up`; name one of its values"),

@@ -74,7 +74,7 @@ fn cells_are_in_the_order_of_the_scenario() {
 }
 
 #[test]
-fn a_point_sets_what_it_says_and_nothing_else() {
+fn a_sweep_point_sets_only_its_own_values() {
     let document = anrw18();
     let of = |row: &str| {
         let cell = document.cells().iter().find(|cell| cell.row(None, &cell.schemes[0]) == row).expect("a cell");
@@ -314,7 +314,7 @@ fn options_that_a_controller_does_not_have_are_refused() {
 }
 
 #[test]
-fn values_without_sense_are_refused() {
+fn invalid_scenario_values_are_refused() {
     for (from, to, expected) in [
         ("replications = 20", "replications = 0", "at least 1"),
         ("schema = 1", "schema = 2", "schema: this conche reads scenarios of schema 1, not 2"),
@@ -409,7 +409,7 @@ fn other_controllers_run_through_the_same_scenario() {
 }
 
 #[test]
-fn phases_paces_and_senders_without_sense_are_refused() {
+fn invalid_phases_paces_and_senders_are_refused() {
     let text = include_str!("../../../scenarios/bdp19.toml");
     for (from, to, expected) in [
         ("lasts = \"300s\"", "lasts = \"0s\"", "phases.1/8.5.lasts: a phase of 0s"),
@@ -507,7 +507,7 @@ fn labels_of_the_same_axis_add_up() {
 }
 
 #[test]
-fn figures_that_name_what_is_not_there_are_refused_with_what_is() {
+fn plots_with_unknown_names_are_refused_with_the_known_ones() {
     let figure = |keys: &str| {
         let text = format!("{}\n[[figure]]\ntitle = \"F\"\n{keys}", ANRW18);
         Document::from_toml(&text.replace("published = \"anrw18.csv\"", ""))
@@ -576,7 +576,7 @@ traffic = [{ name = "gets", from = "b", to = "a" }]
 "#;
 
 #[test]
-fn a_part_has_what_it_says_and_the_rest_of_the_whole() {
+fn a_part_overrides_its_own_keys_and_inherits_the_others() {
     let document = Document::from_toml(PARTS).expect("valid");
     let rows = |document: &Document| -> Vec<String> {
         document.cells().iter().map(|cell| cell.row(None, &cell.schemes[0])).collect()
@@ -594,7 +594,7 @@ fn a_part_has_what_it_says_and_the_rest_of_the_whole() {
 }
 
 #[test]
-fn what_is_wrong_with_a_part_names_it() {
+fn errors_in_a_part_name_it() {
     for (from, to, expected) in [
         ("name = \"second\"", "name = \"first\"", "parts: the name `first` is there twice"),
         ("name = \"second\"", "name = \"second\"\nseed = 2", "unknown field `seed`"),

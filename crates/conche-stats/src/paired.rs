@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_share_widens_no_interval() {
+    fn common_variation_does_not_widen_a_paired_interval() {
         // Differences 1, 2, 3: s = 1, t(2; .975) = 4.3027, over √3.
         assert_is(half_width(&[&[101.0, 22.0, 3.0], &[100.0, 20.0, 0.0]], difference), 2.4842);
         assert_is(half_width(&[&[200.0, 40.0, 2.0], &[100.0, 20.0, 1.0]], ratio), 0.0);
@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_pairs_or_alone_has_no_interval() {
+    fn unpaired_or_single_values_have_no_interval() {
         assert_eq!(half_width(&[&[1.0, 2.0], &[1.0]], difference), None);
         assert_eq!(half_width(&[&[1.0], &[1.0]], difference), None);
         assert_eq!(half_width(&[], difference), None);
     }
 
     #[test]
-    fn five_replications_say_little_of_a_spread() {
+    fn five_replications_give_a_wide_interval_of_a_spread_ratio() {
         // Standard deviations 2·1.5811 and 1.5811; F(4, 4; .975) = 9.6045.
         let (ratio, interval) =
             spread_ratio(&[2.0, 4.0, 6.0, 8.0, 10.0], &[1.0, 2.0, 3.0, 4.0, 5.0]).expect("both spread");

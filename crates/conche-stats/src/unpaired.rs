@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_differ_has_an_interval_without_width() {
+    fn constant_samples_give_an_interval_of_zero_width() {
         let (ratio, interval) = ratio_of_means(&[4.0, 4.0], &[2.0, 2.0]).expect("both are positive");
         let interval = interval.expect("two values of each");
         assert!((ratio - 2.0).abs() < 1e-12 && (interval.high - interval.low).abs() < 1e-12);

@@ -104,7 +104,7 @@ mod tests {
     use std::net::{Ipv6Addr, SocketAddrV6};
 
     #[test]
-    fn a_peer_is_the_same_whatever_its_flow_label_but_not_in_another_zone() {
+    fn peer_addresses_ignore_the_flow_label_but_not_the_zone() {
         let address =
             |flow, zone| Address::from(SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::LOCALHOST, 5683, flow, zone)));
         assert_eq!(address(0, 0), address(7, 0));

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_a_day_old_when_the_driver_starts_has_a_time_of_its_own() {
+    async fn day_old_state_has_a_valid_instant_at_driver_start() {
         let clock = Clock::start();
         let learnt = clock.now() - PathHistory::KEPT;
         assert_eq!(clock.now() - learnt, PathHistory::KEPT);

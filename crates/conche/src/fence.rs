@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_counted_and_what_follows_runs() {
+    fn a_panic_is_counted_and_later_code_runs() {
         let fence = Fence::default();
         assert_eq!(fence.run("a test", || 7), Some(7));
         fence.inject_panic("a test");

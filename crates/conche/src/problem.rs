@@ -189,7 +189,7 @@ mod tests {
 
     // RFC 9290 §2 (Q210)
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoding_and_decoding_round_trip() {
         let full = Problem {
             title: Some("t".into()),
             detail: Some("ü".repeat(300)),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_map_or_has_no_text_where_one_should_be_is_none() {
+    fn a_malformed_problem_decodes_to_none() {
         for bytes in [&b""[..], b"\x00", b"\x65title", b"\xa1\x20\x01", b"\xa1\x23\x19\x01\x00", b"\xa1\x20\xc1\x01"] {
             assert_eq!(Problem::decode(bytes), None, "{bytes:x?}");
         }

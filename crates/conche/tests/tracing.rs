@@ -44,7 +44,7 @@ impl Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_datagram_is_told_with_its_bytes_and_as_a_message() {
+async fn each_datagram_is_traced_with_its_bytes_and_decoded() {
     let (log, _guard) = Log::start(Level::TRACE);
     let server = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let there = server.local_addr().expect("it is bound");

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_before_is_gone() {
+    fn writing_credentials_removes_stored_sequence_numbers() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let written = || Credentials::write(Protection::Oscore, directory.path()).expect("they can be written");
         let numbers = directory.path().join("credentials/clients/00/sequence.json");

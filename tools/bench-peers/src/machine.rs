@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_neither_server_nor_load_has_used_is_foreign() {
+    fn cpu_time_outside_server_and_load_is_foreign() {
         let start = Used { at: Instant::now(), all: 10.0, server: 1.0, load: 0.0 };
         let later = start.at + std::time::Duration::from_secs(2);
         let end = Used { at: later, all: 13.5, server: 2.5, load: 1.5 };

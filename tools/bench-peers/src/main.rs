@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_has_what_it_is_compared_with() {
+    fn writing_a_load_requires_the_load_it_is_compared_with() {
         for accepted in ["x --write", "x --loads oscore", "x --write --loads many,oscore", "x --write --loads blocks"] {
             assert!(options(accepted).check().is_ok(), "{accepted}");
         }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remains_follows_the_pace_of_what_is_done() {
+    fn the_remaining_time_follows_the_pace_so_far() {
         let extent = Extent { rounds: 1, seconds: 10.0, warm_up: 5.0, known: 100_000, introducing: 20.0 };
         let mut progress = Progress::new([Load::Many, Load::Wide, Load::Known], extent);
         assert_eq!(progress.next(Duration::ZERO), "1 of 3, 2 min to go");

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_alive_stands_at_the_end_of_a_histogram() {
+    fn live_bytes_are_read_from_the_total_of_a_histogram() {
         let histogram = "1234:\n num     #instances         #bytes  class name (module)\n\
             -------------------------------------------------------\n   1:         23144        1986400  [B (java.base@17.0.18)\n\
             Total        100871        6049640\n";

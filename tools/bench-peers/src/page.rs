@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn a_written_page_is_read_back() {
         let merged = page("2026-01-02", &[(Load::Many, &["conche | 5"])]).over(&first());
         for page in [first(), merged] {
             assert_eq!(Page::read(&page.to_string()), page, "{page}");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_other_loads_remain_and_say_how_they_were_measured() {
+    fn tables_of_other_loads_are_kept_with_their_measurement_conditions() {
         let merged = page("2026-01-02", &[(Load::Wide, &["conche | 5‡"])]).over(&first());
         let text = merged.to_string();
         let titles: Vec<_> = text.lines().filter_map(|line| line.strip_prefix(TITLE.trim_start())).collect();

@@ -252,7 +252,7 @@ mod tests {
         "latency_ms":{"p50":0.25,"p99":4.0},"generator":{"busy":0.5}}"#;
 
     #[test]
-    fn a_request_costs_what_the_server_took_for_all() {
+    fn cpu_time_per_request_is_server_time_over_answered_requests() {
         let report: Report = serde_json::from_str(REPORT).expect("a report");
         let sample = report.sample(Load::Many, 0.0999, 0.02);
         assert!((sample.cpu_us.expect("answers") - 100.0).abs() < 1e-6);

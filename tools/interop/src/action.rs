@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_action_is_refused() {
+    fn malformed_actions_are_refused() {
         for text in
             ["", "GET /test", "stop", "CON GET /test ETag=$none", "CON GET /test Nonsense=1", "CON GET / Accept=x"]
         {

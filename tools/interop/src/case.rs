@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_does_instead_takes_the_place_of_one_step_and_ends_the_case() {
+    fn an_alternative_step_replaces_one_step_and_ends_the_case() {
         let case = "id = 'A'\ntitle = 'a'\nsteps = [{ do = 'CON GET /a', see = ['< ACK 2.05'], lose = ['x> CON GET'] }, { do = 'wait' }]";
         let case: Case = toml::from_str(case).expect("a case");
         let instead: Step = toml::from_str("see = ['< ACK 4.04']\ntold = '4.04'").expect("a step");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_covers_what_it_names() {
+    fn an_exception_covers_only_its_cases_peers_roles_and_modes() {
         let cases = vec!["OBS_*".to_owned(), "CORE_31".to_owned()];
         let exception = Exception {
             cases,

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_anybody_can_read_is_exposed() {
+    fn unprotected_messages_in_a_secured_mode_are_exposed() {
         let plain = captured(b"\x41\x01\x00\x01\x0a\xb4test");
         let protected = captured(b"\x41\x02\x00\x01\x0a\x91\x09\xffciphertext");
         let acknowledgement = captured(b"\x60\x00\x00\x01");

@@ -211,7 +211,7 @@ mod tests {
     const REQUEST: &[u8] = b"\x41\x01\x00\x01\x0a\xb4test";
 
     #[test]
-    fn the_first_datagram_is_lost_or_each_as_the_line_says() {
+    fn a_loss_line_drops_the_first_or_each_matching_datagram() {
         let fates_of_three = |line| {
             let mut record = Record { fates: Fates { lose: lines(&[line]), add: Vec::new() }, ..Record::default() };
             [(); 3].map(|()| record.decide(Direction::ToServer, REQUEST).lost)

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_on_standard_output_is_the_answer() {
+    fn the_output_of_a_command_is_its_standard_output() {
         let project = Project::find().expect("a checkout");
         assert_eq!(Command::new("echo", ["a"]).output(&project).expect("it runs"), "a\n");
         assert!(Command::new("sh", ["-c", "echo a; false"]).output(&project).is_err());

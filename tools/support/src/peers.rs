@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_exist_or_is_older_than_a_source_is_not_current() {
+    fn a_product_missing_or_older_than_its_source_is_not_current() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
         let [source, product] = ["source", "product"].map(file);

@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_run_in_their_order_whatever_the_order_of_their_names() {
+    fn steps_run_in_declared_order_for_any_order_of_arguments() {
         let names: Vec<_> =
             chosen(&["clippy".to_owned(), "fmt".to_owned()]).expect("known").iter().map(|s| s.name).collect();
         assert_eq!(names, ["fmt", "clippy"]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_beside_is_prepared_first_and_shown_last() {
+    fn background_steps_are_prepared_first_and_shown_last() {
         let steps = chosen(&[]).expect("all");
         let background = steps.iter().filter(|step| step.background).count();
         assert!(by_need(&steps)[..background].iter().all(|step| step.background));

@@ -51,7 +51,7 @@ mod tests {
     static FAILING: Step = step(Some(|_| bail!("no network")));
 
     #[test]
-    fn each_step_hears_of_its_own_preparation() {
+    fn each_step_receives_the_result_of_its_own_preparation() {
         let project = Project::find().expect("a checkout");
         let prefetch = Prefetch::begin(&project, &[&PLAIN, &READY, &FAILING, &READY]);
         assert!(prefetch.wait_for(&PLAIN).is_ok());

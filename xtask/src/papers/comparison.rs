@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_board_says_which_runs_it_comes_from_and_where_values_are_missing() {
+    fn the_ranking_names_its_runs_and_missing_values() {
         let all = Tally {
             cells: 4,
             regret: Some(1.5),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_over_or_not_whole_is_refused() {
+    fn interrupted_or_partial_results_are_refused() {
         let refused = |expected: &str, change: fn(&mut Manifest)| {
             let problem = checked(change).expect_err(expected).to_string();
             assert!(problem.contains(expected), "{expected}: {problem}");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_failed_are_no_reason_where_gaps_are_told() {
+    fn failed_runs_are_accepted_where_gaps_are_stated() {
         let failed = Manifest { state: State::Failed, scenarios: vec![manifest().scenarios.remove(0)], ..manifest() };
         check(&failed, Gaps::Stated, |_| Ok("replications = 10\n".to_owned())).expect("all else is whole");
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_paper_is_refused() {
+    fn an_unknown_paper_is_refused() {
         let problem = check(&manifest(), Gaps::Refused, |name| bail!("there is no {name}")).expect_err("no scenario");
         assert_eq!(problem.to_string(), "there is no p");
     }

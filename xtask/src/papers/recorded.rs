@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_reads_as_it_was_written_without_what_no_paper_shows() {
+    fn recorded_values_round_trip_without_items_of_no_paper() {
         let figures = recorded(&[line("fig1", "x", "1.50"), line("grid", "x", "2"), line("fig1", "y", "3")]);
         assert_eq!(figures.to_csv(), "fig1,a/b,x,1.5\nfig1,a/b,y,3\n");
         assert_eq!(Recorded::from_csv(&figures.to_csv()).expect("figures"), figures);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_that_moved_came_or_went_is_told() {
+    fn each_changed_added_or_removed_value_is_listed() {
         let before = recorded(&[line("fig1", "x", "2"), line("fig1", "y", "3")]);
         let after = recorded(&[line("fig1", "x", "2.2"), line("fig1", "z", "4")]);
         let expected = ["fig1,a/b,y: gone", "fig1,a/b,x: 2 -> 2.2 (+10.0 %)", "fig1,a/b,z: new, 4"];
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_an_error() {
+    fn a_malformed_value_is_an_error() {
         assert!(of_output("not JSON").is_err());
         assert!(Recorded::from_csv("no comma").is_err());
     }

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_allows_is_allowed_and_comments_may_name_anything() {
+    fn imports_listed_in_the_table_are_allowed() {
         assert_eq!(found("crates/conche-proto/src/lib.rs", "pub use peer::PeerSnapshot;"), Vec::<String>::new());
     }
 

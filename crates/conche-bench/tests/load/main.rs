@@ -157,7 +157,7 @@ fn latency_of_an_open_loop_has_the_wait_for_a_server_that_stalls() {
 }
 
 #[test]
-fn what_a_server_holds_up_is_not_told_of_the_generator() {
+fn a_server_stall_counts_as_latency_and_not_as_generator_delay() {
     const STALL: Duration = Duration::from_millis(200);
     let peer = Peer::start(|came| {
         if came.before % 120 == 60 {
@@ -201,7 +201,7 @@ fn losses_are_retransmitted_and_counted() {
 }
 
 #[test]
-fn requests_without_response_are_told_by_their_reason() {
+fn requests_without_a_response_are_counted_by_reason() {
     let silent = Peer::start(|_| None);
     let mut kinds = vec![kind(silent.address, "/").with(true)];
     let timeout = Some(Duration::from_millis(100));
@@ -244,7 +244,7 @@ fn no_port_has_a_message_id_twice() {
 }
 
 #[test]
-fn a_test_that_is_interrupted_tells_what_was_until_then() {
+fn an_interrupted_test_reports_its_results_so_far() {
     let peer = Peer::start(|came| Some(came.content()));
     let stop = AtomicBool::new(false);
     let plan = Plan { until: Until::Elapsed(Duration::from_secs(3_600)), ..peer.plan() };
@@ -267,7 +267,7 @@ fn one_request_has_one_latency() {
 }
 
 #[test]
-fn plans_that_make_no_sense_are_refused() {
+fn invalid_plans_are_refused() {
     let address: SocketAddr = "127.0.0.1:9".parse().expect("an address");
     let wrong = [
         Plan { kinds: Vec::new(), ..plan(address) },

@@ -113,7 +113,7 @@ fn readme_row(line: &str) -> Option<[&str; 4]> {
 }
 
 #[test]
-fn the_readme_tells_the_measured_bytes_of_every_name() {
+fn the_readme_lists_the_measured_bytes_of_every_controller() {
     let rows = || include_str!("../../README.md").lines().filter_map(readme_row);
     for named in ALL {
         let quoted = std::format!("`{}`", named.name);

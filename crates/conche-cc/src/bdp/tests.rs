@@ -39,7 +39,7 @@ fn the_first_message_needs_no_estimate() {
 }
 
 #[test]
-fn the_first_message_says_nothing_of_the_bandwidth_the_second_does() {
+fn the_second_message_gives_the_first_bandwidth_sample() {
     let bdp = eager();
     assert_eq!(bandwidth(&settled(&bdp, 0, 200)), None);
     assert_eq!(bandwidth(&settled(&bdp, 1, 200)), Some(500));
@@ -160,7 +160,7 @@ fn loss_moves_the_estimate_to_the_smallest_throughput() {
 }
 
 #[test]
-fn a_message_sent_while_the_application_sets_the_pace_says_nothing() {
+fn an_application_limited_message_gives_no_bandwidth_sample() {
     let bdp = eager();
     let mut drive = settled(&bdp, 1, 200);
     drive.load.bytes = 100;

@@ -81,7 +81,7 @@ fn slow_fast_begins_with_the_slow_timer_undithered() {
 }
 
 #[test]
-fn an_acknowledgement_that_tells_its_copy_gives_a_sample_and_moves_to_fast() {
+fn an_unambiguous_acknowledgement_gives_a_sample_and_enters_fast() {
     let fasor = Fasor::default();
     let mut drive = TestDriver::new(&fasor);
     drive.start(0.0);

@@ -8,7 +8,7 @@ use crate::any::ALL;
 use crate::temper::Temper;
 
 #[test]
-fn a_value_is_printed_as_it_is_read() {
+fn printed_parameter_values_are_read_back() {
     let spans = Range::millis(0, 10_000_000);
     for (text, shown) in
         [("2s", "2s"), ("1500ms", "1.5s"), ("1.5 s", "1.5s"), ("2min", "120s"), ("250us", "250us"), ("0s", "0s")]
@@ -84,7 +84,7 @@ fn every_extreme_of_every_range_can_be_set() {
 
 #[cfg(feature = "alloc")]
 #[test]
-fn a_wrapped_controller_is_configured_as_it_is_itself() {
+fn a_wrapped_controller_accepts_the_parameters_of_the_inner_one() {
     use crate::dynamic::DynController;
 
     let mut wrapped = DynController::with_parameters(Temper::default());

@@ -55,7 +55,7 @@ fn the_only_peer_of_a_path_gets_all_of_its_state_back() {
 }
 
 #[test]
-fn a_neighbour_learns_how_long_a_round_trip_takes_but_not_what_is_its_least() {
+fn a_neighbour_inherits_the_srtt_but_not_the_minimum_rtt() {
     let mut path = known().seen_by(OTHER).path(at(LAST));
     for sample in 1..=4 {
         // 400 ms is its minimum: farther away than the one with 200 ms, without a queue.
@@ -84,7 +84,7 @@ fn whatever_neighbours_found_out_gives_way_to_a_peers_own_first_sample() {
 }
 
 #[test]
-fn what_is_old_counts_as_one_sample_and_what_is_a_day_old_as_nothing() {
+fn old_path_state_counts_as_one_sample_and_expires_after_a_day() {
     let history = known();
     let variation = |age: u64| history.path(at(LAST) + Duration::from_secs(age)).learnt().map(|(_, rttvar, _)| rttvar);
     let (srtt, fresh, _) = history.path(at(LAST)).learnt().expect("known");
@@ -95,7 +95,7 @@ fn what_is_old_counts_as_one_sample_and_what_is_a_day_old_as_nothing() {
 }
 
 #[test]
-fn losses_are_part_of_what_is_known() {
+fn path_history_includes_losses() {
     let mut history = known();
     for exchange in 1..=40 {
         acknowledged(&mut history, LAST + exchange * 3_000, &[2_400, 400]);
@@ -174,7 +174,7 @@ fn a_poisoned_path_is_healed_by_four_good_samples() {
 }
 
 #[test]
-fn a_peer_that_is_slow_gets_its_own_state_back_in_full_as_long_as_it_is_alone() {
+fn a_slow_peer_alone_on_its_path_gets_its_own_state_back_in_full() {
     let mut history = PathHistory::new(at(0));
     for exchange in 1..=10 {
         acknowledged(&mut history, exchange * 30_000, &[20_000]);
@@ -196,7 +196,7 @@ fn a_peers_first_measurement_takes_the_place_of_old_state_of_others() {
 }
 
 #[test]
-fn stored_state_is_within_the_bounds_of_what_others_take_over() {
+fn stored_state_is_within_the_bounds_for_other_peers() {
     let (history, now) = poisoned(50_000);
     let (srtt, rttvar, copies) = history.to_store().expect("known");
     assert!(srtt + rttvar * 4 <= FROM_OTHERS, "{srtt:?}, {rttvar:?}");

@@ -291,7 +291,7 @@ mod route {
     }
 
     #[test]
-    fn without_the_rule_only_time_tells() {
+    fn without_the_route_change_rule_the_minimum_adapts_only_over_time() {
         let temper = Temper { route_change_rttvars: 0, ..Temper::default() };
         let mut drive = settled(&temper, 100, 20);
         for _ in 0..70 {
@@ -312,7 +312,7 @@ mod blind {
     }
 
     #[test]
-    fn backoff_is_three_as_far_as_four_copies_find_room_or_what_is_configured() {
+    fn unmeasured_backoff_triples_while_four_retransmissions_fit() {
         let series = |temper: &Temper| {
             let mut drive = TestDriver::new(temper);
             [drive.start(0.5), drive.time_out(), drive.time_out(), drive.time_out()]
@@ -344,7 +344,7 @@ mod blind {
     }
 
     #[test]
-    fn an_ambiguous_answer_gives_a_provisional_timer_of_what_it_took_and_no_sample() {
+    fn an_ambiguous_response_sets_a_provisional_rto_and_gives_no_sample() {
         let temper = Temper::default();
         let mut drive = TestDriver::new(&temper);
         drive.start(0.0);
@@ -411,7 +411,7 @@ mod likely_window {
     }
 
     #[test]
-    fn a_copy_that_the_peer_tells_is_sampled_from_its_own_transmission() {
+    fn an_identified_retransmission_is_sampled_from_its_own_send_time() {
         let temper = Temper::default();
         let mut drive = settled(&temper, 100, 30);
         drive.start(0.0);
@@ -536,7 +536,7 @@ mod copies {
     }
 
     #[test]
-    fn the_mean_reaches_what_it_is_moved_to() {
+    fn the_mean_converges_to_its_input() {
         let mut copies = MeanRetransmissions::default();
         let mut counted = |retransmissions, times: usize| {
             (0..times).for_each(|_| copies.count(retransmissions));
@@ -564,7 +564,7 @@ mod non_confirmable {
     }
 
     #[test]
-    fn one_that_is_given_up_says_nothing() {
+    fn an_abandoned_non_confirmable_message_leaves_the_doubt_unchanged() {
         let temper = Temper::default();
         let mut drive = settled(&temper, 100, 30);
         drive.send_non();
@@ -574,7 +574,7 @@ mod non_confirmable {
 }
 
 #[test]
-fn a_separate_response_says_nothing() {
+fn a_separate_response_does_not_change_the_state() {
     let temper = Temper::default();
     let mut drive = settled(&temper, 100, 5);
     let before = drive.peer;

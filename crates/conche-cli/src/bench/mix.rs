@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_authority_is_what_is_before_path_and_query() {
+    fn the_authority_ends_before_path_and_query() {
         for uri in ["coap://[::1]:5683", "coap://[::1]:5683/", "coap://[::1]:5683/a/b", "coap://[::1]:5683?x"] {
             assert_eq!(authority(uri), "coap://[::1]:5683");
         }

@@ -109,7 +109,7 @@ mod tests {
     use conche::edhoc::generate;
 
     #[test]
-    fn a_client_with_several_peers_has_to_say_which_one_it_expects() {
+    fn a_client_with_several_edhoc_peers_must_name_the_expected_one() {
         let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let credential = |kid: &[u8], name: &str| {
             let key = generate().expect("there is randomness");

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn credentials_errors_point_to_the_fault() {
         let psk = "psk-identity = \"a\"\npsk-key-file = \"b\"\n";
         for (text, expected, place) in [
             (

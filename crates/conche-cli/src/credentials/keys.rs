@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_no_part_of_a_key() {
+    fn a_key_file_with_invisible_characters_is_refused_with_its_line() {
         assert_eq!(text(b"a:b\r\nc:d\r\n").expect("text").lines().collect::<Vec<_>>(), ["a:b", "c:d"]);
         for (bytes, line) in [
             (&b"\xef\xbb\xbfa:b"[..], 1),

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_misunderstood_is_refused() {
+    fn ambiguous_uri_patterns_are_refused() {
         for text in [
             "example.org",
             "http://a",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_says_more_than_the_port_and_the_port_more_than_the_path() {
+    fn specificity_compares_host_before_port_before_path() {
         let in_order = [
             "coaps://*:*/*",
             "coaps://*:*/a/*",

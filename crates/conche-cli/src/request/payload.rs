@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_small_is_whole_and_what_has_no_length_is_not_waited_for() {
+    fn small_payloads_are_read_whole_and_larger_ones_streamed() {
         let is_whole = |count: usize, length: Option<u64>, whole| {
             let payload = read(io::Cursor::new(vec![7; count]), length, whole).expect("memory can be read");
             let (bytes, is_whole) = match payload {

@@ -276,7 +276,7 @@ mod tests {
     const ACKNOWLEDGED: &str = "acknowledged; the response follows";
 
     #[tokio::test(start_paused = true)]
-    async fn each_state_is_told_once_when_it_has_lasted() {
+    async fn each_lasting_state_is_reported_once() {
         let lines = reported(&[(0, "sent"), (2000, "retransmitted"), (4000, ACKNOWLEDGED), (4001, ACKNOWLEDGED)]).await;
         let expected = [
             "sent; waiting for an acknowledgement or the response (up to 247s; -B limits it)",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn states_that_pass_soon_are_not_told() {
+    async fn short_states_are_not_reported() {
         let lines = reported(&[(0, "sent"), (12, ACKNOWLEDGED)]).await;
         assert_eq!(lines, ["acknowledged after 12.0ms; waiting for the response (up to 247s; -B limits it)"]);
         assert_eq!(
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transfer_is_told_of_after_two_seconds_instead_of_the_limit_of_one_message() {
+    async fn a_transfer_is_reported_after_two_seconds_in_place_of_the_limit() {
         let progress = Progress::default();
         // 2.05 with the first of several blocks of 16 bytes.
         progress.record_datagram(false, b"\x60\x45\x00\x01\xd1\x0a\x08\xff0123456789abcdef");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_that_comes_first_is_told() {
+    fn the_earlier_limit_is_reported() {
         let limit = |seconds| Limit { asked: Some(Duration::from_secs(seconds)), ..LIMIT }.to_string();
         assert_eq!(limit(10), "at most 10s in all");
         assert_eq!(limit(1000), "up to 247s; -B limits it");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_changes_nothing() {
+    fn a_datagram_without_a_block_does_not_change_the_progress() {
         assert_eq!(Transfer::after(None, true, b"\x40\x01\x00\x01\xb4test"), None);
         assert_eq!(Transfer::after(None, false, b"nonsense"), None);
     }

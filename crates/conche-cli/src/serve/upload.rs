@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_come_to_its_end_leaves_what_was_there_and_nothing_else() {
+    async fn an_incomplete_upload_keeps_the_old_file_and_leaves_no_other() {
         let root = tempfile::tempdir().expect("a temporary directory");
         fs::write(root.path().join("file"), "old").expect("it can be written");
         let directory = directory::open(root.path()).expect("it can be served");

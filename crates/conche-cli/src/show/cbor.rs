@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_gets_a_line_for_each_member() {
+    fn long_cbor_gets_a_line_per_member() {
         let mut bytes = Vec::new();
         let long = "x".repeat(70);
         ciborium::into_writer(&vec![("key", vec![&*long, "y"])], &mut bytes).expect("it can be written");
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cbor_is_left_to_others() {
+    fn malformed_cbor_is_not_formatted() {
         for bytes in [&b"\x82\x01"[..], b"\xff", b"\x01\xff"] {
             assert_eq!(pretty(bytes), None, "{bytes:02x?}");
         }
     }
 
     #[test]
-    fn what_is_too_deep_is_left_to_others() {
+    fn too_deep_input_is_not_formatted() {
         let nested = |depth| [vec![0x81; depth], vec![1]].concat();
         let deepest = (1..).take_while(|depth| pretty(&nested(*depth)).is_some()).last();
         assert!(deepest.is_some_and(|depth| depth.abs_diff(DEEPEST) <= 1), "{deepest:?}");

@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_left_to_others() {
+    fn malformed_json_is_not_formatted() {
         for text in ["", "{", "hello", "[1,]", "{} {}"] {
             assert_eq!(pretty(text), None, "{text}");
         }
     }
 
     #[test]
-    fn what_is_too_deep_is_left_to_others() {
+    fn too_deep_input_is_not_formatted() {
         let nested = |depth| "[".repeat(depth) + "1" + &"]".repeat(depth);
         assert_eq!(pretty(&nested(DEEPEST)).map(|text| text.lines().count()), Some(2 * DEEPEST + 1));
         assert_eq!(pretty(&nested(DEEPEST + 1)), None);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_what_a_person_can_read() {
+    fn a_terminal_gets_readable_text_for_each_format() {
         for (format, payload, expected) in [
             (Some(ContentFormat::JSON), &b"{\"a\":1}"[..], "{\n  \"a\": 1\n}\n"),
             (Some(ContentFormat::JSON), b"{\"a\"", "{\"a\"\n"),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_is_shown_as_it_is() {
+    fn large_payloads_are_shown_unformatted() {
         let json = |length: usize| format!("[{}]", " ".repeat(length - 2)).into_bytes();
         assert_eq!(pretty(Some(ContentFormat::JSON), &json(LAID_OUT)), "[]\n");
         assert_eq!(pretty(Some(ContentFormat::JSON), &json(LAID_OUT + 1)).len(), LAID_OUT + 2);

@@ -34,7 +34,7 @@ fn numbers<'a>(object: &'a Value, names: &[&str]) -> Vec<&'a Value> {
 }
 
 #[test]
-fn the_json_of_a_test_has_what_programs_ask_for() {
+fn the_json_of_a_load_test_has_all_documented_fields() {
     let (_server, address) = serve();
     let report = result(&[&uri(address, "/test"), "-n", "200", "-c", "4", "--threads", "2"], 0);
     assert_eq!(
@@ -80,7 +80,7 @@ fn bodies_go_in_blocks_both_ways_and_each_is_one_request() {
 }
 
 #[test]
-fn observations_count_what_the_server_tells() {
+fn an_observation_load_counts_notifications_and_refusals() {
     let (_server, address) = serve();
     let report = result(&[&uri(address, "/obs"), "--observe", "-c", "3", "-z", "1500ms"], 0);
     assert_eq!((&report["requests"], &report["answered"]), (&json!(3), &json!(3)), "registrations");
@@ -95,7 +95,7 @@ fn observations_count_what_the_server_tells() {
 }
 
 #[test]
-fn a_mix_is_what_its_file_says() {
+fn a_mix_file_defines_the_requests_and_its_errors_are_reported() {
     let (_server, address) = serve();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("mix.toml");
@@ -177,7 +177,7 @@ fn a_test_that_is_interrupted_before_it_measures_does_not_blame_the_server() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_result_is_none_the_worse_for_warnings_that_nobody_can_read() {
+fn an_unwritable_standard_error_does_not_fail_a_load_test() {
     let (_server, address) = serve();
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
     let mut command = conche();
@@ -259,7 +259,7 @@ fn two_results_are_compared_by_ratios_with_intervals() {
 }
 
 #[test]
-fn a_comparison_says_which_test_has_failed_and_what_a_result_is() {
+fn comparing_a_failed_test_or_no_result_names_the_fault() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let files = ["good.json", "failed.json", "two.json"].map(|name| directory.path().join(name));
     let [good, failed, two] = files.each_ref().map(|file| file.to_str().expect("a UTF-8 path"));
@@ -279,7 +279,7 @@ fn a_comparison_says_which_test_has_failed_and_what_a_result_is() {
 }
 
 #[test]
-fn a_comparison_tells_what_it_leaves_out_and_what_is_not_alike() {
+fn a_comparison_lists_omitted_intervals_and_differing_settings() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let files = ["before.json", "after.json"].map(|name| directory.path().join(name));
     let [before, after] = files.each_ref().map(|file| file.to_str().expect("a UTF-8 path"));

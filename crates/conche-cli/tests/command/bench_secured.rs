@@ -60,7 +60,7 @@ fn credentials_are_taken_from_the_file_of_the_user() {
 }
 
 #[test]
-fn a_test_without_any_session_ends_at_once_and_says_why() {
+fn a_load_test_without_a_session_ends_at_once_with_the_reason() {
     let (files, _server, address) = lamp();
     let uri = format!("coaps://{address}/test");
     for arguments in [&["-n", "10"][..], &["--handshakes", "-n", "10"]] {
@@ -111,7 +111,7 @@ fn credentials_of_another_pair_end_a_load_at_once() {
 }
 
 #[test]
-fn a_load_of_handshakes_that_makes_no_sense_is_refused() {
+fn an_invalid_handshake_load_is_refused() {
     let (files, _server, address) = lamp();
     let plain = ask(&["bench", &format!("coap://{address}/test"), "--handshakes"]);
     assert_eq!(plain.status, Some(2), "{}", plain.stderr);

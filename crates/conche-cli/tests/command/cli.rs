@@ -24,7 +24,7 @@ fn silence() -> (UdpSocket, String) {
 }
 
 #[test]
-fn the_payload_goes_to_standard_output_as_it_is_and_nothing_else_does() {
+fn standard_output_has_the_unchanged_payload_only() {
     let (_server, address) = serve();
     let ended = ask(&["get", &uri(address, "/test")]);
     assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "hello", ""));
@@ -47,7 +47,7 @@ fn a_resource_is_written_counted_and_removed() {
 }
 
 #[test]
-fn a_command_begins_with_what_an_earlier_one_found_out_of_the_path_and_says_so() {
+fn a_command_starts_from_stored_path_state_and_reports_it() {
     let (_server, address) = serve();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("paths");
@@ -67,7 +67,7 @@ fn a_command_begins_with_what_an_earlier_one_found_out_of_the_path_and_says_so()
 }
 
 #[test]
-fn every_command_that_requests_keeps_what_it_finds_out_of_the_path() {
+fn every_requesting_command_stores_path_state() {
     let (_server, address) = serve();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("paths");
@@ -82,7 +82,7 @@ fn every_command_that_requests_keeps_what_it_finds_out_of_the_path() {
 }
 
 #[test]
-fn a_store_that_is_no_store_is_a_warning_and_is_left_as_it_is() {
+fn a_foreign_path_store_gives_a_warning_and_stays_unchanged() {
     let (_server, address) = serve();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("letter");
@@ -94,7 +94,7 @@ fn a_store_that_is_no_store_is_a_warning_and_is_left_as_it_is() {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_written() {
+fn a_put_larger_than_a_readable_body_is_refused() {
     let (_server, address) = serve();
     let test = uri(address, "/test");
     let refused = ask(&["put", &test, "-e", &"x".repeat(65_537)]);
@@ -177,7 +177,7 @@ fn no_answer_and_no_listener_have_the_same_exit_status() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_operating_system_does_not_send_is_no_timeout() {
+fn a_request_refused_by_the_system_is_no_timeout() {
     // The client does not set the socket option for broadcast; without a route it is unreachable.
     let refused = ask(&["get", "coap://255.255.255.255/", "-B", "20"]);
     assert!(refused.stderr.contains("the operating system does not send the request: "), "{}", refused.stderr);
@@ -230,7 +230,7 @@ fn a_response_that_is_long_in_coming_is_explained_meanwhile() {
 }
 
 #[test]
-fn mistakes_in_the_arguments_are_told_from_other_failures() {
+fn argument_errors_have_their_own_status_and_message() {
     for (arguments, message) in [
         (&["get"][..], "required arguments were not provided"),
         (&["get", "coap://h/", "--nope"], "unexpected argument '--nope'"),
@@ -282,7 +282,7 @@ fn a_filter_of_messages_that_cannot_be_read_is_not_ignored() {
 }
 
 #[test]
-fn an_address_in_use_is_said_so() {
+fn an_address_in_use_is_reported_with_a_hint() {
     let (socket, _) = silence();
     let taken = socket.local_addr().expect("it is bound").to_string();
     let ended = ask(&["serve", "--demo", "--bind", &taken]);
@@ -293,7 +293,7 @@ fn an_address_in_use_is_said_so() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_is_told_to_stop_ends_well() {
+fn a_signalled_server_exits_with_success() {
     for signal in ["INT", "TERM"] {
         let (server, _) = serve();
         server.signal(signal);
@@ -323,7 +323,7 @@ fn a_request_that_is_terminated_ends_as_one_that_is_interrupted() {
 
 #[cfg(unix)]
 #[test]
-fn a_client_ends_when_it_is_told_to_though_nobody_reads_its_output() {
+fn a_signalled_client_exits_even_if_its_output_is_not_read() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("big"), vec![b'x'; 300_000]).expect("it can be written");
     let served = directory.path().to_str().expect("a UTF-8 path");
@@ -340,7 +340,7 @@ fn a_client_ends_when_it_is_told_to_though_nobody_reads_its_output() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupted_experiment_says_so_and_has_no_results() {
+fn an_interrupted_experiment_reports_it_and_has_no_results() {
     let mut process = conche();
     let process = process.args(["reproduce", "anrw18", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = Process(process.spawn().expect("the command starts"));

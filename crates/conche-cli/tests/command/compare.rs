@@ -139,7 +139,7 @@ fn a_name_is_that_of_a_controller_before_that_of_a_scheme() {
 }
 
 #[test]
-fn the_same_bytes_come_from_any_threads_and_from_a_campaign_that_goes_on() {
+fn comparisons_are_identical_for_any_thread_count_and_after_a_resume() {
     let files = Files::with(SCENARIO);
     let some = ["--controllers", "default,cocoa,mine", "--full"];
     files.keeps("one", &[&some[..], &["-j", "1"]].concat());
@@ -172,7 +172,7 @@ fn ratios_are_to_the_baseline_if_there_is_one() {
 }
 
 #[test]
-fn mistakes_say_what_would_be_right() {
+fn comparison_errors_name_a_remedy() {
     let files = Files::with(SCENARIO);
     let path = files.path("scenario.toml").display().to_string();
     let none = SCENARIO.replace(", primary = true", "");
@@ -196,7 +196,7 @@ fn mistakes_say_what_would_be_right() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_a_gap_that_is_told() {
+fn a_failed_run_leaves_a_reported_gap() {
     // Under the default a lost message takes seconds, longer than the run.
     let scenario = SCENARIO.replace("duration = \"60s\"\nsweep", "time_limit = \"11s\"\nsweep");
     let scenario = scenario.replace("to = \"server\"\n\n[[schemes]]", "to = \"server\"\nexchanges = 5\n\n[[schemes]]");

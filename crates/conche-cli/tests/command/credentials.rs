@@ -43,7 +43,7 @@ fn an_entry_for_the_uri_spares_the_arguments_wherever_the_file_is() {
 }
 
 #[test]
-fn the_most_precise_entry_is_taken_but_not_before_what_is_typed_or_in_the_environment() {
+fn arguments_and_environment_precede_the_most_specific_entry() {
     let (files, _server, address) = lamp();
     let (right, wrong) = (files.path("lamp.key"), files.path("other.key"));
     let exact = format!("coaps://{address}");
@@ -143,7 +143,7 @@ fn requests_are_protected_with_the_keys_of_an_entry_and_pings_go_as_they_are() {
 }
 
 #[test]
-fn keys_of_an_entry_protect_what_goes_through_a_session_that_is_opened_with_what_was_typed() {
+fn oscore_keys_of_an_entry_apply_in_a_session_of_typed_credentials() {
     let files = Files::new();
     let [client, server] = files.pair();
     let keys = files.secret("keys", format!("lamp:{KEY}\n"));
@@ -158,7 +158,7 @@ fn keys_of_an_entry_protect_what_goes_through_a_session_that_is_opened_with_what
 }
 
 #[test]
-fn a_file_that_others_can_read_or_change_is_refused_and_so_is_what_it_does_not_mean() {
+fn accessible_or_malformed_credentials_files_are_refused() {
     let (files, _server, address) = lamp();
     let file = files.secret("conche.toml", entry("coaps://*:*", "lamp.key"));
     for mode in [0o640, 0o620, 0o604, 0o602] {

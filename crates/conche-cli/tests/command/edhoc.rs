@@ -27,7 +27,7 @@ impl Files {
 }
 
 #[test]
-fn client_and_server_agree_on_keys_and_nobody_else_is_answered() {
+fn edhoc_succeeds_between_configured_peers_only() {
     let (_files, client, server) = Files::pair();
     let arguments = ["serve", "--demo", "--bind", "127.0.0.1:0", "--edhoc", &server];
     let (_server, address) = listening(conche().args(arguments));

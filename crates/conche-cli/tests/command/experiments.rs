@@ -106,7 +106,7 @@ fn a_scenario_file_runs_and_gives_one_object_a_line() {
 }
 
 #[test]
-fn stats_say_how_many_events_were_simulated_and_leave_standard_output_alone() {
+fn stats_report_simulated_events_on_standard_error_only() {
     let files = Files::with_scenario(SMALL);
     let (plain, with_stats) = (files.run(&["--json"]), files.run(&["--json", "--stats"]));
     assert_eq!(plain.stdout, with_stats.stdout);
@@ -165,7 +165,7 @@ fn a_value_can_be_set_and_runs_be_chosen_on_the_command_line() {
 }
 
 #[test]
-fn an_error_in_a_scenario_shows_the_place_and_what_would_be_right() {
+fn a_scenario_error_shows_its_place_and_a_remedy() {
     let output = Files::with_scenario(&SMALL.replace("rate = \"30kbit/s\"", "rate = 30000")).run(&[]);
     assert_eq!(output.status.code(), Some(2));
     let message = stderr(&output);

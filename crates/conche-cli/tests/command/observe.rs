@@ -38,7 +38,7 @@ fn as_json_each_state_is_an_object() {
 }
 
 #[test]
-fn what_cannot_be_observed_is_shown_and_said_to_be_so() {
+fn an_unobservable_resource_is_printed_and_reported() {
     let (_server, address) = serve();
     let ended = observe(address, "/test", &[]);
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(1), "hello\n"), "{ended:?}");
@@ -47,7 +47,7 @@ fn what_cannot_be_observed_is_shown_and_said_to_be_so() {
 }
 
 #[test]
-fn get_observes_for_as_long_as_it_is_told() {
+fn get_observes_for_the_given_time() {
     let (_server, address) = serve();
     let ended = run(conche().args(["get", &format!("coap://{address}/obs-pumping"), "-s", "1"]));
     assert_eq!(ended.status, Some(0), "{ended:?}");

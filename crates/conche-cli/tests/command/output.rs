@@ -92,7 +92,7 @@ fn verbose_shows_each_message_and_how_the_exchange_went() {
 }
 
 #[test]
-fn a_non_confirmable_request_is_not_said_to_be_acknowledged() {
+fn verbose_output_of_a_non_request_has_no_acknowledgement() {
     let (_server, address) = serve();
     let ended = ask(&["get", &uri(address, "/test"), "-v", "--non"]).stderr;
     assert!(ended.contains(" NON GET ") && ended.contains(" NON 2.05 Content "), "{ended}");
@@ -101,7 +101,7 @@ fn a_non_confirmable_request_is_not_said_to_be_acknowledged() {
 }
 
 #[test]
-fn what_a_change_did_is_told_on_standard_error() {
+fn the_response_code_of_a_change_is_printed_on_standard_error() {
     let (_server, address) = serve();
     let test = uri(address, "/test");
     for (arguments, told) in [

@@ -51,7 +51,7 @@ fn recorded(log: &Path, capture: &Path) -> (String, Vec<String>) {
 }
 
 #[test]
-fn pings_and_discoveries_are_recorded_and_so_is_what_a_relay_passes_on() {
+fn pings_discoveries_and_relayed_messages_are_recorded() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str| directory.path().join(name);
     let (_server, address) = serve();
@@ -122,7 +122,7 @@ fn wireshark_reads_a_captured_session_with_the_key_log_of_either_end_and_not_wit
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_said_before_anything_is_sent() {
+fn an_unwritable_record_file_is_reported_before_the_first_datagram() {
     for option in ["--event-log", "--capture"] {
         let missing = run(conche().args(["get", "coap://127.0.0.1:1/", option, "/missing/directory/file"]));
         assert_eq!(missing.status, Some(1));

@@ -9,7 +9,7 @@ fn report(arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_page_is_written_beside_the_results_or_where_the_option_says() {
+fn a_report_is_written_beside_the_results_or_to_the_given_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_string_lossy().into_owned();
     fs::write(directory.path().join("manifest.json"), r#"{"schema":1,"state":"complete"}"#).expect("written");

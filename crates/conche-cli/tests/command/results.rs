@@ -120,7 +120,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn a_manifest_says_what_was_run_by_which_program() {
+fn a_manifest_records_the_runs_and_the_program() {
     let campaign = Campaign::new();
     let output = campaign.succeeds(&["--json", "-j", "2"]);
     let manifest = campaign.manifest();
@@ -142,7 +142,7 @@ fn a_manifest_says_what_was_run_by_which_program() {
 }
 
 #[test]
-fn a_campaign_that_was_killed_anywhere_ends_with_the_same_figures_whatever_the_threads() {
+fn a_campaign_killed_anywhere_resumes_to_identical_values() {
     let whole = Campaign::new();
     let figures = whole.succeeds(&["--json", "-j", "1"]).stdout;
     let (journal, runs) = (whole.file("runs.ndjson"), fs::read(whole.path("results/runs.parquet")).expect("runs"));
@@ -204,7 +204,7 @@ fn a_run_that_fails_is_named_and_the_rest_is_there() {
 }
 
 #[test]
-fn a_directory_that_does_not_fit_is_refused_with_what_would_be_right() {
+fn an_unusable_results_directory_is_refused_with_a_remedy() {
     let campaign = Campaign::new();
     campaign.succeeds(&["--quiet"]);
     let journal = campaign.file("runs.ndjson");
@@ -239,7 +239,7 @@ fn a_directory_that_does_not_fit_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn repeated_runs_write_the_same_bytes_whatever_the_directory_threads_and_further_files() {
+fn repeated_runs_write_identical_files() {
     let campaign = Campaign::new();
     campaign.succeeds(&["--quiet", "--only", "clients=2", "--runs", "2", "-j", "1"]);
     let other = Campaign::new();

@@ -91,7 +91,7 @@ fn credentials_that_are_typed_for_coap_are_refused_and_those_of_the_environment_
 }
 
 #[test]
-fn a_key_and_roots_exclude_each_other_but_what_is_typed_goes_before_the_environment() {
+fn key_and_ca_exclude_each_other_and_arguments_precede_the_environment() {
     let files = Files::new();
     let key = files.secret("key", "short");
     let psk = ["-u", "lamp", "--psk-key-file", &key];
@@ -150,7 +150,7 @@ fn coaps_without_anything_to_show_or_believe_names_the_options() {
 }
 
 #[test]
-fn a_wrong_key_ends_with_status_6_and_a_hint_and_a_right_one_is_not_told() {
+fn a_wrong_key_exits_with_status_6_and_no_key_is_ever_printed() {
     let files = Files::new();
     let keys = files.secret("keys", format!("# ours\r\nlamp:{KEY}\r\nurn:dev:1:0X{}\r\n", "ab".repeat(16)));
     let (_server, address) = serve(&["--psk-keys", &keys]);

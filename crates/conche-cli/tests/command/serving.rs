@@ -101,7 +101,7 @@ fn files_are_served_with_their_format_and_an_etag() {
 
 // RFC 7252 §5.10.8
 #[test]
-fn a_condition_that_fails_is_told_before_what_is_not_there() {
+fn a_failed_precondition_precedes_not_found() {
     let files = Files::serve(&[]);
     for (path, option, code) in [
         ("/missing", "1,0x01", "4.12"),
@@ -220,7 +220,7 @@ fn files_are_written_and_removed_only_if_that_is_allowed() {
 }
 
 #[test]
-fn a_missing_directory_is_said_so() {
+fn a_missing_directory_is_reported() {
     let ended = ask(&["serve", "/nonexistent", "--bind", "127.0.0.1:0"]);
     assert_eq!(ended.status, Some(2));
     assert!(ended.stderr.contains("the directory /nonexistent cannot be served: "), "{}", ended.stderr);
@@ -268,7 +268,7 @@ fn pings_are_counted_and_timed() {
 
 #[cfg(unix)]
 #[test]
-fn a_relay_forwards_and_tells_how_much() {
+fn a_relay_forwards_datagrams_and_prints_their_counts() {
     use std::io::Read;
 
     let (_server, address) = serve();

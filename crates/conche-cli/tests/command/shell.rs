@@ -20,7 +20,7 @@ fn ask(arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn helps_are_wrapped_and_begin_with_what_a_command_has_of_its_own() {
+fn help_texts_are_wrapped_and_list_options_of_the_command_first() {
     for subcommand in subcommands() {
         let help = ask(&[&subcommand, "--help"]).stdout;
         let too_wide: Vec<_> = help.lines().filter(|line| line.chars().count() > 100).collect();

@@ -100,7 +100,7 @@ fn a_cookie_outlives_one_change_of_keys_and_not_two() {
 }
 
 #[test]
-fn a_reply_says_what_rfc_6347_wants_and_is_no_longer_than_the_request() {
+fn a_hello_verify_request_is_valid_and_no_longer_than_the_client_hello() {
     let mut bench = Bench::new();
     let request = hello(0, 1, &[], &SUITES);
     let Verdict::Reply(reply) = bench.verify(at(1), 7, &request) else { panic!() };

@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_heard_of_since_is_not_the_idlest() {
+    fn a_session_that_received_data_since_is_not_the_idlest() {
         let mut idle_order = IdleOrder::default();
         let at = Instant::from_millis;
         (0..3).for_each(|place| idle_order.insert(None, at(u64::from(place)), Place(place)));

@@ -40,7 +40,7 @@ fn handshake(server: OwnCertificate, client: OwnCertificate) -> (Option<Ended>, 
 }
 
 #[test]
-fn whoever_shows_a_certificate_without_its_key_is_not_believed() {
+fn a_certificate_without_its_private_key_is_not_trusted() {
     let (server, client) = ((data!("server.der"), data!("server.key")), (data!("client.der"), data!("client.key")));
     assert_eq!(handshake(shown(server.0, server.1), shown(client.0, client.1)), (None, 1));
     for (servers, clients) in [(client.1, client.1), (server.1, server.1)] {

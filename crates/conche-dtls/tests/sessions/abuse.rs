@@ -66,13 +66,13 @@ fn flood(count: u64, honest: u64) -> u64 {
 }
 
 #[test]
-fn hellos_from_addresses_that_nobody_is_at_cost_no_byte() {
+fn client_hellos_from_spoofed_addresses_allocate_no_memory() {
     assert_eq!(flood(20_000, 20), 0);
 }
 
 #[test]
 #[ignore = "a million: cargo test --release -- --ignored"]
-fn a_million_hellos_from_addresses_that_nobody_is_at_cost_no_byte() {
+fn a_million_client_hellos_from_spoofed_addresses_allocate_no_memory() {
     let started = std::time::Instant::now();
     assert_eq!(flood(1_000_000, 1000), 0);
     println!("10^6 hellos and 10^3 honest handshakes among them: {:.1} s", started.elapsed().as_secs_f64());
@@ -152,7 +152,7 @@ fn a_million_records_again_or_changed_are_not_accepted() {
 }
 
 #[test]
-fn data_without_protection_are_never_told() {
+fn unprotected_application_data_is_never_delivered() {
     let (mut wire, _, _) = open();
     let plain = [&[23, 254, 253, 0, 0, 0, 0, 0, 0, 0, 200, 0, 5][..], b"false"].concat();
     for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
@@ -176,7 +176,7 @@ fn alerts_without_protection_end_no_session() {
 }
 
 #[test]
-fn a_goodbye_is_told_once_at_each_end() {
+fn a_close_notify_is_reported_once_at_each_end() {
     let (mut wire, _, _) = open();
     let session = wire.client().outputs.established[0].0;
     wire.client().sessions.close(session);
@@ -188,7 +188,7 @@ fn a_goodbye_is_told_once_at_each_end() {
 }
 
 #[test]
-fn an_address_is_part_of_a_cookie_that_somebody_else_has_seen() {
+fn a_cookie_is_invalid_from_another_address() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
     let hello = wire.client().outputs.sent[1].clone();

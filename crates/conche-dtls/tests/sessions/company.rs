@@ -73,7 +73,7 @@ fn no_id_is_ever_used_again() {
 }
 
 #[test]
-fn somebody_who_knows_no_key_cannot_end_a_session_by_beginning_another() {
+fn a_handshake_with_a_wrong_key_does_not_end_an_established_session() {
     let mut wire = wire(psk_server(1));
     assert!(wire.handshake(&known()));
     let (old, _) = wire.server().outputs.established[0];
@@ -195,7 +195,7 @@ fn many_hosts_of_a_network_that_fall_silent_keep_their_neighbours_out_for_some_s
 }
 
 #[test]
-fn a_handshake_that_goes_on_does_not_give_way_to_one_of_a_host_with_as_many() {
+fn an_active_handshake_is_not_displaced_by_a_host_with_as_many() {
     let mut wire = wire(Config { max_handshakes: 2, ..psk_server(1) });
     wire.server().sessions.set_source_groups(Box::new(|_| 1));
     // The first transmission after its ClientHellos is lost, while others compete.
@@ -256,7 +256,7 @@ fn a_group_with_many_sessions_drives_out_its_own_and_no_others() {
 }
 
 #[test]
-fn a_host_that_opens_many_sessions_closes_its_own_and_none_of_its_neighbours() {
+fn a_host_with_many_sessions_evicts_only_its_own() {
     let mut wire = wire(Config { max_sessions: 20, ..psk_server(1) });
     wire.server().sessions.set_source_groups(Box::new(|_| 1));
     wire.server().sessions.set_hosts(Box::new(|address| u64::from(address / 100)));
@@ -293,7 +293,7 @@ fn an_identity_has_no_more_sessions_than_it_may() {
 }
 
 #[test]
-fn records_that_nobody_polls_for_are_dropped_and_the_session_goes_on() {
+fn unpolled_records_are_dropped_and_the_session_continues() {
     let mut wire = wire(psk_server(1));
     assert!(wire.handshake(&known()));
     soon(&mut wire);

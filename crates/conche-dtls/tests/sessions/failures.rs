@@ -301,7 +301,7 @@ fn long(datagram: &mut [u8]) -> bool {
 
 // RFC 7252 §9.1.3.3 (Q231, Q232, Q233)
 #[test]
-fn each_kind_of_failure_is_told_and_leaves_nothing() {
+fn each_kind_of_failure_is_reported_and_leaves_no_state() {
     assert!(KINDS.len() >= 20);
     for kind in KINDS {
         let mut wire = kind.wire();
@@ -332,7 +332,7 @@ fn after_failures_a_handshake_is_done_and_no_memory_has_grown() {
 }
 
 #[test]
-fn an_unknown_identity_cannot_be_told_from_a_wrong_key() {
+fn an_unknown_identity_and_a_wrong_key_are_indistinguishable() {
     let seen = |credentials: &ClientCredentials| {
         let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
         wire.connect(credentials);
@@ -346,7 +346,7 @@ fn an_unknown_identity_cannot_be_told_from_a_wrong_key() {
 
 // RFC 7252 §9.1.3.3 (Q230)
 #[test]
-fn certificates_of_both_sides_are_believed_and_told() {
+fn certificates_of_both_ends_are_trusted_and_reported() {
     let mut wire = Wire::new(that_asks(), Config::default(), 1, Faults::default());
     assert!(wire.handshake(&shown(data!("client.der"), data!("client.key"))));
     let identity = |der: &[u8]| Identity::Certificate(der.to_vec());
@@ -356,7 +356,7 @@ fn certificates_of_both_sides_are_believed_and_told() {
 }
 
 #[test]
-fn a_server_that_asks_nobody_for_a_certificate_knows_nobody() {
+fn a_server_without_client_certificates_reports_anonymous_clients() {
     let mut wire = Wire::new(with_certificate(), Config::default(), 1, Faults::default());
     assert!(wire.handshake(&trusting()));
     assert_eq!(wire.server().outputs.established[0].1, Identity::Anonymous);
@@ -394,7 +394,7 @@ fn a_certificate_larger_than_is_wanted_ends_in_silence() {
 }
 
 #[test]
-fn what_was_recorded_of_a_handshake_opens_no_second_session() {
+fn a_replayed_handshake_opens_no_second_session() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
     let recorded = wire.client().outputs.sent.clone();

@@ -41,7 +41,7 @@ fn assert_doubles(gaps: &[Duration], first: Duration) {
 
 /// RFC 6347 §4.2.4.1.
 #[test]
-fn a_flight_that_nobody_answers_is_repeated_ever_more_seldom() {
+fn an_unanswered_flight_is_retransmitted_with_exponential_backoff() {
     let long = Config { handshake_timeout: Duration::from_secs(600), ..client(1) };
     let mut wire = Wire::new(psk_server(1), long, 1, Faults::default());
     wire.tap = Some(Box::new(|_, _, _| false));
@@ -52,7 +52,7 @@ fn a_flight_that_nobody_answers_is_repeated_ever_more_seldom() {
 }
 
 #[test]
-fn those_who_begin_together_do_not_go_on_together() {
+fn handshakes_that_begin_together_retransmit_at_different_times() {
     let second = |seed| {
         let mut wire = Wire::new(psk_server(1), client(seed), seed, Faults::default());
         wire.tap = Some(Box::new(|_, _, _| false));
@@ -147,7 +147,7 @@ fn left(progress: &Progress) -> Option<Flight> {
 }
 
 #[test]
-fn what_leaves_and_what_is_answered_is_told_to_who_controls_it() {
+fn the_controller_receives_each_flight_and_its_answer() {
     let mut wire = wire();
     let session = controlled(&mut wire, &known());
     let until = wire.now + ms(200);
@@ -176,7 +176,7 @@ fn wire_that_loses(lost: u32) -> Wire {
 }
 
 #[test]
-fn without_a_word_of_who_controls_it_nothing_is_repeated_and_with_one_the_last_flight_is() {
+fn a_controlled_flight_is_retransmitted_only_on_command() {
     for lost in 1..=3 {
         let mut wire = wire_that_loses(lost);
         let session = controlled(&mut wire, &known());
@@ -194,7 +194,7 @@ fn without_a_word_of_who_controls_it_nothing_is_repeated_and_with_one_the_last_f
 }
 
 #[test]
-fn an_answer_to_a_hello_says_which_copy_it_is_of_and_one_to_what_follows_only_if_there_is_one() {
+fn only_answers_to_client_hellos_identify_the_answered_transmission() {
     for (lost, answers) in
         [(1, [Some(1), Some(0), Some(0)]), (2, [Some(0), Some(1), Some(0)]), (3, [Some(0), Some(0), None])]
     {
@@ -210,7 +210,7 @@ fn an_answer_to_a_hello_says_which_copy_it_is_of_and_one_to_what_follows_only_if
 
 /// The server's timer retransmits its lost answer.
 #[test]
-fn what_a_server_repeats_by_itself_is_no_sample() {
+fn a_flight_retransmitted_by_the_server_gives_no_sample() {
     let mut wire = wire();
     let mut sent = 0;
     wire.tap = Some(Box::new(move |from, _, _| {

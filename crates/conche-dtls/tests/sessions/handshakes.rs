@@ -90,7 +90,7 @@ fn halved(datagram: &[u8], middle: usize) -> Vec<u8> {
 }
 
 #[test]
-fn fragments_of_a_hello_may_share_a_datagram_if_the_first_has_what_a_cookie_covers() {
+fn fragments_of_a_hello_may_share_a_datagram_if_the_first_has_the_cookie() {
     // Version, random, session ID, cookie, one cipher suite, one compression method.
     let enough = 2 + 32 + 1 + 33 + 4 + 2;
     for (middle, done) in [(enough, true), (enough - 1, false)] {
@@ -120,7 +120,7 @@ fn turned_round(mut datagram: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_finished_that_comes_before_what_it_follows_is_kept() {
+fn a_reordered_finished_message_is_buffered() {
     for turned in [CLIENT, SERVER] {
         let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
         wire.tap = Some(Box::new(move |from, _, datagram| {
@@ -194,7 +194,7 @@ fn extensions(hello: &[u8]) -> Vec<u16> {
 
 /// pion, and thus every go-coap server, aborts a handshake that offers SRTP.
 #[test]
-fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() {
+fn a_client_offers_no_srtp_with_any_credentials() {
     const USE_SRTP: u16 = 14;
     const EXTENDED_MASTER_SECRET: u16 = 23;
     for (server, credentials) in
@@ -219,7 +219,7 @@ fn a_client_offers_no_srtp_whatever_its_credentials_and_the_handshake_is_done() 
 }
 
 #[test]
-fn a_server_that_knows_the_key_is_told_without_a_name() {
+fn a_psk_server_is_reported_as_anonymous() {
     let mut wire = Wire::new(psk_server(1), client(1), 1, Faults::default());
     assert!(wire.handshake(&known()));
     assert_eq!(wire.client().outputs.established[0].1, Identity::Anonymous);

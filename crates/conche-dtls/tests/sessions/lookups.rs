@@ -35,7 +35,7 @@ fn pass(wire: &mut Wire, time: Duration) {
 }
 
 #[test]
-fn a_handshake_goes_on_once_its_key_is_known() {
+fn a_handshake_continues_once_its_key_is_provided() {
     for late in [0, 100, 1500, 7000].map(Duration::from_millis) {
         let mut wire = wire(deferring(1));
         wire.connect(&known());
@@ -74,7 +74,7 @@ fn handshakes_are_done_where_datagrams_are_lost_come_twice_and_in_disorder() {
 
 /// RFC 4279 §2.
 #[test]
-fn an_unknown_identity_cannot_be_told_from_a_wrong_key() {
+fn an_unknown_identity_and_a_wrong_key_are_indistinguishable() {
     let ends = [None, Some(Secret::new(*b"another")), Some(Secret::new([]))].map(|key| {
         let mut wire = wire(deferring(1));
         wire.connect(&known());

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_is_in_one_class_and_what_is_below_all_in_none() {
+    fn each_value_is_in_one_class_and_lower_values_in_none() {
         let sample = Sample::Each(vec![0, 9, 10, 99, 100, 250, 300, 400], 1.0);
         let shares = |from: &[f64]| match classed(&classes(from), &sample) {
             Sample::Labelled(shares) => shares.into_iter().map(|(_, share)| share).collect::<Vec<f64>>(),
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_as_long_as_they_say_and_stretches_share_the_run() {
+    fn windows_have_their_length_and_stretches_divide_the_run() {
         let ends = |windows: Windows| -> Vec<u128> {
             window_ends(windows, Duration::from_secs(10)).iter().map(Duration::as_millis).collect()
         };
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_was_skipped_is_known_with_the_next_one_and_what_is_before_the_registration_does_not_count() {
+    fn a_skipped_state_is_known_with_the_next_and_earlier_ones_do_not_count() {
         let at = |seconds: u64| Instant::from_millis(seconds * 1000);
         let mut topology = Topology::new();
         let [observer, server] = ["observer", "server"].map(|name| topology.node(name));

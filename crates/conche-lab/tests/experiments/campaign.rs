@@ -83,7 +83,7 @@ fn store(directory: &Path) -> Store {
 }
 
 #[test]
-fn what_panics_or_fails_leaves_a_gap_and_is_named() {
+fn a_panicked_or_failed_run_leaves_a_gap_and_is_named() {
     let cell = Seeds { panics_in: Some(1), fails_in: Some(2), ..Seeds::good() };
     let (outcomes, completion) = run(&[cell], &origin(), RunOptions::default(), &|_| {}).expect("threads");
     let [of_cell] = &outcomes[..] else { panic!("one cell") };
@@ -95,7 +95,7 @@ fn what_panics_or_fails_leaves_a_gap_and_is_named() {
 }
 
 #[test]
-fn what_is_kept_is_not_run_again_and_what_failed_is() {
+fn stored_runs_are_reused_and_failed_ones_repeated() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let campaign = |cell: Seeds| {
         let store = store(directory.path());

@@ -47,7 +47,7 @@ fn the_best_has_1_whichever_values_are_better() {
 }
 
 #[test]
-fn what_all_share_in_a_replication_does_not_widen_the_interval() {
+fn common_variation_of_a_replication_does_not_widen_the_interval() {
     // Both take three times as long in the third replication as in the first.
     let of: &[(&str, Option<&[f64]>)] = &[("a", Some(&[1.0, 2.0, 3.0])), ("b", Some(&[2.0, 4.0, 6.0]))];
     let rows = rows(&[cell("c", Better::Lower, of)], None);
@@ -112,7 +112,7 @@ fn many_replications_rank_by_regret() {
 }
 
 #[test]
-fn a_single_replication_tells_means_and_neither_intervals_nor_regret() {
+fn a_single_replication_gives_means_but_no_intervals_or_regret() {
     let rows = rows(&[cell("c", Better::Lower, &[("a", Some(&[1.0])), ("b", Some(&[3.0]))])], None);
     let b = &of(&rows, "b").all;
     assert_eq!((b.regret, b.ci95, b.behind), (None, None, 0));
@@ -180,7 +180,7 @@ fn the_interval_of_a_mean_leaves_out_a_replication_of_all_cells_at_once() {
 }
 
 #[test]
-fn papers_are_told_apart_and_their_intervals_add_up_by_squares() {
+fn papers_are_kept_apart_and_their_intervals_combine_by_squares() {
     let of_paper = |paper| {
         cell_of(
             paper,

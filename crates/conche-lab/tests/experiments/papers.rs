@@ -132,7 +132,7 @@ fn the_default_is_dithered_from_2_to_3_seconds() {
 /// B-RTO's first timeout is the round-trip time times the mean dithering factor, on any network.
 /// The published ratio is 1.12, a factor from 1 to 1.25.
 #[test]
-fn the_published_table_2_tells_how_far_b_rto_is_dithered() {
+fn the_published_table_2_implies_the_dithering_factor_of_b_rto() {
     let values = measured(&reduced(&COMMAG16, &[("duration", "20s".into())], &["b-rto"], 1), 2);
     for clients in [10, 20] {
         let of = |column: &str| {
@@ -225,7 +225,7 @@ fn results_of_papers_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn values_without_sense_are_refused_with_what_would_be_right() {
+fn invalid_values_are_refused_with_a_remedy() {
     for (paper, path, value, expected) in [
         (&COMMAG16, "parts.gprs.links.uplink.spread.sigma", toml::Value::from(5.0), "uplink.spread.sigma: 5 is not"),
         (&COMMAG16, "parts.gprs.traffic.joining.ends_run", 8.0.into(), "joining.ends_run: 8 is no share"),
@@ -272,7 +272,7 @@ fn summary(values: &[MeasuredValue]) -> Summary {
 }
 
 #[test]
-fn what_was_fitted_is_apart_from_what_is_predicted() {
+fn fitted_and_predicted_values_are_summarized_separately() {
     let text = format!("{}\n[[fitted]]\nrows = [\"default/*\"]\n", ANRW18.scenario);
     let paper = Experiment::read(&text, &paper_file).expect("a scenario");
     let of = |row: &str, published, measured| MeasuredValue {

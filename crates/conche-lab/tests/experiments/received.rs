@@ -65,7 +65,7 @@ fn assert_received(record: &Record, received: Received, expected: f64) {
 const WINDOW: Span = Span(Duration::from_secs(30));
 
 #[test]
-fn a_part_of_a_run_has_what_arrived_and_ended_in_it() {
+fn a_part_of_a_run_counts_only_its_own_arrivals_and_exchanges() {
     let minute = record().during(Duration::ZERO, Duration::from_secs(60));
     // Windows: (2, 0) with 4/(2·4) = 0.5 and (1, 1) with 1. The whole: (3, 1) with 16/(2·10).
     assert_received(&minute, Received::Jain { window: Some(WINDOW) }, 0.75);
@@ -124,7 +124,7 @@ fn a_median_is_of_a_run_and_the_larger_of_the_two_in_the_middle() {
 }
 
 #[test]
-fn what_the_first_run_does_not_have_is_told() {
+fn labels_missing_in_the_first_run_name_their_first_run() {
     let [one, two] = [vec![("1", 3.0)], vec![("1", 5.0), ("2", 7.0)]].map(|numbers: Vec<(&str, f64)>| {
         Sample::Labelled(numbers.into_iter().map(|(label, number)| (label.to_owned(), number)).collect())
     });

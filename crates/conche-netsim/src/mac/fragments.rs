@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_lost_once_whatever_becomes_of_its_other_fragments() {
+    fn a_packet_is_lost_once_regardless_of_its_other_fragments() {
         let (mut datagrams, packets) = (Datagrams::default(), packets());
         let index = datagrams.insert(packets[0], 4);
         assert_eq!(datagrams.receive(index), None);

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_and_taken_away_leaves_nothing() {
+    fn adding_and_subtracting_the_same_signals_gives_exactly_zero() {
         let mut level = Power::ZERO;
         let signals: Vec<Power> = (0..2000).map(|i| Power::from_dbm(-f64::from(i) / 15.0)).collect();
         signals.iter().for_each(|signal| level += *signal);

@@ -161,7 +161,7 @@ fn media_read_as_documented() {
 }
 
 #[test]
-fn a_mac_is_its_preset_with_what_is_given_in_place() {
+fn given_mac_settings_override_the_preset() {
     let mac = table!(MacConfig in "../mac/config.rs");
     let contikimac = ContikiMac { with_bursts: false, ..ContikiMac::contiki30().channel_check_rate(16) };
     let expected = MacConfig::contiki30().contikimac(contikimac);
@@ -233,7 +233,7 @@ fn parts_of_macs_read_as_documented() {
 }
 
 #[test]
-fn what_lies_above_reads_as_documented() {
+fn documented_upper_layer_tables_are_read() {
     let udp = UdpHeader::Compressed { port_octets: 1 };
     let headers = Sixlowpan { context_identifier: true, destination: Inline::Identifier, udp, ..Sixlowpan::default() };
     assert_eq!(table!(Sixlowpan in "../sixlowpan.rs"), headers);
@@ -249,7 +249,7 @@ fn what_lies_above_reads_as_documented() {
 }
 
 #[test]
-fn mistakes_are_told_where_they_are_with_what_would_be_right() {
+fn errors_point_to_their_place_with_a_remedy() {
     let (message, place) = mistake::<LinkConfig>("delay = '1s'\nqueue = 16");
     assert_eq!(message, "the bare number 16 has no unit; write \"16B\", or { packets = 16 } for whole frames");
     assert_eq!(place, "16");
@@ -280,7 +280,7 @@ fn mistakes_are_told_where_they_are_with_what_would_be_right() {
 }
 
 #[test]
-fn what_excludes_each_other_or_is_missing_is_refused() {
+fn exclusive_and_missing_keys_are_refused() {
     let both = mistake::<LinkConfig>("queue = { bytes = '10B', packets = 1 }").0;
     assert_eq!(both, "a queue is limited in `bytes` or in `packets`, not in both");
     let both = mistake::<RadioConfig>("mac = {}\nmedium = { udgm = {}, mrm31 = {} }").0;

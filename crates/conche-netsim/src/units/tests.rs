@@ -31,7 +31,7 @@ fn a_single_time_is_a_range_of_one() {
 }
 
 #[test]
-fn a_bare_number_is_refused_with_what_would_be_right() {
+fn a_bare_number_is_refused_with_a_remedy() {
     let error = link("rate = 30000\ndelay = '1ms'\nbuffer = '1B'").expect_err("no unit");
     assert!(error.contains("line 1"), "{error}");
     assert!(error.contains("the bare number 30000 has no unit; write a data rate as in \"30kbit/s\""), "{error}");
@@ -48,7 +48,7 @@ fn unknown_units_are_named_beside_the_known_ones() {
 }
 
 #[test]
-fn what_does_not_fit_exactly_is_an_error() {
+fn an_inexact_or_malformed_time_is_an_error() {
     for bad in ["0.5ns", "1..2ms", "99999999999999h", "-1s", "ms", "1.2.3s", ""] {
         assert!(bad.parse::<Span>().is_err(), "{bad} was accepted");
     }
@@ -57,7 +57,7 @@ fn what_does_not_fit_exactly_is_an_error() {
 }
 
 #[test]
-fn what_is_shown_reads_back_as_the_same_value() {
+fn printed_units_read_back_as_the_same_value() {
     for base in [0, 1, 999, 1_000, 62_500, 1_000_000, 90_000_000_000, 3_600_000_000_000] {
         let span = Span::from_base(base);
         assert_eq!(span.to_string().parse::<Span>(), Ok(span));

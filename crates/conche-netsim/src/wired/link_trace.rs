@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_passed_is_gone() {
+    fn passed_opportunities_cannot_be_used() {
         for (now_ms, next) in
             [(0, [3, 3, 10]), (2, [3, 3, 10]), (3, [10, 10, 13]), (10, [13, 13, 20]), (19, [20, 20, 23])]
         {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn trace_errors_name_their_line() {
         let error = |text: &str| text.parse::<LinkTrace>().expect_err("no trace").to_string();
         assert_eq!(error("5\n\n7"), "line 2: \"\" is not a whole number of milliseconds, such as 17");
         assert_eq!(error("5\n4"), "line 2: 4 ms is before the 5 ms of the line above; times do not fall");

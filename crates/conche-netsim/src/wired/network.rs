@@ -335,7 +335,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_route_says_what_its_table_says(
+        fn a_route_equals_its_table(
             most in prop::option::of(0..9_u32),
             others in prop::collection::vec((0..100_usize, prop::option::of(0..9_u32)), 0..60),
             set in prop::collection::vec((0..100_u32, 0..9_u32), 0..20),

@@ -102,7 +102,7 @@ mod tests {
 
     /// P(factor > x) = exp(−πx²/4) and exp(−x).
     #[test]
-    fn frames_take_longer_than_x_times_the_mean_as_often_as_the_distribution_says() {
+    fn service_times_follow_the_tail_of_the_distribution() {
         assert_tail(&drawn(Service::Rayleigh), |x| (-std::f64::consts::FRAC_PI_4 * x * x).exp());
         assert_tail(&drawn(Service::Exponential), |x| (-x).exp());
     }

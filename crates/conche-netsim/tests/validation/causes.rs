@@ -66,7 +66,7 @@ fn each_copy_of_a_request_finds_its_own_response() {
 }
 
 #[test]
-fn what_is_lost_has_no_response() {
+fn lost_packets_have_no_response() {
     let copies = run(Loss::Bernoulli(0.3));
     assert!(copies.requests.len() < copies.sent.len());
     assert!(copies.responses.len() < copies.requests.len());

@@ -81,7 +81,7 @@ fn a_link_that_may_change_is_the_link_until_it_does() {
 }
 
 #[test]
-fn another_rate_and_delay_hold_for_what_has_not_begun() {
+fn a_changed_rate_and_delay_apply_to_later_transmissions_only() {
     let mut run = run(config(80), true, Duration::ZERO);
     run.until(34);
     assert_eq!(run.sim.link_config(run.link), Ok(config(80)));
@@ -101,7 +101,7 @@ fn a_link_without_a_rate_lets_go_of_all_that_waits() {
 }
 
 #[test]
-fn a_link_that_goes_down_drops_what_waits_and_what_comes() {
+fn a_link_that_goes_down_drops_queued_and_arriving_packets() {
     // From 8 ms on, a packet arrives every 8 ms and one departs every 10 ms.
     let mut run = run(config(80), true, ms(8));
     run.until(33);
@@ -142,7 +142,7 @@ fn a_node_that_is_cut_off_neither_sends_nor_receives_nor_forwards() {
 }
 
 #[test]
-fn a_rebooted_host_is_handed_back_and_its_successor_gets_what_was_on_its_way() {
+fn a_reboot_returns_the_old_host_and_the_new_one_gets_later_packets() {
     let mut run = run(config(80), true, Duration::ZERO);
     run.until(40);
     let before = run.sim.reboot(run.sink, Plain::Sink(Vec::new())).expect("a node").expect("it had a host");
@@ -169,7 +169,7 @@ fn timers_die_with_their_host() {
 }
 
 #[test]
-fn what_cannot_change_says_so() {
+fn invalid_link_and_node_changes_return_an_error() {
     let mut run = run(config(80), false, Duration::ZERO);
     let link = run.link;
     let mut larger = Topology::new();

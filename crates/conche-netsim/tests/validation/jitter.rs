@@ -60,7 +60,7 @@ fn packets_overtake_their_predecessors_as_often_as_two_draws_say() {
 /// delay depends on two draws, E[max(u, v − d)] = 15 ms + (w − d)³/6w²; earlier packets do not
 /// matter, since 2d > w.
 #[test]
-fn a_kept_order_stretches_delays_by_what_overtaking_would_have_saved() {
+fn jitter_with_kept_order_has_the_closed_form_mean_delay() {
     let arrivals = run(Order::Kept, Duration::from_millis(6));
     assert!(arrivals.is_sorted_by_key(|arrival| arrival.number));
     let (average, error) = mean(delays_ms(&arrivals));

@@ -111,7 +111,7 @@ fn pie_holds_its_target_under_loads_that_do_not_give_way() {
 }
 
 #[test]
-fn red_settles_where_its_probability_is_what_does_not_fit() {
+fn red_settles_where_its_drop_probability_matches_the_overload() {
     // p_b = 0.1·(avg − 100)/200, and drops lie uniformly 1 to 1/p_b − 1 frames apart, so 2·p_b of
     // all frames are dropped. A load of 1100 must lose 1/11: p_b = 1/22, avg = 191.
     let red = Red { min_packets: 100.0, max_packets: 300.0, ..Red::default() };
@@ -146,7 +146,7 @@ fn recorded(trace: &str, header_bytes: u32, count: u32, interval_ms: u64) -> Vec
 }
 
 #[test]
-fn an_opportunity_carries_1504_bytes_and_what_is_left_of_a_frame_takes_the_next() {
+fn an_opportunity_carries_1504_bytes_and_a_frame_can_span_two() {
     // 15 frames of 100 bytes leave at 10 ms. The 16th leaves with its last 96 bytes at 30 ms, with
     // 14 more.
     let arrivals = recorded("10\n30\n100\n", 28, 40, 0);
@@ -163,7 +163,7 @@ fn a_long_frame_takes_several_opportunities_and_those_of_one_instant_together() 
 }
 
 #[test]
-fn what_nobody_needs_is_lost() {
+fn unused_opportunities_are_lost() {
     // Sent at 12, 24 and 36 ms; the opportunity at 12 ms has passed.
     assert_eq!(recorded("12\n", 28, 3, 12), [24, 36, 48]);
     assert_eq!(recorded("5\n11\n13\n", 28, 2, 12), [13, 26]);

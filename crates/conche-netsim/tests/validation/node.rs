@@ -169,7 +169,7 @@ fn all_copies_of_a_separate_response_answer_the_same_request() {
 }
 
 #[test]
-fn a_reset_answers_the_response_that_nobody_waits_for() {
+fn a_response_after_the_request_ended_is_answered_by_a_reset() {
     let patience = Duration::from_millis(500);
     let (_, server, sent, _) =
         run(|server| Script::Impatient(server, patience), Script::Separate(Duration::from_secs(1)));

@@ -77,7 +77,7 @@ fn waits_at_a_link_whose_service_varies_are_those_of_m_g_1() {
 
 /// W(n+1) = max(0, W(n) + s − t(n)) (Lindley 1952), to the nanosecond.
 #[test]
-fn each_packet_waits_as_lindleys_recursion_says() {
+fn waiting_times_follow_lindleys_recursion() {
     let arrivals = run(DropTail::default(), 20_000, Interval::Poisson(SERVICE.div_f64(0.9)));
     let mut wait = Duration::ZERO;
     for pair in arrivals.windows(2) {

@@ -24,7 +24,7 @@ fn transfer(code: Code, mebibytes: usize, max_payloads: Option<u16>) -> Transfer
 ///   T = RTT + 8·(1078 + 45) / 250 000 + 2.5·q/(1 - 2q)
 /// ```
 #[test]
-fn block_by_block_a_body_takes_what_stop_and_wait_takes() {
+fn a_blockwise_transfer_has_the_closed_form_time_of_stop_and_wait() {
     let q: f64 = 1.0 - 0.99_f64.powi(2);
     let block_seconds = 0.2 + 8.0 * 1_123.0 / 250_000.0 + 2.5 * q / (1.0 - 2.0 * q);
     let bound = 1_024.0 / block_seconds;

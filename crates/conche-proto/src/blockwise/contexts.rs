@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_replaces_and_what_is_idle_is_dropped_without_a_trace() {
+    fn inserting_a_known_key_replaces_it_and_a_purge_drops_idle_transfers() {
         let mut contexts = Contexts::new(BOUNDS);
         for now in 0..10 {
             assert_eq!(insert(&mut contexts, now, 1, 1), Ok(()));
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_continued_makes_room_sooner() {
+    fn an_uncontinued_transfer_is_evicted_before_a_continued_one() {
         let mut contexts = Contexts::new(BOUNDS);
         (0..8).for_each(|from| insert(&mut contexts, 0, from, 1).expect("room"));
         assert!(contexts.use_of(at(1), key(0, 1)).is_some());
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_makes_no_room_and_what_is_finished_does() {
+    fn a_full_table_evicts_finished_transfers_but_not_active_ones() {
         let mut contexts = full();
         assert_eq!(insert(&mut contexts, 8, 100, 1), Err(Full));
         contexts.finish(key(3, 1));
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_again_takes_the_oldest_place_of_its_own_group() {
+    fn an_irreplaceable_transfer_evicts_the_oldest_of_its_own_group_only() {
         let mut contexts = full();
         let none = Shares::new();
         let again = contexts.insert(at(1), new(key(200, 1), group(3), 1, 10), Claim::Irreplaceable(&none));
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_fit_into_an_empty_table_drives_nobody_out() {
+    fn a_transfer_larger_than_the_table_evicts_nothing() {
         let mut contexts = Contexts::new(BOUNDS);
         insert(&mut contexts, 0, 1, 1).expect("room");
         let late = at(100);

@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_is_gone_and_what_left_last_is_not() {
+    fn an_outgoing_body_frees_acknowledged_blocks_and_keeps_the_last_sent() {
         let mut flow = OutgoingBody::beginning(Bytes::from(alloc::vec![7; 40]), None);
         flow.forget_before(16);
         assert_eq!((block(&flow, 0), flow.kept().len()), (Err(Missing::Gone), 24));

@@ -227,7 +227,7 @@ mod tests {
 
     // RFC 9177 §5 (Q173)
     #[test]
-    fn what_does_not_ascend_or_is_no_block_number_is_no_list() {
+    fn a_missing_blocks_list_needs_ascending_block_numbers() {
         let refused: [&[u8]; 8] = [
             b"",
             b"\x02\x01",

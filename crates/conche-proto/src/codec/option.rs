@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_tells_the_classes_of_rfc_7252_table_4() {
+    fn option_numbers_encode_the_classes_of_rfc_7252_table_4() {
         // Columns C, U, N of the table; N applies only to options that are safe to forward.
         let table = [
             (N::IF_MATCH, true, false, false),

@@ -75,7 +75,7 @@ fn every_length_is_written_in_its_shortest_form_and_read_back() {
 
 // RFC 7252 §3.1
 #[test]
-fn nibbles_of_15_are_reserved_whatever_follows() {
+fn option_nibbles_of_15_are_reserved() {
     for other in 0..=14 {
         assert_eq!(split_option(0xf0 | other, &[0; 1000]).err(), Some(DecodeErrorKind::OptionDelta));
         assert_eq!(split_option(other << 4 | 0xf, &[0; 1000]).err(), Some(DecodeErrorKind::OptionLength));
@@ -210,7 +210,7 @@ fn only_udp_forbids_an_empty_message_to_have_content() {
 }
 
 #[test]
-fn what_is_framed_otherwise_is_decoded_as_it_was_encoded() {
+fn content_in_another_framing_round_trips() {
     let token = Token::new(&[1, 2, 3]).expect("short enough");
     let mut buffer = [0; 32];
     let length = Encoder::framed(&mut buffer, b"frame", &token)
@@ -226,7 +226,7 @@ fn what_is_framed_otherwise_is_decoded_as_it_was_encoded() {
 }
 
 #[test]
-fn an_option_is_found_whatever_its_number_and_none_that_is_not_there() {
+fn option_lookup_finds_exactly_the_options_present() {
     for number in [1, 2, 30, 31, 32, 63, 64, 252, 65_535_u16].map(OptionNumber) {
         let body = Body::builder().option(number, b"1").build();
         let Ok(body) = body else { continue };
@@ -262,7 +262,7 @@ fn the_first_unknown_critical_option_is_named() {
 }
 
 #[test]
-fn critical_options_of_later_rfcs_are_known_only_to_those_who_say_so() {
+fn critical_options_of_later_rfcs_need_explicit_support() {
     assert_eq!(unacceptable(Code::PUT, &[(N::OSCORE, b"\x06")], &[]), Some(N::OSCORE));
     for number in [N::OSCORE, N::BLOCK2, N::BLOCK1] {
         assert_eq!(unacceptable(Code::PUT, &[(number, b"\x06")], &[number]), None);
@@ -356,7 +356,7 @@ fn options_count_only_in_the_messages_that_they_are_defined_for() {
 }
 
 #[test]
-fn an_option_without_a_definition_is_taken_as_it_is() {
+fn an_undefined_option_is_accepted_unchanged() {
     let options = datagram(Code::GET, &[(N(65_000), b""), (N(65_000), &[7; 500])], b"");
     let message = Message::decode(&options).expect("well-formed");
     assert!(message.values(N(65_000)).eq([&[][..], &[7; 500]]));
@@ -535,7 +535,7 @@ fn a_builder_of_a_body_makes_the_same_and_takes_more() {
 }
 
 #[test]
-fn a_pooled_body_is_what_a_builder_makes_of_payload_and_format() {
+fn a_pooled_body_equals_a_built_body() {
     let mut pool = MessagePool::new();
     for format in [0, 50, 255, 256, u16::MAX].map(|format| Some(ContentFormat(format))).into_iter().chain([None]) {
         for length in [0, 1, 60, MessagePool::CHUNK - 3, MessagePool::CHUNK, 2 * MessagePool::CHUNK] {
@@ -563,7 +563,7 @@ fn a_request_prints_its_method_and_options_by_name() {
 }
 
 #[test]
-fn an_empty_message_and_an_unknown_code_print_what_is_there() {
+fn empty_messages_and_unknown_codes_are_printed() {
     let ping = Message::decode(&[0x40, 0, 0, 7]).map(|message| message.to_string());
     assert_eq!(ping.as_deref(), Ok("CON Empty [0x0007]"));
     let unknown = Message::decode(&[0x51, 0x1f, 0, 7, 0xab]).map(|message| message.to_string());
@@ -600,7 +600,7 @@ fn a_text_is_not_cut_inside_a_character() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn codec_errors_name_the_fault() {
     let error = Message::decode(&[0x49, 1, 0, 7]).expect_err("TKL 9 is reserved");
     assert_eq!(error.to_string(), "the token length is reserved: it is 15, or more than 8 without RFC 8974");
     let error = EncodeError::OptionOrder { number: N::ACCEPT, previous: N(2050) };
@@ -629,7 +629,7 @@ fn segments_are_joined_by_slashes() {
 
 // RFC 7252 §6.5
 #[test]
-fn what_a_segment_cannot_hold_is_percent_encoded() {
+fn reserved_bytes_of_a_path_segment_are_percent_encoded() {
     assert_eq!(path(&[b"a/b"]), "/a%2Fb");
     assert_eq!(path(&[b"a b", b"%"]), "/a%20b/%25");
     assert_eq!(path(&["ü".as_bytes()]), "/%C3%BC");
@@ -638,7 +638,7 @@ fn what_a_segment_cannot_hold_is_percent_encoded() {
 }
 
 #[test]
-fn queries_keep_their_order_and_replace_what_is_not_utf_8() {
+fn queries_keep_their_order_and_replace_invalid_utf_8() {
     let datagram = datagram(Code::GET, &[(N::URI_QUERY, b"k=v"), (N::URI_QUERY, b"\xff"), (N::URI_QUERY, b"k=v")], b"");
     let message = OwnedMessage::decode(datagram).expect("well-formed");
     assert!(message.uri_queries().eq(["k=v", "\u{fffd}", "k=v"]));

@@ -170,7 +170,7 @@ mod tests {
 
     // RFC 7641 §3.4 (Q105)
     #[test]
-    fn newer_is_the_higher_number_modulo_2_to_the_24_or_what_comes_128_seconds_later() {
+    fn a_notification_is_newer_by_serial_number_or_after_128_seconds() {
         let order = |sequence, seconds: u64| Order { sequence, received: Instant::from_millis(seconds * 1_000) };
         let newer = |old, new| Order::is_before(&old, &new);
         assert!(newer(order(1, 0), order(2, 0)));

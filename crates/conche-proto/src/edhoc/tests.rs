@@ -65,7 +65,7 @@ fn answered(message_1: &[u8]) -> Result<(Responder, Vec<u8>), Error> {
 }
 
 #[test]
-fn the_responder_says_what_the_trace_says() {
+fn the_responder_reproduces_the_trace() {
     let (responder, message_2) = answered(&hex(trace::MESSAGE_1)).expect("it is right");
     assert_eq!(message_2, hex(trace::MESSAGE_2));
     let (agreed, message_4) = responder.finish(&hex(trace::MESSAGE_3), &knows(trace::CRED_I)).expect("it is right");
@@ -78,7 +78,7 @@ fn the_responder_says_what_the_trace_says() {
 
 /// The trace lists another suite before our only one, so the following messages differ too.
 #[test]
-fn the_initiator_says_what_the_trace_says_but_for_the_suite_that_it_does_not_have() {
+fn the_initiator_reproduces_the_trace_except_for_the_unsupported_suite() {
     let (_, message_1) = begun();
     let without = trace::MESSAGE_1.replacen("820602", "02", 1);
     assert_eq!(message_1, hex(&without));
@@ -146,7 +146,7 @@ fn truncated_and_prolonged_messages_are_refused() {
 
 /// `lakers` itself panics on each of these messages.
 #[test]
-fn what_is_no_message_is_refused_without_a_panic() {
+fn malformed_edhoc_messages_are_refused_without_a_panic() {
     let g_x = "8af6f430ebe18d34184017a9a11bf511c8dff8f834730b96c1b7c8dbca2fc3b6";
     let far = "00".repeat(31) + "01";
     for (message_1, error) in [
@@ -192,7 +192,7 @@ fn plaintexts_that_are_none_are_refused() {
 }
 
 #[test]
-fn who_is_not_known_and_who_has_another_key_agree_on_nothing() {
+fn an_unknown_peer_or_a_wrong_key_fails_the_edhoc_exchange() {
     let (initiator, message_1) = begun();
     let (responder, message_2) = answered(&message_1).expect("it is right");
     // The known peer has another ID, or the same ID and another key.
@@ -210,7 +210,7 @@ fn who_is_not_known_and_who_has_another_key_agree_on_nothing() {
 }
 
 #[test]
-fn an_error_message_tells_its_reader_what_its_writer_meant() {
+fn an_edhoc_error_message_decodes_to_the_error_that_was_encoded() {
     for (error, told) in [
         (Error::Suite, ErrorMessage::Suites),
         (Error::NotAuthentic, ErrorMessage::Unspecified(Error::NotAuthentic.to_string())),
@@ -225,7 +225,7 @@ fn an_error_message_tells_its_reader_what_its_writer_meant() {
 
 /// Otherwise an unauthenticated initiator could probe for known names.
 #[test]
-fn who_is_not_known_is_told_the_same_as_who_has_another_key() {
+fn unknown_credential_and_wrong_key_give_the_same_error_message() {
     assert_eq!(Error::UnknownCredential.message(), Error::NotAuthentic.message());
 }
 

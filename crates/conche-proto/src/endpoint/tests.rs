@@ -122,7 +122,7 @@ fn requests_from_chosen_ports_with_chosen_ids_cost_no_more_lookups_than_ordinary
 }
 
 #[test]
-fn message_ids_in_a_row_are_spread_whatever_port_they_come_from() {
+fn consecutive_message_ids_hash_evenly_from_any_port() {
     const IDS: u64 = 10_000;
     for port in (0..300).step_by(7) {
         let mut server = endpoint();

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_step_is_bounded_and_what_is_told_twice_does_not_make_it_grow() {
+    fn the_reservation_step_is_bounded_and_ignores_repeated_reports() {
         let mut sequence = Sequence::new(0);
         sequence.ask();
         for _ in 0..40 {

@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_absolute_uri_is_not_divided() {
+    fn only_an_absolute_uri_is_split() {
         for uri in ["", "/path", "coap:", "coap://", "coap:///path", "1x://h", "://h", "coap://h/%4", "coap://h/%zz"] {
             assert_eq!(divided(uri), None, "{uri}");
         }

@@ -276,7 +276,7 @@ mod tests {
 
     // RFC 9177 §7.2 (Q175)
     #[test]
-    fn a_block_of_the_next_set_has_what_is_missing_asked_for_at_once_and_once() {
+    fn a_block_of_the_next_burst_triggers_one_missing_blocks_request() {
         let mut receiver = receiver();
         for number in [0, 1, 3, 4, 6, 7, 8] {
             assert_eq!(come(&mut receiver, 0, number), Reply::Nothing);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_asked_for_soon_if_the_set_has_ended_and_patiently_if_not() {
+    fn missing_blocks_are_requested_after_the_burst_or_at_a_timeout() {
         let mut receiver = receiver();
         for (ms, number) in [(0, 0), (20, 1), (40, 3)] {
             come(&mut receiver, ms, number);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_of_confirmable_blocks_is_asked_for_after_the_same_time_again() {
+    fn missing_confirmable_blocks_are_requested_at_constant_intervals() {
         let mut receiver = receiver();
         for number in [0, 2] {
             come_as(&mut receiver, 0, number, Type::Confirmable);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_in_vain_ends_even_if_it_may_be_done_255_times_and_the_clock_stands_still() {
+    fn unanswered_missing_blocks_requests_end_after_255_at_a_stopped_clock() {
         let mut receiver = receiver();
         come(&mut receiver, 0, 0);
         assert_eq!((0..1_000).filter(|_| receiver.ask(Instant::FAR_FUTURE, u8::MAX)).count(), 255);

@@ -238,7 +238,7 @@ mod tests {
 
     // RFC 9177 §4.4 (Q169)
     #[test]
-    fn what_is_missing_leaves_first_and_nothing_leaves_twice() {
+    fn missing_blocks_are_sent_first_and_no_block_twice_in_a_burst() {
         let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 0);
         sender.begin_burst();
         leaving(&mut sender);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_again_and_again_for_everything_gets_a_bounded_number_of_copies() {
+    fn repeated_requests_for_all_blocks_get_bounded_retransmissions() {
         let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 0);
         sender.begin_burst();
         let all: Vec<u32> = (0..10).collect();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn where_each_block_is_acknowledged_what_has_never_left_is_no_longer_on_its_way() {
+    fn only_a_sent_confirmable_block_counts_as_outstanding() {
         let mut sender = Sender::new(&rules(10), 40 * 16, BlockSize::B16, 1);
         let all: Vec<u32> = (1..10).collect();
         assert_eq!(sender.send_acknowledged_again(NOW, &all), NextBurst::Burst, "the first block is there");
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_is_silent_gets_more_than_a_few_bursts() {
+    fn a_silent_peer_receives_at_most_five_bursts() {
         let mut sender = Sender::new(&rules(10), 1000 * 16, BlockSize::B16, 0);
         sender.begin_burst();
         let mut bursts = 1;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_bursts_in_vain_as_can_be_configured_are_counted() {
+    fn unanswered_bursts_are_counted_up_to_the_maximum_setting() {
         let mut sender = Sender::new(&rules(1), 1000 * 16, BlockSize::B16, 0);
         assert_eq!((0..1_000).filter(|_| sender.unanswered(u8::MAX) == NextBurst::Burst).count(), 255);
     }

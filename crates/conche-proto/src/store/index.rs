@@ -388,7 +388,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_in_is_found_and_what_is_not_is_not(keys in prop::collection::vec(0..64u64, 1..400)) {
+        fn the_index_finds_exactly_the_inserted_keys(keys in prop::collection::vec(0..64u64, 1..400)) {
             let (mut arena, mut index) = (Arena::new(), Index::<u32>::new());
             let mut model = BTreeMap::new();
             for key in keys {

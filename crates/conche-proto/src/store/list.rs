@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_chain_has_what_entered_and_did_not_leave(operations in prop::collection::vec(0..16u32, 1..200)) {
+        fn a_chain_contains_exactly_the_entries_not_removed(operations in prop::collection::vec(0..16u32, 1..200)) {
             let mut arena = Arena::new();
             for _ in 0..16 {
                 arena.insert(Links::default()).expect("room");
@@ -214,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn a_list_keeps_the_order_whatever_enters_and_leaves(operations in prop::collection::vec((0..3u8, 0..16u32), 1..200)) {
+        fn a_list_keeps_its_order_under_any_insertions_and_removals(operations in prop::collection::vec((0..3u8, 0..16u32), 1..200)) {
             let mut arena = Arena::new();
             for _ in 0..16 {
                 arena.insert(Links::default()).expect("room");

@@ -414,7 +414,7 @@ mod tests {
     proptest! {
         /// Up to 200 timers: without and with a wheel.
         #[test]
-        fn timers_fire_in_order_of_time_whatever_was_reset_and_cancelled(
+        fn timers_fire_in_order_of_time_under_any_resets_and_cancellations(
             numbers in prop_oneof![1..16_u32, 150..200_u32],
             operations in prop::collection::vec((0..8_u8, any::<u32>(), time()), 1..800),
         ) {

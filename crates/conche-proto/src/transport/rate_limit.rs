@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_had_again_and_no_more_than_that() {
+    fn returned_tokens_of_the_rate_limiter_are_usable_once() {
         let mut limiter = limiter();
         let start = Instant::from_millis(5_000);
         assert_eq!(admitted(&mut limiter, 1, start, 100), 5);

@@ -22,7 +22,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_decodes_to_what_was_encoded(fields in message()) {
+    fn an_encoded_message_decodes_to_the_same_fields(fields in message()) {
         let datagram = encode(&fields);
         let message = Message::decode_extended(&datagram).expect("the encoder writes well-formed messages");
         prop_assert_eq!(fields_of(&message), fields);
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn a_body_is_what_the_encoder_writes_in_sorted_order(
+    fn a_body_equals_the_encoding_of_its_sorted_options(
         options in vec((1000_u16..=u16::MAX, vec(any::<u8>(), 0..20)), 0..8),
         payload in vec(any::<u8>(), 0..20),
     ) {
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
-    fn every_prefix_of_what_may_be_a_request_decodes_as_the_reference_does(fields in message_of(0..2)) {
+    fn every_prefix_of_a_possible_request_decodes_as_the_reference_does(fields in message_of(0..2)) {
         assert_that_prefixes_agree_with_reference(&encode(&fields));
     }
 
@@ -153,7 +153,7 @@ fn every_token_length_around_an_extension_survives() {
 
 // RFC 8974 §2.1 (Q403)
 #[test]
-fn a_token_length_of_15_is_a_format_error_whatever_is_accepted() {
+fn a_token_length_of_15_is_a_format_error_even_with_extended_tokens() {
     let datagram = [&[0x4f, 1, 0, 7][..], &[0; 300]].concat();
     for refused in [Message::decode(&datagram), Message::decode_extended(&datagram)] {
         let error = refused.expect_err("15 is reserved");

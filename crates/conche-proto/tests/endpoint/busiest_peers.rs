@@ -21,7 +21,7 @@ fn busy(peers: u32) -> Direct {
 }
 
 #[test]
-fn a_survey_in_parts_finds_what_one_at_once_does_the_busiest_first() {
+fn a_search_in_parts_returns_the_busiest_peers_as_a_single_search_does() {
     let client = busy(1_000);
     for most in [0, 1, 5, 200, 999, 2_000] {
         let at_once = client.endpoint.busiest(most);
@@ -45,7 +45,7 @@ fn a_survey_in_parts_finds_what_one_at_once_does_the_busiest_first() {
 }
 
 #[test]
-fn peers_that_come_and_go_during_a_survey_are_told_as_they_are_at_its_end() {
+fn a_search_reports_peers_in_their_state_at_its_end() {
     let mut client = busy(20);
     let mut survey = BusiestPeersSearch::of(100);
     assert!(survey.advance(&client.endpoint, 10).is_none());

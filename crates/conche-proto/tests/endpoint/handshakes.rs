@@ -248,7 +248,7 @@ fn no_message_answers_a_flight_and_a_session_that_is_over_ends_no_handshake() {
 }
 
 #[test]
-fn a_copy_that_nobody_asked_for_backs_off_as_one_that_was_overdue() {
+fn an_early_retransmission_backs_off_as_a_timed_out_one() {
     let mut client = Client::new("cocoa");
     let handshake = client.begin(SERVER);
     client.leaves(handshake, false);

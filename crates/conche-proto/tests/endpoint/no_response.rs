@@ -67,7 +67,7 @@ fn after_the_empty_ack_nothing_follows() {
 }
 
 #[test]
-fn what_the_endpoint_itself_refuses_is_suppressed_too() {
+fn no_response_also_suppresses_errors_of_the_endpoint() {
     let unknown: &[(u16, &[u8])] = &[(OPTION, &[NoResponse::CLIENT_ERROR.0]), (65_001, b"")];
     let mut server = Direct::new(EndpointConfig::default());
     let refused = server.receive(1, &wire::with_options(Type::Confirmable, Code::GET, 5, b"t", unknown, b""));
@@ -86,7 +86,7 @@ fn a_confirmable_request_that_wants_nothing_ends_well_with_the_empty_ack() {
 }
 
 #[test]
-fn a_confirmable_request_that_nobody_acknowledges_fails_all_the_same() {
+fn an_unacknowledged_confirmable_request_with_no_response_times_out() {
     let mut client = Direct::new(EndpointConfig::default());
     client.endpoint.request(client.now, 1, telling(NoResponse::ALL, Reliability::Confirmable)).expect("room");
     let events = client.run_to_end().events;

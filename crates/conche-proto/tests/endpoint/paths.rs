@@ -68,7 +68,7 @@ fn exchange(client: &mut Client, now: &mut Instant, peer: u32, round_trip: Durat
 }
 
 #[test]
-fn a_new_peer_starts_from_what_its_neighbours_found_out_but_not_under_a_second() {
+fn a_new_peer_starts_from_its_path_rtt_but_not_below_one_second() {
     let (mut client, mut now) = (client(10), Instant::ZERO + s(1));
     let blind = exchange(&mut client, &mut now, 1, ms(200));
     assert!(blind >= s(2) && blind <= s(3), "{blind:?}");
@@ -95,7 +95,7 @@ fn a_peer_that_is_reset_keeps_its_path() {
 }
 
 #[test]
-fn a_path_that_is_forgotten_is_that_of_nobody_and_may_come_again() {
+fn a_forgotten_path_loses_its_state_and_can_return() {
     let (mut client, mut now) = (client(2), Instant::ZERO + s(1));
     exchange(&mut client, &mut now, 1, ms(200));
     exchange(&mut client, &mut now, 101, ms(200));
@@ -122,7 +122,7 @@ fn without_shared_paths_each_peer_is_alone() {
 }
 
 #[test]
-fn the_path_not_heard_of_for_longest_makes_room() {
+fn the_least_recently_used_path_makes_room() {
     let (mut client, mut now) = (client(2), Instant::ZERO + s(1));
     for peer in [1, 101, 1, 201] {
         exchange(&mut client, &mut now, peer, ms(200));
@@ -133,7 +133,7 @@ fn the_path_not_heard_of_for_longest_makes_room() {
 }
 
 #[test]
-fn what_was_kept_is_remembered_unless_something_newer_is_known() {
+fn stored_path_state_is_restored_unless_newer_state_exists() {
     let mut now = Instant::ZERO + s(100_000);
     let mut client = client(10);
     let kept = |heard: Instant| PathHistory::remembered(heard, ms(1_500), ms(300), 0);
@@ -192,7 +192,7 @@ fn peers_that_are_gone_do_not_hold_up_their_neighbours_again() {
 }
 
 #[test]
-fn what_answers_a_request_does_not_wait_for_its_path() {
+fn acknowledgements_and_responses_bypass_the_path_window() {
     let (mut server, now) = (client(10), Instant::ZERO + s(1));
     assert_eq!(ask_all(&mut server, now, 0..10).len(), 4);
     server
@@ -545,7 +545,7 @@ fn devices_that_do_not_answer_hold_one_that_does_up_for_two_of_their_timers_at_m
 }
 
 #[test]
-fn a_path_on_which_something_goes_on_makes_no_room_and_beyond_there_is_no_gate() {
+fn an_active_path_is_not_evicted_and_excess_paths_have_no_window() {
     let (mut client, now) = (client(1), Instant::ZERO + s(1));
     assert_eq!(ask_all(&mut client, now, 0..10).len(), 4);
     assert_eq!(ask_all(&mut client, now, 100..110).len(), 10, "there is no room for what its path would be known by");

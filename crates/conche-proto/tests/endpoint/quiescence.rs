@@ -172,7 +172,7 @@ proptest! {
 }
 
 #[test]
-fn what_such_a_script_draws_is_what_it_is_meant_to() {
+fn a_script_covers_queue_expiry_timeouts_and_abandoned_transfers() {
     // An unanswered NON, an expired queue, an abandoned transfer.
     let mut script = Script { net: Net::of(1), exchanges: Vec::new(), subscriptions: Vec::new() };
     script.step(0, 14, 129);

@@ -92,7 +92,7 @@ fn figures_that_the_manifest_does_not_tell_of_are_read_all_the_same() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_line() {
+fn unreadable_results_are_named_with_their_line() {
     let wrong = format!("{FIGURE}\n{}\n", FIGURE.replace("\"s\"", "\"furlong\""));
     let newer = format!("{}\n", FIGURE.replace("\"schema\":1", "\"schema\":7"));
     let below = MANIFEST.replace("\"seed\":1", "\"seed\":1,\"file\":\"../small.toml\"");

@@ -44,7 +44,7 @@ fn a_run_is_found_with_the_very_numbers_that_it_gave() {
 }
 
 #[test]
-fn wherever_a_journal_is_cut_off_its_whole_lines_are_used_and_it_goes_on() {
+fn a_journal_cut_off_anywhere_keeps_its_whole_lines_and_continues() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("runs.ndjson");
     three(&path);
@@ -66,7 +66,7 @@ fn wherever_a_journal_is_cut_off_its_whole_lines_are_used_and_it_goes_on() {
 }
 
 #[test]
-fn lines_that_are_no_runs_or_of_other_settings_are_told_of() {
+fn malformed_journal_lines_and_other_settings_are_reported() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("runs.ndjson");
     three(&path);

@@ -44,7 +44,7 @@ fn run() -> Run {
 }
 
 #[test]
-fn what_was_kept_is_taken_and_the_manifest_says_how_it_ended() {
+fn stored_runs_are_reused_and_the_manifest_states_the_outcome() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let origin = origin("name = \"small\"");
     let (store, _) = open(directory.path(), &origin, program("a")).expect("it is empty");
@@ -69,7 +69,7 @@ fn what_was_kept_is_taken_and_the_manifest_says_how_it_ended() {
 }
 
 #[test]
-fn a_directory_of_something_else_is_refused_with_what_it_holds() {
+fn a_directory_with_other_results_is_refused_with_its_contents() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let first = origin("a = 1");
     drop(open(directory.path(), &first, program("a")).expect("it is empty"));

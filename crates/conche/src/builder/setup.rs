@@ -350,7 +350,7 @@ mod tests {
     use conche_proto::{Instant, Request, codec::Body, codec::Code};
 
     #[test]
-    fn a_prefix_that_is_set_again_has_the_last_controller_whatever_follows_its_bits() {
+    fn setting_a_controller_again_for_a_prefix_ignores_its_host_bits() {
         let mut controllers = Controllers::default();
         for prefix in ["10.1.2.3/8", "10.0.0.0/8"] {
             let controller = AnyController::by_name("default").expect("a known name");

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_says_controls_no_terminal_and_writes_no_line_of_a_log() {
+    fn control_characters_in_a_diagnostic_of_a_peer_are_escaped() {
         let text = "no\r\n\x1b]0;owned\x07\u{9b}2J\u{202e}".to_owned();
         let peer = SocketAddr::from(([192, 0, 2, 1], 5683));
         let errors = [

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_used_up_the_message_ids_of_a_port_is_asked_from_another_until_they_are_free() {
+    async fn a_port_without_free_message_ids_is_replaced_until_they_expire() {
         let (client, busy, quiet) = (Client::new(), ([127, 0, 0, 1], 9).into(), ([127, 0, 0, 2], 9).into());
         let first = port(&client, busy);
         use_up_ids(&client, busy, 247);
@@ -276,7 +276,7 @@ mod tests {
 
     #[cfg(feature = "oscore")]
     #[tokio::test(start_paused = true)]
-    async fn who_is_asked_with_keys_is_asked_from_the_port_that_has_them() {
+    async fn oscore_requests_use_the_port_that_holds_the_keys() {
         use crate::oscore::{Credentials, EndId, Keys};
         let ids = [b"c", b"s"].map(|id| EndId::new(id).expect("short"));
         let keys = Keys::for_this_run(Credentials::new(*b"of 16 such bytes", ids[0], ids[1])).expect("legal");

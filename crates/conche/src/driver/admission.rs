@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_full_and_which_setting_raises_it_is_said() {
+    fn a_full_queue_error_names_the_setting_to_raise() {
         let admission = admission(100);
         let join = |port, policy| admission.join(address(port), policy);
         let _waiting: Vec<_> = (0..2).map(|_| join(1, QueuePolicy::Wait).expect("there is room")).collect();

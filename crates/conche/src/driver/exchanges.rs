@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_a_row_do_not_share_what_a_map_looks_at() {
+    fn consecutive_numbers_hash_to_distinct_map_bits() {
         let hash = |number: (u32, u32)| BuildHasherDefault::<SpreadHasher>::default().hash_one(number);
         let rows: [Vec<_>; 2] = [(0..4096).map(|n| hash((n, 1))).collect(), (0..4096).map(|n| hash((1, n))).collect()];
         for hashes in rows {

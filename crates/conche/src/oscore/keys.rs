@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_after_the_end_does_not_take_the_place_of_the_end() {
+    fn a_late_write_does_not_overwrite_the_final_state() {
         let slate = MemoryStore::default();
         let keys = keys(b"of the first one", slate.clone());
         let (mut lease, context, _) = Lease::take(&keys).expect("nobody has them");
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_late_takes_the_place_of_no_more_whoever_has_the_keys_by_then() {
+    fn a_late_write_never_lowers_the_stored_number_of_a_later_lease() {
         let slate = MemoryStore::default();
         let keys = keys(b"kept on a slate.", slate.clone());
         let kept = || slate.0.load(Ordering::SeqCst);

@@ -61,7 +61,7 @@ impl Place {
 }
 
 #[test]
-fn a_configuration_of_libcoap_is_read_as_it_is() {
+fn a_libcoap_configuration_is_parsed() {
     let place = Place::new();
     let keeper = Keeper::open(place.conf(SERVER)).expect("it is right");
     let credentials = keeper.credentials();
@@ -86,7 +86,7 @@ fn a_configuration_of_libcoap_is_read_as_it_is() {
 }
 
 #[test]
-fn what_is_wrong_in_a_configuration_is_said_with_its_line() {
+fn configuration_errors_name_the_line() {
     let place = Place::new();
     let cases = [
         ("\n#\nmaster_secret", ":3: a line is keyword,encoding,value"),
@@ -130,7 +130,7 @@ fn keys_that_are_agreed_on_anew_keep_nothing() {
 }
 
 #[test]
-fn what_was_kept_at_an_orderly_end_is_void_once_numbers_are_reserved() {
+fn reserving_numbers_invalidates_the_state_of_an_orderly_shutdown() {
     let place = Place::new();
     let file = place.conf(&server("a2"));
     let mut keeper = Keeper::open(&file).expect("it is right");
@@ -154,7 +154,7 @@ const SETTINGS: &str = r#"{"sender-id_hex": "01", "recipient-id_ascii": "server"
     "algorithm": "AES-CCM-16-64-128", "kdf-hashfun": "sha256"}"#;
 
 #[test]
-fn a_directory_of_aiocoap_is_read_as_it_is() {
+fn an_aiocoap_directory_is_parsed() {
     let place = Place::new();
     let keeper = Keeper::open(directory(&place, "client", SETTINGS, r#"{"secret_ascii": "16 random bytes."}"#))
         .expect("it is right");
@@ -183,7 +183,7 @@ fn a_directory_of_aiocoap_is_read_as_it_is() {
 }
 
 #[test]
-fn a_map_says_what_each_directory_is_for() {
+fn a_credentials_map_assigns_directories_to_uris() {
     let place = Place::new();
     let text = r#"{"coap://h/*": {"oscore": {"basedir": "client/"}}, ":phone": {"oscore": {"basedir": "/phone"}},
         "coap://g/*": ":phone", "coaps://h/*": {"dtls": {"psk": {"ascii": "x"}}}}"#;
@@ -355,7 +355,7 @@ fn no_number_comes_again_and_no_request_is_taken_again_after_a_restart() {
 }
 
 #[test]
-fn what_came_is_written_so_that_aiocoap_understands_it_and_read_as_it_writes_it() {
+fn replay_windows_round_trip_in_the_format_of_aiocoap() {
     let file = Path::new("sequence.json");
     let read = |text: &str| sequence::parse(file, text.as_bytes());
     assert_eq!(read(sequence::UNUSED).ok(), Some(Start::First));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_prefix_says_how_long_its_paths_are() {
+    fn the_longest_matching_prefix_sets_the_path_length() {
         let mut sharing = Sharing::default();
         for (prefix, length) in [("0.0.0.0/0", 24), ("10.0.0.0/8", 16), ("2001:db8::/32", 48)] {
             sharing.set_length(prefix.parse().expect("a prefix"), length);

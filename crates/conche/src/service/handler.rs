@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_future_that_has_to_wait_goes_on_where_it_was() {
+    async fn a_pending_handler_future_resumes_where_it_stopped() {
         for _ in 0..3 {
             let (sender, receiver) = tokio::sync::oneshot::channel::<Code>();
             let answer = HandlerFuture::begin(async { Response::new(receiver.await.unwrap_or(Code::GATEWAY_TIMEOUT)) });
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_leaves_behind_is_not_used_again() {
+    fn a_panicked_handler_leaves_no_reusable_state() {
         fn begin(panics: bool) -> HandlerFuture {
             HandlerFuture::begin(async move {
                 assert!(!panics, "on purpose");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_in_a_hurry_is_done_once_and_the_last_word_counts() {
+    fn pending_notifier_commands_are_merged_and_the_last_one_wins() {
         let text = |text: &str| Response::new(Code::CONTENT).text(text);
         let asked = left(|notifier| {
             notifier.send(text("old"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_apart_up_to_a_number() {
+    fn notified_paths_are_kept_apart_up_to_a_limit() {
         let few = left(|notifier| ["/b", "/a", "/b"].into_iter().for_each(|path| notifier.notify_path(path)));
         assert!(matches!(&few.call, Calls::Paths(paths) if paths.iter().eq(["/a", "/b"])), "{few:?}");
         let many = left(|notifier| (0..=MAX_PATHS).for_each(|path| notifier.notify_path(&format!("/{path}"))));

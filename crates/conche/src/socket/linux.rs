@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_might_be_too_large_for_a_path_is_no_part_of_a_message() {
+    fn datagrams_above_the_segment_limit_are_not_batched() {
         const LIMIT: usize = LARGEST_SEGMENT;
         assert_eq!(of(&[(LIMIT, 1), (LIMIT, 1)]), Some((1232, vec![2])));
         assert_eq!(of(&[(LIMIT + 1, 1), (LIMIT + 1, 1)]), None);

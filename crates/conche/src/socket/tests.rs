@@ -81,7 +81,7 @@ fn runs(peers: &[SocketAddr]) -> Vec<(Vec<u8>, SocketAddr)> {
 }
 
 #[tokio::test]
-async fn what_leaves_as_one_message_arrives_as_the_datagrams_that_it_was() {
+async fn a_segmented_message_arrives_as_separate_datagrams() {
     for (host, reached) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "::ffff:127.0.0.1")] {
         let (mut sender, mut receivers) = (open(host), [open(host), open(host), open(host)]);
         let peer = |socket: &Socket| SocketAddr::new(reached.parse().expect("an address"), socket.local().port());
@@ -98,7 +98,7 @@ async fn what_leaves_as_one_message_arrives_as_the_datagrams_that_it_was() {
 }
 
 #[tokio::test]
-async fn who_refuses_to_cut_messages_loses_none_and_is_not_asked_again() {
+async fn refused_segmentation_loses_no_datagram_and_is_disabled() {
     // UDP-Lite always causes the kernel's error for a device without segmentation.
     let lite = || {
         let socket = socket2::Socket::new(Domain::IPV4, socket2::Type::DGRAM, Some(Protocol::UDPLITE)).ok()?;
@@ -128,7 +128,7 @@ async fn a_peer_that_cannot_be_sent_to_does_not_end_it_for_others() {
 }
 
 #[tokio::test]
-async fn a_datagram_that_cannot_leave_is_told_of_and_holds_up_none_of_the_others() {
+async fn an_unsendable_datagram_is_reported_and_does_not_block_others() {
     let (mut sender, mut receiver) = (open("127.0.0.1:0"), open("127.0.0.1:0"));
     let (to, too_long) = (receiver.local(), [0; 65_535]);
     let all = [(&b"first"[..], to), (b"second", to), (&too_long, to), (b"third", to)];
@@ -203,7 +203,7 @@ async fn the_codepoint_that_a_datagram_leaves_with_is_the_one_that_it_arrives_wi
 }
 
 #[tokio::test]
-async fn a_socket_with_several_addresses_hears_to_which_of_them_a_datagram_was_sent() {
+async fn a_wildcard_socket_reports_the_destination_address_of_a_datagram() {
     let local = async |to, host| arrival("127.0.0.1:0", to, host, Ecn::NotCapable).await.local;
     assert_eq!(local("0.0.0.0:0", "127.1.2.3").await, "127.1.2.3".parse().ok());
     assert_eq!(local("[::]:0", "127.1.2.3").await, "::ffff:127.1.2.3".parse().ok());
@@ -211,7 +211,7 @@ async fn a_socket_with_several_addresses_hears_to_which_of_them_a_datagram_was_s
 }
 
 #[tokio::test]
-async fn what_a_socket_gets_that_is_bound_to_a_group_was_sent_to_the_group() {
+async fn datagrams_at_a_socket_bound_to_a_group_are_multicast() {
     let (group, loopback) = ([224, 0, 1, 187].into(), [127, 0, 0, 1].into());
     let member = std::net::UdpSocket::bind((group, 0)).expect("a group can be bound");
     member.join_multicast_v4(&group, &loopback).expect("the loopback is an interface");
@@ -245,7 +245,7 @@ async fn heard_by(socket: std::net::UdpSocket) -> Arrival {
 }
 
 #[tokio::test]
-async fn what_a_socket_gets_that_is_bound_to_a_subnets_broadcast_address_was_sent_to_many() {
+async fn datagrams_at_a_socket_bound_to_a_broadcast_address_are_multicast() {
     for (bound, many) in [("127.255.255.255:0", true), ("127.1.2.3:0", false)] {
         let socket = std::net::UdpSocket::bind(bound).expect("the loopback can be bound");
         assert_eq!(heard_by(socket).await.multicast, many, "{bound}");
@@ -253,7 +253,7 @@ async fn what_a_socket_gets_that_is_bound_to_a_subnets_broadcast_address_was_sen
 }
 
 #[tokio::test]
-async fn what_the_user_of_a_socket_wants_to_know_of_datagrams_loses_none() {
+async fn control_messages_enabled_by_the_user_lose_no_datagram() {
     use nix::sys::socket::{TimestampingFlag, setsockopt, sockopt};
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
     let stamps = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
@@ -290,7 +290,7 @@ fn whatever_an_icmp_error_becomes_is_no_error_of_the_next_datagram() {
 
 // RFC 7252 §8.1 (Q84)
 #[tokio::test]
-async fn a_datagram_for_a_group_is_told_apart() {
+async fn a_datagram_to_a_group_is_marked_multicast() {
     let (group, loopback) = ([224, 0, 1, 187].into(), [127, 0, 0, 1].into());
     let member = std::net::UdpSocket::bind("0.0.0.0:0").expect("the loopback can be bound");
     member.join_multicast_v4(&group, &loopback).expect("the loopback is an interface");
@@ -311,7 +311,7 @@ async fn a_datagram_for_a_group_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_socket_that_looks_finds_what_nobody_has_told_of() {
+async fn busy_polling_finds_a_datagram_before_readiness_is_reported() {
     let (mut sender, mut receiver, mut buffer) = (open("127.0.0.1:0"), open("127.0.0.1:0"), buffer(Role::Server));
     let to = receiver.local();
     // Until here, tokio has not polled for readiness.

@@ -57,7 +57,7 @@ fn addresses_of_both_versions_are_recognised() {
 }
 
 #[test]
-fn what_only_a_resolver_takes_for_an_address_is_no_host() {
+fn numeric_hosts_other_than_ip_literals_are_refused() {
     for host in [
         "127.1",
         "127.0.1",
@@ -118,7 +118,7 @@ fn each_step_of_the_decomposition_gives_its_options() {
 
 // RFC 7252 §6.5 (Q213)
 #[test]
-fn what_was_decomposed_is_composed_again() {
+fn a_uri_decomposed_into_options_is_composed_again() {
     for text in [
         "coap://example.com/~sensors/temp.xml",
         "coap://example.com:61616//%2F//?//&?%26",
@@ -145,7 +145,7 @@ fn components_beyond_255_bytes_are_refused_and_255_are_not() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_would_be_right() {
+fn uri_errors_name_the_fault_and_a_remedy() {
     for (text, message) in [
         ("coaps+tcp://h/", "coaps+tcp:// is not yet supported: only coap:// and coaps:// are"),
         ("http://h/", r#"the URI's scheme is "http": it must be "coap" or "coaps", as in coap://example.com/path"#),

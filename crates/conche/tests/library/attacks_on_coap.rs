@@ -136,7 +136,7 @@ fn router(done: &Done) -> Router {
 /// draft-ietf-core-attacks-on-coap §2.1: a blocked request has an unknown outcome; a blocked
 /// response causes no second execution.
 #[tokio::test]
-async fn a_blocked_request_is_told_to_be_unanswered_and_a_blocked_response_has_nothing_done_twice() {
+async fn a_blocked_request_times_out_and_a_blocked_response_runs_nothing_twice() {
     by_each(async |by| {
         let path = Path::new(by).await;
         path.foe.act(Toward::Server, 0, Act::Block);

@@ -159,7 +159,7 @@ async fn while_an_answer_is_looked_for_others_have_turns_and_a_timeout_ends_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_looked_for_does_not_hold_up_a_clock_that_is_paused() {
+async fn busy_polling_does_not_stall_a_paused_clock() {
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let uri = format!("coap://{}/", silent.local_addr().expect("it is bound"));
     let ended = looking(Duration::from_millis(1)).get(uri).await;

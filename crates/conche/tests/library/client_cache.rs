@@ -107,7 +107,7 @@ async fn without_a_cache_or_room_in_it_every_request_goes_to_the_server() {
 
 // RFC 7252 §5.6.2, §5.9.1.3 (Q333)
 #[tokio::test(start_paused = true)]
-async fn a_stale_response_is_validated_by_its_etag_and_renewed_as_the_server_says() {
+async fn a_stale_response_is_validated_by_its_etag_and_updated_by_the_2_03() {
     let answer = |request: &Request, n| {
         let etags: Vec<_> = request.message().values(OptionNumber::ETAG).map(<[u8]>::to_vec).collect();
         match (n, etags.as_slice()) {
@@ -156,7 +156,7 @@ async fn after_a_2_03_about_something_else_the_whole_is_asked_for() {
 
 // RFC 7252 §5.6 (Q330), RFC 8132 §2.1 (Q301)
 #[tokio::test(start_paused = true)]
-async fn what_differs_in_method_option_or_payload_of_fetch_is_another_request() {
+async fn method_options_and_fetch_payload_are_part_of_the_cache_key() {
     let origin = Origin::new(|_, n| counted(n, 1000)).await;
     let (client, uri) = (caching(), &origin.uri);
     let fetch = |payload: &'static str| client.request(Code::FETCH, uri).payload(ContentFormat::TEXT_PLAIN, payload);
@@ -227,7 +227,7 @@ async fn a_request_to_prove_freshness_is_not_kept() {
 
 // RFC 7252 §5.9.1 (Q334)
 #[tokio::test(start_paused = true)]
-async fn a_method_that_is_not_safe_makes_what_is_stored_of_its_path_stale() {
+async fn an_unsafe_method_makes_cached_responses_of_its_path_stale() {
     let answer = |request: &Request, n| match request.method() {
         Code::GET => counted(n, 1000).etag(b"v"),
         Code::DELETE => Response::new(Code::DELETED),
@@ -254,7 +254,7 @@ async fn a_method_that_is_not_safe_makes_what_is_stored_of_its_path_stale() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_nobody_waits_for_any_more_makes_stale_too() {
+async fn a_cancelled_unsafe_request_also_makes_cached_responses_stale() {
     let gate = Arc::new(Semaphore::new(0));
     let (started, writing) = (Arc::new(Semaphore::new(0)), Arc::clone(&gate));
     let start = Arc::clone(&started);
@@ -279,7 +279,7 @@ async fn a_change_that_nobody_waits_for_any_more_makes_stale_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_before_a_change_and_answered_after_it_is_not_kept() {
+async fn a_response_to_a_read_that_began_before_a_change_is_not_cached() {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (reading, start) = (Arc::clone(&gate), Arc::clone(&started));
     let read = move || {
@@ -380,7 +380,7 @@ async fn notifications_are_kept_without_observe_and_age_from_their_arrival() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_before_a_notification_and_answered_after_it_does_not_replace_it() {
+async fn a_response_to_an_earlier_read_does_not_replace_a_notification() {
     let (gate, started) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (reading, start, notifier) = (Arc::clone(&gate), Arc::clone(&started), Notifier::new());
     let read = move |request: Request| {
@@ -454,7 +454,7 @@ async fn the_client_of_a_server_has_a_cache_if_it_is_given_one_and_its_clones_sh
 }
 
 #[tokio::test]
-async fn the_client_of_a_server_validates_by_etag_what_is_stale() {
+async fn the_client_of_a_server_validates_stale_responses_by_etag() {
     let origin = Origin::new(|request, _| match request.message().option(OptionNumber::ETAG) {
         Some(etag) if etag == b"tag" => Response::new(Code::VALID).option(OptionNumber::ETAG, b"tag"),
         _ => Response::new(Code::CONTENT).text("state").max_age(seconds(0)).option(OptionNumber::ETAG, b"tag"),

@@ -101,7 +101,7 @@ async fn a_socket_that_is_bound_to_a_mapped_address_reaches_ipv4_and_nothing_els
 }
 
 #[tokio::test]
-async fn a_client_of_an_ipv4_server_says_that_it_does_not_reach_ipv6() {
+async fn the_client_of_an_ipv4_server_returns_an_error_for_ipv6() {
     let node = Server::builder().bind(LOCALHOST).await.expect("it starts");
     let failed = node.client().get("coap://[::1]/").await.expect_err("the IP versions differ");
     assert!(matches!(failed, Error::IpVersion { .. }) && !failed.was_sent(), "{failed}");
@@ -121,7 +121,7 @@ async fn a_client_answers_requests_as_one_without_resources() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_path_can_be_asked_and_forgotten() {
+async fn path_state_can_be_read_and_reset() {
     let (server, there) = mirror().await;
     let client = Client::new();
     assert_eq!(client.snapshot(server.local_addr()).await, None);
@@ -136,7 +136,7 @@ async fn what_is_known_of_a_path_can_be_asked_and_forgotten() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
-async fn what_the_operating_system_refuses_to_send_fails_at_once_with_the_cause() {
+async fn a_datagram_refused_by_the_system_fails_at_once_with_the_cause() {
     // Broadcasting requires SO_BROADCAST.
     let failed = Client::new().get("coap://255.255.255.255/").await.expect_err("it is not sent");
     let Error::Send { cause: source, transmissions: 0, .. } = &failed else { panic!("{failed}") };

@@ -121,7 +121,7 @@ async fn a_destination_with_a_long_line_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_whose_timeout_passes_in_the_line_says_that_it_was_never_sent() {
+async fn a_request_that_times_out_in_the_queue_reports_it_was_never_sent() {
     let (silent, there) = silence().await;
     let client = Client::new();
     let first: Vec<_> = (0..10).map(|_| tokio::spawn(client.get(&there).send())).collect();

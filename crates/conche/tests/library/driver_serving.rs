@@ -49,7 +49,7 @@ async fn a_shutdown_answers_acknowledged_requests_whose_handlers_do_not_end() {
 }
 
 #[tokio::test]
-async fn a_shutdown_does_not_deny_what_a_handler_has_done() {
+async fn a_shutdown_still_sends_the_response_of_a_finished_handler() {
     // Simultaneous events are handled in random order.
     for _ in 0..30 {
         let (wait, gate, started) = gated();
@@ -255,7 +255,7 @@ async fn no_datagram_is_lost_when_they_come_faster_than_the_endpoint_is_polled()
 
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
-async fn an_icmp_error_ends_a_separate_response_whatever_the_server_is_bound_to() {
+async fn an_icmp_error_ends_a_separate_response_for_any_bound_address() {
     for bind in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
         let (wait, gate, started) = gated();
         let server = Server::builder().config(separate_at_once()).route("/", get(wait)).bind(bind).await;

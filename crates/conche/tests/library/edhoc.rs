@@ -55,7 +55,7 @@ pub(crate) async fn sent_at_first(client: &Client) -> u64 {
 }
 
 #[tokio::test]
-async fn a_handler_learns_who_has_agreed_on_keys_in_two_round_trips_or_one() {
+async fn a_handler_receives_the_edhoc_identity_after_one_or_two_round_trips() {
     for combined in [false, true] {
         let (lamp, hall) = parties();
         let server = server(hall).await;
@@ -121,7 +121,7 @@ async fn requests_that_come_at_once_agree_on_keys_once_and_large_ones_go_with_th
 }
 
 #[tokio::test]
-async fn who_is_not_known_and_who_has_another_key_agrees_on_nothing() {
+async fn unknown_peers_and_wrong_keys_fail_the_edhoc_exchange() {
     let (lamp, hall) = parties();
     let server = server(hall.clone()).await;
     let uri = format!("coap://{}/who", server.local_addr());
@@ -167,7 +167,7 @@ async fn a_server_that_has_restarted_is_agreed_with_anew_by_the_request_after_th
 }
 
 #[tokio::test]
-async fn who_asks_with_non_confirmable_requests_alone_learns_of_a_restart_too() {
+async fn a_non_confirmable_request_also_detects_a_server_restart() {
     let (lamp, hall) = parties();
     let first = server(hall.clone()).await;
     let (uri, client) = (format!("coap://{}/who", first.local_addr()), client(lamp));
@@ -217,7 +217,7 @@ async fn of_each_credential_the_last_contexts_are_kept() {
 }
 
 #[tokio::test]
-async fn what_is_observed_goes_on_with_other_keys_when_the_server_has_lost_those_that_were_agreed_on() {
+async fn an_observation_survives_the_loss_of_edhoc_keys_at_the_server() {
     let (lamp, hall) = parties();
     let brief = async || Response::new(Code::CONTENT).payload(ContentFormat::TEXT_PLAIN, "t").max_age(Duration::ZERO);
     let route = get(brief).observed_by(&Notifier::new());
@@ -276,7 +276,7 @@ pub(crate) fn message_1(c_i: u8) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
+async fn one_client_cannot_fill_the_table_of_pending_edhoc_exchanges() {
     let (lamp, hall) = parties();
     let server = server(hall).await;
     let mut raw = Raw::new(&server);
@@ -305,7 +305,7 @@ async fn strangers_fill_no_more_than_half_and_what_is_no_message_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_a_quarter_is_taken_who_does_not_show_where_it_is_begins_nothing() {
+async fn a_quarter_full_edhoc_table_requires_address_validation() {
     let (lamp, hall) = parties();
     let server = server(hall).await;
     let (mut raw, mut elsewhere) = (Raw::new(&server), Raw::new(&server));
@@ -380,7 +380,7 @@ async fn a_server_that_shuts_down_agrees_on_nothing() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn contradictory_edhoc_settings_are_refused() {
     let (lamp, hall) = parties();
     let twice = lamp.with_peer(own(b"\x02", "another hall").credential().clone());
     assert_eq!(twice.err(), Some(CredentialError::SameKid));
@@ -396,7 +396,7 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn who_has_not_shown_where_they_are_gets_no_more_than_three_times_what_they_send() {
+async fn an_unverified_edhoc_client_receives_at_most_three_times_its_bytes() {
     let (_, hall) = parties();
     let server = Server::builder().edhoc(hall).bind("127.0.0.1:0").await.expect("it starts");
     let stranger = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("the loopback can be bound");

@@ -74,7 +74,7 @@ async fn observed(party: conche::edhoc::Party, at: &str, gate: &Arc<Semaphore>) 
 }
 
 #[tokio::test]
-async fn what_is_observed_goes_on_at_once_when_another_request_finds_that_the_keys_are_lost() {
+async fn an_observation_resumes_once_another_request_detects_lost_keys() {
     let ((lamp, hall), gate) = (parties(), Arc::new(Semaphore::new(0)));
     let (first, _) = observed(hall.clone(), "127.0.0.1:0", &gate).await;
     let address = first.local_addr();
@@ -183,7 +183,7 @@ async fn of_the_destinations_without_anything_under_way_the_one_used_least_latel
 
 /// Keys are not evicted before the request that exchanged them uses them.
 #[tokio::test(flavor = "multi_thread")]
-async fn where_destinations_contend_for_room_all_are_answered_or_told_that_there_is_none() {
+async fn destinations_that_contend_for_key_slots_get_a_response_or_busy() {
     let (lamp, hall) = parties();
     let servers = [server(hall.clone()).await, server(hall).await];
     let client = Client::builder().edhoc(lamp).edhoc_destinations(1).build().expect("legal settings");
@@ -216,7 +216,7 @@ async fn who(client: &Client, uri: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_to_bring_keys_and_did_not_leaves_none_that_the_server_never_had() {
+async fn a_failed_combined_request_leaves_no_keys_unknown_to_the_server() {
     let (lamp, hall) = parties();
     let server = server(hall).await;
     let foe = OnPathAttacker::before(server.local_addr()).await;
@@ -237,7 +237,7 @@ async fn what_was_to_bring_keys_and_did_not_leaves_none_that_the_server_never_ha
 }
 
 #[tokio::test]
-async fn who_waits_for_the_same_keys_waits_for_no_handler() {
+async fn requests_that_share_an_edhoc_exchange_do_not_wait_for_a_handler() {
     let (lamp, hall) = parties();
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);

@@ -137,7 +137,7 @@ async fn retransmissions_are_logged_at_their_times_with_the_timeout_and_the_fail
 }
 
 #[tokio::test]
-async fn what_is_dropped_is_logged_with_the_reason() {
+async fn dropped_messages_are_logged_with_the_reason() {
     let file = File::default();
     let log = EventLog::server().payloads(true).write_to(file.clone()).expect("memory can be written");
     let server = Server::builder().watch(log.clone()).bind("127.0.0.1:0").await.expect("loopback can be bound");
@@ -167,7 +167,7 @@ async fn what_is_dropped_is_logged_with_the_reason() {
 
 #[cfg(feature = "dtls")]
 #[tokio::test]
-async fn what_goes_through_a_session_is_logged_as_what_does_not() {
+async fn dtls_messages_are_logged_like_plain_ones() {
     use conche::security::Secret;
     let (at_client, at_server) = (File::default(), File::default());
     let client_log = EventLog::client().write_to(at_client.clone()).expect("memory can be written");
@@ -194,7 +194,7 @@ async fn what_goes_through_a_session_is_logged_as_what_does_not() {
 
 #[cfg(feature = "dtls")]
 #[tokio::test]
-async fn what_is_dropped_of_a_session_is_logged_with_the_reason() {
+async fn dropped_messages_of_a_dtls_session_are_logged_with_the_reason() {
     use conche::security::Secret;
     let file = File::default();
     let log = EventLog::server().write_to(file.clone()).expect("memory can be written");

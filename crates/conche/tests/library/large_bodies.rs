@@ -116,7 +116,7 @@ async fn a_list_of_a_hundred_resources_is_discovered() {
 }
 
 #[tokio::test]
-async fn what_exceeds_a_limit_says_so_and_which_setting_raises_it() {
+async fn a_body_limit_error_names_the_setting_to_raise() {
     let (client, _server, there) = with_limit(2 * MIB).await;
     let small = Client::builder().body_limit(2000).build().expect("legal settings");
 

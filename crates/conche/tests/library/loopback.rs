@@ -107,7 +107,7 @@ async fn a_server_answers_from_the_address_that_it_was_asked_at() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_reported_without_a_retransmission() {
+async fn a_closed_port_is_reported_without_a_retransmission() {
     for localhost in ["127.0.0.1:0", "[::1]:0"] {
         // A closed port that no client is assigned.
         let address = SocketAddr::new(localhost.parse::<SocketAddr>().expect("an address").ip(), 1);
@@ -143,7 +143,7 @@ async fn a_slow_handler_becomes_a_separate_response() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_answers_5_00_and_the_server_goes_on() {
+async fn a_handler_panic_gives_5_00_and_the_server_keeps_serving() {
     let late = async || -> &'static str {
         tokio::task::yield_now().await;
         panic!("a handler panics, as this test wants")
@@ -210,7 +210,7 @@ async fn a_request_goes_out_with_the_token_that_was_chosen() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_request_that_nobody_answers() {
+async fn a_deadline_ends_an_unanswered_request() {
     let (_silent, there) = silence().await;
     let failed = Client::new().get(&there).timeout(Duration::from_millis(30)).await.expect_err("nobody answers");
     assert!(matches!(failed, Error::Failed { failure: Failure::Deadline, .. }), "{failed}");
@@ -284,7 +284,7 @@ async fn requests_to_many_peers_go_through_one_socket() {
 }
 
 #[tokio::test]
-async fn settings_and_routes_that_make_no_sense_are_refused_before_anything_runs() {
+async fn invalid_settings_and_routes_are_refused_before_the_start() {
     let twice = Server::builder().route("/a", get(async || "")).route("/a", put(async || ()));
     let refused = twice.bind(LOCALHOST).await.expect_err("a route is there twice");
     assert!(refused.to_string().contains("there twice"), "{refused}");

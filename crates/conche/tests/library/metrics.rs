@@ -37,7 +37,7 @@ fn check(text: &str) {
 }
 
 #[tokio::test]
-async fn an_exchange_is_counted_at_both_ends_and_its_path_is_told() {
+async fn an_exchange_is_counted_at_both_ends_and_its_path_is_listed() {
     let server = Server::builder().route("/hello", get(async || "world")).bind("127.0.0.1:0").await;
     let server = server.expect("loopback can be bound");
     let (client, there) = (Client::new(), server.local_addr());
@@ -72,7 +72,7 @@ async fn an_exchange_is_counted_at_both_ends_and_its_path_is_told() {
 }
 
 #[tokio::test]
-async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first() {
+async fn metrics_list_at_most_the_requested_destinations_busiest_first() {
     let client = Client::new();
     let silent = UdpSocket::bind("127.0.0.1:0").await.expect("loopback can be bound");
     let busy = silent.local_addr().expect("it is bound");
@@ -95,7 +95,7 @@ async fn no_more_destinations_are_told_than_were_asked_for_and_the_busiest_first
 
 #[cfg(feature = "dtls")]
 #[tokio::test]
-async fn a_session_is_told_under_its_address_and_once_after_another_has_followed() {
+async fn a_session_and_its_successor_are_listed_once_under_their_address() {
     use conche::security::Secret;
     use std::net::SocketAddr;
     use std::time::Duration;
@@ -124,7 +124,7 @@ async fn a_session_is_told_under_its_address_and_once_after_another_has_followed
 
 #[cfg(feature = "oscore")]
 #[tokio::test]
-async fn what_is_refused_for_its_protection_is_counted_and_nothing_else() {
+async fn only_refused_protected_messages_are_counted_as_refused() {
     use conche::oscore::{Credentials, EndId, Keys};
 
     let [own, other] = [b"c", b"s"].map(|id| EndId::new(id).expect("short"));

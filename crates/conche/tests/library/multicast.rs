@@ -88,13 +88,13 @@ async fn ask(domain: Domain, group: IpAddr, interface: u32) {
 
 // RFC 7252 §8 (Q82), §8.1 (Q84)
 #[tokio::test]
-async fn the_members_of_an_ipv4_group_answer_who_asks_it() {
+async fn members_of_an_ipv4_group_answer_a_group_request() {
     ask(Domain::IPV4, GROUP_V4.into(), loopback()).await;
 }
 
 // RFC 7252 §8 (Q82), §8.1 (Q84)
 #[tokio::test]
-async fn the_members_of_an_ipv6_group_answer_who_asks_it() {
+async fn members_of_an_ipv6_group_answer_a_group_request() {
     // Interface-local scope: nothing leaves the host.
     let group = Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 0xfd);
     if std::env::var_os(WITHOUT_IPV6).is_some() {
@@ -108,7 +108,7 @@ async fn the_members_of_an_ipv6_group_answer_who_asks_it() {
 
 #[cfg(feature = "edhoc")]
 #[tokio::test]
-async fn no_keys_are_agreed_on_with_who_asks_a_group() {
+async fn a_group_request_starts_no_edhoc_exchange() {
     use conche::edhoc::{Credential, OwnCredential, Party, generate};
 
     let key = generate().expect("there is randomness");

@@ -86,7 +86,7 @@ async fn states_come_in_order_and_the_handler_runs_once_for_all_observers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_slow_gets_the_last_state_and_misses_those_before() {
+async fn a_slow_observer_skips_to_the_latest_state() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
     let mut observation = Client::new().observe(uri(&server, "/n"));
@@ -103,7 +103,7 @@ async fn who_is_slow_gets_the_last_state_and_misses_those_before() {
 }
 
 #[tokio::test]
-async fn dropping_an_observation_tells_the_server_as_does_cancelling_it() {
+async fn dropping_or_cancelling_an_observation_deregisters_at_the_server() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
     let client = Client::new();
@@ -124,7 +124,7 @@ async fn dropping_an_observation_tells_the_server_as_does_cancelling_it() {
 
 // RFC 7641 §3.6
 #[tokio::test(start_paused = true)]
-async fn what_was_forgotten_is_observed_until_the_next_notification_is_rejected() {
+async fn a_forgotten_observation_ends_when_its_next_notification_is_rejected() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
     let client = Client::new();
@@ -211,7 +211,7 @@ async fn a_state_larger_than_a_message_comes_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queries_are_told_apart_and_one_path_of_many_can_be_notified() {
+async fn observations_differ_by_query_and_one_path_can_be_notified() {
     let notifier = Notifier::new();
     let rounds = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&rounds);
@@ -253,7 +253,7 @@ async fn a_server_that_was_restarted_is_registered_at_again() {
 
 // RFC 7641 §4.2 (Q111)
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shuts_down_ends_what_is_observed_with_5_03() {
+async fn a_server_shutdown_ends_observations_with_5_03() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
     let mut observation = Client::new().observe(uri(&server, "/n")).retry_unavailable(false);
@@ -352,7 +352,7 @@ async fn a_5_03_ends_an_observation_that_it_never_began_and_one_that_would_wait_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_says_late_does_not_replace_what_was_sent_since() {
+async fn a_late_handler_response_does_not_replace_a_sent_notification() {
     let (notifier, asked, may_answer) =
         (Notifier::new(), Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
     let (counted, gate) = (Arc::clone(&asked), Arc::clone(&may_answer));
@@ -433,7 +433,7 @@ async fn a_thousand_observers_get_the_last_state() {
 }
 
 #[tokio::test]
-async fn what_can_be_observed_says_so_in_the_list_of_resources() {
+async fn observable_resources_have_the_obs_attribute_in_well_known_core() {
     let counter = Counter::default();
     let server = counter.serve(LOCALHOST).await;
     let links = Client::new().get(uri(&server, "/.well-known/core")).await.expect("a response");

@@ -42,7 +42,7 @@ async fn who(identity: Identity) -> String {
 }
 
 #[tokio::test]
-async fn a_handler_learns_who_asks_and_who_has_no_keys_gets_4_01() {
+async fn a_handler_receives_the_oscore_identity_and_a_client_without_keys_4_01() {
     let router = Router::new().route("/who", get(who)).route("/open", get(async || "open"));
     let server = server(router.route("/inner", get(async || "inner").layer(RequireSecured))).await;
     let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
@@ -55,7 +55,7 @@ async fn a_handler_learns_who_asks_and_who_has_no_keys_gets_4_01() {
 }
 
 #[tokio::test]
-async fn a_server_for_protected_requests_only_tells_nobody_else_what_there_is() {
+async fn a_secured_only_server_answers_every_unprotected_request_with_4_01() {
     let server = Server::builder().oscore(keys(SERVER, CLIENT)).secured_only().route("/open", get(async || "open"));
     let server = server.bind("127.0.0.1:0").await.expect("the loopback can be bound");
     for path in ["/open", "/nothing", "/.well-known/core"] {
@@ -97,7 +97,7 @@ async fn states_are_observed_behind_protection() {
 }
 
 #[tokio::test]
-async fn other_keys_and_none_are_told_apart_from_an_answer() {
+async fn wrong_or_missing_keys_at_a_server_are_errors_and_no_responses() {
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());
     let other =
@@ -157,7 +157,7 @@ impl NumberStore for OnShelf {
 }
 
 #[tokio::test]
-async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended() {
+async fn keys_belong_to_one_socket_at_a_time_and_the_next_one_resumes() {
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());
     let shelf = OnShelf::default();
@@ -182,7 +182,7 @@ async fn one_socket_at_a_time_has_keys_and_the_next_one_goes_on_where_it_ended()
 }
 
 #[tokio::test]
-async fn the_next_program_begins_where_the_store_says() {
+async fn a_new_program_starts_at_the_stored_sequence_number() {
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());
     let shelf = OnShelf::default();
@@ -207,14 +207,14 @@ async fn keys_that_would_use_the_numbers_of_others_are_refused() {
 }
 
 #[tokio::test]
-async fn a_server_for_those_with_keys_only_needs_somebody_who_has_some() {
+async fn a_secured_only_server_needs_client_credentials() {
     let nobody = Server::builder().secured_only().bind("127.0.0.1:0").await;
     assert!(matches!(nobody, Err(BindError::Config(ConfigError::NoClientCredentials))), "{nobody:?}");
 }
 
 #[cfg(feature = "dtls")]
 #[tokio::test]
-async fn who_has_shown_a_key_in_a_session_is_vouched_for() {
+async fn a_client_authenticated_by_dtls_passes_secured_only() {
     use conche::security::Secret;
     let key = |identity: &[u8]| (identity == b"lamp").then(|| Secret::new(*b"of 16 such bytes"));
     let server = Server::builder().psk(key).secured_only().route("/", get(async || "open"));
@@ -259,7 +259,7 @@ impl NumberStore for Slow {
 }
 
 #[tokio::test]
-async fn what_a_slow_store_keeps_for_a_client_that_was_dropped_takes_nothing_back() {
+async fn a_late_write_for_a_dropped_client_never_lowers_the_stored_number() {
     let server = server(Router::new().route("/", get(async || "open"))).await;
     let uri = format!("coap://{}/", server.local_addr());
     let store = Slow::default();
@@ -331,7 +331,7 @@ async fn requests_wait_for_a_store_that_takes_longer_than_numbers_last() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_store_that_fails_is_told_and_the_next_request_asks_it_again() {
+async fn a_failing_store_fails_the_waiting_request_and_is_retried_by_the_next() {
     let store = Shut { fails: true, ..Shut::default() };
     let (_server, client, uri) = out_of_numbers(&store).await;
     let mut waiting = std::pin::pin!(client.get(&uri).send());
@@ -356,7 +356,7 @@ async fn nothing_is_protected_without_a_place_for_numbers_and_a_server_does_not_
 }
 
 #[tokio::test]
-async fn what_cannot_be_protected_is_not_sent() {
+async fn a_group_request_with_oscore_keys_is_not_sent() {
     let mut responses = client().multicast("coap://224.0.1.187/").await.expect("it is a group");
     assert!(matches!(responses.next().await, Some(Err(Error::Refused(_)))));
     let twice = Server::builder().oscore(keys(SERVER, CLIENT)).oscore(keys(SERVER, CLIENT)).bind("127.0.0.1:0").await;

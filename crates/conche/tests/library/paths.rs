@@ -42,7 +42,7 @@ fn build(builder: ClientBuilder) -> Client {
 }
 
 #[tokio::test]
-async fn a_peer_on_another_port_begins_with_what_its_host_is_known_for() {
+async fn a_peer_on_another_port_starts_from_the_path_state_of_its_host() {
     let (client, server) = (Client::new(), server().await);
     ask(&client, &server).await;
     let known = srtt(&client, server.local_addr()).await;
@@ -60,7 +60,7 @@ async fn with_sharing_off_each_peer_is_alone() {
 // Other platforms have one IPv4 loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_prefix_decides_who_shares() {
+async fn the_path_length_decides_which_peers_share_path_state() {
     let loopback = |length| Client::builder().path_length_for("127.0.0.0/8".parse().expect("a prefix"), length);
     let neighbour = UdpSocket::bind("127.0.0.2:0").await.expect("loopback can be bound");
     let server = server().await;
@@ -83,7 +83,7 @@ async fn a_path_that_is_reset_is_forgotten_by_its_neighbours() {
 }
 
 #[tokio::test]
-async fn the_client_of_a_server_shares_what_its_server_has_found_out() {
+async fn the_client_of_a_server_shares_path_state_with_it() {
     let (node, server) = (server().await, server().await);
     ask(&node.client(), &server).await;
     assert!(begins_with(&node.client(), &silent().await).await.0.is_some());
@@ -94,7 +94,7 @@ fn stored(file: &Path) -> Client {
 }
 
 #[tokio::test]
-async fn a_client_begins_with_what_was_known_before_a_restart() {
+async fn a_restarted_client_starts_from_stored_path_state() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     let server = server().await;
@@ -123,7 +123,7 @@ async fn a_path_that_was_reset_is_not_known_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_shut_down_keeps_what_it_knows() {
+async fn a_server_shutdown_stores_path_state() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     let node = Server::builder().path_store(&file).bind(LOCALHOST).await.expect("it starts");
@@ -135,7 +135,7 @@ async fn a_server_that_is_shut_down_keeps_what_it_knows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_learnt_is_kept_each_minute() {
+async fn path_state_is_stored_each_minute() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     let (client, server) = (stored(&file), server().await);

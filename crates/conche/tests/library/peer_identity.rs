@@ -284,7 +284,7 @@ async fn waiting_requests_get_the_session_that_a_handshake_brings_only_if_they_e
 }
 
 #[tokio::test]
-async fn what_the_cache_has_of_one_peer_is_no_answer_of_another() {
+async fn a_cached_response_of_one_peer_identity_is_not_used_for_another() {
     let server = Server::builder().psk(keys).client_cache(CacheLimits::default());
     let server = server.route("/register", post(async |Peer(peer): Peer| peer.to_string()));
     let server = server.bind("127.0.0.1:0").await.expect("a port");
@@ -336,7 +336,7 @@ async fn a_response_names_the_oscore_keys_that_protect_it() {
 }
 
 #[tokio::test]
-async fn a_request_goes_only_to_the_peer_with_which_edhoc_agreed_on_keys_if_it_names_one() {
+async fn a_request_that_expects_an_edhoc_identity_goes_only_to_that_peer() {
     let own = |kid: &[u8], name: &str| {
         let key = edhoc::generate().expect("randomness");
         let credential = edhoc::Credential::of(&key, kid, name).expect("legal");

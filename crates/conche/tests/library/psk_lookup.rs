@@ -145,7 +145,7 @@ async fn a_lookup_that_panics_refuses_one_identity() {
 }
 
 #[tokio::test]
-async fn a_lookup_that_never_returns_is_aborted_and_its_client_hears_of_it() {
+async fn a_psk_lookup_that_never_returns_is_aborted_with_an_alert() {
     let (server, running) = serve_without_end().await;
     let asked = tokio::spawn(client(b"lamp", b"sesame").get(uri(&server)).send());
     until(|| running.load(Ordering::SeqCst) == 1).await;

@@ -91,7 +91,7 @@ async fn a_body_of_64_kib_goes_both_ways() {
 }
 
 #[tokio::test]
-async fn what_is_observed_comes_through_the_session() {
+async fn notifications_arrive_through_the_dtls_session() {
     let changed = Notifier::default();
     let resource = get(async || "state").observed_by(&changed);
     let server = Server::builder().psk(keys).route("/state", resource).bind("127.0.0.1:0").await.expect("a port");
@@ -104,7 +104,7 @@ async fn what_is_observed_comes_through_the_session() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_and_the_request_was_not_sent() {
+async fn a_wrong_key_fails_the_handshake_and_the_request_is_not_sent() {
     let server = server().await;
     for wrong in [knowing(b"lamp", b"simsim"), knowing(b"nobody", b"sesame")] {
         let error = wrong.get(uri(&server, "/hello")).timeout(Duration::from_secs(20)).await.expect_err("refused");
@@ -116,7 +116,7 @@ async fn a_wrong_key_is_told_and_the_request_was_not_sent() {
 }
 
 #[tokio::test]
-async fn without_a_key_the_error_says_what_is_missing() {
+async fn without_credentials_the_error_names_the_missing_ones() {
     let server = server().await;
     let error = Client::new().get(uri(&server, "/hello")).await.expect_err("no key");
     assert!(
@@ -128,13 +128,13 @@ async fn without_a_key_the_error_says_what_is_missing() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_port_is_told_at_once() {
+async fn a_closed_dtls_port_is_reported_at_once() {
     let error = client().get("coaps://127.0.0.1:1/").await.expect_err("nobody");
     assert!(error.is_timeout_or_unreachable(), "{error}");
 }
 
 #[tokio::test]
-async fn what_is_not_protected_gets_no_answer() {
+async fn an_unprotected_request_to_a_dtls_server_gets_no_answer() {
     let server = server().await;
     let plain = Client::new().get(format!("coap://{}/hello", server.local_addr()));
     let error = plain.timeout(Duration::from_millis(300)).await.expect_err("no answer");
@@ -152,7 +152,7 @@ async fn one_client_asks_with_and_without_a_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_went_says_so_and_the_next_has_a_new_session() {
+async fn a_closing_server_ends_the_session_and_its_successor_gets_a_new_one() {
     let (first, client) = (server().await, client());
     let address = first.local_addr();
     assert!(client.get(uri(&first, "/hello")).await.is_ok());
@@ -201,7 +201,7 @@ async fn a_request_without_an_answer_ends_nothing_else_of_its_session() {
 
 #[tokio::test]
 #[ignore = "takes a minute: until nothing has come for longer than Max-Age, and the old session is found to be forgotten"]
-async fn an_observation_goes_on_through_the_session_that_follows() {
+async fn an_observation_continues_in_the_next_session() {
     let observed = |text: &'static str| {
         let state = move || async move {
             Response::new(Code::CONTENT).payload(ContentFormat::TEXT_PLAIN, text).max_age(Duration::from_secs(1))
@@ -262,7 +262,7 @@ async fn the_client_of_a_server_with_keys_asks_through_sessions_alone() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_session_can_be_asked_for_by_its_address() {
+async fn a_snapshot_of_a_session_is_found_by_its_address() {
     let (server, client) = (server().await, client());
     assert!(client.get(uri(&server, "/hello")).await.is_ok());
     assert!(client.snapshot(server.local_addr()).await.is_some());
@@ -289,7 +289,7 @@ async fn a_function_of_keys_that_panics_refuses_one_identity() {
 }
 
 #[tokio::test]
-async fn who_observed_through_a_session_that_is_over_makes_room() {
+async fn a_closed_session_frees_its_observers() {
     let changed = Notifier::default();
     let mut config = conche::EndpointConfig::default();
     config.limits.observers = 4;
@@ -323,7 +323,7 @@ async fn sessions_that_are_over_leave_their_places_among_peers_to_others() {
 }
 
 #[tokio::test]
-async fn who_comes_after_one_who_has_given_up_begins_anew() {
+async fn a_request_after_a_timed_out_handshake_starts_a_new_one() {
     let mute = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = mute.local_addr().expect("an address");
     let client = client();

@@ -70,7 +70,7 @@ fn client() -> Client {
 
 // RFC 7252 §9.1.1 (Q92)
 #[tokio::test]
-async fn what_another_session_acknowledges_or_rejects_is_sent_again() {
+async fn an_acknowledgement_or_reset_in_another_session_is_ignored() {
     let served = Served::new().await;
     let (mut one, mut other) =
         (ManualEndpoint::client(served.address()).await, ManualEndpoint::client(served.address()).await);
@@ -88,7 +88,7 @@ async fn what_another_session_acknowledges_or_rejects_is_sent_again() {
 
 // RFC 7252 §9.1.1 (Q92), §9.1.2 (Q93)
 #[tokio::test]
-async fn nothing_that_began_in_a_session_goes_on_in_the_next_one() {
+async fn exchanges_of_a_session_do_not_continue_in_the_next_one() {
     let served = Served::new().await;
     let mut client = ManualEndpoint::client(served.address()).await;
     for id in [1, 2] {

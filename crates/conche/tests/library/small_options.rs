@@ -104,7 +104,7 @@ async fn a_request_that_wants_no_response_ends_well_when_it_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn the_error_of_a_client_shows_what_the_problem_details_say() {
+async fn a_client_error_displays_the_problem_details() {
     let taken = async || Err::<(), _>(Problem::new(Code::CONFLICT, "the room is taken").with_detail("until 14:00"));
     let (_server, _, uri) = start(Router::new().route("/", post(taken))).await;
     let response = Client::new().post(&uri).await.expect("a response");
@@ -116,7 +116,7 @@ async fn the_error_of_a_client_shows_what_the_problem_details_say() {
 
 // RFC 7252 §5.10.7 (Q214)
 #[tokio::test]
-async fn where_a_resource_was_made_is_told_as_a_uri_has_it() {
+async fn the_location_of_a_created_resource_is_a_uri_reference() {
     let made =
         async || Response::new(Code::CREATED).location("/notes/a b").option(OptionNumber::LOCATION_QUERY, b"v=1");
     let (_server, _, uri) = start(Router::new().route("/", post(made))).await;

@@ -151,7 +151,7 @@ async fn observers_at_different_workers_all_hear_of_a_change() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_shut_down_serves_nobody_any_more_and_leaves_the_address() {
+async fn a_shut_down_server_answers_no_client_and_releases_its_address() {
     let server = builder().route("/worker", get(worker)).bind(own_address()).await.expect("it starts");
     let (address, uri) = (server.local_addr(), uri(&server, "worker"));
     let clients = [(); CLIENTS].map(|()| Client::new());
@@ -252,7 +252,7 @@ async fn a_second_server_gets_no_part_of_the_clients_of_the_first() {
 }
 
 #[tokio::test]
-async fn what_several_workers_cannot_serve_is_refused() {
+async fn sockets_and_groups_are_refused_with_several_workers() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("the loopback can be bound");
     let refused = builder().socket(socket).await.expect_err("it is one socket");
     assert!(matches!(refused, BindError::Workers(WorkersError::Socket)), "{refused}");
@@ -262,7 +262,7 @@ async fn what_several_workers_cannot_serve_is_refused() {
 }
 
 #[tokio::test]
-async fn settings_that_make_no_sense_are_refused() {
+async fn invalid_settings_are_refused_with_several_workers() {
     for message_bytes in [0, usize::MAX] {
         let limits = Limits { message_bytes, ..Limits::default() };
         let config = EndpointConfig { limits, ..EndpointConfig::default() };

@@ -23,7 +23,7 @@ fn results() -> Results {
 }
 
 #[test]
-fn ratios_come_first_and_doubts_are_marked_and_told() {
+fn ratios_come_first_and_doubtful_values_are_marked_and_explained() {
     let text = page(&results(), &about()).to_string();
     let expected = "\
 | server  | CPU ÷ raw UDP | requests/s ÷ raw UDP | requests/s ÷ libcoap | requests/s | CPU µs/request | p50 µs | p99 µs |
@@ -49,7 +49,7 @@ fn knowing_many_peers_is_compared_with_knowing_none() {
 }
 
 #[test]
-fn what_oscore_protects_is_compared_with_what_nothing_does_and_with_californium() {
+fn oscore_is_compared_with_plain_coap_and_with_californium() {
     let mut results = results();
     for (peer, per_s) in [(Peer::Conche, 25_000.0), (Peer::Californium, 10_000.0)] {
         results.add(Load::Oscore, peer, Sample { per_s, cpu_us: Some(20.0), ..Sample::default() });
@@ -76,13 +76,13 @@ fn cells<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn blocks_are_told_in_megabytes() {
+fn block_transfers_are_reported_in_megabytes_per_second() {
     let text = table(&results(), Load::Blocks);
     assert!(text.contains("MB/s") && text.contains(" 150 |"), "{text}");
 }
 
 #[test]
-fn what_was_not_measured_has_no_table() {
+fn unmeasured_loads_have_no_table() {
     let text = page(&results(), &about()).to_string();
     assert_eq!(text.matches("### ").count(), 3, "{text}");
 }

@@ -102,7 +102,7 @@ fn the_published_form_leaves_an_idle_large_rto_alone() {
 }
 
 #[test]
-fn hours_of_silence_exceed_what_ticks_tell_apart_and_still_age_an_estimator() {
+fn an_estimator_ages_over_idle_times_beyond_the_range_of_ticks() {
     for hours in [1, 3, 4, 5, 9, 10, 100] {
         let cocoa = Cocoa2014::optimized();
         let mut drive = TestDriver::new(&cocoa);

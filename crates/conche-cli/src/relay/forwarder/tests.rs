@@ -89,7 +89,7 @@ async fn a_delay_passes_on_each_way() {
 }
 
 #[tokio::test]
-async fn a_watcher_is_told_of_what_comes_and_of_what_is_sent_on_but_not_of_what_is_lost_on_the_way() {
+async fn a_relay_watcher_sees_received_and_forwarded_datagrams_not_lost_ones() {
     let (upstream, _echo) = echo().await;
     let listen = "127.0.0.1:0".parse().expect("an address");
     for (loss, expected) in [(0.0, 4), (1.0, 1)] {

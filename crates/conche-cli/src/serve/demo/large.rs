@@ -108,7 +108,7 @@ mod tests {
 
     // TD_COAP_BLOCK_04
     #[tokio::test]
-    async fn a_large_resource_is_made_where_the_response_says() {
+    async fn a_large_resource_is_created_at_the_returned_location() {
         let (_server, there) = start().await;
         for client in clients() {
             let made = client.post(format!("{there}/large-create")).payload(ContentFormat::JSON, text()).await;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_latest_of_what_was_made_is_kept() {
+    async fn only_the_latest_created_resources_are_kept() {
         let (_server, there) = start().await;
         let client = Client::new();
         for _ in 0..=KEPT {

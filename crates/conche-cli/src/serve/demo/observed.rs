@@ -147,7 +147,7 @@ mod tests {
 
     // TD_COAP_OBS_01, 07, 09
     #[tokio::test(start_paused = true)]
-    async fn a_change_by_time_by_put_and_by_delete_is_told() {
+    async fn observers_are_notified_of_changes_by_time_put_and_delete() {
         let server = Server::builder().router(router()).bind("127.0.0.1:0").await.expect("it starts");
         let uri = format!("coap://{}/obs", server.local_addr());
         let client = Client::new();

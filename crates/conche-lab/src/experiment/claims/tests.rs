@@ -84,7 +84,7 @@ fn claims_come_in_the_order_of_their_labels() {
 }
 
 #[test]
-fn a_line_explains_what_rises_in_proportion_and_nothing_that_falls() {
+fn explained_variation_is_one_for_proportional_and_zero_for_falling_data() {
     let close = |share: Option<f64>, expected: f64| (share.expect("it varies") - expected).abs() < 1e-9;
     assert!(close(explained(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0]), 1.0));
     assert!(close(explained(&[1.0, 2.0, 3.0], &[-2.0, -4.0, -6.0]), 0.0));

@@ -17,7 +17,7 @@ fn downloading() -> String {
 }
 
 #[test]
-fn a_download_takes_what_the_link_has_and_is_told_of_by_its_own_traffic_only() {
+fn a_download_fills_the_link_and_counts_for_its_own_traffic_only() {
     let record = record(&downloading()).expect("it runs");
     let [download, polls @ ..] = &record.flows[..] else { panic!("{:?}", record.flows) };
     let seconds = (download.tally.done.expect("it is done") - download.start).as_secs_f64();

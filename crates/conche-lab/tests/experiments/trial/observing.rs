@@ -15,7 +15,7 @@ fn known(flow: &Flow) -> &Observed {
 }
 
 #[test]
-fn an_observer_knows_of_each_change_as_soon_as_it_is_on_its_way() {
+fn an_observer_knows_each_change_half_a_round_trip_later() {
     let record =
         record(&observing("confirmable").replace("response = ", "stop = \"55s\"\nresponse = ")).expect("it runs");
     for flow in &record.flows {
@@ -36,7 +36,7 @@ fn an_observer_knows_of_each_change_as_soon_as_it_is_on_its_way() {
 }
 
 #[test]
-fn a_notification_whose_answer_is_late_is_sent_again_in_vain() {
+fn a_late_acknowledgement_causes_a_spurious_retransmission() {
     let text = observing("confirmable").replace("delay = \"60ms\"", "delay = \"1500ms\"");
     let record = record(&text).expect("it runs");
     for flow in &record.flows {
@@ -84,7 +84,7 @@ fn asking(controller: &str, is_first: bool) -> String {
 }
 
 #[test]
-fn who_notifies_asks_under_the_same_controller() {
+fn requests_and_notifications_of_a_node_share_one_controller() {
     for is_first in [true, false] {
         assert!(record(&asking("", is_first)).is_ok());
         let error = record(&asking("controller = \"linux\"", is_first)).expect_err("of two controllers");
@@ -93,7 +93,7 @@ fn who_notifies_asks_under_the_same_controller() {
 }
 
 #[test]
-fn what_is_observed_has_a_pace_and_room_for_its_time() {
+fn observed_traffic_needs_a_pace_an_end_and_room_for_a_timestamp() {
     for (from, to, expected) in [
         (
             "response = \"40B\"",

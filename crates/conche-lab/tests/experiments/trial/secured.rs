@@ -106,7 +106,7 @@ fn flights_are_cut_into_datagrams_of_110_bytes() {
 }
 
 #[test]
-fn handshakes_with_nobody_fail_at_their_deadline_and_are_tried_again() {
+fn unanswered_handshakes_fail_at_their_deadline_and_are_retried() {
     let small = format!("{PSK}\nhandshakes = {{ deadline = \"10s\" }}");
     let dead = "[[changes]]\nat = \"0s\"\nevent = { cut-off = { nodes = \"client[7]\", for = \"15s\" } }";
     let record = registrations("delay = \"50ms\"", &small, dead).expect("all are done");
@@ -131,7 +131,7 @@ fn a_client_that_starts_anew_opens_another_session_and_one_whose_server_does_whe
 }
 
 #[test]
-fn traffic_without_sessions_and_handshakes_without_sense_are_refused() {
+fn traffic_without_sessions_and_invalid_handshakes_are_refused() {
     let refused = |endpoint: &str, changed: (&str, &str)| {
         let text = SMALL.replace("token_length = 2", &format!("token_length = 2\n{endpoint}"));
         record(&text.replace(changed.0, changed.1)).expect_err("it makes no sense")

@@ -67,7 +67,7 @@ fn every_mote_has_a_path_on_every_medium_and_in_every_replication() {
 
 /// 8.5 bit/s of 85 B are a message per 80 s: in 400 s each of 88 motes sends 5 ± 1.
 #[test]
-fn what_is_offered_far_below_saturation_is_what_arrives() {
+fn offered_load_far_below_saturation_arrives_in_full() {
     let experiment = bdp19(every("80s", "400s"));
     for medium in MEDIA {
         let record = run_on(&experiment, medium, "default", 1);
@@ -194,7 +194,7 @@ fn every_controller_runs_and_figures_do_not_depend_on_threads() {
 }
 
 #[test]
-fn tables_show_every_panel_of_what_was_run() {
+fn tables_show_every_panel_of_the_run_cells() {
     let mut experiment = whole().with("quick.set.duration", "30s").expect("a duration");
     let points = |paces: [(&str, &str); 2]| {
         let point = |(name, interval): (&str, &str)| {

@@ -90,7 +90,7 @@ fn one_client_takes_33_0_to_33_2_seconds() {
 
 /// FCT_k = L + (49 N + k)·s: beyond N* = 26 clients the downlink never idles.
 #[test]
-fn fifty_clients_finish_one_after_another_as_the_closed_form_says() {
+fn fifty_clients_finish_at_the_closed_form_times() {
     for seed in 1..=3 {
         let completions = completions(&run(&anrw18(&[50], &["14100"], &["default"], 1), seed));
         for pair in completions.windows(2) {
@@ -152,7 +152,7 @@ fn failed_exchanges_do_not_count_towards_the_fifty() {
 }
 
 #[test]
-fn a_run_that_does_not_end_names_its_cell_and_says_how_far_it_came() {
+fn an_unfinished_run_names_its_cell_and_its_progress() {
     let experiment = anrw18(&[10], &["inf"], &["default"], 1).with("time_limit", "10s").expect("a time");
     let Measured { values, completion, .. } = experiment.measure(jobs(1), &|_| {}).expect("the others could run");
     let [failure, _] = &completion.failures[..] else { panic!("50 exchanges take 33 s: {completion:?}") };
@@ -276,7 +276,7 @@ fn other_controllers_get_a_table_of_their_own() {
 }
 
 #[test]
-fn what_is_in_no_table_of_the_scenario_shows_all_the_same() {
+fn values_outside_the_tables_of_a_scenario_are_shown_too() {
     let experiment = anrw18(&[10], &["2500"], &["coap-b"], 1);
     let tables = experiment.tables(&measured(&experiment));
     let [all] = &tables[..] else { panic!("{tables:?}") };
@@ -285,7 +285,7 @@ fn what_is_in_no_table_of_the_scenario_shows_all_the_same() {
 }
 
 #[test]
-fn tables_show_every_panel_of_what_was_run() {
+fn tables_show_every_panel_of_the_run_cells() {
     let experiment = anrw18(&[2, 50], &["2500", "14100", "inf"], &["default", "cocoa", "cocoa-fb2"], 1);
     let tables = experiment.tables(&measured(&experiment));
     let text: String = tables.iter().map(Table::to_string).collect();

@@ -31,7 +31,7 @@ fn own_scenario(name: &str, schemes: &[&str], only: &[(&str, &str)]) -> impl Fn(
 }
 
 #[test]
-fn a_gateway_that_shares_a_path_is_done_when_the_link_lets_it_and_sends_nothing_in_vain() {
+fn a_gateway_with_a_shared_path_reaches_the_bound_and_retransmits_rarely() {
     let of = own_scenario("gateway.toml", &["temper", "temper-paths"], &[]);
     let bound = 400.0 * 50.0 * 94.0 * 8.0 / 30_000.0;
     let last = of("temper-paths", "last_s");
@@ -88,7 +88,7 @@ fn neighbours_are_no_worse_off_beside_temper_than_beside_linux_or_their_own_kind
 }
 
 #[test]
-fn after_a_step_of_the_round_trip_temper_soon_sends_nothing_in_vain() {
+fn after_an_rtt_step_temper_soon_stops_spurious_retransmissions() {
     let of = own_scenario("rtt-step.toml", &["temper", "cocoa-s"], &[("step", "2s")]);
     assert!(of("temper/2s", "unnecessary") > 0.0, "the step is noticed");
     assert!(of("temper/2s/settled", "unnecessary") <= 0.0, "{} copies", of("temper/2s/settled", "unnecessary"));
@@ -103,7 +103,7 @@ fn over_a_satellite_that_loses_5_percent_temper_is_as_fast_as_linux() {
 }
 
 #[test]
-fn temper_sends_no_more_in_vain_than_linux_with_as_many_at_a_time() {
+fn temper_has_no_more_spurious_retransmissions_than_linux_at_any_nstart() {
     let of = own_scenario("nstart.toml", &["temper", "linux"], &[]);
     for at_a_time in ["1", "2", "4", "8"] {
         let [temper, linux] = ["temper", "linux"].map(|scheme| of(&format!("{scheme}/{at_a_time}"), "unnecessary"));
@@ -112,7 +112,7 @@ fn temper_sends_no_more_in_vain_than_linux_with_as_many_at_a_time() {
 }
 
 #[test]
-fn on_a_route_that_changes_temper_sends_next_to_nothing_in_vain_and_learns_the_longer_one() {
+fn temper_learns_the_rtt_of_a_new_route_with_few_spurious_retransmissions() {
     let of = own_scenario("route-change.toml", &["temper"], &[]);
     assert!(of("temper", "unnecessary") < 10.0 && of("temper/detour", "throughput_per_s") > 20.0);
     assert!(of("temper/back", "throughput_per_s") > 50.0, "it has learned that the route is longer");
@@ -128,7 +128,7 @@ fn no_queue_stands_where_the_devices_behind_each_router_share_their_path() {
 }
 
 #[test]
-fn observers_behind_thin_links_know_of_changes_and_are_sent_little_in_vain() {
+fn observers_on_thin_links_stay_current_with_few_spurious_retransmissions() {
     let of = own_scenario("observers.toml", &["temper-paths", "default"], &[("notifications", "confirmable")]);
     let [shared, default] =
         ["temper-paths", "default"].map(|scheme| of(&format!("{scheme}/confirmable"), "unnecessary"));

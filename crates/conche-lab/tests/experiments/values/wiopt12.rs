@@ -49,7 +49,7 @@ fn goodput_of_one_hop(backoff_ms: f64) -> f64 {
 }
 
 #[test]
-fn the_paper_in_small_has_all_its_items_and_what_one_hop_costs() {
+fn the_reduced_paper_has_all_items_and_the_closed_form_one_hop_goodput() {
     let experiment = reduced();
     let values = measured(&experiment, 2);
     let mut names = HashSet::new();
@@ -134,7 +134,7 @@ fn other_controllers_are_run_where_timers_are_compared() {
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_is_refused() {
+fn an_invalid_scenario_is_refused() {
     for (right, wrong, named) in [
         ("payload = \"96B\"", "payload = \"108B\"", "traffic.bulk.sender.transfer.payload: 108B with its header"),
         ("payload = \"96B\"", "payload = \"100B\"", "traffic.bulk.sender.transfer.payload: 120 B do not fit into a"),
@@ -155,7 +155,7 @@ fn a_scenario_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn too_few_routes_are_a_failure_that_says_how_many_there_are() {
+fn too_few_routes_are_a_failure_that_reports_their_number() {
     let one = toml::Value::from(vec![40]);
     let experiment = with(&[("parts.static.sweep.hops.values", one), ("nodes.mote.count", 6.into())], 1);
     let completion = experiment.measure(jobs(2), &|_| {}).expect("the other cells run").completion;

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoding_and_decoding_round_trip() {
         let (origin, destination, sequence) = (NodeId(7), NodeId(300), 65_535);
         let cost = Cost { hops: 4, delivery: 1234 };
         for message in [

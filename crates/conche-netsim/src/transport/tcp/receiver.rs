@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn cumulative_acknowledgments_stop_at_the_first_hole_and_jump_over_what_was_kept() {
+    fn cumulative_acknowledgments_stop_at_a_hole_and_skip_buffered_segments() {
         let (receiver, acks) = acks(Acknowledgments::Cumulative, &[0, 2, 3, 1]);
         assert_eq!(acks, [1, 1, 1, 4]);
         assert_eq!(receiver.completed(), Some(Instant::from_millis(3)));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_no_transfer_is_not_answered() {
+    fn a_segment_outside_the_transfer_is_not_answered() {
         let mut receiver = Receiver::new(4, Acknowledgments::Cumulative);
         assert_eq!(receiver.receive(Instant::ZERO, Segment::Data { number: 4 }), None);
         assert_eq!(receiver.receive(Instant::ZERO, Segment::SynAck), None);

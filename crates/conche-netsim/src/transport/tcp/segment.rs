@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoding_and_decoding_round_trip() {
         for segment in [Segment::Syn, Segment::SynAck, Segment::Data { number: 70_000 }, Segment::Ack { number: 469 }] {
             assert_eq!(Segment::decode(&segment.encode()), Some(segment));
         }

@@ -523,7 +523,7 @@ mod unit_tests {
     }
 
     #[test]
-    fn duplicates_of_what_was_sent_before_a_timeout_tell_of_no_loss() {
+    fn duplicate_acknowledgments_after_a_timeout_signal_no_loss() {
         let mut window = Window::reno(64);
         (1..=19).for_each(|place| assert!(!window.acknowledged(1, place)));
         window.timed_out(Some(20), 39);

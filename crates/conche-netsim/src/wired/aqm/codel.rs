@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relapse_goes_on_with_the_rate_of_drops_that_helped() {
+    fn codel_resumes_its_drop_rate_after_a_recent_dropping_state() {
         let mut codel = CoDelState::new(CoDel { mtu_bytes: 0, ..CoDel::default() });
         (codel.count, codel.lastcount, codel.drop_next) = (9, 1, Instant::from_millis(1_000));
         for (gap_ms, count) in [(1_599, 8), (1_601, 1)] {

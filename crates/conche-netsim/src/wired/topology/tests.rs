@@ -108,7 +108,7 @@ fn a_static_route_on_a_node_with_one_link_leaves_its_other_destinations_alone() 
 }
 
 #[test]
-fn a_node_without_a_route_to_one_destination_drops_what_goes_there_and_nothing_else() {
+fn a_missing_route_drops_only_packets_to_that_destination() {
     let Diamond { mut net, a, d, .. } = diamond();
     net.no_route(a, d);
     assert_eq!(probe(&net, a, d), Err(DropReason::NoRoute(a)));

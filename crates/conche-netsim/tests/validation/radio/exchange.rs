@@ -76,7 +76,7 @@ impl Observer for Drops {
 }
 
 #[test]
-fn what_is_sent_is_delivered_or_dropped_whatever_the_mac() {
+fn every_packet_is_delivered_or_dropped_under_each_mac() {
     for mac in [
         MacConfig::ieee802154(),
         MacConfig::ieee802154().unacknowledged(),

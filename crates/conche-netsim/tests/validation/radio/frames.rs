@@ -89,7 +89,7 @@ fn a_broadcast_reaches_all_in_range_at_once_and_is_not_acknowledged() {
 }
 
 #[test]
-fn a_host_is_told_of_an_acknowledgment_and_of_none() {
+fn a_host_receives_the_outcome_of_acknowledged_and_lost_frames() {
     let (hosts, counters) = run(disk(), MacConfig::ieee802154(), &[0.0, 5.0, 15.0], &[(Some(1), 50), (Some(2), 50)]);
     assert_eq!(outcomes(&hosts[0]), [TransmitOutcome::Sent, TransmitOutcome::NoAck]);
     assert_eq!((hosts[1].heard.len(), hosts[2].heard.len()), (1, 0));
@@ -99,7 +99,7 @@ fn a_host_is_told_of_an_acknowledgment_and_of_none() {
 }
 
 #[test]
-fn a_host_is_told_why_a_frame_was_not_taken() {
+fn a_host_receives_the_reason_for_a_refused_frame() {
     let queue = QueueConfig { packets: Some(1), neighbours: None };
     let mac = MacConfig { queue, ..MacConfig::ieee802154() };
     let frames = [(Some(1), 50), (Some(1), 50), (Some(1), 200), (Some(9), 50)];
@@ -112,7 +112,7 @@ fn a_host_is_told_why_a_frame_was_not_taken() {
 
 /// 40 dB at 1 m with exponent 3: −70 dBm at 10 m, 28 dB above the noise.
 #[test]
-fn a_receiver_is_told_the_signal_to_noise_ratio() {
+fn a_receiver_gets_the_signal_to_noise_ratio() {
     let path_loss = PathLoss::LogDistance {
         reference_loss_db: 40.0,
         exponent: 3.0,

@@ -50,7 +50,7 @@ fn a_hidden_pair_collides_with_probability_1_less_e_to_the_minus_2_lambda_t() {
 
 /// Within carrier range, the pair collides only if one begins while the other turns round.
 #[test]
-fn a_pair_that_hears_each_other_seldom_collides() {
+fn stations_within_carrier_range_seldom_collide() {
     let measured = lost_share(25.0);
     assert!((0.001..0.03).contains(&measured), "{measured:.4}");
 }

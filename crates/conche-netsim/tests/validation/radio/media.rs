@@ -104,7 +104,7 @@ fn in_mrm31_a_later_frame_steals_the_receiver_unless_it_is_weaker_by_3_db() {
 }
 
 #[test]
-fn in_mrm31_a_frame_that_is_not_heard_does_not_disturb() {
+fn in_mrm31_an_undetected_frame_does_not_interfere() {
     let deaf = MediumConfig::Mrm31(Mrm31 { sensitivity_dbm: -64.0, ..Mrm31::default() });
     assert_eq!(received(deaf, [5.0, 400.0], [1000, 0]), [1]);
 }
@@ -143,7 +143,7 @@ fn the_success_ratio_of_unit_disks_falls_with_the_square_of_the_distance() {
 }
 
 #[test]
-fn mrm31_hears_with_the_probability_of_the_distance() {
+fn mrm31_receives_with_the_probability_of_the_distance() {
     let medium = Mrm31 { sensitivity_dbm: -64.0, ..Mrm31::default() };
     for distance_m in [10.0, 15.0, 20.0] {
         let counters = count(MediumConfig::Mrm31(medium), distance_m, 20_000, 5000);
@@ -190,7 +190,7 @@ fn asymmetric_links_lose_acknowledgments_and_copies_are_rejected() {
 /// Two stations at equal distance assess the channel for 128 µs, then turn round for 192 µs. The
 /// second detects the first only if its assessment ends after the first one's turnaround.
 #[test]
-fn an_assessment_hears_what_began_before_its_end() {
+fn a_channel_assessment_detects_frames_that_began_before_its_end() {
     let access = AccessConfig::Ieee802154(Ieee802154 { min_be: 0, max_be: 0, ..Ieee802154::default() });
     let mac = MacConfig { access, ..MacConfig::ieee802154() }.unacknowledged();
     for (second_micros, hears) in [(0, false), (100, false), (192, false), (193, true), (3000, true)] {

@@ -15,7 +15,7 @@ fn ratio(db: f64) -> f64 {
 
 /// PRR = (1 − BER)^(8L) of IEEE Std 802.15.4-2006, annex E.
 #[test]
-fn oqpsk_receives_as_the_standards_formula_says() {
+fn oqpsk_reception_follows_the_formula_of_the_standard() {
     for (db, octets, expected) in [(0.0, 36, 0.9545), (0.0, 106, 0.872), (1.0, 106, 0.989)] {
         let prr = ReceptionCurve::Oqpsk.packet_reception_ratio(ratio(db), octets);
         assert!((prr - expected).abs() < 0.0005, "{db} dB, {octets} octets: {prr:.4}");
@@ -24,7 +24,7 @@ fn oqpsk_receives_as_the_standards_formula_says() {
 
 /// TOSSIM's curve is 1 dB wide and applies to whole frames.
 #[test]
-fn the_cc2420_receives_as_tossim_says() {
+fn cc2420_reception_follows_tossim() {
     for (db, expected) in [(5.0, 0.79), (6.0, 0.99)] {
         for octets in [20, 127] {
             let prr = ReceptionCurve::Cc2420.packet_reception_ratio(ratio(db), octets);

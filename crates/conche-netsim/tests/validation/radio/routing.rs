@@ -17,7 +17,7 @@ use crate::plain::{Interval, Plain};
 ///   sender ── 15 m ──> sink
 /// ```
 #[test]
-fn the_quality_of_a_link_is_what_it_lets_through() {
+fn the_quality_of_a_link_equals_its_measured_delivery_ratio() {
     let ms = Duration::from_millis;
     let fading = Gilbert { mean_good: ms(40), mean_bad: ms(10), loss_bad: 0.5 };
     let path_loss = PathLoss::LogDistance {

@@ -31,7 +31,7 @@ fn targets(document: &str, query: &str) -> Vec<String> {
 
 // RFC 6690 §5
 #[test]
-fn the_links_of_the_rfc_are_read_with_all_that_is_said_of_them() {
+fn links_of_the_rfc_example_are_parsed_with_all_attributes() {
     let links: Vec<_> = Links::read(SENSORS).collect::<Result<_, _>>().expect("well-formed");
     assert_eq!(links.len(), 5);
     let index = &links[0];
@@ -45,7 +45,7 @@ fn the_links_of_the_rfc_are_read_with_all_that_is_said_of_them() {
 }
 
 #[test]
-fn what_is_written_is_what_was_read() {
+fn copied_links_equal_the_parsed_document() {
     for document in [SENSORS, ETSI, "", "</a>;title=\"a\\\"b\\\\c\";obs", "<>"] {
         let mut written = String::new();
         let mut links = LinkWriter::new(&mut written);
@@ -58,7 +58,7 @@ fn what_is_written_is_what_was_read() {
 
 // RFC 6690 §4.1 (Q209)
 #[test]
-fn the_queries_of_the_etsi_tests_select_what_they_ask_for() {
+fn etsi_link_queries_select_the_expected_links() {
     for (case, query, expected) in [
         (
             "LINK_01",
@@ -119,7 +119,7 @@ fn space_between_links_and_attributes_is_passed_over() {
 }
 
 #[test]
-fn what_is_malformed_is_said_with_its_place_and_ends_the_links() {
+fn a_malformed_link_reports_its_position_and_ends_the_iteration() {
     for (document, position, expected) in [
         ("/a", 0, "\"<\" and the target of a link"),
         ("</a", 3, "\">\" behind the target of the link"),
@@ -145,7 +145,7 @@ fn what_is_malformed_is_said_with_its_place_and_ends_the_links() {
 }
 
 #[test]
-fn what_nobody_could_read_is_not_written() {
+fn the_link_writer_refuses_unparsable_links_and_attributes() {
     let mut text = String::new();
     let mut links = LinkWriter::new(&mut text);
     assert_eq!(links.attribute("rt", "x").err(), Some(LinkWriteError::NoLink));
@@ -159,7 +159,7 @@ fn what_nobody_could_read_is_not_written() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_read_to_its_end_and_what_is_read_can_be_asked(text in "[<>/a;,=\"\\\\ é*%4]{0,40}", query in "\\PC{0,12}") {
+    fn arbitrary_text_is_parsed_to_its_end_and_its_links_can_be_filtered(text in "[<>/a;,=\"\\\\ é*%4]{0,40}", query in "\\PC{0,12}") {
         let filter = Filter::new(&query);
         let mut read = 0;
         for link in Links::read(&text).filter_map(Result::ok) {

@@ -225,7 +225,7 @@ fn factors_print_without_needless_zeros() {
 
 // RFC 7252 §4.8.1 (Q43, Q44)
 #[test]
-fn what_is_safe_depends_on_what_the_controller_measures() {
+fn the_safe_nstart_depends_on_the_controller() {
     let check = |parameters: TransmissionParameters, name: &str| {
         parameters.validate_with(&conche_cc::AnyController::by_name(name).expect("a known name"))
     };

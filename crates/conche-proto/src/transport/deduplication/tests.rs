@@ -59,7 +59,7 @@ fn entries_live_their_lifetime_and_no_tick_longer() {
 }
 
 #[test]
-fn what_is_over_takes_nobodys_place_and_share() {
+fn expired_entries_occupy_neither_room_nor_shares() {
     let mut table = small_table();
     let over = Instant::ZERO + LIFETIME + TICK;
     let one = Received { idempotent: Err(Group::of(7)), ..post(0) };
@@ -106,7 +106,7 @@ fn posts_of_one_source_leave_half_of_the_table_to_others() {
 }
 
 #[test]
-fn answered_requests_make_room_again_whoever_was_slow_before() {
+fn answered_requests_make_room_again_after_slow_ones() {
     let mut table = table(64 << 10);
     let mut slow = std::vec::Vec::new();
     for id in 0..200 {

@@ -30,7 +30,7 @@ fn over_a_link(gate: &mut Gate) {
 }
 
 #[test]
-fn the_window_doubles_on_an_empty_path_and_settles_at_twice_what_fits() {
+fn the_window_doubles_on_an_empty_path_and_settles_at_twice_its_capacity() {
     let mut gate = Gate::new();
     let windows: Vec<_> = (0..12)
         .map(|_| {
@@ -43,7 +43,7 @@ fn the_window_doubles_on_an_empty_path_and_settles_at_twice_what_fits() {
 }
 
 #[test]
-fn a_window_that_nobody_needs_does_not_grow() {
+fn an_unused_window_does_not_grow() {
     let mut gate = Gate::new();
     for exchange in 0..100 {
         gate.answered(at(exchange), Some(ms(500)));
@@ -52,7 +52,7 @@ fn a_window_that_nobody_needs_does_not_grow() {
 }
 
 #[test]
-fn a_minority_that_delays_its_answers_slows_nobody() {
+fn a_minority_of_delayed_responses_does_not_shrink_the_window() {
     let mut gate = Gate::new();
     (0..3).for_each(|_| over_a_link(&mut gate));
     let before = gate.window;
@@ -102,7 +102,7 @@ fn one_flight_halves_the_window_once() {
 }
 
 #[test]
-fn what_is_answered_without_a_round_trip_is_no_loss() {
+fn a_response_without_a_round_trip_sample_is_no_loss() {
     let mut gate = Gate::new();
     (0..6).for_each(|_| over_a_link(&mut gate));
     for _ in 0..10 {
@@ -136,7 +136,7 @@ fn a_longer_route_is_found_out_at_the_least_window() {
 }
 
 #[test]
-fn whoever_asked_first_is_first() {
+fn queued_peers_enter_in_order_of_arrival() {
     let mut gate = Gate::new();
     (0..LEAST).for_each(|peer| gate.enter(at(peer)));
     [3, 1, 2].into_iter().for_each(|peer| gate.wait(at(peer), true));

@@ -117,7 +117,7 @@ fn a_transfer_lives_no_longer_than_it_may_however_diligently_it_is_kept_up() {
 
 // RFC 7959 §2.5 (Q130)
 #[test]
-fn what_is_abandoned_leaves_nothing_after_its_lifetime() {
+fn abandoned_transfers_are_freed_after_their_lifetime() {
     let mut server = server();
     for n in 0..4 {
         server.receive(address(1, n), &put(n, b64(0, true), &[b'z'; 64]));

@@ -103,7 +103,7 @@ proptest! {
 
 // RFC 7959 §4 (Q134)
 #[test]
-fn what_exceeds_the_largest_body_is_refused_at_once_by_either_side() {
+fn either_side_refuses_a_body_beyond_its_limit_at_once() {
     let mut world = pair(roomy(), EndpointConfig::default(), 1);
     let now = world.now;
     let limit = Limits::default().body_bytes;

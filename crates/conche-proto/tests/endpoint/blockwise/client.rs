@@ -225,7 +225,7 @@ fn a_4_13_with_a_size_that_fits_into_no_message_begins_anew_with_one_that_does()
 
 // RFC 7959 §2.9.2 (Q136)
 #[test]
-fn what_the_server_lost_is_sent_again_once() {
+fn a_body_lost_by_the_server_is_sent_again_once() {
     let mut client = Asking::new(with_block_size(BlockSize::B64), request_with(Code::POST, "/u", &body(200, 1)));
     for round in 0..2 {
         client.answer(Code::CONTINUE, Some((B1, b64(0, true))), None, b"");

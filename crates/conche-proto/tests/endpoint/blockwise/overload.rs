@@ -125,14 +125,14 @@ fn clients_in_lockstep_all_succeed_and_the_handler_runs_once_for_each() {
 }
 
 #[test]
-fn a_bound_of_bytes_lets_what_is_admitted_finish_as_well() {
+fn admitted_transfers_finish_under_a_byte_limit() {
     let limits = Limits { assembly_bytes: 64 * 8_000, ..Limits::default() };
     let outcome = in_lockstep(limits, 300, Code::GET, &Application::AtOnce);
     assert_eq!(outcome, (300, 300));
 }
 
 #[test]
-fn before_a_resource_is_known_to_be_large_a_handler_runs_in_vain_once_for_each_client_at_most() {
+fn a_handler_for_an_unknown_large_resource_reruns_at_most_once_per_client() {
     let limits = Limits { transfers: 64, ..Limits::default() };
     let (succeeded, handled) = in_lockstep(limits, 200, Code::GET, &Application::Together);
     assert_eq!(succeeded, 200);

@@ -113,7 +113,7 @@ fn a_copy_of_a_block_gets_the_same_answer_and_is_not_counted_twice() {
 
 // RFC 7959 §2.3 (Q129)
 #[test]
-fn what_belongs_to_one_body_is_told_by_peer_resource_and_options() {
+fn peer_method_resource_and_options_identify_a_block_transfer() {
     let mut server = server();
     let block = |path: &str, num| {
         block_message((Type::Confirmable, Code::PUT, num as u16), path, &[(B1, b64(num, true))], &[1; 64])
@@ -209,7 +209,7 @@ fn an_etag_of_the_application_stays_and_a_post_is_not_asked_again_for_a_block() 
 }
 
 #[test]
-fn small_bodies_and_errors_are_whole_whatever_block_was_asked_for() {
+fn small_bodies_and_errors_are_sent_whole_for_any_requested_block() {
     let mut server = server();
     let get = |id, num| block_message((Type::Confirmable, Code::GET, id), "/l", &[(B2, b64(num, false))], b"");
     let asked = server.receive(1, &get(1, 0)).request();

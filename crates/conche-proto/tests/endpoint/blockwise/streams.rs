@@ -54,7 +54,7 @@ fn code_of(world: &World, id: ExchangeId) -> Result<Code, Failure> {
 }
 
 #[test]
-fn a_body_far_beyond_all_limits_goes_either_way_byte_by_byte_whatever_is_lost() {
+fn a_streamed_body_beyond_all_limits_is_exact_both_ways_under_loss() {
     for (seed, loss) in [(1, 0), (2, 10), (3, 10), (4, 30), (5, 30)] {
         for delay in [ms(0), ms(300), ms(1_500)] {
             let mut world = pair(small(), small(), seed);
@@ -121,7 +121,7 @@ fn blocks_of_every_size_and_pieces_of_any_make_the_same_body_and_late_negotiatio
 }
 
 #[test]
-fn nothing_is_asked_for_before_the_application_has_taken_what_came() {
+fn the_next_block_is_requested_only_after_the_application_takes_the_last() {
     let mut world = pair(small(), small(), 3);
     streamer(&mut world, SERVER).body = body(5_000, 3);
     world.node(CLIENT).streamer = None;
@@ -204,7 +204,7 @@ fn a_body_that_fails_on_the_way_ends_the_request_with_an_error() {
 }
 
 #[test]
-fn a_body_that_is_abandoned_by_the_client_leaves_nothing_and_the_server_is_told() {
+fn a_body_abandoned_by_the_client_is_freed_and_reported_at_the_server() {
     for down in [true, false] {
         let mut world = pair(small(), small(), 7);
         for address in [CLIENT, SERVER] {
@@ -316,7 +316,7 @@ fn blocks_may_become_larger_or_smaller_on_the_way() {
 }
 
 #[test]
-fn the_middle_of_a_body_that_nobody_asked_the_beginning_of_is_refused() {
+fn a_streamed_body_requested_from_its_middle_is_refused() {
     let mut world = asked_by_hand();
     assert_eq!(ask(&mut world, 1, b64(2, false)).code(), Code::REQUEST_ENTITY_INCOMPLETE);
     world.run_to_end();
@@ -393,7 +393,7 @@ fn no_peer_has_more_bodies_under_way_than_it_may_and_those_that_are_go_on() {
 }
 
 #[test]
-fn what_is_wrong_with_a_request_is_said_at_once_and_what_is_over_wants_nothing() {
+fn a_short_first_part_is_refused_and_a_closed_stream_takes_nothing() {
     let mut world = pair(small(), small(), 3);
     let body = Body::builder().path("/in").payload(vec![1; 1_024]).build().expect("legal");
     let short = Request::new(Code::PUT, body).with_rest(RemainingBody::default());

@@ -25,7 +25,7 @@ const GET: &str = "4102000107396c6f63616c686f7374680909636c69656e74ff19b89d7c428
 const REGISTRATION: &str = "4105000208396c6f63616c686f73743038090a636c69656e74ff8ec4aae473db072573b9022f5c68d9c653a0";
 
 #[test]
-fn requests_of_aiocoap_say_what_they_said() {
+fn requests_recorded_from_aiocoap_decrypt_to_their_content() {
     let mut server = End::ready(&credentials(b"server", b"client"), Start::First);
     for (datagram, number, observe) in [(GET, 9, None), (REGISTRATION, 10, Some(0))] {
         let asked = server.receive(&OwnedMessage::decode(bytes(datagram)).expect("well-formed")).expect("authentic");

@@ -73,7 +73,7 @@ fn a_response_is_taken_once() {
 
 // RFC 8613 appendix D.4
 #[test]
-fn what_an_end_said_itself_is_not_taken_for_what_the_other_one_says() {
+fn a_reflected_message_is_refused() {
     let [mut client, mut server] = pair();
     let (request, mut binding) = client.get("/lock");
     assert_eq!(client.receive(&request), Err(Refused::UnknownContext));
@@ -118,7 +118,7 @@ fn only_one_response_takes_the_number_of_its_request_however_often_its_binding_i
 
 // draft-ietf-core-attacks-on-coap, request fragment rearrangement; RFC 8613 §4.1.3.4
 #[test]
-fn blocks_and_what_else_is_put_outside_change_nothing_inside() {
+fn outer_options_do_not_change_the_protected_message() {
     let [mut client, mut server] = pair();
     let block = Body::builder().path("/firmware").uint(OptionNumber::BLOCK1, 0x1e).payload("third part").build();
     let (request, mut binding) = client.request(Code::PUT, &block.expect("legal"));

@@ -41,7 +41,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn whatever_happens_to_messages_of_edhoc_nobody_agrees_with_a_stranger(
+    fn edhoc_under_any_attack_script_completes_with_trusted_peers_only(
         script in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         edhoc::run(&script);
@@ -50,7 +50,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn whatever_happens_between_two_endpoints_nobody_is_fooled_and_no_nonce_is_used_twice(
+    fn oscore_under_any_attack_script_accepts_no_forgery_and_reuses_no_nonce(
         script in prop::collection::vec(any::<u8>(), 0..1_500),
     ) {
         oscore_endpoints::run(&script);

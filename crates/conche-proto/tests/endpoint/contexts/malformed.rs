@@ -45,7 +45,7 @@ fn an_option_that_the_rfc_does_not_describe_is_malformed() {
 
 // RFC 8613 §8.2
 #[test]
-fn refusals_say_what_the_rfc_lets_them_say_and_are_not_stored_on_the_way() {
+fn refusals_carry_the_diagnostics_of_the_rfc_and_a_zero_max_age() {
     let cases = [
         (Refused::Malformed, Code::BAD_OPTION, "Failed to decode COSE"),
         (Refused::UnknownContext, Code::UNAUTHORIZED, "Security context not found"),
@@ -63,7 +63,7 @@ fn refusals_say_what_the_rfc_lets_them_say_and_are_not_stored_on_the_way() {
 
 // RFC 8613 §5.1, §8.2
 #[test]
-fn a_sender_that_is_not_known_is_told_from_a_key_that_is_wrong() {
+fn unknown_contexts_and_wrong_keys_give_different_errors() {
     let [mut client, mut server] = pair();
     let (request, _) = client.get("/x");
     let sealed = request.payload();
@@ -205,7 +205,7 @@ fn a_table_of_contexts_is_bounded_and_names_are_not_used_again() {
 }
 
 #[test]
-fn what_is_protected_or_too_long_is_not_protected() {
+fn nested_and_oversized_messages_are_not_protected() {
     let [mut client, _] = pair();
     let mut refused = |body: conche_proto::codec::BodyBuilder| {
         client.contexts.protect_request(client.id, Code::PUT, &body.build().expect("legal")).err()
@@ -239,7 +239,7 @@ fn altered_without_proxy(request: &conche_proto::codec::OwnedMessage) -> conche_
 
 // RFC 8613 §3.3
 #[test]
-fn what_would_repeat_the_nonces_of_another_context_is_refused_as_long_as_that_is_there() {
+fn a_context_that_shares_a_sender_key_with_another_is_refused() {
     let id = |id: &[u8]| EndId::new(id).expect("short");
     let context = |sender: &[u8], recipient: &[u8], salt: &[u8]| {
         let credentials = Credentials {

@@ -67,7 +67,7 @@ fn a_registration_that_is_renewed_takes_no_notification_of_the_one_before() {
 
 // RFC 8613 §4.1.3.5.2
 #[test]
-fn what_was_not_registered_for_is_not_notified() {
+fn a_notification_for_a_request_without_observe_is_refused() {
     let [mut client, mut server] = pair();
     let (request, mut binding) = client.get("/temperature");
     let asked = server.receive(&request).expect("authentic");

@@ -65,7 +65,7 @@ proptest! {
 
     // RFC 8613 §4.1, figure 5
     #[test]
-    fn what_is_protected_comes_out_again_and_only_what_proxies_need_is_seen(
+    fn protected_messages_round_trip_and_expose_only_outer_options(
         credentials in algorithms(),
         method in prop::sample::select(&[Code::GET, Code::POST, Code::FETCH, Code(0x1f)][..]),
         asked in body(),
@@ -146,7 +146,7 @@ fn flipped(original: &OwnedMessage, bit: usize) -> Option<OwnedMessage> {
 
 // RFC 8613 §4.2, figure 6
 #[test]
-fn no_flipped_bit_changes_what_is_heard_or_moves_the_window() {
+fn no_flipped_bit_changes_a_message_or_the_replay_window() {
     let [mut client, mut server] = pair();
     let body = Body::builder().option(OptionNumber::URI_HOST, b"h").path("/a/b").uint(OptionNumber::OBSERVE, 0);
     let (request, mut binding) = client.request(Code::FETCH, &body.payload("how?").build().expect("legal"));

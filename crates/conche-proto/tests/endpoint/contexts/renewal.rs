@@ -92,7 +92,7 @@ fn a_replayed_proposal_costs_nothing_and_gives_another_offer_each_time() {
 
 // RFC 8613 appendix B.2
 #[test]
-fn keys_are_agreed_on_once_whoever_repeats_what() {
+fn replayed_renewal_messages_never_establish_keys_again() {
     let [mut client, mut server] = pair(1);
     let (first, _) = agree(&mut client, &mut server, at(0));
     assert!(server.receive_at(at(5), &first).is_ok());
@@ -134,7 +134,7 @@ fn clients_agree_on_keys_one_after_the_other_while_the_clock_stands_still() {
 }
 
 #[test]
-fn what_was_asked_with_keys_of_before_is_not_answered_with_others() {
+fn a_request_of_an_earlier_context_gets_no_response_under_renewed_keys() {
     let [mut client, mut server] = pair(1);
     let (request, mut waiting) = agree(&mut client, &mut server, at(0));
     let asked = server.receive_at(at(5), &request).expect("agreed");
@@ -147,7 +147,7 @@ fn what_was_asked_with_keys_of_before_is_not_answered_with_others() {
 }
 
 #[test]
-fn proposals_and_offers_that_are_forged_or_make_no_sense_change_nothing() {
+fn forged_or_malformed_proposals_and_offers_change_nothing() {
     let [mut client, mut server] = pair(1);
     let (proposal, mut binding) = client.get("/light");
     let offer = offered(&mut server, at(0), &proposal);

@@ -223,7 +223,7 @@ fn no_nonce_repeats_and_no_replay_is_taken_over_a_hundred_thousand_restarts() {
 }
 
 #[test]
-fn a_store_that_says_it_has_written_and_has_not_is_what_the_checker_finds() {
+fn the_checker_detects_a_store_that_loses_confirmed_writes() {
     assert!(run_pairs(1, true).is_err());
 }
 

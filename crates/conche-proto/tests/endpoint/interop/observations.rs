@@ -28,21 +28,21 @@ struct Case {
 }
 
 const CASES: [Case; 17] = [
-    told("OBS_01", Some(Reliability::Confirmable), each_change_is_told),
-    told("OBS_02", Some(Reliability::NeverConfirmable), the_last_change_is_told),
-    told("OBS_03, Confirmable", Some(Reliability::Confirmable), who_forgot_gets_no_more),
-    told("OBS_03, Non-confirmable", Some(Reliability::NeverConfirmable), who_forgot_gets_no_more),
-    Case { max_age: Some(30), ..told("OBS_04, IRISA_OBS_03", None, who_hears_nothing_registers_again) },
-    told("OBS_05", Some(Reliability::Confirmable), who_is_off_is_removed),
-    told("OBS_06", Some(Reliability::Confirmable), who_was_restarted_is_removed),
+    told("OBS_01", Some(Reliability::Confirmable), each_change_is_notified),
+    told("OBS_02", Some(Reliability::NeverConfirmable), the_last_change_is_notified),
+    told("OBS_03, Confirmable", Some(Reliability::Confirmable), a_forgotten_observation_ends),
+    told("OBS_03, Non-confirmable", Some(Reliability::NeverConfirmable), a_forgotten_observation_ends),
+    Case { max_age: Some(30), ..told("OBS_04, IRISA_OBS_03", None, observer_reregisters_after_silence) },
+    told("OBS_05", Some(Reliability::Confirmable), an_unreachable_observer_is_removed),
+    told("OBS_06", Some(Reliability::Confirmable), a_restarted_observer_is_removed),
     told("OBS_07", None, a_deletion_ends_it),
     told("OBS_08", None, another_format_ends_it),
-    told("OBS_09", None, an_update_by_another_client_is_told),
+    told("OBS_09", None, notification_of_an_update_by_another_client_arrives),
     told("OBS_10", None, a_get_besides_does_not_cancel),
     told("OBS_12", None, observe_1_cancels),
-    Case { large: true, ..told("OBS_13", None, the_last_change_is_told) },
-    Case { large: true, blocks: Some(BlockSize::B512), ..told("OBS_14", None, the_last_change_is_told) },
-    Case { large: true, ..told("OBS_13, Confirmable", Some(Reliability::Confirmable), each_change_is_told) },
+    Case { large: true, ..told("OBS_13", None, the_last_change_is_notified) },
+    Case { large: true, blocks: Some(BlockSize::B512), ..told("OBS_14", None, the_last_change_is_notified) },
+    Case { large: true, ..told("OBS_13, Confirmable", Some(Reliability::Confirmable), each_change_is_notified) },
     told("IRISA_OBS_01", Some(Reliability::NonConfirmable), non_confirmable_ones_are_3_seconds_apart),
     told("IRISA_OBS_02", Some(Reliability::NeverConfirmable), one_is_confirmable_every_24_hours),
 ];
@@ -55,7 +55,7 @@ const fn told(
     Case { name, reliability, max_age: None, large: false, blocks: None, passes }
 }
 
-fn each_change_is_told(net: &mut Net, _: SubscriptionId) -> bool {
+fn each_change_is_notified(net: &mut Net, _: SubscriptionId) -> bool {
     for n in 1..=4 {
         change(net, n);
         net.run(s(100));
@@ -64,7 +64,7 @@ fn each_change_is_told(net: &mut Net, _: SubscriptionId) -> bool {
     numbers(net) == [0, 1, 2, 3, 4]
 }
 
-fn the_last_change_is_told(net: &mut Net, _: SubscriptionId) -> bool {
+fn the_last_change_is_notified(net: &mut Net, _: SubscriptionId) -> bool {
     for n in 1..=4 {
         change(net, n);
         net.run(s(100));
@@ -73,7 +73,7 @@ fn the_last_change_is_told(net: &mut Net, _: SubscriptionId) -> bool {
     numbers(net).last() == Some(&4)
 }
 
-fn who_forgot_gets_no_more(net: &mut Net, subscription: SubscriptionId) -> bool {
+fn a_forgotten_observation_ends(net: &mut Net, subscription: SubscriptionId) -> bool {
     let now = net.now;
     net.endpoint(CLIENT).forget(now, subscription);
     for n in 1..=8 {
@@ -85,7 +85,7 @@ fn who_forgot_gets_no_more(net: &mut Net, subscription: SubscriptionId) -> bool 
     net.held() == (0, 0)
 }
 
-fn who_hears_nothing_registers_again(net: &mut Net, subscription: SubscriptionId) -> bool {
+fn observer_reregisters_after_silence(net: &mut Net, subscription: SubscriptionId) -> bool {
     net.run(s(60));
     assert!(net.events(CLIENT).any(|event| matches!(event, Event::Stale { .. })));
     net.resource.state = "1".to_owned();
@@ -97,7 +97,7 @@ fn who_hears_nothing_registers_again(net: &mut Net, subscription: SubscriptionId
     numbers(net).last() == Some(&1)
 }
 
-fn who_is_off_is_removed(net: &mut Net, _: SubscriptionId) -> bool {
+fn an_unreachable_observer_is_removed(net: &mut Net, _: SubscriptionId) -> bool {
     net.link = Box::new(|_| None);
     change(net, 1);
     net.run(s(300));
@@ -106,7 +106,7 @@ fn who_is_off_is_removed(net: &mut Net, _: SubscriptionId) -> bool {
     true
 }
 
-fn who_was_restarted_is_removed(net: &mut Net, _: SubscriptionId) -> bool {
+fn a_restarted_observer_is_removed(net: &mut Net, _: SubscriptionId) -> bool {
     net.nodes[CLIENT as usize] = Net::of(CLIENT).nodes.pop().expect("a client");
     change(net, 1);
     net.run(s(300));
@@ -129,7 +129,7 @@ fn another_format_ends_it(net: &mut Net, _: SubscriptionId) -> bool {
     over(net) == Some(SubscriptionEnd::Error(Code::NOT_ACCEPTABLE))
 }
 
-fn an_update_by_another_client_is_told(net: &mut Net, _: SubscriptionId) -> bool {
+fn notification_of_an_update_by_another_client_arrives(net: &mut Net, _: SubscriptionId) -> bool {
     net.request(OTHER, write(Code::PUT, "1"));
     net.run(s(200));
     numbers(net).last() == Some(&1)

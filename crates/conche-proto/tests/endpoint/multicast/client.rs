@@ -37,7 +37,7 @@ fn answers(given: &Given, asked: ExchangeId) -> Vec<u32> {
 
 // RFC 7252 §8.2 (Q90)
 #[test]
-fn the_responses_of_a_hundred_members_are_told_one_by_one_and_the_end_is_told_once() {
+fn responses_of_a_hundred_members_arrive_one_by_one_and_the_end_once() {
     let mut client = client();
     let (asked, bytes) = asking(&mut client);
     let mut arrivals = Vec::new();
@@ -72,7 +72,7 @@ fn the_responses_of_a_hundred_members_are_told_one_by_one_and_the_end_is_told_on
 }
 
 #[test]
-fn nobody_answers_and_the_end_comes_with_the_timeout() {
+fn an_unanswered_group_request_ends_with_its_timeout() {
     let mut client = client();
     let (asked, _) = asking(&mut client);
     assert!(client.run(s(19)).events.is_empty());
@@ -87,7 +87,7 @@ fn nobody_answers_and_the_end_comes_with_the_timeout() {
 }
 
 #[test]
-fn a_copy_of_a_response_is_not_told_and_another_response_of_the_same_member_is() {
+fn a_duplicate_group_response_is_dropped_and_a_second_response_delivered() {
     let mut client = client();
     let (asked, bytes) = asking(&mut client);
     let response = wire::separate(&bytes, Type::NonConfirmable, Code::CONTENT, 9);
@@ -100,7 +100,7 @@ fn a_copy_of_a_response_is_not_told_and_another_response_of_the_same_member_is()
 }
 
 #[test]
-fn a_confirmable_response_and_its_copy_are_acknowledged_and_told_once() {
+fn a_confirmable_group_response_is_delivered_once_and_always_acknowledged() {
     let mut client = client();
     let (asked, bytes) = asking(&mut client);
     let response = wire::separate(&bytes, Type::Confirmable, Code::CONTENT, 9);
@@ -132,7 +132,7 @@ fn a_response_with_another_token_or_an_unknown_critical_option_is_none() {
 }
 
 #[test]
-fn no_more_responses_are_told_than_the_limit_allows() {
+fn group_responses_beyond_the_limit_are_dropped() {
     let mut client = Direct::with_limits(Limits { group_responses: 3, ..Limits::default() });
     let (asked, bytes) = asking(&mut client);
     let response = wire::separate(&bytes, Type::NonConfirmable, Code::CONTENT, 9);
@@ -154,7 +154,7 @@ fn a_confirmable_request_and_a_get_with_an_etag_are_refused() {
 }
 
 #[test]
-fn the_token_has_8_bytes_whatever_the_settings_are() {
+fn the_token_of_a_group_request_always_has_8_bytes() {
     let mut client = Direct::new(EndpointConfig { token_length: 0, ..EndpointConfig::default() });
     let chosen = Request { token: Token::new(b"guess"), ..question() };
     client.endpoint.request_group(client.now, GROUP, chosen).expect("room");
@@ -190,7 +190,7 @@ fn a_request_to_a_group_that_is_cancelled_leaves_nothing_behind() {
 
 // RFC 7252 §4.7
 #[test]
-fn who_goes_on_asking_where_nobody_answers_is_slowed_down() {
+fn an_unanswered_group_request_delays_the_next_one() {
     let asks = |answered: bool| {
         let mut client = client();
         let (_, bytes) = asking(&mut client);

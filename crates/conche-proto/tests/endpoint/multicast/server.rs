@@ -89,7 +89,7 @@ fn a_response_is_non_confirmable_with_the_token_of_the_request_and_from_no_group
 
 // RFC 7252 §8.1 (Q85)
 #[test]
-fn what_is_no_non_confirmable_request_is_dropped_without_a_reset() {
+fn multicast_other_than_a_non_request_is_dropped_without_a_reset() {
     let mut server = member();
     let datagrams = [
         con(Code::GET, 1),
@@ -118,7 +118,7 @@ fn what_is_no_non_confirmable_request_is_dropped_without_a_reset() {
 }
 
 #[test]
-fn a_group_is_served_only_if_the_application_says_so() {
+fn a_group_is_served_only_if_configured() {
     let mut server = Direct::new(EndpointConfig::default());
     let given = to_group(&mut server, 1, &non(Code::GET, 1));
     assert!(given.sent.is_empty() && given.events.is_empty());
@@ -143,7 +143,7 @@ fn errors_and_responses_without_a_payload_are_suppressed_unless_the_application_
 
 // RFC 7967 §2.1
 #[test]
-fn a_request_that_says_which_responses_it_has_no_use_for_gets_all_others() {
+fn no_response_suppresses_only_the_named_response_classes() {
     let error = || Response::new(Code::NOT_FOUND, Body::EMPTY);
     let cases: [(&[u8], Response, usize); 6] = [
         (&[], error(), 1),
@@ -189,7 +189,7 @@ fn a_copy_of_a_request_to_a_group_is_no_second_request() {
 }
 
 #[test]
-fn what_waits_for_its_time_is_bounded_and_shared_among_sources() {
+fn requests_waiting_for_leisure_are_bounded_and_shared_among_sources() {
     let mut server =
         Direct::new(EndpointConfig { limits: Limits { group_requests: 8, ..Limits::default() }, ..config() });
     let mut asked = |from: u32, ids: std::ops::Range<u16>| -> Vec<RequestId> {
@@ -218,7 +218,7 @@ fn requests_to_a_group_count_in_the_response_limit() {
 }
 
 #[test]
-fn who_asks_a_group_does_not_observe() {
+fn a_group_request_cannot_observe() {
     let mut server = member();
     let register = wire::with_options(Type::NonConfirmable, Code::GET, 1, b"t", &[(6, b"")], b"");
     let request = to_group(&mut server, 1, &register).request();

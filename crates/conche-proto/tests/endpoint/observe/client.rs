@@ -44,7 +44,7 @@ fn told(given: &Given) -> Vec<String> {
 
 // RFC 7641 §3.4 (Q105)
 #[test]
-fn what_is_older_than_what_is_known_is_acknowledged_and_not_told() {
+fn an_outdated_notification_is_acknowledged_but_not_delivered() {
     let (mut client, _) = subscribed();
     assert_eq!(told(&client.receive(9, &notification(Type::Confirmable, 1, 103, "third"))), ["third"]);
     let late = client.receive(9, &notification(Type::Confirmable, 2, 102, "second"));
@@ -77,7 +77,7 @@ fn a_notification_is_acknowledged_while_it_is_wanted_and_rejected_from_then_on()
 }
 
 #[test]
-fn somebody_elses_notifications_are_none_of_ours() {
+fn a_notification_from_another_address_is_reset() {
     let (mut client, _) = subscribed();
     let foreign = client.receive(8, &notification(Type::Confirmable, 1, 101, "forged"));
     assert_eq!((foreign.kinds(), foreign.events.len()), (vec![(Type::Reset, Code::EMPTY)], 0));

@@ -103,7 +103,7 @@ fn a_non_confirmable_first_response_that_is_rejected_ends_the_observation() {
 
 // RFC 7641 §4.2
 #[test]
-fn an_error_that_supersedes_what_waits_for_its_turn_is_confirmable() {
+fn an_error_that_replaces_a_queued_notification_is_confirmable() {
     let mut server = Direct::new(EndpointConfig::default());
     register(&mut server);
     server.endpoint.ping(server.now, 1).expect("room");

@@ -143,7 +143,7 @@ fn obs_07_a_deletion_ends_the_observation_with_an_error_without_the_option() {
 
 // RFC 7641 §4.2 (Q112)
 #[test]
-fn obs_08_another_content_format_is_told_as_an_error() {
+fn obs_08_a_changed_content_format_ends_the_observation_with_an_error() {
     let (mut net, _) = observing(None);
     net.resource.format = ContentFormat::JSON;
     let (now, error) = (net.now, conche_proto::Response::new(Code::NOT_ACCEPTABLE, conche_proto::codec::Body::EMPTY));
@@ -156,7 +156,7 @@ fn obs_08_another_content_format_is_told_as_an_error() {
 }
 
 #[test]
-fn obs_09_an_update_by_another_client_is_told() {
+fn obs_09_notification_of_an_update_by_another_client_arrives() {
     let mut net = Net::of(2);
     net.subscribe(1);
     net.run(s(1));

@@ -72,7 +72,7 @@ fn an_observer_that_came_after_the_change_of_format_stays() {
 
 // RFC 7641 §4.2: 2.03 confirms a representation that the client has.
 #[test]
-fn what_has_no_representation_of_its_own_has_no_content_format_to_compare() {
+fn a_notification_without_a_representation_skips_the_format_check() {
     let valid = || Response { code: Code::VALID, body: Body::EMPTY, ..state(None, "") };
     let mut server = observed(valid());
     assert_eq!(notified(&mut server, state(Some(CBOR), "1")), Code::CONTENT);

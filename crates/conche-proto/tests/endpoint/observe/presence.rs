@@ -85,7 +85,7 @@ fn non_is_answered(server: &mut Direct, from: Address, id: u16) -> bool {
 
 // RFC 7641 §4.5
 #[test]
-fn an_observer_of_what_never_changes_is_pinged_and_stays_as_long_as_it_answers() {
+fn an_observer_of_a_constant_resource_is_pinged_and_kept_while_it_answers() {
     let mut server = server(Limits::default());
     assert!(register(&mut server, 1, 1));
     for after in [FIRST, EVERY, EVERY] {
@@ -144,7 +144,7 @@ fn a_state_that_supersedes_a_ping_is_a_notification_with_the_token_of_the_observ
 }
 
 #[test]
-fn whoever_guesses_message_ids_neither_ends_an_observation_nor_proves_one() {
+fn guessed_message_ids_neither_end_nor_confirm_an_observation() {
     let mut server = server(Limits::default());
     assert!(register(&mut server, 1, 1));
     let ping = server.run(FIRST).message().header().id;
@@ -278,7 +278,7 @@ fn a_flood_displaces_no_peer_that_has_answered_and_its_message_ids_go_on() {
 }
 
 #[test]
-fn one_prefix_that_floods_displaces_nobody_else() {
+fn a_flooding_prefix_displaces_no_observers_of_other_prefixes() {
     let mut server = server(Limits { observers: 100, ..Limits::default() });
     let others: Vec<Address> = (1..=40).map(|n| n << 12).collect();
     assert!(others.iter().all(|&other| register(&mut server, other, 1)));
@@ -295,7 +295,7 @@ fn one_prefix_that_floods_displaces_nobody_else() {
 }
 
 #[test]
-fn a_prefix_that_has_its_share_of_proven_observers_displaces_nobody_in_vain() {
+fn a_prefix_at_its_share_of_confirmed_observers_displaces_none() {
     const OBSERVERS: u32 = 100;
     let mut server = server(Limits { observers: OBSERVERS as usize, ..Limits::default() });
     let greedy: Vec<Address> = (1..=OBSERVERS / 2).map(|n| 0x7000_0000 | n).collect();

@@ -63,7 +63,7 @@ fn a_new_state_supersedes_a_confirmable_notification_under_a_new_id_and_keeps_ti
 }
 
 #[test]
-fn what_superseded_a_notification_that_arrived_after_all_follows_it() {
+fn the_latest_state_follows_the_acknowledgement_of_an_older_notification() {
     let mut server = server();
     register(&mut server, 1, 1, TOKEN);
     let old = notify(&mut server, "old", CON).message().clone();
@@ -249,7 +249,7 @@ fn a_notification_that_is_illegal_or_too_large_is_refused_and_changes_nothing() 
 
 // RFC 7959 §2.6
 #[test]
-fn of_a_large_state_an_observer_is_told_the_first_block_and_asks_for_the_others() {
+fn a_notification_of_a_large_state_carries_its_first_block() {
     let mut server = server();
     register(&mut server, 1, 1, TOKEN);
     let state = "0123456789".repeat(200);
@@ -302,7 +302,7 @@ fn the_blocks_after_a_notification_are_of_its_state_and_of_the_size_that_the_obs
 }
 
 #[test]
-fn a_state_that_probing_rate_holds_back_for_long_is_told_when_its_time_comes() {
+fn a_notification_delayed_by_probing_rate_is_sent_later() {
     let mut server = server();
     register(&mut server, 1, 1, TOKEN);
     notify(&mut server, &"x".repeat(1_000), NON);
@@ -313,7 +313,7 @@ fn a_state_that_probing_rate_holds_back_for_long_is_told_when_its_time_comes() {
 }
 
 #[test]
-fn topics_are_apart_and_a_dismissed_observer_hears_no_more() {
+fn topics_are_independent_and_a_dismissed_observer_gets_no_notification() {
     let mut server = server();
     let observer = register(&mut server, 1, 1, TOKEN).expect("room");
     assert_eq!(server.endpoint.notify(server.now, 2, content("another")), Ok(0));

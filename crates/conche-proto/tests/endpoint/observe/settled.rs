@@ -76,7 +76,7 @@ fn states_that_change_when_their_max_age_is_over_are_not_repeated_and_each_fifth
 }
 
 #[test]
-fn what_was_confirmed_or_must_not_be_confirmable_is_not_repeated() {
+fn confirmed_and_never_confirmable_states_are_not_repeated() {
     for reliability in [Reliability::Confirmable, Reliability::NeverConfirmable] {
         let ty = if reliability == Reliability::Confirmable { CON } else { NON };
         assert_eq!(Told::with_max_age(None).tell("1", Some(reliability), 10_000_000), [(ty, 0)]);

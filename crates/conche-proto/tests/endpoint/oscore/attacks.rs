@@ -64,7 +64,7 @@ fn no_copy_with_another_id_and_no_changed_bit_of_a_request_reaches_the_applicati
 }
 
 #[test]
-fn a_refusal_is_not_protected_and_says_no_more_than_the_rfc_has_it() {
+fn an_oscore_refusal_is_unprotected_and_carries_the_diagnostic_of_the_rfc() {
     let mut pair = Pair::new();
     let asked = pair.world.request(pair.request(Code::GET, "/test"));
     pair.world.run_to_end();
@@ -132,7 +132,7 @@ fn the_response_to_another_request_is_no_answer() {
 }
 
 #[test]
-fn a_response_in_the_clear_is_no_answer_and_an_error_tells_that_nobody_vouches_for_it() {
+fn unprotected_responses_are_ignored_and_errors_marked_unauthenticated() {
     let mut pair = Pair::new();
     pair.world.link = Box::new(|_| vec![]);
     let asked = pair.world.request(pair.request(Code::GET, "/test"));

@@ -48,7 +48,7 @@ fn a_request_and_its_response_are_read_by_their_ends_only() {
 }
 
 #[test]
-fn whoever_answers_is_told_who_asks_as_long_as_the_request_waits() {
+fn a_pending_request_exposes_its_security_context() {
     let mut pair = Pair::new();
     let server = pair.server;
     pair.world.node(SERVER).app = None;

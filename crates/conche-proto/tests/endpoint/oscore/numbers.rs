@@ -49,7 +49,7 @@ fn numbers_are_asked_for_before_they_are_used_up() {
 
 /// RFC 8613 appendix B.1.2: a server that has lost its replay window.
 #[test]
-fn after_a_restart_a_server_lets_nobody_in_before_an_echo() {
+fn a_restarted_server_requires_an_echo_before_it_executes_requests() {
     let mut pair = Pair::new();
     let first = pair.world.request(pair.request(Code::POST, "/count"));
     pair.world.run_to_end();

@@ -107,7 +107,7 @@ fn a_client_registers_again_and_ends_it_behind_protection() {
 
 /// Without protection, anyone could deregister a client by forging its address.
 #[test]
-fn nobody_ends_a_protected_observation_or_takes_its_place_without_the_key() {
+fn an_unprotected_request_cannot_end_or_replace_a_protected_observation() {
     let (mut net, client) = net();
     subscribe(&mut net, client);
     let token = net.sent[0].message.token();
@@ -170,7 +170,7 @@ fn a_notification_that_is_forged_replayed_or_in_the_clear_is_as_if_it_had_not_co
 }
 
 #[test]
-fn who_observes_with_a_context_that_is_taken_out_is_gone_and_told_to_nobody_in_the_clear() {
+fn removing_a_context_ends_its_observations_without_unprotected_content() {
     let (mut net, client, server) = net_and_contexts();
     subscribe(&mut net, client);
     let now = net.now;

@@ -90,7 +90,7 @@ fn denied(world: &mut World, request: Request) -> ExchangeId {
 /// An attacker on the path lets a request through, holds its response back, and claims that the
 /// keys are lost.
 #[test]
-fn what_may_have_been_executed_is_not_repeated_for_an_error_that_nobody_vouches_for() {
+fn an_unauthenticated_error_does_not_repeat_a_possibly_executed_request() {
     let (mut world, client, _) = forgetful(7);
     let post = || request(Code::POST, "/count").protected(client);
     let end = |world: &mut World, asked| {

@@ -34,7 +34,7 @@ fn asking() -> (World, ExchangeId, [Datagram; 2]) {
 
 // RFC 9177 §4.4
 #[test]
-fn nothing_acknowledges_the_first_message_once_another_has_asked_for_what_is_missing() {
+fn a_late_acknowledgement_after_a_missing_blocks_request_is_ignored() {
     let (mut world, asked, [first, asks]) = asking();
     let (first, asks) = (first.message(), asks.message());
     world.inject(SERVER, CLIENT, &block(Type::Acknowledgement, first.header().id, &first.token(), 1, b'b'));
@@ -48,7 +48,7 @@ fn nothing_acknowledges_the_first_message_once_another_has_asked_for_what_is_mis
 
 // RFC 7252 §4.2, RFC 9177 §4.4
 #[test]
-fn a_block_with_the_message_id_of_another_one_is_a_copy_of_that_and_asked_for_like_what_never_came() {
+fn a_block_with_a_reused_message_id_is_a_duplicate_and_stays_missing() {
     let mut world = World::client_of(&in_bursts(), by_name("default"));
     let asked = world.request(request(Code::GET, "/large"));
     let token = world.first_copy(asked).message().token();
@@ -67,7 +67,7 @@ fn a_block_with_the_message_id_of_another_one_is_a_copy_of_that_and_asked_for_li
 
 // RFC 9177 §4.1
 #[test]
-fn a_4_02_to_what_asks_for_more_is_no_sign_of_a_server_without_q_block() {
+fn a_4_02_to_a_missing_blocks_request_does_not_disable_q_block() {
     let (mut world, _, [_, asks]) = asking();
     world.inject(SERVER, CLIENT, &wire::separate(&asks.bytes, Type::NonConfirmable, Code::BAD_OPTION, 2));
     let whole = "0/1/1024";
@@ -80,7 +80,7 @@ fn a_4_02_to_what_asks_for_more_is_no_sign_of_a_server_without_q_block() {
 
 // RFC 7252 §4.2, RFC 9177 §4.1
 #[test]
-fn what_was_acknowledged_is_not_refused_by_a_second_acknowledgement_while_its_set_waits() {
+fn a_second_acknowledgement_does_not_refuse_an_acknowledged_block() {
     let mut world = World::client_of(&in_bursts(), by_name("default"));
     let upload = world.request(put("/large-update", &body(3_000, 1)));
     let first = world.first_copy(upload);

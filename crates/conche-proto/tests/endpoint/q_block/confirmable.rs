@@ -53,7 +53,7 @@ fn a_response_goes_as_confirmable_messages_each_of_which_is_acknowledged() {
 
 // RFC 9177 §7.1 (Q178)
 #[test]
-fn what_is_lost_is_repeated_by_its_sender_and_counted_once() {
+fn lost_confirmable_blocks_are_retransmitted_and_delivered_once() {
     for seed in 0..12 {
         let controller = ["default", "cocoa", "fasor"][seed % 3];
         let mut world = pair(confirmable(), confirmable(), controller, seed as u64);

@@ -47,7 +47,7 @@ fn without(number: OptionNumber, lost: &'static [u32]) -> crate::support::world:
 // RFC 9177 §4.4 (Q168)
 // RFC 9177 §7.2 (Q175)
 #[test]
-fn what_is_missing_of_a_response_is_asked_for_in_ascending_order_and_nothing_else_is_sent_again() {
+fn missing_response_blocks_are_requested_in_ascending_order_and_only_once() {
     let mut world = pair(in_bursts(), in_bursts(), "default", 3);
     let large = body(25 * 1024, 1);
     world.node(SERVER).app.as_mut().expect("the fixture").large.clone_from(&large);
@@ -71,7 +71,7 @@ fn what_is_missing_of_a_response_is_asked_for_in_ascending_order_and_nothing_els
 // RFC 9177 §5 (Q172)
 // RFC 9177 §7.2 (Q175)
 #[test]
-fn what_is_missing_of_a_request_is_listed_in_a_4_08_and_only_that_is_sent_again() {
+fn a_4_08_lists_missing_request_blocks_and_only_these_are_sent_again() {
     let mut world = pair(in_bursts(), in_bursts(), "default", 3);
     let large = body(25 * 1024, 1);
     world.link = without(OptionNumber::Q_BLOCK1, &[3, 6, 24]);
@@ -92,7 +92,7 @@ fn what_is_missing_of_a_request_is_listed_in_a_4_08_and_only_that_is_sent_again(
 
 // RFC 9177 §7.2 (Q174)
 #[test]
-fn without_a_continue_the_next_set_follows_after_non_timeout_and_four_in_vain_are_the_end() {
+fn without_a_continue_four_bursts_follow_at_non_timeout_then_it_fails() {
     let mut world = pair(in_bursts(), in_bursts(), "default", 3);
     let mut answers = 0;
     world.link = Box::new(move |datagram| {

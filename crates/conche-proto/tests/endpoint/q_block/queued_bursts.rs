@@ -38,7 +38,7 @@ fn respond(world: &mut World, token: &Token, code: Code, body: &Body) {
 
 // RFC 7252 §5.2.2
 #[test]
-fn the_response_ends_the_request_and_none_of_what_waits_leaves() {
+fn a_response_ends_the_request_and_discards_its_queued_blocks() {
     for config in configs() {
         for code in [Code::NOT_FOUND, Code::CHANGED, Code::REQUEST_ENTITY_TOO_LARGE] {
             let (mut world, token, [upload, beside]) = waiting(&config);
@@ -74,7 +74,7 @@ fn a_response_in_bursts_is_fetched_to_its_end() {
 
 // RFC 9177 §4.1
 #[test]
-fn a_server_that_says_that_it_does_not_know_q_block_gets_the_body_in_blocks() {
+fn a_server_that_rejects_q_block_receives_the_body_by_block1() {
     let (mut world, token, [_, beside]) = waiting(&in_bursts());
     respond(&mut world, &token, Code::BAD_OPTION, &Body::EMPTY);
     world.inject(SERVER, CLIENT, &wire::piggybacked(&world.first_copy(beside).bytes, Code::CONTENT));
@@ -110,7 +110,7 @@ fn a_response_in_blocks_is_asked_for_block_by_block_in_confirmable_messages() {
 
 // RFC 9177 §4.3
 #[test]
-fn what_is_missing_leaves_with_the_rest() {
+fn missing_blocks_are_sent_with_the_remaining_ones() {
     for (config, sent) in
         configs().into_iter().zip([["0/1/1024", "0/1/1024", "1/1/1024"], ["0/1/1024", "1/1/1024", "0/1/1024"]])
     {
@@ -152,7 +152,7 @@ fn is_over(net: &Net) -> bool {
 
 // RFC 9177 §4.3, RFC 7641 §3.2
 #[test]
-fn a_late_word_about_the_blocks_of_a_registration_is_no_state_of_what_is_observed() {
+fn a_late_continue_for_registration_blocks_is_no_notification() {
     let fetch = Body::builder().path("/obs").payload(vec![7; 5 * 1024]).build().expect("legal");
     let (mut net, id, token) = registering(Request::new(Code::FETCH, fetch));
     net.request(OBSERVER, get());
@@ -168,7 +168,7 @@ fn a_late_word_about_the_blocks_of_a_registration_is_no_state_of_what_is_observe
 
 // RFC 9177 §4.1, RFC 7252 §4.3
 #[test]
-fn a_copy_of_the_refusal_after_which_a_registration_goes_once_more_does_not_answer_that() {
+fn a_duplicate_refusal_does_not_end_the_repeated_registration() {
     let (mut net, id, token) = registering(get());
     net.inject(OBSERVED, OBSERVER, &wire::empty_ack(id));
     for _ in 0..3 {

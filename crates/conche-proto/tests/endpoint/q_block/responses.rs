@@ -18,7 +18,7 @@ fn reversed(payload: &[u8]) -> Vec<u8> {
 
 // RFC 9177 §4.1 (Q177)
 #[test]
-fn what_came_in_bursts_is_answered_in_bursts_without_being_asked_for_but_by_a_continue() {
+fn a_body_received_in_bursts_is_answered_in_bursts_paced_by_continues() {
     let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let large = body(25 * 1024 + 7, 1);
     let asked = world.request(post(&large));
@@ -37,7 +37,7 @@ fn what_came_in_bursts_is_answered_in_bursts_without_being_asked_for_but_by_a_co
 
 // RFC 9177 §4.1 (Q177)
 #[test]
-fn a_small_answer_to_what_came_in_bursts_is_one_message_and_block2_is_left_to_those_that_know_nothing_else() {
+fn a_small_response_to_q_block1_is_one_message_and_block2_is_a_fallback() {
     let mut world = pair(in_bursts(), in_bursts(), "default", 1);
     let asked = world.request(put("/large-update", &body(5_000, 1)));
     world.run_to_end();

@@ -184,7 +184,7 @@ fn numbers_far_ahead_and_bodies_of_every_tag_keep_within_the_caps() {
 }
 
 #[test]
-fn who_asks_for_everything_again_and_again_gets_no_more_than_the_rounds_of_a_set() {
+fn repeated_requests_for_all_blocks_are_bounded_by_the_rounds_of_a_burst() {
     let mut server = serving();
     let all: Vec<Block> = (1..10).map(|num| b16(num, false)).collect();
     let mut sent = 0;
@@ -208,7 +208,7 @@ fn a_silent_client_gets_one_set_and_no_more() {
 
 // RFC 9177 §4.4 (Q167)
 #[test]
-fn who_asks_for_the_whole_body_gets_set_after_set_without_another_word_but_no_more_than_four_in_vain() {
+fn a_whole_body_request_gets_the_first_and_four_unanswered_bursts() {
     let mut server = Direct::new(in_bursts());
     let given = server.receive(PEER, &get(Type::NonConfirmable, 1, &[b16(0, true)]));
     let payload = Body::builder().payload(body(100 * 16, 1)).build().expect("no options");
@@ -235,7 +235,7 @@ fn fetch(id: u16, num: u32, more: bool, payload: &[u8]) -> Vec<u8> {
 
 // RFC 9177 §4.4 (Q167)
 #[test]
-fn a_fetch_goes_on_with_its_response_in_bursts_without_its_payload() {
+fn a_fetch_continues_a_burst_response_without_its_payload() {
     let mut server = Direct::new(in_bursts());
     let request = server.receive(PEER, &fetch(1, 0, false, b"what is asked for")).request();
     let payload = Body::builder().payload(body(25 * 16, 1)).build().expect("no options");
@@ -249,7 +249,7 @@ fn a_fetch_goes_on_with_its_response_in_bursts_without_its_payload() {
 
 // RFC 9177 §4.3 (Q162)
 #[test]
-fn a_fetch_whose_body_came_in_bursts_is_one_request_and_goes_on_without_that_body() {
+fn a_fetch_received_in_bursts_is_one_request_and_continues_without_body() {
     let mut server = Direct::new(in_bursts());
     let part = |id: u16, num: u32| {
         let body = Body::builder()

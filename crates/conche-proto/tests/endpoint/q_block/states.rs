@@ -47,7 +47,7 @@ fn asked(net: &Net) -> Vec<String> {
 
 // RFC 9177 §4.5 (Q180)
 #[test]
-fn a_large_state_comes_in_bursts_with_one_number_in_all_payloads_and_is_told_as_one_notification() {
+fn a_burst_notification_has_one_observe_value_and_is_delivered_once() {
     let mut net = net(&in_bursts());
     net.resource.state = state(0, 25 * 1024);
     net.subscribe(CLIENT);
@@ -76,7 +76,7 @@ fn a_large_state_comes_in_bursts_with_one_number_in_all_payloads_and_is_told_as_
 
 // RFC 9177 §4.5 (Q181)
 #[test]
-fn what_is_missing_of_a_state_is_asked_for_and_answered_without_a_number_and_by_the_token_of_who_asks() {
+fn missing_notification_blocks_are_answered_by_token_without_observe() {
     let mut net = observing(&in_bursts(), 12 * 1024);
     let mut lost = vec![2, 5, 11];
     net.link = Box::new(move |sent| {
@@ -103,7 +103,7 @@ fn what_is_missing_of_a_state_is_asked_for_and_answered_without_a_number_and_by_
 
 // RFC 9177 §4.4 (Q182)
 #[test]
-fn a_newer_state_takes_the_place_of_what_has_not_left_of_the_older_one() {
+fn a_newer_state_replaces_the_unsent_blocks_of_an_older_one() {
     let mut net = observing(&in_bursts(), 100 * 1024);
     net.change(&state(1, 100 * 1024));
     run_until(&mut net, 15);
@@ -177,7 +177,7 @@ fn through_loss_no_body_is_mixed_and_the_last_state_is_known_in_the_end() {
 
 // RFC 9177 §7.1 (Q178)
 #[test]
-fn states_go_as_confirmable_messages_where_the_configuration_says_so() {
+fn burst_notifications_are_confirmable_if_configured() {
     let config = EndpointConfig { q_block: Some(QBlock { confirmable: true, ..QBlock::default() }), ..in_bursts() };
     let mut net = observing(&config, 12 * 1024);
     net.change(&state(1, 12 * 1024));
@@ -332,7 +332,7 @@ fn sets_with_impossible_numbers_and_changing_sizes_take_no_more_memory_than_bodi
 }
 
 #[test]
-fn a_state_that_cannot_be_completed_is_not_told_and_the_next_one_is() {
+fn an_incomplete_notification_is_dropped_and_the_next_one_delivered() {
     let (mut net, token) = subscribed(&in_bursts());
     let base = net.sent.iter().find_map(|sent| sent.observe().filter(|_| sent.from == SERVER)).expect("it agreed");
     net.resource.mute = true;
@@ -349,7 +349,7 @@ fn a_state_that_cannot_be_completed_is_not_told_and_the_next_one_is() {
 }
 
 #[test]
-fn a_registration_whose_state_is_too_large_is_over_and_says_why() {
+fn a_registration_with_a_too_large_state_fails_with_the_reason() {
     let mut config = in_bursts();
     config.limits.body_bytes = 4_096;
     let mut net = net(&config);
@@ -404,7 +404,7 @@ fn an_error_in_answer_to_a_fetch_in_bursts_ends_its_registration() {
 
 // RFC 7252 §4.2
 #[test]
-fn who_asks_for_what_is_behind_a_confirmable_block_gets_no_copy_of_that_before_its_time() {
+fn requests_for_later_blocks_do_not_retransmit_a_confirmable_block_early() {
     let mut net = net(&in_bursts());
     net.resource.state = state(0, 25 * 1024);
     net.subscribe(CLIENT);

@@ -51,7 +51,7 @@ const OUTSTANDING: &[(&str, u16)] = &[
 
 // RFC 7252 §4.7 (Q37)
 #[test]
-fn outstanding_is_what_waits_for_an_acknowledgement_or_a_response() {
+fn an_interaction_is_outstanding_until_its_acknowledgement_or_response() {
     for (case, &(name, expected)) in OUTSTANDING.iter().enumerate() {
         let mut world = World::client();
         let non = request(Code::GET, "/test").with_reliability(Reliability::NonConfirmable);
@@ -178,7 +178,7 @@ fn a_flood_of_non_confirmable_messages_to_a_silent_peer_keeps_to_probing_rate() 
 
 // RFC 7252 §4.7 (Q39)
 #[test]
-fn a_silent_peer_gets_what_the_configured_probing_rate_allows() {
+fn a_silent_peer_receives_data_at_the_configured_probing_rate() {
     const SECONDS: u64 = 10_000;
     for probing_rate in [1, 10, 100] {
         let transmission = TransmissionParameters { probing_rate, ..TransmissionParameters::default() };
@@ -242,7 +242,7 @@ fn a_peer_that_a_message_was_given_up_for_gets_probing_rate_from_the_first_non_c
 }
 
 #[test]
-fn what_was_learnt_of_a_path_is_kept_for_the_idle_lifetime_and_no_longer() {
+fn path_state_is_kept_for_exactly_the_idle_lifetime() {
     for (idle, learnt) in [(s(250), true), (s(257), false)] {
         let mut world = World::pair_of(&EndpointConfig::default(), &by_name("linux"), 1);
         for _ in 0..20 {

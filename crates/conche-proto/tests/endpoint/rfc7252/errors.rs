@@ -40,7 +40,7 @@ fn a_thousand_forged_errors_cancel_nothing_and_the_true_one_does() {
 }
 
 #[test]
-fn an_error_that_the_operating_system_vouches_for_ends_what_is_on_its_way() {
+fn an_icmp_error_ends_the_exchanges_in_flight_with_that_peer() {
     let mut world = World::client();
     let asked = world.request(request(Code::GET, "/test"));
     let waiting = world.request(request(Code::GET, "/test"));
@@ -74,7 +74,7 @@ fn a_message_too_big_for_the_path_is_repeated_on_schedule_and_times_out() {
 
 // RFC 7252 §4.2 (Q18, Q19)
 #[test]
-fn an_endpoint_cannot_even_be_told_of_errors_that_it_must_ignore() {
+fn the_endpoint_interface_excludes_icmp_errors_that_must_be_ignored() {
     // Exhaustive: a new input for Source Quench, Time Exceeded or Packet Too Big fails here.
     fn is_error(input: &Input<'_, Address>) -> bool {
         match input {

@@ -77,7 +77,7 @@ fn copies_leave_after_t_3t_7t_15t_and_the_failure_comes_after_31t() {
 
 // RFC 7252 §4.2 (Q11)
 #[test]
-fn a_reset_ends_retransmission_and_the_application_is_told() {
+fn a_reset_ends_retransmission_and_is_reported_to_the_application() {
     let mut world = World::client();
     let asked = world.request(request(Code::GET, "/test"));
     world.run(s(4));

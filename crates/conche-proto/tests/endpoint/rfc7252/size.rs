@@ -14,7 +14,7 @@ const HEADERS: usize = 40 + 8;
 proptest! {
     // RFC 7252 §4.6 (Q33, Q34)
     #[test]
-    fn what_is_sent_fits_the_smallest_ipv6_packet_and_larger_bodies_go_in_blocks(payload in 0..2_000_usize, path in "[a-z]{0,64}") {
+    fn messages_fit_the_minimum_ipv6_mtu_and_larger_bodies_go_in_blocks(payload in 0..2_000_usize, path in "[a-z]{0,64}") {
         let limit = Limits::default().message_bytes;
         prop_assert!(limit <= 1152 && limit + HEADERS <= UNKNOWN_PATH);
         let mut world = World::client();

@@ -14,7 +14,7 @@ use crate::support::{CLIENT, SERVER, STRANGER, World, request, s, wire};
 proptest! {
     // RFC 7252 §5.3.1 (Q66, Q69)
     #[test]
-    fn a_foreign_token_is_echoed_whatever_its_bytes(token in prop::collection::vec(any::<u8>(), 0..=8)) {
+    fn any_token_of_a_peer_is_echoed_unchanged(token in prop::collection::vec(any::<u8>(), 0..=8)) {
         for (ty, path) in [(Type::Confirmable, "/test"), (Type::NonConfirmable, "/nope"), (Type::Confirmable, "/separate")] {
             let mut world = World::server();
             world.inject(STRANGER, SERVER, &wire::request(ty, Code::GET, 3, &token, path));

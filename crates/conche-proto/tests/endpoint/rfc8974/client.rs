@@ -31,7 +31,7 @@ fn response(given: &Given) -> Option<Code> {
 
 // RFC 8974 §2.2.2 (Q407)
 #[test]
-fn a_confirmable_request_tries_a_long_token_and_what_is_answered_goes_on_with_long_ones() {
+fn a_confirmable_request_tries_a_long_token_and_success_enables_long_ones() {
     for length in [9, 12, 13, 40, 300] {
         let mut client = client(length);
         let non = ask(&mut client, get(Reliability::NeverConfirmable));
@@ -55,7 +55,7 @@ fn a_confirmable_request_tries_a_long_token_and_what_is_answered_goes_on_with_lo
 
 // RFC 8974 §2.2.2 (Q407, Q408)
 #[test]
-fn a_request_whose_long_token_is_rejected_or_refused_goes_once_more_with_eight_bytes() {
+fn a_request_with_a_rejected_long_token_is_repeated_with_eight_bytes() {
     type Refuse = fn(&Given) -> Vec<u8>;
     let ways: [Refuse; 3] = [
         |tried| wire::reset(tried.message().header().id),
@@ -97,7 +97,7 @@ fn a_reset_of_the_second_message_fails_the_request() {
 }
 
 #[test]
-fn what_goes_once_more_finds_its_place_though_the_queue_is_full_and_nothing_new_does() {
+fn a_repeated_request_enters_a_full_queue_and_a_new_one_does_not() {
     let limits = Limits { queue: 1, ..Limits::default() };
     let config = EndpointConfig { token_length: 40, longest_token: 600, limits, ..EndpointConfig::default() };
     // A controller that initially admits one message per two seconds, so that both have to wait.
@@ -120,7 +120,7 @@ fn what_goes_once_more_finds_its_place_though_the_queue_is_full_and_nothing_new_
 
 // RFC 8974 §2.1 (Q402)
 #[test]
-fn a_token_that_the_application_chose_goes_as_it_is_and_its_response_is_matched_by_all_of_it() {
+fn an_application_token_is_sent_unchanged_and_matched_in_full() {
     for length in [9, 13, 300, 1_000] {
         let mut client = client(8);
         let bytes: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
@@ -165,7 +165,7 @@ fn a_body_in_blocks_leaves_room_for_long_tokens() {
 }
 
 #[test]
-fn settings_of_tokens_that_no_endpoint_can_work_with_are_refused_with_what_would_be_right() {
+fn invalid_token_settings_are_refused_with_the_valid_range() {
     let refusal = |token_length, longest_token| {
         let config = EndpointConfig { token_length, longest_token, ..EndpointConfig::default() };
         config.validate(false).expect_err("it must be refused").to_string()

@@ -25,7 +25,7 @@ fn echoed(datagram: &[u8], token: &[u8]) -> (Type, Code) {
 
 // RFC 8974 §2.1 (Q401)
 #[test]
-fn a_response_has_the_long_token_of_its_request_in_whatever_message_it_comes() {
+fn every_kind_of_response_carries_the_long_token_of_its_request() {
     for token in LENGTHS.map(token) {
         let mut server = Direct::new(config(300));
         let request = |ty, code, id| wire::bare(ty, code, id, &token);
@@ -145,7 +145,7 @@ fn a_token_that_leaves_no_room_for_an_answer_is_a_format_error() {
 }
 
 #[test]
-fn a_request_that_is_too_large_is_refused_in_what_fits_beside_its_token() {
+fn a_refusal_of_a_too_large_request_fits_beside_its_token() {
     let limits = Limits { message_bytes: 64, ..Limits::default() };
     let (mut server, token): (Direct, _) = (Direct::new(EndpointConfig { limits, ..config(300) }), token(57));
     let refused = server.receive(1, &wire::with_options(Type::Confirmable, Code::PUT, 1, &token, &[], &[1; 64]));
@@ -181,7 +181,7 @@ fn without_the_extension_every_long_token_is_a_format_error() {
 
 // RFC 8974 §2.2.2 (Q406)
 #[test]
-fn waiting_tokens_take_no_more_memory_than_places_of_requests_and_are_told_to_come_later() {
+fn long_tokens_of_pending_requests_are_bounded_and_the_excess_gets_5_03() {
     const PLACES: usize = 256;
     let limits = Limits { incoming: PLACES, ..Limits::default() };
     let mut server = Direct::new(EndpointConfig { limits, ..config(500) });

@@ -212,7 +212,7 @@ proptest! {
 
     // RFC 7252 §11.3 (Q94), RFC 9175 §2.4 (Q304)
     #[test]
-    fn no_forged_address_is_ever_sent_more_than_three_times_what_came_from_it(
+    fn an_unverified_address_receives_at_most_three_times_what_it_sent(
         steps in prop::collection::vec((0..18_u8, any::<u8>(), 1..4_u32, any::<u8>(), any::<u16>()), 1..60),
     ) {
         let mut server = server();

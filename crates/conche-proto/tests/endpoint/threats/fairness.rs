@@ -221,7 +221,7 @@ fn a_ping_is_answered_by_a_reset_however_many_acknowledgements_were_forged() {
 }
 
 #[test]
-fn a_notification_that_waits_for_its_turn_wakes_nobody_each_millisecond() {
+fn a_queued_notification_does_not_wake_the_endpoint_every_millisecond() {
     let config = EndpointConfig { response_timeout: Some(ms(1)), ..EndpointConfig::default() };
     let mut server = Direct::new(config);
     for topic in [1, 2] {

@@ -57,7 +57,7 @@ fn however_an_exchange_ends_the_next_one_leaves() {
 }
 
 #[test]
-fn a_deadline_and_a_queue_expiry_free_what_they_held() {
+fn deadlines_and_queue_expiries_free_all_state_of_the_request() {
     let mut world = World::client();
     for _ in 0..200 {
         let sent = world.request(request(Code::GET, "/test").with_timeout(ms(1_500)));
@@ -132,7 +132,7 @@ fn a_lost_peer_is_forgotten_when_nothing_waits_for_it_any_more() {
 }
 
 #[test]
-fn what_a_lost_peer_sent_is_not_handled_twice_and_who_comes_back_is_kept() {
+fn requests_of_a_lost_peer_stay_deduplicated_and_a_returning_one_is_kept() {
     let mut server = Direct::new(EndpointConfig::default());
     let asked = server.receive(1_u32, &non(Code::POST, 1)).request();
     server.endpoint.lose_peer(server.now, &1);

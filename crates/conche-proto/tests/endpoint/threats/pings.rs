@@ -116,7 +116,7 @@ fn a_body_of_64_kib_takes_one_ping() {
 }
 
 #[test]
-fn a_download_goes_on_when_the_proof_expires_in_the_middle_of_it() {
+fn a_download_continues_when_address_validation_expires_midway() {
     let mut server = server();
     let asked = server.receive(1, &get((Type::Confirmable, 1), &[])).request();
     let ping = ping_of(&server.respond(asked, content(&"x".repeat(3_000))));
@@ -223,7 +223,7 @@ fn retransmissions_of_a_held_request_run_no_handler_and_pay_for_pings() {
 
 // RFC 9175 §2.4 (Q304)
 #[test]
-fn a_source_that_does_not_answer_gets_what_fits_after_12_s() {
+fn an_unvalidated_source_receives_a_fitting_response_after_12_s() {
     let query: (u16, &[u8]) = (OptionNumber::URI_QUERY.0, &[b'q'; 20]);
     // A block with its options fits only for a long request.
     for (code, options, expected, payload) in [
@@ -329,7 +329,7 @@ fn a_client_that_answers_no_ping_fetches_the_body_in_small_blocks() {
 }
 
 #[test]
-fn a_proof_by_echo_releases_what_waits_for_a_ping_and_nothing_is_handled_twice() {
+fn validation_by_echo_releases_messages_held_for_a_ping_exactly_once() {
     let mut server = server();
     let registration = get((Type::Confirmable, 1), &[OBSERVE]);
     ping_of(&server.receive(1, &registration));
@@ -405,7 +405,7 @@ fn guess(server: &mut Direct, hosts: Range<u16>) {
 }
 
 #[test]
-fn forgers_who_guess_for_all_hosts_of_a_network_must_guess_two_pings_in_a_row_after_64_wrong_answers() {
+fn after_64_wrong_answers_of_a_network_validation_takes_two_pings() {
     let mut server = server();
     guess(&mut server, 0..63);
     let ping = ping_of(&ask(&mut server, 1, 1));
@@ -491,7 +491,7 @@ fn forged_registrations_of_65_536_networks_1000_a_second_leave_room_for_each_new
 }
 
 #[test]
-fn what_is_held_for_an_address_that_does_not_exist_is_dropped_with_the_error() {
+fn an_icmp_error_drops_messages_held_for_address_validation() {
     let mut server = server();
     let asked = server.receive(1, &get((Type::NonConfirmable, 1), &[])).request();
     let ping = server.respond(asked, large()).datagrams[0].clone();

@@ -26,7 +26,7 @@ fn asking(seed: u64) -> (World, conche_proto::ExchangeId) {
 }
 
 #[test]
-fn all_resets_there_are_end_none_of_twenty_requests_and_the_honest_answer_all() {
+fn forged_resets_end_no_request_and_genuine_responses_complete_all() {
     for trial in 0..20 {
         let (mut world, asked) = asking(trial);
         spray(&mut world, SERVER, CLIENT, (trial as u16).wrapping_mul(40_503), wire::reset);
@@ -118,7 +118,7 @@ fn rejected(world: &World) -> usize {
 
 // RFC 7252 §4.3 (Q21)
 #[test]
-fn a_reset_to_a_non_confirmable_response_is_told_once_with_its_token() {
+fn a_reset_of_a_non_confirmable_response_is_reported_once_with_its_token() {
     let (mut world, id) = answered_non();
     world.inject(CLIENT, SERVER, &wire::reset(id));
     world.inject(STRANGER, SERVER, &wire::reset(MessageId(id.0 ^ 1)));

@@ -26,7 +26,7 @@ fn all_fit(direct: &Direct, given: &Given, limit: usize) {
 }
 
 #[test]
-fn a_valid_notification_with_a_payload_goes_in_blocks_to_who_observes_by_q_block2() {
+fn a_large_2_03_notification_goes_in_blocks_to_a_q_block2_observer() {
     let config = EndpointConfig { q_block: Some(QBlock::default()), ..EndpointConfig::default() };
     let mut server = observed(config, b"t", Some(0x0e));
     let body = Body::builder().payload(vec![1; 2_000]).build().expect("no options");
@@ -62,7 +62,7 @@ fn a_peer_that_refuses_q_block_gets_blocks_that_fit_beside_the_new_token() {
 }
 
 #[test]
-fn a_notification_fits_beside_the_longest_token_as_it_is_encoded() {
+fn an_accepted_notification_fits_beside_the_encoded_longest_token() {
     // A token of 20 bytes takes 21 in a message.
     let tight = Body::builder().option(OptionNumber::ETAG, &[1; 6]).option(OptionNumber::MAX_AGE, &[9]);
     let tight = tight.payload(vec![1; 1024]).build().expect("legal");

@@ -92,7 +92,7 @@ fn an_endpoint_with_the_least_of_everything_serves_one_request_after_the_other()
 }
 
 #[test]
-fn what_was_answered_leaves_although_the_table_forgets_it_before_it_is_polled() {
+fn a_response_is_sent_even_if_its_deduplication_entry_was_evicted() {
     for payload in ["short", "a reply that has memory of its own"] {
         let limits = Limits { message_bytes: LEAST, deduplication_bytes: 1024, ..Limits::default() };
         let mut server = Direct::with_limits(limits);

@@ -68,7 +68,7 @@ fn unacknowledged(superseded: bool) -> Course {
 }
 
 #[test]
-fn a_superseded_response_goes_on_under_a_new_id_with_its_timeout_and_attempts() {
+fn a_superseding_response_keeps_timeout_and_attempts_under_a_new_id() {
     let (plain, course) = (unacknowledged(false), unacknowledged(true));
     assert_eq!((&course.times, course.failures), (&plain.times, 1));
     assert_eq!((&course.attempts[..], &plain.attempts), (&[0, 1, 2, 3, 4][..], &course.attempts));
@@ -100,7 +100,7 @@ fn an_ack_of_the_old_message_lets_the_new_one_follow_at_once_and_the_exchange_en
 }
 
 #[test]
-fn what_follows_keeps_its_place_before_others_that_wait() {
+fn a_superseding_response_precedes_queued_responses() {
     let (mut server, exchange, first) = responding();
     let (other, given) = respond_late(&mut server, 2, "other");
     assert!(given.sent.is_empty(), "NSTART is 1");
@@ -156,7 +156,7 @@ fn a_reset_or_a_cancellation_ends_a_superseded_response_too() {
 }
 
 #[test]
-fn what_is_no_response_on_its_way_cannot_be_superseded() {
+fn only_an_outstanding_response_can_be_superseded() {
     let mut server = Direct::new(EndpointConfig {
         limits: Limits { message_bytes: 100, ..Limits::default() },
         ..EndpointConfig::default()

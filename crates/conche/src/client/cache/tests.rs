@@ -51,7 +51,7 @@ const NEAR: &str = "10.0.0.2";
 const FAR: &str = "10.1.0.1";
 
 #[test]
-fn what_was_used_longest_ago_makes_room() {
+fn the_least_recently_used_response_makes_room() {
     let mut bench = Bench::new(4000, 1000);
     (0..4).for_each(|n| bench.put(HERE, n));
     assert!(bench.store.get(&key(HERE, 0)).is_some());
@@ -74,7 +74,7 @@ fn a_prefix_that_holds_half_makes_room_among_its_own() {
 }
 
 #[test]
-fn what_takes_more_than_half_is_not_stored_and_what_it_would_replace_is_gone() {
+fn a_response_over_half_the_cache_is_not_stored_and_drops_the_old_one() {
     let mut bench = Bench::new(4000, 1000);
     bench.put(HERE, 0);
     bench.size = 2001;
@@ -93,7 +93,7 @@ fn the_number_of_entries_is_bounded_too() {
 }
 
 #[test]
-fn what_is_told_of_a_resource_is_kept_only_while_it_is_asked_for() {
+fn change_counts_of_a_resource_are_kept_only_during_reads() {
     let mut store = Store::new(CacheLimits::default());
     assert_eq!([store.begin_read(7), store.begin_read(7)], [0, 0]);
     store.change(7);

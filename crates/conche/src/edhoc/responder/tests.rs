@@ -47,7 +47,7 @@ fn is_answered(responder: &EdhocResponder, now: Instant, source: Source, message
 const START: Instant = Instant::from_millis(5_000);
 
 #[test]
-fn a_prefix_has_no_more_computed_in_a_second_however_fast_it_ends_what_it_began() {
+fn handshake_computations_per_prefix_are_rate_limited() {
     let (lamp, responder) = ends();
     let (_, message_1) = begun(&lamp);
     let attempt = |now, group| is_answered(&responder, now, Source { group, host: None }, &message_1);
@@ -58,7 +58,7 @@ fn a_prefix_has_no_more_computed_in_a_second_however_fast_it_ends_what_it_began(
 }
 
 #[test]
-fn a_prefix_whose_addresses_are_forged_has_most_left_for_who_shows_where_it_is() {
+fn forged_addresses_leave_half_of_a_prefix_for_validated_ones() {
     let (lamp, responder) = ends();
     let (_, message_1) = begun(&lamp);
     let asked = |from: u32, echo: Option<&[u8]>| responder.challenge(START, &from, prefix(1), &message_1, echo);
@@ -72,7 +72,7 @@ fn a_prefix_whose_addresses_are_forged_has_most_left_for_who_shows_where_it_is()
 }
 
 #[test]
-fn a_host_leaves_its_prefix_most_and_what_is_no_message_uses_up_nothing() {
+fn a_host_is_limited_within_its_prefix_and_malformed_messages_are_free() {
     let (lamp, responder) = ends();
     let (_, message_1) = begun(&lamp);
     let attempt =
@@ -89,7 +89,7 @@ fn a_host_leaves_its_prefix_most_and_what_is_no_message_uses_up_nothing() {
 }
 
 #[test]
-fn what_was_agreed_on_and_cannot_be_used_takes_nobodys_place() {
+fn an_edhoc_context_that_cannot_be_added_leaves_no_state() {
     let (lamp, responder) = ends();
     for added in [false, true] {
         let (initiator, message_1) = begun(&lamp);

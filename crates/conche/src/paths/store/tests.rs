@@ -50,7 +50,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_kept_is_recalled_with_its_age() {
+async fn stored_paths_are_restored_with_their_age() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     keep(&file, [0, 60]).await;
@@ -86,7 +86,7 @@ async fn a_file_is_replaced_without_a_trace_and_is_for_its_owner_only() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_ours_or_of_a_newer_version_is_left_as_it_is() {
+async fn a_foreign_or_newer_path_file_is_left_unchanged() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     for text in ["root:x:0:0\n".to_owned(), "conche paths 2\nanything\n".to_owned(), "x".repeat(1 << 20)] {
@@ -99,7 +99,7 @@ async fn a_file_that_is_not_ours_or_of_a_newer_version_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_that_becomes_another_ones_while_we_run_is_left_as_it_is_until_it_is_gone() {
+async fn a_file_overwritten_by_another_program_is_kept_until_it_is_removed() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     let store = PathStore::new(file.clone());
@@ -123,7 +123,7 @@ async fn an_empty_file_is_as_good_as_none() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_file_is_neither_read_nor_written() {
+async fn directories_and_invalid_paths_are_neither_read_nor_written() {
     let directory = tempfile::tempdir().expect("a directory");
     let inner = directory.path().join("inner");
     fs::create_dir(&inner).expect("a directory");
@@ -137,7 +137,7 @@ async fn what_cannot_be_a_file_is_neither_read_nor_written() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_pipe_keeps_nobody_waiting() {
+async fn a_socket_or_a_device_as_path_file_does_not_block() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("paths");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket has a name");
@@ -149,7 +149,7 @@ async fn a_pipe_keeps_nobody_waiting() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_link_is_replaced_and_what_it_leads_to_stays() {
+async fn a_symbolic_link_is_replaced_and_its_target_kept() {
     let directory = tempfile::tempdir().expect("a directory");
     let (file, link) = (directory.path().join("paths"), directory.path().join("link"));
     keep(&file, [1]).await;
@@ -182,7 +182,7 @@ async fn of_a_huge_file_the_beginning_is_read_which_has_the_youngest() {
 }
 
 #[tokio::test]
-async fn the_youngest_are_kept_and_what_is_too_old_is_not() {
+async fn the_newest_paths_are_stored_and_expired_ones_dropped() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("paths");
     keep(&file, 0..40).await;
@@ -265,7 +265,7 @@ fn a_line_is_readable() {
 }
 
 #[test]
-fn what_is_not_ours_and_what_is_of_another_version_is_told_apart() {
+fn foreign_files_and_other_versions_give_different_errors() {
     assert_eq!(parse(b"root:x:0:0\n", NOW, 10), Err(Unknown::Foreign));
     assert_eq!(parse(b"", NOW, 10), Err(Unknown::Foreign));
     assert_eq!(parse(b"conche paths\n", NOW, 10), Err(Unknown::Foreign));
@@ -293,7 +293,7 @@ fn a_line_that_is_not_right_is_left_out_and_the_others_are_read() {
 }
 
 #[test]
-fn what_is_a_day_old_is_read_and_what_is_older_or_of_the_future_is_not() {
+fn paths_older_than_a_day_or_in_the_future_are_not_read() {
     let day = PathHistory::KEPT.as_secs();
     let read = |heard| parse_lines(&[&line("192.0.2.7/32", heard)]);
     assert_eq!((read(NOW - day).paths.len(), read(NOW).paths.len()), (1, 1));
@@ -309,7 +309,7 @@ fn no_more_paths_are_read_than_there_is_room_for() {
 }
 
 #[test]
-fn the_longest_text_fits_into_what_is_read() {
+fn the_longest_file_fits_the_read_limit() {
     let key = PathKey::new(u128::MAX, 128);
     let micros = Duration::from_micros(u32::MAX.into());
     let stored = StoredPath { heard: u64::MAX, srtt: micros, rttvar: micros, copies: u8::MAX };
@@ -338,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn what_looks_like_lines_is_read_without_a_panic(
+    fn malformed_path_lines_are_read_without_a_panic(
         lines in "(([0-9a-f:.]{0,12}/[0-9]{1,3}|::/0) heard=[0-9]{0,21}s? srtt=[0-9-]{0,11}us rttvar=[0-9]{0,11}us copies=[0-9]{0,4}/32\n){0,4}"
     ) {
         let count = lines.lines().count();
@@ -347,7 +347,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_again(paths in proptest::collection::vec(any_path(), 0..10)) {
+    fn written_paths_are_read_back(paths in proptest::collection::vec(any_path(), 0..10)) {
         let paths: Vec<_> = paths.into_iter().filter(|(key, _)| !is_link_local(*key)).collect();
         let read = parse(format_paths(&paths).as_bytes(), NOW, 10).expect("it is ours");
         prop_assert_eq!(read, ParsedFile { paths, wrong: 0 });

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_selects_what_all_of_its_arguments_ask_for() {
+    fn a_query_selects_links_that_match_all_its_arguments() {
         let light = "</sensors/light>;rt=\"light-lux core.sen-light\";if=\"sensor\"";
         let temperature = "</sensors/temp>;rt=\"temperature-c\";if=\"sensor\"";
         assert_eq!(found("if=sensor"), format!("{temperature},{light}"));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_a_link_is_escaped_or_refused() {
+    fn link_delimiters_are_escaped_or_refused() {
         let written = link(&["a/b>", "ü"], &[("title", r#"a"b\c"#), ("obs", "")]);
         assert_eq!(written.0, r#"</a%2Fb%3E/%C3%BC>;title="a\"b\\c";obs"#);
         assert_eq!(link(&[], &[]).0, "</>");

@@ -159,7 +159,7 @@ fn conditions_are_refused_for_each_method_with_an_effect_whose_handler_does_not_
 
 // RFC 7252 §5.10.8 (Q203), §5.10.6.2 (Q204)
 #[test]
-fn what_has_no_effect_is_compared_with_its_response() {
+fn conditions_of_safe_methods_are_checked_against_the_response() {
     const IF_MATCH: OptionNumber = OptionNumber::IF_MATCH;
     const IF_NONE_MATCH: OptionNumber = OptionNumber::IF_NONE_MATCH;
     const ETAG: OptionNumber = OptionNumber::ETAG;
@@ -236,7 +236,7 @@ fn of_all_limits_around_a_resource_or_a_fallback_the_least_holds() {
 }
 
 #[test]
-fn what_a_nested_router_does_not_have_is_said_through_its_layers() {
+fn layers_of_a_nested_router_see_requests_for_missing_routes() {
     let refuse = || from_fn(async |_: Request, _: Next| Code::UNAUTHORIZED);
     let inner = || Router::new().route("/there", get(async || "there")).layer(refuse());
     let router = Router::new().nest("/deep/in", inner()).route("/open", get(async || "open"));
@@ -321,7 +321,7 @@ fn routers_with_states_of_their_own_live_in_one() {
 }
 
 #[test]
-fn what_a_handler_consumes_comes_last_and_may_be_tried() {
+fn the_consuming_extractor_is_last_and_may_be_a_result() {
     type Tried<T> = Result<T, Rejection>;
     let all = async |Peer(peer): Peer,
                      query: Query,
@@ -345,7 +345,7 @@ fn what_a_handler_consumes_comes_last_and_may_be_tried() {
 }
 
 #[test]
-fn well_known_core_lists_what_is_not_hidden_and_has_no_capture() {
+fn well_known_core_lists_visible_routes_without_captures() {
     let router = Router::new()
         .route("/test", get(async || "").resource_type("demo").format(ContentFormat::TEXT_PLAIN))
         .route("/secret", get(async || "").hidden())
@@ -368,7 +368,7 @@ fn well_known_core_lists_what_is_not_hidden_and_has_no_capture() {
 }
 
 #[test]
-fn routes_that_make_no_sense_are_reported_with_what_would_be_right() {
+fn invalid_routes_are_reported_with_a_remedy() {
     let mistake = |router: Router| router.ready().expect_err("a mistake").to_string();
     let route = |path| Router::<()>::new().route(path, get(async || ""));
     assert_eq!(mistake(route("a")), r#"the route "a" is malformed: it must begin with "/""#);

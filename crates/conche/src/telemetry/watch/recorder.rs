@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_fit_into_the_queue_is_counted_where_the_gap_is_and_nobody_waits() {
+    async fn records_beyond_the_queue_are_counted_at_the_gap_without_blocking() {
         let (open, gate) = mpsc::channel();
         let told = Arc::new(Mutex::new(Vec::new()));
         let recorder = Recorder::start(Start::now(), Kept { gate, told: Arc::clone(&told) }).expect("a thread");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_error_ends_the_record_and_finishing_tells_it_as_often_as_it_is_asked() {
+    async fn the_first_write_error_ends_recording_and_each_finish_returns_it() {
         let recorder = Recorder::start(Start::now(), Full(0)).expect("a thread");
         for _ in 0..2 {
             notice(&recorder, b"x");

@@ -13,7 +13,7 @@ use super::{request, service};
 type Case = (&'static str, u64, fn() -> Request);
 
 #[test]
-fn a_request_costs_what_the_handler_itself_allocates() {
+fn a_request_allocates_only_what_its_handler_allocates() {
     let router = Router::new()
         .route("/t", get(async || Code::CONTENT))
         .route("/text", get(async || "21.5"))

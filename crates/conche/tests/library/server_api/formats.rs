@@ -157,7 +157,7 @@ enum Level {
 }
 
 #[tokio::test]
-async fn a_query_becomes_a_struct_or_says_which_argument_is_wrong() {
+async fn a_query_deserializes_to_a_struct_or_names_the_wrong_argument() {
     let typed = async |Query(wanted): Query<Wanted>| {
         let Wanted { max, level, sensor, verbose, title } = wanted;
         format!("{max} {level:?} {sensor:?} {verbose} {title:?}")

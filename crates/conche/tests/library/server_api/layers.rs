@@ -155,7 +155,7 @@ async fn a_limit_that_is_put_around_handlers_before_their_state_holds_too() {
 }
 
 #[tokio::test]
-async fn what_maps_requests_and_responses_sees_all_of_them_from_inside_out() {
+async fn mapping_layers_see_all_requests_and_responses_from_inside_out() {
     let mark = |mark: &'static str| {
         MapResponseLayer::new(move |response: Response| {
             let (_, text) = read(response.clone());
@@ -234,7 +234,7 @@ tokio::task_local! {
 }
 
 #[tokio::test]
-async fn what_a_layer_puts_around_a_future_is_around_all_of_the_handler() {
+async fn a_future_layer_wraps_every_poll_of_the_handler() {
     let soon = async || WHO.try_with(u8::to_string).unwrap_or_default();
     let late = async || {
         tokio::task::yield_now().await;

@@ -18,7 +18,7 @@ async fn waiting_for_a_server_that_serves_does_not_end() {
 }
 
 #[test]
-fn a_server_whose_runtime_has_ended_is_noticed_and_says_so_again() {
+fn waiting_for_a_server_of_an_ended_runtime_returns_the_error_each_time() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let first = runtime();
     let server = first.block_on(Server::builder().bind("127.0.0.1:0")).expect("it starts");

@@ -91,7 +91,7 @@ fn timers_are_the_controllers_but_not_below_the_floor() {
 }
 
 #[test]
-fn a_timeout_shrinks_the_window_and_an_acknowledgment_jumps_over_what_arrived() {
+fn a_timeout_shrinks_the_window_and_an_acknowledgment_skips_the_arrived() {
     let mut bench = Bench::open("rfc6298", 4, Acknowledgments::Cumulative, 50);
     bench.drain();
     bench.ack(1);
@@ -110,7 +110,7 @@ fn a_timeout_shrinks_the_window_and_an_acknowledgment_jumps_over_what_arrived() 
 }
 
 #[test]
-fn what_was_lost_behind_the_oldest_segment_is_sent_again_in_order() {
+fn segments_lost_after_the_oldest_are_retransmitted_in_order() {
     let mut bench = Bench::open("rfc6298", 4, Acknowledgments::Cumulative, 50);
     bench.drain();
     bench.ack(1);
