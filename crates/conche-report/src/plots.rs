@@ -191,7 +191,7 @@ fn mark(study: &Study, plot: &Plot, group: &Group, at: SeriesPlace, names: [&Str
     let interval = value.ci95.map(|interval| (interval.low, interval.high));
     let published = value.published.filter(|value| group.is_compared && value.is_finite());
     let published_interval = study.experiment.as_ref().and_then(|of| of.published_interval(value));
-    let published_interval = published_interval.map(|interval| possible(interval, domain(study, value)));
+    let published_interval = published_interval.map(|interval| possible(study, value, interval));
     let names: Vec<&str> = names.into_iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
     let tooltip = format!("{}: {}", names.join(" · "), tooltip(value, published_interval));
     let published_interval = published.and(published_interval).map(|interval| (interval.low, interval.high));

@@ -131,14 +131,14 @@ pub(crate) fn domain(study: &Study, value: &MeasuredValue) -> (f64, f64) {
 }
 
 /// Cuts off the impossible part of an interval, which is symmetric around the value.
-pub(crate) fn possible(interval: Interval, (low, high): (f64, f64)) -> Interval {
+pub(crate) fn possible(study: &Study, value: &MeasuredValue, interval: Interval) -> Interval {
+    let (low, high) = domain(study, value);
     Interval { low: interval.low.max(low), high: interval.high.min(high) }
 }
 
 /// Returns a value with an interval of possible values.
 pub(crate) fn bounded(study: &Study, value: &MeasuredValue) -> MeasuredValue {
-    let domain = domain(study, value);
-    MeasuredValue { ci95: value.ci95.map(|interval| possible(interval, domain)), ..value.clone() }
+    MeasuredValue { ci95: value.ci95.map(|interval| possible(study, value, interval)), ..value.clone() }
 }
 
 /// Returns the primary columns; without any, the first main one.

@@ -113,7 +113,7 @@ pub fn run_observed(
     if !cell.scenario.one_by_one {
         let plan = plan(&network)?;
         let sampler = sampling.map(|sampling| Sampler::new(sampling, Duration::ZERO, &network, plan.flows.iter()));
-        return one(cell, wanted, &mut network, plan, replication.seed, (sampler, trace.take()));
+        return one(cell, wanted, &mut network, plan, replication.seed, Watching { sampler, trace: trace.take() });
     }
     let mut all = RunResult { outcome: Record::default(), events: 0 };
     for place in 0.. {
@@ -131,7 +131,7 @@ pub fn run_observed(
         let flow = plan.flows[place..].iter().take(1);
         let before = all.outcome.elapsed;
         let sampler = sampling.as_deref_mut().map(|sampling| Sampler::new(sampling, before, &network, flow));
-        let ran = one(cell, wanted, &mut network, plan, seed, (sampler, trace.take()))?;
+        let ran = one(cell, wanted, &mut network, plan, seed, Watching { sampler, trace: trace.take() })?;
         all.events += ran.events;
         all.outcome.add(ran.outcome, place);
     }
@@ -190,13 +190,18 @@ impl Observer for Traced {
 
 static NO_DROPS: LinkDrops = LinkDrops::none();
 
+struct Watching<'a, 'b> {
+    sampler: Option<Sampler<'a, 'b>>,
+    trace: Option<Trace>,
+}
+
 fn one(
     cell: &Cell,
     wanted: RecordOptions,
     network: &mut Network,
     plan: Plan<'_>,
     seed: u64,
-    (sampler, trace): (Option<Sampler<'_, '_>>, Option<Trace>),
+    Watching { sampler, trace }: Watching<'_, '_>,
 ) -> Result<RunResult<Record>, TrialError> {
     let mut trial = Trial::new(cell, wanted, network, plan, seed, trace)?;
     let scenario = &cell.scenario;

@@ -41,17 +41,21 @@ pub(super) fn write(study: &Study, html: &mut Html) {
         let column = verdict.column.trim_end_matches("_holds");
         let value = values.get(&(verdict.row.as_str(), column)).copied();
         let made_of = compared.get(&(verdict.row.clone(), column.to_owned()));
-        line(study, &values, (verdict, value, made_of), html);
+        line(study, &values, &ClaimRow { verdict, value, compared: made_of }, html);
     }
     html.raw("</tbody></table></div>\n");
 }
 
-type ClaimRow<'a> = (&'a MeasuredValue, Option<&'a MeasuredValue>, Option<&'a Compared<'a>>);
+struct ClaimRow<'a> {
+    verdict: &'a MeasuredValue,
+    value: Option<&'a MeasuredValue>,
+    compared: Option<&'a Compared<'a>>,
+}
 
 fn line(
     study: &Study,
     values: &HashMap<(&str, &str), &MeasuredValue>,
-    (verdict, value, of): ClaimRow<'_>,
+    &ClaimRow { verdict, value, compared }: &ClaimRow<'_>,
     html: &mut Html,
 ) {
     let is = Verdict::of(verdict.measured);
@@ -65,7 +69,7 @@ fn line(
         }
     }
     html.raw("<td class=l>");
-    if let Some((value, of)) = value.zip(of) {
+    if let Some((value, of)) = value.zip(compared) {
         strip(value, of.claim, &by_run(study, values, of), html);
     }
     let (class, mark) = match is {
