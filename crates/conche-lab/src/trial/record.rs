@@ -17,7 +17,7 @@ pub struct Record {
     pub nodes: Vec<NodeRecord>,
     /// Start; later for a part of a run.
     pub began: Instant,
-    /// Duration in virtual time.
+    /// Duration in virtual time; of a run that ends with its flows, until the last one has ended.
     pub elapsed: Duration,
     /// Counters per radio channel, and per run of flows that ran one by one.
     pub radios: Vec<RadioCounters>,
@@ -161,6 +161,14 @@ impl Selection {
 }
 
 impl Record {
+    /// Ends the run with its last exchange: timers such as EXCHANGE_LIFETIME outlast it.
+    pub(super) fn end_with_flows(&mut self) {
+        let ends = |flow: &Flow| flow.exchanges.iter().map(|exchange| exchange.ended).chain(flow.tally.done).max();
+        if let Some(end) = self.flows.iter().filter_map(ends).max() {
+            self.elapsed = self.elapsed.min(end - self.began);
+        }
+    }
+
     pub(super) fn add(&mut self, run: Self, place: usize) {
         self.flows.extend(run.flows.into_iter().nth(place));
         self.nodes.extend(run.nodes);

@@ -212,7 +212,10 @@ fn one(
     let asked = trial.roles.values().flat_map(|role| &role.flows).map(|(place, _)| *place);
     let asked = asked.chain(trial.transfer.iter().map(|planned| planned.place));
     let asked: Vec<usize> = asked.chain(trial.bulk.iter().map(|planned| planned.place)).collect();
-    let record = trial.into_record();
+    let mut record = trial.into_record();
+    if scenario.duration.is_none() {
+        record.end_with_flows();
+    }
     let is_undone = |flow: &Flow| flow.wanted.is_some() && flow.tally.done.is_none();
     match asked.into_iter().filter(|place| is_undone(&record.flows[*place])).min() {
         Some(place) if is_cut_short => Err(unfinished(&record.flows[place], place, limit)),
