@@ -438,7 +438,7 @@ impl Registered {
                 Err(error) if !error.is_timeout_or_unreachable() || pause > LAST_TRY => return Err(error),
                 Err(_) => {}
             }
-            sleep(pause).await;
+            prepared.pause(address, pause).await?;
             pause *= 2;
         }
     }
@@ -449,7 +449,7 @@ impl Registered {
         let Self { prepared, address, .. } = self;
         let (mut wanted, mut pause) = (max_age, FIRST_TRY);
         loop {
-            sleep(with_jitter(wanted.max(pause))).await;
+            prepared.pause(address, with_jitter(wanted.max(pause))).await?;
             let is_last = pause >= LAST_UNAVAILABLE_TRY;
             pause *= 2;
             match prepared.register(address).await {
@@ -533,6 +533,15 @@ const SESSIONS: usize = 2;
 pub(super) const CHALLENGES: usize = 2;
 
 impl PreparedRequest {
+    /// Waits before another attempt, at most until the client is closed or its server has ended.
+    async fn pause(&self, to: SocketAddr, pause: Duration) -> Result<(), Error> {
+        let (handle, _) = self.client.sockets.toward(to)?;
+        tokio::select! {
+            () = sleep(pause) => Ok(()),
+            () = handle.stopped() => Err(Error::Stopped),
+        }
+    }
+
     /// Whether a server that restarts can cause the error. Without its state it has no EDHOC keys.
     fn may_be_available_later(
         &self,

@@ -329,6 +329,24 @@ async fn an_observation_that_waits_for_its_server_can_be_cancelled_and_sends_not
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_observation_that_waits_for_its_server_ends_at_once_when_its_client_is_closed() {
+    for waits in [true, false] {
+        let client = Client::new();
+        let (mut observation, _) = observed_until_shutdown(&client).await;
+        if waits {
+            let item = tokio::time::timeout(Duration::from_millis(10), observation.next()).await;
+            assert!(item.is_err(), "{item:?}");
+        }
+        client.close(Duration::from_secs(1)).await;
+        let closed = tokio::time::Instant::now();
+        let end = observation.next().await.expect("why it ends").expect_err("it is closed");
+        assert!(matches!(end, Error::Stopped), "{end}");
+        // The clock is paused, and the server's Max-Age 2 s.
+        assert!(closed.elapsed() < Duration::from_secs(1), "{:?}", closed.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_5_03_ends_an_observation_that_it_never_began_and_one_that_would_wait_for_hours() {
     let counter = Counter::default();
     let unavailable = |seconds| Response::new(Code::SERVICE_UNAVAILABLE).max_age(Duration::from_secs(seconds));
