@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,10 +12,20 @@ use conche::Server;
 use conche::metrics::CONTENT_TYPE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 /// Maximum number of listed destinations: the busiest ones.
 const DESTINATIONS: usize = 32;
+
+/// Maximum number of connections; others wait.
+const CONNECTIONS: usize = 64;
+
+/// Maximum bytes of a request that are read before the answer.
+const REQUEST: usize = 8192;
+
+/// End of a request's header.
+const END: &[u8] = b"\r\n\r\n";
 
 /// Maximum time of a connection.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -35,13 +46,19 @@ impl Exporter {
         self.0.as_ref()?.local_addr().ok()
     }
 
-    pub async fn run(&self, server: &Server) -> Infallible {
+    pub async fn run(&self, server: &Arc<Server>) -> Infallible {
         let Some(listener) = &self.0 else { return pending().await };
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
+            // Nothing closes the semaphore.
+            let place = Arc::clone(&places).acquire_owned().await.ok();
             match listener.accept().await {
                 Ok((connection, _)) => {
-                    let text = server.metrics(DESTINATIONS).await;
-                    tokio::spawn(timeout(LIMIT, respond(connection, text)));
+                    let server = Arc::clone(server);
+                    tokio::spawn(async move {
+                        let _ = timeout(LIMIT, respond(connection, &server)).await;
+                        drop(place);
+                    });
                 }
                 Err(_) => sleep(PAUSE).await,
             }
@@ -49,14 +66,23 @@ impl Exporter {
     }
 }
 
-/// Answers the request in a connection's first segment, whatever it is.
-async fn respond(mut connection: TcpStream, text: String) -> io::Result<()> {
-    let _request = connection.read(&mut [0; 4096]).await?;
+/// Answers a request, whatever it is. Without one, the endpoint is not asked.
+async fn respond(mut connection: TcpStream, server: &Server) -> io::Result<()> {
+    let mut request = Vec::new();
+    while !request.windows(END.len()).any(|window| window == END) && request.len() < REQUEST {
+        if connection.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    let text = server.metrics(DESTINATIONS).await;
     let length = text.len();
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     connection.write_all(head.as_bytes()).await?;
     connection.write_all(text.as_bytes()).await?;
-    connection.shutdown().await
+    connection.shutdown().await?;
+    // A reset for the unread rest would discard the answer at the client.
+    while connection.read(&mut [0; 4096]).await? > 0 {}
+    Ok(())
 }

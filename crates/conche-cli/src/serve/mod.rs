@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ArgGroup;
@@ -128,7 +129,7 @@ pub fn run(args: Args, global: &Global) -> anyhow::Result<()> {
             false => ("coap", DEFAULT_PORT),
         };
         let bind = args.bind.unwrap_or_else(|| format!("[::]:{port}"));
-        let server = records.watch(args.credentials.of(server, global)?).bind(&bind).await?;
+        let server = Arc::new(records.watch(args.credentials.of(server, global)?).bind(&bind).await?);
         let exporter = Exporter::bind(args.metrics.as_deref()).await?;
         announce(format!("{scheme}://{}", server.local_addr()), global)?;
         if let Some(address) = exporter.local_addr() {

@@ -303,10 +303,13 @@ fn metrics_are_served_over_http_beside_coap() {
     // A connection without a request delays nobody.
     let address = http.strip_suffix("/metrics").expect("the path");
     let _idle = TcpStream::connect(address).expect("it listens");
-    let mut scraper = TcpStream::connect(address).expect("it listens");
-    scraper.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
-    let mut answer = String::new();
-    scraper.read_to_string(&mut answer).expect("text");
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text"), "{answer}");
-    assert!(answer.contains("conche_requests_received_total 1\n") && answer.ends_with("# EOF\n"), "{answer}");
+    let long = format!("GET /metrics HTTP/1.1\r\nCookie: {}\r\n\r\n", "c".repeat(1 << 18));
+    for request in ["GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", &long] {
+        let mut scraper = TcpStream::connect(address).expect("it listens");
+        scraper.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        scraper.read_to_string(&mut answer).expect("text");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text"), "{answer}");
+        assert!(answer.contains("conche_requests_received_total 1\n") && answer.ends_with("# EOF\n"), "{answer}");
+    }
 }
