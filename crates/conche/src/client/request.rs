@@ -313,7 +313,7 @@ impl RequestBuilder {
             try_addresses(&prepared, &uri, |address| prepared.register(address)).await?;
         // Later requests have no deadline; the token remains that of the registration.
         let prepared = PreparedRequest { deadline: None, token: None, fresh: true, _active: None, ..prepared };
-        Ok((response, Registered { subscription, prepared, address }))
+        Ok((response, Registered::new(subscription, prepared, address, FIRST_TRY)))
     }
 
     pub(super) fn prepare(self, policy: QueuePolicy) -> Result<(PreparedRequest, Uri), Error> {
@@ -382,6 +382,9 @@ pub(super) struct Registered {
     pub(super) subscription: Subscription,
     prepared: PreparedRequest,
     pub(super) address: SocketAddr,
+    since: Instant,
+    /// First pause after a 5.03 that comes soon.
+    pause: Duration,
 }
 
 /// First and last delay before another attempt to open a session. Doubling gives a restarting
@@ -410,6 +413,10 @@ fn with_jitter(pause: Duration) -> Duration {
 }
 
 impl Registered {
+    fn new(subscription: Subscription, prepared: PreparedRequest, address: SocketAddr, pause: Duration) -> Self {
+        Self { subscription, prepared, address, since: Instant::now(), pause }
+    }
+
     /// A new session replaces one that ended or whose server is silent (it may have lost the
     /// session); new EDHOC keys replace those that the server lost.
     pub(super) fn can_reregister(&self, end: End) -> bool {
@@ -433,7 +440,7 @@ impl Registered {
         loop {
             match prepared.register(address).await {
                 Ok((address, response, subscription)) => {
-                    return Ok((response, Self { subscription, prepared, address }));
+                    return Ok((response, Self::new(subscription, prepared, address, FIRST_TRY)));
                 }
                 Err(error) if !error.is_timeout_or_unreachable() || pause > LAST_TRY => return Err(error),
                 Err(_) => {}
@@ -446,8 +453,9 @@ impl Registered {
     /// Registers again after a 5.03: not before its Max-Age, and a random part later, as other
     /// observers of the server received the same.
     pub(super) async fn once_available(self, max_age: Duration) -> Result<(Response, Self), Error> {
-        let Self { prepared, address, .. } = self;
-        let (mut wanted, mut pause) = (max_age, FIRST_TRY);
+        let Self { prepared, address, since, pause, .. } = self;
+        // A server that accepts and soon sends 5.03 again is not asked every second.
+        let (mut wanted, mut pause) = (max_age, if since.elapsed() < LAST_UNAVAILABLE_TRY { pause } else { FIRST_TRY });
         loop {
             prepared.pause(address, with_jitter(wanted.max(pause))).await?;
             let is_last = pause >= LAST_UNAVAILABLE_TRY;
@@ -455,7 +463,10 @@ impl Registered {
             match prepared.register(address).await {
                 Ok((address, response, subscription)) => match retry_after(&response).filter(|_| !is_last) {
                     Some(max_age) => wanted = max_age,
-                    None => return Ok((response, Self { subscription, prepared, address })),
+                    None => {
+                        let pause = pause.min(LAST_UNAVAILABLE_TRY);
+                        return Ok((response, Self::new(subscription, prepared, address, pause)));
+                    }
                 },
                 Err(error) if is_last || !prepared.may_be_available_later(address, &error) => return Err(error),
                 Err(_) => wanted = Duration::ZERO,

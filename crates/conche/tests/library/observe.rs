@@ -370,6 +370,22 @@ async fn a_5_03_ends_an_observation_that_it_never_began_and_one_that_would_wait_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_accepts_each_registration_and_soon_ends_it_is_asked_ever_less_often() {
+    let counter = Counter::default();
+    let server = counter.serve(LOCALHOST).await;
+    let client = Client::new();
+    let mut observation = client.observe(uri(&server, "/n"));
+    assert_eq!(next_text(&mut observation).await, "0");
+    let begun = tokio::time::Instant::now();
+    for _ in 0..6 {
+        counter.notifier.send(Response::new(Code::SERVICE_UNAVAILABLE).max_age(Duration::ZERO));
+        assert_eq!(next_text(&mut observation).await, "0");
+    }
+    // The clock is paused: 1 + 2 + 4 + 8 + 16 + 32 s.
+    assert!(begun.elapsed() >= Duration::from_secs(63), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_late_handler_response_does_not_replace_a_sent_notification() {
     let (notifier, asked, may_answer) =
         (Notifier::new(), Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
